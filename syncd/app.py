@@ -48,12 +48,12 @@ from syncd.workspaces.agent_access import AgentAccess
 
 log = logging.getLogger(__name__)
 
-LOCK_S = 2.0  # between two looks whether another process has taken the state folder over
+LOCK_S = 2.0  # seconds between two checks whether another process has taken over the state folder
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A daemon whose port is bound. `first_listing` waits until the vault has been indexed once."""
+    """Describes a daemon whose port is bound. `first_listing` waits until the vault has been indexed once."""
 
     url: str
     vault: Path
@@ -63,15 +63,15 @@ class Ready:
 
 
 class App:
-    """Everything that is open while Memex works on a vault, in the daemon or for one command."""
+    """Holds everything that is open while Memex works on a vault, in the daemon or for one command."""
 
     def __init__(
         self, settings: Settings, *, embedder: Embedder | None = None, alone: bool = False, later: bool = False
     ) -> None:
-        limit_arenas()  # before threads are started
+        limit_arenas()  # before any thread starts
         self.settings, self.later = settings, later
         self.claim = VaultClaim(settings.vault.path)
-        self.watch: Watcher | None = None  # as `traces`: while the daemon serves
+        self.watch: Watcher | None = None  # like `traces`, set while the daemon serves
         self.traces: request_traces.Traces | None = None
         with ExitStack() as stack:
             claim = self.claim if alone else None
@@ -135,14 +135,14 @@ class App:
 
     @classmethod
     def open(cls, settings: Settings, *, alone: bool = False, later: bool = False) -> App:
-        """Open everything: a second process with this state folder is refused with CONFLICT while this one lives.
+        """Open everything. Raises Conflict while another process holds this state folder.
 
-        `alone`: to serve; a daemon that serves the vault with another state folder is a CONFLICT too.
-        `later`: the encoder and the stores of the index are opened when something of them is wanted."""
+        With `alone`, for serving, another daemon on the vault with a different state folder is a Conflict too. With
+        `later`, the encoder and the index are opened at their first use."""
         return cls(settings, alone=alone, later=later)
 
     def close(self) -> None:
-        """Finish what was accepted and release everything."""
+        """Finish accepted work and release everything."""
         self._closing.close()
 
     def __enter__(self) -> Self:
@@ -153,7 +153,7 @@ class App:
 
     @property
     def operations(self) -> dict[str, Operation]:
-        """What the owner may ask for, by name."""
+        """Return the owner's operations by name."""
         return operations(
             self.opened,
             self.agent_access,
@@ -166,27 +166,27 @@ class App:
 
     @property
     def commands(self) -> dict[str, Operation]:
-        """What the daemon's control socket takes: the operations, and what only a process that serves can do."""
+        """Return the operations of the control socket: the owner's, and those that only a serving process has."""
         return self.operations | {"stop": _stop_this_process}
 
     def _is_wanted(self, path: str) -> bool:
-        """Whether a change of this file is to be looked at."""
+        """Return whether changes of this file matter."""
         return is_note(path) or file_filter(self.settings)(path, 0) is not None
 
     def _hint_notes(self, paths: Iterable[str]) -> None:
         self.opened.sync.hint(path for path in paths if not self.opened.vault.ignores(path))
 
     def _on_push(self) -> None:
-        """The remote was pushed to."""
+        """React to a push to the remote."""
         self.services.remote.notify_push()
-        with suppress(MemexError):  # none is scheduled, or the daemon stops
+        with suppress(MemexError):  # the job is not scheduled, or the daemon is stopping
             self.jobs.run(REMOTE, wait=False)
 
     def _status(self, workspaces: Collection[str] | None) -> dict[str, Any]:
         return self.health.status(workspaces)
 
     def _build_jobs(self) -> Scheduler:
-        """The jobs, once for commands and once for serving: see `background_jobs`."""
+        """Build the jobs, once for commands and once for serving: see `background_jobs`."""
         return background_jobs.build_scheduler(
             self.opened,
             self.services,
@@ -199,7 +199,7 @@ class App:
         return collect_samples(self.health, self.opened.sync, self.opened.embedder, self.services.commits)
 
     def _watcher_state(self) -> WatcherState | None:
-        """How the watcher does; None while nobody watches the vault."""
+        """Return the state of the watcher; None while the vault is not watched."""
         return self.watch.status() if self.watch else None
 
     # Serving
@@ -210,9 +210,9 @@ class App:
         stop: threading.Event | None = None,
         watchdog: ServiceWatchdog | None = None,
     ) -> None:
-        """Be the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when all of it has been put away.
+        """Run the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when everything is released.
 
-        `watchdog` is told once requests are answered, and how to tell that all is well."""
+        `watchdog` gets the health checks once requests are answered."""
         from mcp_server.server import installed_version, serve  # noqa: PLC0415 - imported only where it serves
 
         shorten_turns()
@@ -225,7 +225,9 @@ class App:
             log.debug("serving %s at %s", self.opened.vault.root, url)
             answering.set()
             if watchdog is not None:
-                watchdog.mark_serving(self._vital_signs(asyncio.get_running_loop()))  # the server says this on its loop
+                watchdog.mark_serving(
+                    self._vital_signs(asyncio.get_running_loop())
+                )  # the server calls this on its event loop
             on_ready(Ready(url, self.opened.vault.root, state, state / KEY_FILE, self.opened.sync.ready.wait))
 
         with ExitStack() as running:
@@ -244,7 +246,7 @@ class App:
         control = ControlServer(self.settings.state, self.commands)
         control.start()
         running.callback(control.stop)
-        # The watcher first: what changes while the first listing runs is then a hint, not a gap.
+        # The watcher first, so that changes during the first listing are not missed.
         self.watch = Watcher(
             self.opened.vault.root,
             sync.hint,
@@ -257,15 +259,15 @@ class App:
         self.watch.start()
         if (other := self.claim.other_holder()) is not None:
             log.warning(
-                "process %s serves this vault too, with another state folder; stop one of the two", other or "?"
+                "process %s also serves this vault, with another state folder; stop one of the two", other or "?"
             )
         running.callback(self.watch.stop)
         if self.opened.reranker:
             self.opened.reranker.start()
         self.head_follower.start()
         running.callback(self.head_follower.stop)
-        running.callback(self.services.commits.stop)  # once nothing is written any more
-        sync.start(after=answering)  # a first answer does not wait for a look at all notes
+        running.callback(self.services.commits.stop)  # after the last write
+        sync.start(after=answering)  # the first answer does not wait for the listing of all notes
         running.callback(sync.stop)
         if answering is not None:
             running.callback(answering.set)
@@ -275,7 +277,7 @@ class App:
         self.worker.start()
         running.callback(self.worker.stop)
         running.callback(self.services.remote.interrupt)
-        running.callback(sync.interrupt)  # before that: a job may wait for the pass under way
+        running.callback(sync.interrupt)  # before the jobs stop: one may wait for the current pass
 
     def _vital_signs(self, loop: asyncio.AbstractEventLoop) -> VitalSigns:
         watch, sync = self.watch, self.opened.sync
@@ -289,15 +291,17 @@ class App:
         )
 
     def _watch_lock(self, running: ExitStack) -> None:
-        """End this process once another one has taken its state folder over, as while it was stopped and its lock replaced.
+        """End this process once another one has taken over its state folder, for example after its lock was replaced.
 
-        It ends at once: whatever it would still write or remove is its successor's now."""
+        It ends at once: everything it would still write or remove now belongs to the other process."""
         ended, lock = threading.Event(), self.opened.lock
 
         def watch() -> None:
             while not ended.wait(LOCK_S):
                 if (pid := lock.successor()) is not None:
-                    log.error("process %s has replaced this daemon on %s; it ends", pid or "?", self.settings.state)
+                    log.error(
+                        "process %s has replaced this daemon on %s; this daemon stops", pid or "?", self.settings.state
+                    )
                     os._exit(os.EX_UNAVAILABLE)
 
         threading.Thread(target=watch, name="lock-watch", daemon=True).start()
@@ -305,14 +309,14 @@ class App:
 
 
 def _stop_this_process(_: Any, __: Any) -> dict[str, Any]:
-    """End as by a signal from outside, so that a stop has one way; and say who runs this daemon."""
+    """Stop like after a signal, so that there is one way to stop; return who runs this daemon."""
     os.kill(os.getpid(), signal.SIGTERM)
     supervisor = Supervisor.from_environment(os.environ, os.getpid())
     return {"pid": os.getpid(), "service": supervisor is not None}
 
 
 def import_server_early() -> None:
-    """Begin to import the server in a thread, while the index is opened."""
+    """Import the server in a thread while the index is opened."""
 
     def import_server() -> None:
         from mcp_server import server  # noqa: F401, PLC0415 - as above

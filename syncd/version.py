@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 def installed() -> str:
-    """The version that is installed."""
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - it takes as long as the rest of the start
+    """Return the installed version."""
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - importing it takes as long as the rest of the start
 
     try:
         return version("memex-vault")

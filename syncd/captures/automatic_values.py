@@ -1,7 +1,7 @@
 """Record in the ledger which values of a note are automatic: the title, tags and summary that Memex took from its text.
 
-Nothing in the note marks them, so the ledger keeps a digest of each automatic value that Memex wrote. A value without
-such a digest is somebody's own.
+The note itself does not mark automatic values, so the ledger keeps a digest of each value that Memex wrote. A value
+without such a digest counts as somebody's own.
 
 Law, tested: a value that a caller gave is not automatic, even if Memex wrote the same value before."""
 
@@ -22,30 +22,30 @@ Name: TypeAlias = Literal["title", "tags", "summary", "file"]  # "file": the fil
 Value: TypeAlias = str | list[str] | None
 Digests: TypeAlias = dict[str, list[str]]  # by Name, the latest last
 
-KEPT: Final = 8  # values of one property that are remembered: an undo may bring an earlier one back
+KEPT: Final = 8  # digests kept for each property: an undo may restore an earlier value
 
 log = logging.getLogger(__name__)
 
 
 class AutomaticValues:
-    """The record in the ledger, by the ids of notes; safe to use from any thread."""
+    """Keeps the record of automatic values in the ledger, by note id; safe to use from any thread."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
     def digests(self, id: str) -> Digests:
-        """The digests of what Memex wrote into the note of this id. Raises Unavailable."""
+        """Return the digests of the values that Memex wrote into the note with this id. Raises Unavailable."""
         rows = self._ledger.query("SELECT digests FROM automatic WHERE id = ?", (id,))
         return dict(json.loads(rows[0][0])) if rows else {}
 
     def has(self, id: str, name: Name, value: Value) -> bool:
-        """Whether Memex wrote this value, and nobody has given one since. Raises Unavailable."""
+        """Return whether Memex wrote this value and nobody has set another since. Raises Unavailable."""
         return digest_of(value) in self.digests(id).get(name, ())
 
     def record(self, id: str, values: Mapping[Name, Value], *, from_caller: Collection[str] = ()) -> None:
-        """Record the values that Memex has written into a note, and the names of those that came `from_caller`.
+        """Record the values that Memex wrote into a note, and the names of the values that came `from_caller`.
 
-        A ledger that can't be written is no reason to fail: the values then count as somebody's own."""
+        If the ledger can't be written, the call does not fail: the values then count as somebody's own."""
         try:
             before = self.digests(id)
             after: Digests = {name: digests for name, digests in before.items() if name not in from_caller}
@@ -57,18 +57,20 @@ class AutomaticValues:
                 with self._ledger.transaction():
                     self._ledger.execute("INSERT OR REPLACE INTO automatic VALUES (?, ?)", (id, json.dumps(after)))
         except Unavailable as error:
-            log.warning("which values of a note are automatic could not be recorded: %s", error.message)
+            log.warning("could not record the automatic values of a note: %s", error.message)
 
     def record_summary(self, id: str, summary: str | None) -> None:
-        """Record the summary that Memex found for a note."""
+        """Record the summary that Memex generated for a note."""
         self.record(id, {"summary": summary})
 
     def ids_with_summary(self) -> set[str]:
-        """The ids of the notes whose summary Memex has looked for. Raises Unavailable."""
+        """Return the ids of the notes for which Memex has generated a summary. Raises Unavailable."""
         return {id for (id,) in self._ledger.query("""SELECT id FROM automatic WHERE digests LIKE '%"summary"%'""")}
 
     def forget_missing(self, ids: Callable[[], Collection[str]]) -> None:
-        """Forget the notes that are gone. `ids` gives those that exist; it is asked last, as notes are made meanwhile."""
+        """Forget the notes that no longer exist.
+
+        `ids` returns the existing ones, and is called last, as new notes may appear."""
         recorded = [id for (id,) in self._ledger.query("SELECT id FROM automatic")]
         existing = ids()
         if gone := [id for id in recorded if id not in existing]:
@@ -78,11 +80,11 @@ class AutomaticValues:
 
 
 def digest_of(value: Value) -> str:
-    """A digest by which values are compared; the order of tags does not count."""
+    """Return a digest for comparing values; the order of tags does not count."""
     text = json.dumps(sorted(value) if isinstance(value, list) else value, ensure_ascii=False)
     return hashlib.sha256(unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def file_stem(path: str) -> str:
-    """The name of a note's file, as a title is compared with it."""
+    """Return the name of a note's file in the form in which it is compared with a title."""
     return unicodedata.normalize("NFC", base_name(path)[:-3])

@@ -25,7 +25,7 @@ from syncd.vault.vault import Vault
 
 @dataclass(frozen=True, slots=True)
 class Inbox:
-    """The inbox's files and index, what is on its way in, and the clock."""
+    """Holds the inbox's files, index, queue and uploads, and the clock."""
 
     vault: Vault
     audit: AuditLog
@@ -33,30 +33,30 @@ class Inbox:
     folder: str  # its path in the vault
     taken: Callable[[str], bool]  # whether a folded base name is in use anywhere in the vault
     now: Callable[[], int]  # epoch milliseconds
-    degraded: Callable[[str], list[str]]  # what does not work as it should just now, as a workspace may know it
-    degraded_search: Callable[[str], list[str]]  # of that, what may keep a search from being complete
+    degraded: Callable[[str], list[str]]  # what is degraded now, in sentences that the given workspace may see
+    degraded_search: Callable[[str], list[str]]  # the part of it that may make searches incomplete
     enricher: Enricher
-    automatic: AutomaticValues  # which values of captures nobody gave
+    automatic: AutomaticValues  # which values of captures are automatic
     queue: Queue
-    edited: Callable[[Document], bool]  # whether somebody has edited this note by hand and it does not say so yet
-    quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
+    edited: Callable[[Document], bool]  # whether a person edited this note and its properties don't show the edit yet
+    quiet_s: float  # seconds without a change after which a note counts as finished
     uploads: Uploads
-    collections: tuple[str, ...]  # all that are known, the default one first
-    reranker: Reranker | None = None  # puts what was found into a better order, if one is set
-    writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
-    drafted: dict[str, str] = field(
+    collections: tuple[str, ...]  # all known collections, the default first
+    reranker: Reranker | None = None  # reorders search results, if one is set
+    writing: dict[str, threading.Lock] = field(
         default_factory=dict
-    )  # drafts of summaries by what was asked about; `SummaryDrafts`
+    )  # by workspace: held while entities or memos change
+    drafted: dict[str, str] = field(default_factory=dict)  # summary drafts by request; see `SummaryDrafts`
 
     def namespace_folder(self, workspace: str, namespace: str, inside: str = "") -> str:
-        """The path of a namespace's folder, or of one `inside` it; it need not be there.
+        """Return the path of a namespace's folder, or of a folder `inside` it; it need not exist.
 
-        Raises InvalidArgument where it can't be one, in words that agents may read: they tell no path."""
+        Raises InvalidArgument for an invalid name. Agents may read the message: it names no path."""
         home = "/".join(filter(None, (self.folder, workspace, namespace_path(namespace))))
         folder = f"{home}/{inside}" if inside else home
         shown = f"{inside} in the namespace {namespace!r}" if inside else f"the namespace {namespace!r}"
         try:
-            if not self.vault.exists(home):  # one that is there keeps its name
+            if not self.vault.exists(home):  # an existing namespace keeps its name
                 refuse_secret("namespace", namespace)
             self.vault.check_folder(folder)
         except MemexError as error:
@@ -65,5 +65,5 @@ class Inbox:
         return folder
 
     def parse_note(self, raw: bytes, path: str, *, mtime_ms: int) -> Document:
-        """The document that a note of the inbox holds."""
+        """Parse a note of the inbox."""
         return parse(raw, path, mtime_ms=mtime_ms, inbox=self.folder, collections=self.collections)

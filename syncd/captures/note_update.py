@@ -1,7 +1,7 @@
 """Update the text, the tags or the properties of an inbox note in place: its id, its path and its creation time stay.
 
-Laws, tested: an update is complete or did not happen; `version` and `updated_at` move with a change and only then;
-what somebody has written meanwhile, in an editor or by another call, is never overwritten unread."""
+Laws, tested: an update is complete or did not happen; `version` and `updated_at` change only when the note changes;
+text that somebody wrote meanwhile, in an editor or by another call, is never overwritten unread."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
 
 MAX_TITLE: Final = 500  # characters
-ELSEWHERE: Final = {  # types whose text is not a note's to change, and what changes it
-    "entity": "it is a node of the graph: replace_observation and add_observations change what it says",
-    "file": "it holds the text of a file: upload the file's new version instead (kb_upload_start)",
+ELSEWHERE: Final = {  # types whose text can't be updated here, and how to change it instead
+    "entity": "it is a node of the graph: change it with replace_observation and add_observations",
+    "file": "it contains the text of a file: upload a new version of the file instead (kb_upload_start)",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class NoteUpdate:
-    """What a note is to become; None leaves something as it is. `version` is the one that it must have now."""
+    """Holds the wanted state of a note; None leaves a value unchanged. `version` is the version it must have now."""
 
     text: str | None
     title: str | None = None
@@ -54,10 +54,10 @@ def update_note(
     update: NoteUpdate,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[Record, bool]:
-    """Change the note that `find` finds; the note as it is then, and whether it changed.
+    """Change the note that `find` finds, and return its new row and whether it changed.
 
-    Raises InvalidArgument for what is no note, and Conflict, with the version, when it has another than was named, or
-    when a person has just edited it."""
+    Raises InvalidArgument if the text of this type can't be changed here. Raises Conflict, with the current version,
+    if the note does not have the named version, or a person has just edited it."""
     if update.text is not None:
         check_content(update.text)
     title_property = _title_property(update.title)
@@ -74,7 +74,7 @@ def update_note(
     def decide(_: Index) -> tuple[list[Change], Revision]:
         record = find()
         if record.type == "entity" or (record.type in ELSEWHERE and update.text is not None):
-            raise InvalidArgument(f"this document is not changed so: {ELSEWHERE[record.type]}", type=record.type)
+            raise InvalidArgument(f"this document can't be updated here: {ELSEWHERE[record.type]}", type=record.type)
         revision = plan_changes(
             inbox, record, changes, content=update.text, version=update.version, from_caller=from_caller
         )
@@ -93,11 +93,11 @@ def _title_property(title: str | None) -> dict[str, PropertyValue]:
     return {"title": title}
 
 
-# For whoever changes notes
+# For all code that changes notes
 
 
 def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version: int | None) -> Record:
-    """Put these in place of the tags of a document; one like `collection:x` puts it into that collection."""
+    """Replace the tags of a note; a tag like `collection:x` puts it into that collection."""
     collection, plain = choose_collection(None, tags, inbox.collections)
     wanted = check_tags(plain)
 
@@ -119,7 +119,7 @@ def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version
                     record.path, edit(text, {"updated_at": iso(now), "version": document.version + 1, **changes})
                 )
         except FrontmatterError as error:
-            raise Conflict(f"its properties can't be changed: {error}; its owner must mend them") from error
+            raise Conflict(f"its properties can't be changed: {error}; its owner must repair them") from error
         return drafts.changes(), record.path
 
     with lock_workspace(inbox, workspace):
@@ -130,11 +130,11 @@ def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """What to write so that a note is as it was wanted, and what to record of it then."""
+    """Holds the planned writes for a note, and what to record after them."""
 
-    record: Record  # of the note as it was
+    record: Record  # the row of the note before the change
     changes: list[Change]
-    from_caller: Collection[str]  # names of the values that the caller gave
+    from_caller: Collection[str]  # names of the values that the caller set
     renewal: Renewal
 
 
@@ -147,10 +147,7 @@ def plan_changes(
     version: int | None,
     from_caller: Collection[str],
 ) -> Revision:
-    """What to write so that the note has this content (None: as it is) and these properties; nothing when it has.
-
-    `wanted` is asked with the properties' text and the note as its file has it now; None takes a property away. Of
-    title and tags, what did not come `from_caller` follows the content where it is automatic."""
+    """Plan the writes that give the note this content (None: unchanged) and the properties of `wanted` (None: remove)."""
     drafts = NoteDrafts(inbox.vault)
     text, document = read_note(inbox, drafts, record)
     check_version(document, version)
@@ -170,7 +167,9 @@ def plan_changes(
         changes |= renewal.changes
         stamps: dict[str, PropertyValue] = {"updated_at": iso(inbox.now()), "version": document.version + 1}
         if inbox.parse_note(encode(text), record.path, mtime_ms=UNDATED).created_at == UNDATED:
-            stamps["created_at"] = iso(record.created_at)  # else it would be that of every change
+            stamps["created_at"] = iso(
+                record.created_at
+            )  # otherwise the creation time would follow each change of the file
         drafts.set_text(record.path, replace_body(edit(text, {**changes, **stamps}), content))
     except FrontmatterError as error:
         raise property_error(error) from error
@@ -181,14 +180,14 @@ def plan_changes(
 
 
 def record_revision(inbox: Inbox, revision: Revision) -> Record:
-    """Record which values of a changed note are automatic now; the note's row."""
+    """Record which values of a changed note are automatic now, and return the note's row."""
     record = require_row(inbox.captures.index.record_at(revision.record.path))
     renewal = revision.renewal
     return record_values(inbox, record, renewal.values, owed=renewal.owed, from_caller=revision.from_caller)
 
 
 def read_note(inbox: Inbox, drafts: NoteDrafts, record: Record) -> tuple[str, Document]:
-    """The note as its file has it now. Raises Conflict when it is one that can't be written to, or not yet."""
+    """Read the note from its file. Raises Conflict when it can't be written to, or not yet."""
     try:
         text = drafts.text(record.path)
     except NotFound as error:
@@ -197,20 +196,20 @@ def read_note(inbox: Inbox, drafts: NoteDrafts, record: Record) -> tuple[str, Do
     if not document.writable:
         raise Conflict("the note's properties can't be read just now; its owner may be editing them", retryable=True)
     if document.claimed_id is None and not any(defect.name in UNADOPTED for defect in document.defects):
-        raise Conflict("a person has just put this note here, and it gets an id soon; search again", retryable=True)
+        raise Conflict("a person has just added this note, and Memex gives it an id soon; search again", retryable=True)
     return text, document
 
 
 def parse_note(inbox: Inbox, text: str, record: Record) -> Document:
-    """`text` as the note of that row."""
+    """Parse `text` as the note of this row."""
     return inbox.parse_note(encode(text), record.path, mtime_ms=record.created_at)
 
 
 def check_version(document: Document, version: int | None) -> None:
-    """Raise Conflict, with the version that the note has, when it is another than the one that was named."""
+    """Raise Conflict, with the note's version, if it is not the expected version."""
     if version is not None and version != document.version:
         raise Conflict(
-            f"the note has version {document.version}, not {version}: read it again, then make your change to that",
+            f"the note has version {document.version}, not {version}: read the note again, then repeat your change",
             version=document.version,
         )
 
@@ -218,17 +217,17 @@ def check_version(document: Document, version: int | None) -> None:
 def refuse_unread_edit(
     inbox: Inbox, document: Document, record: Record, *, whole: bool, content: str | None = None
 ) -> None:
-    """Refuse to write over what no agent can have read: `record` is the row that it was found by.
+    """Raise Conflict if an update would overwrite text that no agent can have read; `record` is the row it was found by.
 
-    A `whole` note was compared by its version, so its properties must be those of the row too. `content`: what its
-    text is to be; None = it is to go."""
+    With `whole`, the caller named the note's version, so its properties must match the row too. `content` is the new
+    text; None = the note is to be deleted."""
     edited = document.content_hash != record.content_hash and document.content != content
     if edited or inbox.edited(document) or (whole and visible_digest(document) != visible_digest(record)):
         raise Conflict(EDITED, retryable=True)
 
 
 def property_error(error: FrontmatterError) -> Conflict | ResourceExhausted | InvalidArgument:
-    """Why properties could not be written, for whoever wanted it."""
+    """Return the error for properties that could not be written."""
     if error.defect == "frontmatter-too-large":
         return properties_too_large()
-    return InvalidArgument(f"the note's properties can't be written so: {error}")
+    return InvalidArgument(f"the note's properties can't be written this way: {error}")

@@ -1,7 +1,7 @@
-"""Check a queued note when it is accepted, and create its document when its turn comes.
+"""Check a queued note when it is accepted, and create it when its turn comes.
 
-Law, tested: a text that its workspace, namespace and collection already hold stays one document, which gets the tags
-that it lacks; nothing is made twice, however often a job runs."""
+Law, tested: if the workspace, namespace and collection already have a note with this text, no second note is
+created, and the existing one gets the tags that it lacks; nothing is created twice, however often a job runs."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def prepare_request(
     namespace: str,
     source: str | None,
 ) -> tuple[dict[str, Any], str]:
-    """What the queue keeps of a note until its turn comes, and what it is about. Refuses now what could not be made then; its caller checks the namespace.
+    """Check a note for the queue, and return the request to keep and its title; the caller checks the namespace.
 
-    `known`: the collections that there are."""
+    Refuses at once what would fail later. `known` are the existing collections."""
     check_content(text)
     named, plain = choose_collection(collection, tags, known)
     check_source(source)
@@ -57,7 +57,7 @@ def prepare_request(
 
 
 def create_document(inbox: Inbox, running: RunningJob) -> str:
-    """The id of the document that a queued note has become. What was done of it before a crash is found and not done again."""
+    """Create the note of a queued job, and return its id. Work done before a crash is found and not repeated."""
     job, request = running.job, running.job.given
     if inbox.captures.index.record(job.planned, job.workspace):
         return job.planned
@@ -96,7 +96,7 @@ def _properties(request: Mapping[str, Any], *, id: str, created_at: int) -> dict
 
 
 def _find_same(inbox: Inbox, job: Job, digest: str) -> Record | None:
-    """The note that holds this text already, as its file says now."""
+    """Return the note that already has this text, according to its file."""
     namespace, collection = job.given["namespace"], job.given["collection"]
     record = inbox.captures.index.find_capture(job.workspace, digest, collection, notes_of=namespace)
     if record is None:
@@ -105,12 +105,12 @@ def _find_same(inbox: Inbox, job: Job, digest: str) -> Record | None:
         with hide_file_name(record.path):
             raw, _ = inbox.vault.read(record.path)
     except NotFound:
-        return None  # removed a moment ago, and the index not told yet
+        return None  # removed a moment ago, and not yet removed from the index
     return record if inbox.parse_note(raw, record.path, mtime_ms=0).content_hash == digest else None
 
 
 def _add_missing_tags(inbox: Inbox, record: Record, tags: Sequence[str], _: Index) -> tuple[list[Change], None]:
-    """What adds to a note the tags that it lacks."""
+    """Plan to add the tags that a note lacks."""
     drafts = NoteDrafts(inbox.vault)
     text = drafts.text(record.path)
     before = inbox.parse_note(encode(text), record.path, mtime_ms=0)
@@ -122,15 +122,17 @@ def _add_missing_tags(inbox: Inbox, record: Record, tags: Sequence[str], _: Inde
         try:
             drafts.set_text(record.path, edit(text, {"tags": [*_read_tags(text), *lacking], **stamps}))
         except FrontmatterError as error:
-            raise Conflict(f"a note holds this text already, and its properties can't be changed: {error}") from error
+            raise Conflict(
+                f"another note already has this text, and its properties can't be changed: {error}"
+            ) from error
     return drafts.changes(), None
 
 
 def _changed_error() -> Conflict:
-    return Conflict("the note that held this text has just been changed; it is looked for again", retryable=True)
+    return Conflict("the note with this text has just changed; Memex tries again", retryable=True)
 
 
 def _read_tags(text: str) -> list[str]:
-    """The tags that the properties of a note name."""
+    """Return the tags in the properties of a note."""
     values = read_properties(split(text)[0])
     return tag_texts(next((value for key, value in values.items() if key.casefold() == "tags"), None))

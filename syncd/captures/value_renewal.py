@@ -1,7 +1,8 @@
 """Decide the renewal of a note's automatic values when its text changes: its title, tags and summary.
 
-Laws, tested: what a caller gave or a person wrote stays when the text changes; what nobody gave follows the text. The
-file keeps its name; a title that is not the file's name is a property, and then the name is not searched."""
+Laws, tested: values that a caller gave or a person wrote stay when the text changes; automatic values follow the
+text. The file keeps its name; a title that differs from the file's name is a property, and then the name is not
+searched."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def filled_values(bare: Document, bare_text: str, filled: Document, text: str) -> dict[Name, Value]:
-    """The tags and the summary that a new note lacked when it came (`bare`), as they are since Memex has filled them."""
+    """Return the tags and summary that a new note lacked (`bare`) and that Memex has filled."""
     values: dict[Name, Value] = {}
     if not plain_tags(split(bare_text)[0]):
         values["tags"] = plain_tags(split(text)[0])
@@ -32,15 +33,15 @@ def filled_values(bare: Document, bare_text: str, filled: Document, text: str) -
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """What follows from a new text: the properties to change, and the automatic values that the note then has."""
+    """Holds the consequences of a new text: properties to change, and the note's new automatic values."""
 
     changes: Mapping[str, PropertyValue] = field(default_factory=dict)
     values: Mapping[Name, Value] = field(default_factory=dict)
-    owed: bool = False  # the enrichment failed, and is to be tried again
+    owed: bool = False  # the enrichment failed and must be retried
 
 
 def renew_title(record: Record, content: str) -> Renewal:
-    """The title that follows from `content`; it is a property only where the file has another name."""
+    """Return the title that follows from `content`; it is a property only if the file has another name."""
     title = automatic_title(content, record.created_at)
     return Renewal({"title": None if title == file_stem(record.path) else title}, {"title": title})
 
@@ -48,7 +49,7 @@ def renew_title(record: Record, content: str) -> Renewal:
 def renew_values(
     inbox: Inbox, record: Record, before: Document, text: str, *, after: str, from_caller: Collection[str]
 ) -> Renewal:
-    """What follows from the change of a note from `text`, which is `before`, to `after`, without the values `from_caller`.
+    """Return the renewal for a note whose text changes from `text` (parsed: `before`) to `after`, without values `from_caller`.
 
     Raises Unavailable when the ledger can't be read, FrontmatterError when a property can't be changed."""
     content = split(after)[1]
@@ -63,7 +64,7 @@ def renew_values(
     tags = "tags" not in from_caller and digest_of(plain_tags(front)) in digests.get("tags", ())
     if "summary" in digests:
         summary = before.summary_derived or digest_of(before.summary) in digests["summary"]
-    else:  # a note that is older than the record
+    else:  # the note is older than this record
         summary = not before.summary_derived and inbox.enricher.is_own_summary(before)
     if not tags and not summary:
         return Renewal(changes, values)
@@ -84,13 +85,13 @@ def renew_values(
 def _has_automatic_title(inbox: Inbox, record: Record, before: Document, front: str, digests: Digests) -> bool:
     if "title" in digests:
         return digest_of(before.title) in digests["title"]
-    # A note that is older than the record: a title that somebody gave is among its properties.
+    # The note is older than this record: a title that somebody gave is among its properties.
     stated = any(key.casefold() == "title" for key in read_properties(front))
     derived = automatic_title(before.content, record.created_at)
     return not stated and file_stem(record.path) == derived and _was_captured(inbox, record.id)
 
 
 def _was_captured(inbox: Inbox, id: str) -> bool:
-    """Whether an agent or a command made the note, and no person in an editor, as far as the audit log reaches."""
+    """Return whether an agent or a command created the note, not a person in an editor, as far as the audit log shows."""
     first = next(iter(inbox.audit.entries_about(id=id)), None)
     return first is not None and first.kind == "create" and first.surface != "file"

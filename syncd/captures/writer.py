@@ -1,4 +1,4 @@
-"""The writer makes, changes and removes notes of the inbox; each result is durable and findable when the call returns.
+"""The writer creates, changes and removes notes of the inbox; each result is durable and searchable when the call returns.
 
 Law: a call that fails leaves files and index as they were; bytes that nobody has read are never overwritten."""
 
@@ -40,38 +40,38 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 UNWRITTEN: Final = Stat(0, 0, 0)
-ROUNDS: Final = 100  # each is lost to a note that took the name a moment ago, or to a new build of the index
-WRITING_S: Final = 120.0  # after which no other name is tried: whoever called has been told to try again
+ROUNDS: Final = 100  # a round fails when another note takes the name, or the index is replaced by a new build
+WRITING_S: Final = 120.0  # after this time no other name is tried: the caller has timed out by then
 
 
 class MissedAttempt(Enum):
-    """What kept a note from being written this time."""
+    """Says why an attempt to write a note failed."""
 
-    SWITCHED = "the index was switched for another build"
+    SWITCHED = "the index was replaced by another build"
     TAKEN = "another note or file has the name"
 
 
 @contextmanager
 def hold_commits(captures: ScopeIndex) -> Iterator[Index]:
-    """The index in use, with every other commit held back."""
+    """Yield the index in use, and hold back all other commits."""
     while True:
         index = captures.index
         with index.hold_commits():
-            if index is captures.index:  # else it was switched for another build while we waited
+            if index is captures.index:  # otherwise a new build replaced it while we waited
                 yield index
                 return
 
 
 @contextmanager
 def lock_workspace(inbox: Inbox, workspace: str) -> Iterator[None]:
-    """Nobody else writes to nodes or memos of the workspace, embedding included; all its notes are known."""
+    """Lock the workspace for writes to entities or memos, embedding included, once all its notes are indexed."""
     with inbox.writing.setdefault(workspace, threading.Lock()):
         check_workspace_indexed(inbox, workspace)
         yield
 
 
 def check_workspace_indexed(inbox: Inbox, workspace: str) -> None:
-    """Raises Unavailable while the index does not know all notes of a workspace: what it lacks would be made twice."""
+    """Raise Unavailable until all notes of a workspace are indexed: missing ones might be created twice."""
     index = inbox.captures.index
     if index.is_complete:
         return
@@ -82,7 +82,7 @@ def check_workspace_indexed(inbox: Inbox, workspace: str) -> None:
 
 @contextmanager
 def undo_on_failure(undo: Callable[[], object]) -> Iterator[None]:
-    """What was written is taken back when it can't be made findable."""
+    """Undo a write if it can't be indexed."""
     try:
         yield
     except BaseException:
@@ -92,7 +92,7 @@ def undo_on_failure(undo: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def hide_file_name(path: str) -> Iterator[None]:
-    """An error about a file, without the file's name, which tells what other notes the vault has."""
+    """Replace the file's name in errors, because it would reveal other notes of the vault."""
     try:
         yield
     except MemexError as error:
@@ -101,7 +101,7 @@ def hide_file_name(path: str) -> Iterator[None]:
 
 
 def require_row(record: Record | None) -> Record:
-    """The row of a document that was committed."""
+    """Return the row of a committed note."""
     assert record is not None, "a committed document has a row"
     return record
 
@@ -117,16 +117,17 @@ def create_note(
     instead: Callable[[], T | None],
     progress: Callable[[int], None] | None = None,
 ) -> Record | T:
-    """Make a note of `content` in `folder`, under a name that no note of the vault has; `properties(title=…)` gives its properties.
+    """Create a note with `content` in `folder`, under a name that is new in the vault; `properties(title=…)` gives its properties.
 
-    `instead` is asked last of all, while every other commit is held back; what it has is returned, and no note is made."""
-    stem_of = redact(title or title_of(content))  # names of files go where a note's text does not
+    `instead` is called last, while all other commits are held back; if it returns a note, that note is returned and
+    none is created."""
+    stem_of = redact(title or title_of(content))  # file names reach more places than the text of a note
     wanted = free_name(stem_of, now, lambda _: False) if title else automatic_title(content, now)
     avoid: set[str] = set()
     finding: Callable[[], EnrichmentResult] | None = None
 
     for name in _names_to_try(inbox, folder, stem_of, now, avoid):
-        # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
+        # A file with a numbered name states its title: the number would reveal a note that its reader may not see.
         raw = encode(compose_note(properties(title=title or (wanted if name != wanted else None)), content))
         document = inbox.parse_note(raw, f"{folder}/{name}.md", mtime_ms=now)
         finding = finding or inbox.enricher.begin(document)
@@ -144,7 +145,7 @@ def create_note(
             avoid.add(fold(name))
         elif outcome is not MissedAttempt.SWITCHED:
             return outcome
-    raise Conflict("the names for the note were being taken all the while; try again in a moment", retryable=True)
+    raise Conflict("other notes kept taking the names for this note; try again in a moment", retryable=True)
 
 
 def _prepare_urgently(progress: Callable[[int], None] | None, index: Index, document: Document) -> PreparedDocument:
@@ -155,7 +156,7 @@ def _prepare_urgently(progress: Callable[[int], None] | None, index: Index, docu
 
 
 def _names_to_try(inbox: Inbox, folder: str, stem: str, now: int, avoid: set[str]) -> Iterator[str]:
-    """Base names that no note of the vault has, nor a file of the folder that is not indexed yet; those join `avoid`."""
+    """Yield base names that are new in the vault; names of files that are not indexed yet are added to `avoid`."""
     late = time.monotonic() + WRITING_S
     for _ in range(ROUNDS):
         name = free_name(stem, now, lambda folded: folded in avoid or inbox.taken(folded))
@@ -178,18 +179,18 @@ def try_create(
     instead: Callable[[], T | None] = lambda: None,
     automatic: Mapping[Name, Value] = MappingProxyType({}),
 ) -> Record | T | MissedAttempt:
-    """Write a note and make it findable, with the summary and tags of `finding` where it lacks them.
+    """Write a note and index it, with the summary and tags of `finding` where it lacks them.
 
-    These are recorded as automatic, and `automatic` with them. The note is cut and embedded before anything is written:
-    a note that can't be made findable is refused. While every other commit is held back, `instead` is asked last of
-    all, and what it has is the answer; then `taken`, of the folded name."""
+    They are recorded as automatic values, together with `automatic`. The note is split and embedded before anything
+    is written, so a note that can't be indexed is refused. While all other commits are held back, `instead` is
+    called and its result is returned, if any; then `taken` is called with the folded name."""
     index, bare, bare_raw, result = inbox.captures.index, document, raw, None
-    if len(raw) > LARGE_TEXT:  # what is read of it again would be in memory beside its passages
+    if len(raw) > LARGE_TEXT:  # otherwise its text and its passages would be in memory at the same time
         result, raw, document = _enrich(inbox, raw, document, finding)
     ready = prepare(index, document)
     if result is None:
         result, raw, document = _enrich(inbox, raw, document, finding)
-        ready = replace(ready, document=document)  # no passage shows summary or tags
+        ready = replace(ready, document=document)  # passages contain neither summary nor tags
     with hold_commits(inbox.captures) as current:
         if (other := instead()) is not None:
             return other
@@ -201,7 +202,7 @@ def try_create(
             with hide_file_name(document.path), span("write"):
                 stat = inbox.vault.create(document.path, raw)
         except NameTaken:
-            return MissedAttempt.TAKEN  # a file that is not indexed, or not yet, has the name
+            return MissedAttempt.TAKEN  # a file that is not indexed has the name
         with undo_on_failure(partial(inbox.vault.remove, document.path, digest=document.digest)), span("commit"):
             index.commit([replace(ready, stat=stat)])
         record = require_row(index.record_at(document.path))
@@ -212,7 +213,7 @@ def try_create(
 def _enrich(
     inbox: Inbox, raw: bytes, document: Document, finding: Callable[[], EnrichmentResult]
 ) -> tuple[EnrichmentResult, bytes, Document]:
-    """What was found, and the note with what it lacked of that."""
+    """Return the enrichment, and the note with its missing values filled in."""
     with span("enrich"):
         result = finding()
     with suppress(FrontmatterError):
@@ -223,7 +224,7 @@ def _enrich(
 def record_values(
     inbox: Inbox, record: Record, values: Mapping[Name, Value], *, owed: bool, from_caller: Collection[str] = ()
 ) -> Record:
-    """Record which values of a note that was written are automatic, and whether its enrichment is `owed`; the note's row."""
+    """Record which values of a written note are automatic, and whether its enrichment is `owed`; return the note's row."""
     inbox.automatic.record(record.id, values, from_caller=from_caller)
     if owed:
         inbox.enricher.add_retry(record.id, inbox.now())
@@ -233,18 +234,18 @@ def record_values(
 def enrich_note(
     inbox: Inbox, workspace: str, path: str, enrichment: Enrichment, *, replacing: bool = False
 ) -> Record | None:
-    """As `Workspace.enrich` has it."""
+    """Write missing properties into a note; see `Workspace.enrich`."""
     with hold_commits(inbox.captures) as index:
         raw, stat = inbox.vault.read(path)
         now = inbox.now()
         before = inbox.parse_note(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
         if before.workspace != workspace or not before.writable or before.type == "entity":
-            return None  # a node's summary and tags are set by name
+            return None  # the summary and tags of an entity are set by name
         missing = missing_properties(before, enrichment, replace=replacing)
         if not missing:
             return None
         if 0 <= now - stat.mtime_ns // 1_000_000 < inbox.quiet_s * 1000:
-            raise Conflict("it was changed a moment ago, perhaps by somebody who still writes")
+            raise Conflict("it changed a moment ago; somebody may still be writing")
         try:
             made = fill_missing(raw, before, enrichment, read=inbox.parse_note, replace=replacing)
         except FrontmatterError as error:

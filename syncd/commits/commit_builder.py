@@ -1,8 +1,8 @@
 """Put bytes on top of HEAD as a commit, with Git plumbing commands: from a private index, never from the work tree.
 
-Laws, tested: what a person has changed or staged is in no commit of Memex, and is as it was afterwards; HEAD moves
-by compare-and-set, so a kill leaves it before or after the move; paths and bytes reach Git through standard input
-and private files."""
+Laws, tested: changes and staged content of a person are in no commit of Memex and stay unchanged; HEAD moves by
+compare-and-set, so a kill leaves it before or after the move; paths and bytes reach Git through standard input and
+private files."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from index.errors import Conflict, Unavailable
 from syncd.git.ignored_paths import find_ignored
 from syncd.git.repository import GitResult, Repository
 
-Content = bytes | Path | None  # what becomes of a file: its bytes, a file of ours that holds them, or no file
+Content = bytes | Path | None  # the new content of a file: bytes, a private file with the bytes, or None = removed
 
 _PIECE: Final = 1 << 20
 _POINTER: Final = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v1\n(?:[a-z0-9.-]+ .*\n)*?oid sha256:([0-9a-f]{64})\n"
 )
 _POINTER_MOST: Final = 1024
-# The private index and tree are whole and plain, whatever the person has set; what they hold is synced to the disk
-# before HEAD names it; modes are those that Git has.
+# The private index and tree are complete and plain, whatever the person has configured; objects are synced to the
+# disk before HEAD names them; file modes are those in Git.
 _OWN: Final = {
     "core.fileMode": "false",
     "core.splitIndex": "false",
     "core.untrackedCache": "false",
-    "core.safecrlf": "false",  # it would refuse what has the line ends of another system
+    "core.safecrlf": "false",  # it would refuse files with line ends of another system
     "core.sparseCheckout": "false",
     "index.sparse": "false",
     "core.fsync": "committed",
@@ -42,23 +42,23 @@ _OWN: Final = {
 }
 
 
-FILTER_S: Final = 120.0  # in which the person's filters are to be done with what a commit holds
+FILTER_S: Final = 120.0  # time limit for the repository's filters on the files of a commit
 
 
 class FilterHangs(Unavailable):
-    """A filter of the repository does not come to an end."""
+    """Reports that a filter of the repository does not finish."""
 
 
 class HeadMoved(Conflict):
-    """HEAD is not what it was any more."""
+    """Reports that HEAD has moved."""
 
 
 class GitLockHeld(Conflict):
-    """Another program holds a lock of Git."""
+    """Reports that another program holds a lock of Git."""
 
 
 class FilterFailed(Unavailable):
-    """A filter of the person's fails on these files; the others can be put again."""
+    """Reports that a filter of the repository fails on these files; the other files can be added again."""
 
     def __init__(self, paths: list[str], why: str) -> None:
         super().__init__(f"git update-index failed: {why}", paths=paths)
@@ -67,18 +67,18 @@ class FilterFailed(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A file of a commit."""
+    """Describes an object of a commit at a path."""
 
     oid: str
     kind: str  # blob, tree …
 
 
 class CommitBuilder:
-    """One private index on top of one commit (None = there is none yet), in a folder of the state folder, for a block."""
+    """Builds commits in a private index on top of one commit (None = no commit yet), inside a folder of the state folder."""
 
     def __init__(self, repo: Repository, folder: Path, base: str | None) -> None:
         self._repo, self._folder, self.base = repo, folder, base
-        shutil.rmtree(folder, ignore_errors=True)  # what a kill left
+        shutil.rmtree(folder, ignore_errors=True)  # leftovers of a killed process
         folder.mkdir(mode=0o700)
         self._tree = folder / "tree"
         git_folder = repo.git_folder()
@@ -88,9 +88,7 @@ class CommitBuilder:
         self._index = {**self._plain, "GIT_INDEX_FILE": str(folder / "index")}
         self._private = {**self._index, "GIT_DIR": str(git_folder), "GIT_WORK_TREE": str(self._tree)}
         self._run("read-tree", *([base] if base else ["--empty"]), env=self._index)
-        self._first = self._last = self._run(
-            "write-tree", env=self._index
-        ).text  # the trees that it began and ends with
+        self._first = self._last = self._run("write-tree", env=self._index).text  # the first and the latest tree
         self._tip = base
 
     def __enter__(self) -> Self:
@@ -99,10 +97,10 @@ class CommitBuilder:
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    # What there is
+    # Reading
 
     def read_blobs(self, paths: Iterable[str]) -> dict[str, Blob]:
-        """What the commit has at these paths, none of which holds a line end."""
+        """Return the objects that the commit has at these paths, none of which contains a line end."""
         asked = list(paths)
         if self.base is None or not asked:
             return {}
@@ -116,7 +114,7 @@ class CommitBuilder:
         return blobs
 
     def read_digests(self, blobs: Mapping[str, Blob]) -> dict[str, set[str]]:
-        """The digests of files that Git would take for these blobs as they are, or as what they point to."""
+        """Return the digests of files that match these blobs: of the blob itself, or of the file its LFS pointer names."""
         if not blobs:
             return {}
         digests = {}
@@ -131,7 +129,7 @@ class CommitBuilder:
         return digests
 
     def checkout_digest(self, path: str, blob: Blob) -> str:
-        """The digest of the file that a blob becomes when it is checked out."""
+        """Return the digest of the file that a checkout of this blob writes."""
         with tempfile.TemporaryFile(dir=self._folder) as out:
             stdin, env = f"{blob.oid} {path}\n".encode(), {"GIT_LFS_SKIP_SMUDGE": "1"}
             result = self._run_with_filters("cat-file", "--batch", "--filters", stdin=stdin, env=env, out=out)
@@ -139,42 +137,44 @@ class CommitBuilder:
                 raise _command_error("cat-file", result)
             end = out.seek(0, os.SEEK_END)
             out.seek(0)
-            _parse_size(out.readline())  # of the blob, not of the file
+            _parse_size(out.readline())  # the size of the blob, not of the file
             return _hash_bytes(out, end - 1 - out.tell())[0]
 
     def find_ignored(self, paths: Iterable[str]) -> set[str]:
-        """Those that a `.gitignore` leaves out, and that the commit has not."""
+        """Return the paths that a `.gitignore` excludes and that are not in the commit."""
         return find_ignored(self._repo, paths, self._index)
 
     def read_staged(self) -> dict[str, str]:
-        """What a person has staged: path → the blob, zeros = it is to go."""
+        """Return what a person has staged: path → the blob; zeros = removed."""
         if self.base is None:
             return self._read_index()
         return {path: oid for path, (_, oid) in self._read_diff("diff-index", "--cached", self.base).items()}
 
     def _read_index(self) -> dict[str, str]:
-        """All that the person's index holds."""
+        """Return all entries of the person's index."""
         output = self._run("ls-files", "--stage", "-z").out.decode("utf-8", "surrogateescape")
         split = (line.partition("\t") for line in filter(None, output.split("\0")))
         return {path: head.split(" ")[1] for head, _, path in split}
 
     def list_submodules(self) -> set[str]:
-        """The folders that are repositories of their own, as far as the commit knows of any."""
+        """Return the folders that the commit has as submodules."""
         output = self._run("ls-files", "--stage", "-z", env=self._index).out.decode("utf-8", "surrogateescape")
         lines = (line.partition("\t") for line in output.split("\0") if line.startswith("160000 "))
         return {path for _, _, path in lines}
 
-    # What becomes of it
+    # Writing
 
     def add_commit(self, changes: Mapping[str, Content], message: str, author: str) -> str:
-        """Make a commit of these on top of the one before, through the person's filters; "" when it would hold nothing.
+        """Add a commit with these changes on top of the previous one, through the repository's filters; "" when nothing changes.
 
-        Nobody sees it until `move_head`. Refused when a filter fails on some of them."""
+        It is invisible until `move_head`. Raises FilterFailed when a filter fails on some of the files."""
         for path, content in {**self._read_attributes(changes), **changes}.items():
             if content is not None:
                 _place_file(self._tree / path, content)
         self._tree.mkdir(exist_ok=True)
-        order = sorted(changes, key=lambda path: (changes[path] is not None, path))  # what goes is in no way then
+        order = sorted(
+            changes, key=lambda path: (changes[path] is not None, path)
+        )  # removals first, so that they don't block new paths
         result = self._stage(order)
         if result.status and "filter" in result.err:
             refused = [path for path in order if self._stage([path]).status]
@@ -188,21 +188,23 @@ class CommitBuilder:
         if tree == self._last:
             return ""
         options = ["-p", self._tip] if self._tip else []
-        named = author if any(map(str.isalnum, author)) else "Memex"  # Git takes no name of dots alone, say
+        named = author if any(map(str.isalnum, author)) else "Memex"  # Git refuses some names, such as only dots
         who = {**self._plain, **self._repo.identity(named)}
         self._tip = self._run("commit-tree", tree, *options, "-F", "-", stdin=message.encode(), env=who).text
         self._last = tree
         return self._tip
 
     def _stage(self, paths: Iterable[str]) -> GitResult:
-        """Have the private index hold what the private tree has at these paths, or has not."""
+        """Update the private index at these paths from the private tree."""
         stdin = "".join(f"{path}\0" for path in paths).encode()
         return self._run_with_filters(
             "update-index", "--add", "--remove", "-z", "--stdin", stdin=stdin, env=self._private
         )
 
     def move_head(self) -> None:
-        """Move HEAD to what was made, and have the person's index follow. Moved when HEAD or their stage is another now."""
+        """Move HEAD to the new commit, and update the person's index.
+
+        Raises HeadMoved when HEAD or the staged files changed."""
         if self._tip is None or self._tip == self.base:
             return
         made = self._read_diff("diff-index", "--cached", self._first, env=self._index)
@@ -214,7 +216,7 @@ class CommitBuilder:
         lines = (f"{mode} {oid}\t{path}\0" for path, (mode, oid) in made.items() if path not in stage)
         if stdin := "".join(lines).encode():
             self._run("update-index", "-z", "--index-info", stdin=stdin)
-        # "commit" is how a commit that was made of files here begins in HEAD's log
+        # the reflog entry begins with "commit", as Git's own do
         result = self._repo.run(
             "update-ref", "-m", "commit (memex)", "HEAD", self._tip, self.base or "", env=self._plain
         )
@@ -224,7 +226,7 @@ class CommitBuilder:
             )
 
     def _read_attributes(self, paths: Iterable[str]) -> dict[str, Content]:
-        """The files above these that say which filters there are, as they lie in the vault."""
+        """Return the `.gitattributes` files above these paths, which name the filters, from the vault."""
         folders = {folder for path in paths for folder in parent_folders(path)}
         contents: dict[str, Content] = {}
         for name in sorted(f"{folder}/.gitattributes".lstrip("/") for folder in folders):
@@ -235,7 +237,7 @@ class CommitBuilder:
     def _read_diff(
         self, command: str, *options: str, env: Mapping[str, str] | None = None
     ) -> dict[str, tuple[str, str]]:
-        """The mode and blob behind each difference, by path; zeros = it is to go."""
+        """Return the new mode and blob of each difference, by path; zeros = removed."""
         output = self._run(command, "--raw", "--no-renames", "--no-abbrev", "-z", *options, env=env).out
         words = output.decode("utf-8", "surrogateescape").split("\0")
         heads = ((path, head.split(" ")) for head, path in zip(words[::2], words[1::2], strict=False))
@@ -244,10 +246,10 @@ class CommitBuilder:
     def _run_with_filters(
         self, *words: str, stdin: bytes, env: Mapping[str, str], out: IO[bytes] | None = None
     ) -> GitResult:
-        """A command that runs filters, and that can be ended, as all that it writes is our own."""
+        """Run a command that runs filters; it can be stopped, because it writes only private files."""
         result = self._repo.run_in_session(*words, environ=env, stdin=stdin, limit_s=FILTER_S, out=out)
         if result.late:
-            raise FilterHangs(f"a filter of the repository was not done after {FILTER_S:g} s")
+            raise FilterHangs(f"a filter of the repository did not finish within {FILTER_S:g} s")
         return GitResult(result.code, b"", result.said)
 
     def _run(
@@ -265,7 +267,7 @@ class CommitBuilder:
 
 
 def parent_folders(path: str) -> list[str]:
-    """The folders that a path lies in; "" is the vault."""
+    """Return the folders above a path; "" is the vault."""
     parts = path.split("/")[:-1]
     return ["/".join(parts[:n]) for n in range(len(parts) + 1)]
 
@@ -273,14 +275,14 @@ def parent_folders(path: str) -> list[str]:
 def _place_file(target: Path, content: bytes | Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(content, Path):
-        if content.exists():  # else it is there from the time before, when another file was refused
+        if content.exists():  # otherwise an earlier try placed it, before a filter refused another file
             content.rename(target)
     else:
         target.write_bytes(content)
 
 
 def _parse_size(head: bytes) -> int:
-    """How large an object is, as the line before it says."""
+    """Return the size of an object from its header line."""
     words = head.split(b" ")
     if len(words) != 3:
         raise Unavailable("Git can't read one of its objects; see memex status", retryable=False)
@@ -288,7 +290,7 @@ def _parse_size(head: bytes) -> int:
 
 
 def _hash_bytes(file: IO[bytes], left: int) -> tuple[str, bytes]:
-    """The digest of the next `left` bytes, and the first of them."""
+    """Return the digest of the next `left` bytes, and the beginning of them."""
     digest, start = hashlib.sha256(), b""
     while left and (piece := file.read(min(left, _PIECE))):
         digest.update(piece)
@@ -298,7 +300,7 @@ def _hash_bytes(file: IO[bytes], left: int) -> tuple[str, bytes]:
 
 
 def _lfs_digest(raw: bytes) -> str:
-    """The digest of the large file that a pointer of Git LFS stands for; "" when it is none."""
+    """Return the digest of the large file that a Git LFS pointer names; "" when it is not a pointer."""
     match = _POINTER.match(raw)
     return match[1].decode() if match else ""
 

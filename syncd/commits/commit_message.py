@@ -1,7 +1,7 @@
 """Compose the message of a commit by Memex: a subject, a line for each note, and trailers for programs.
 
-Law, tested: no text in a message adds a line, a trailer or a character that a terminal obeys; `git
-interpret-trailers` finds exactly the trailers that were given."""
+Law, tested: no text in a message adds a line, a trailer or a control character; `git interpret-trailers` finds
+exactly the trailers that were given."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SUBJECT: Final = 72  # characters
 LINE: Final = 200
 MOST: Final = 100  # lines, and trailers of one name
 _BLANKS: Final = re.compile(r"\s+")
-# Control characters, those that turn the direction of text or hide it, halves of characters, line and paragraph ends.
+# Control characters, characters that hide text or change its direction, surrogates, line and paragraph separators.
 _HARMFUL: Final = frozenset(["Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"])
 
 
 def format_message(subject: str, lines: Iterable[str] = (), trailers: Iterable[tuple[str, str]] = ()) -> str:
-    """The text of a commit. A trailer is a name of ours and a value; the same one twice is told once, an empty one not."""
+    """Format the text of a commit. Each trailer is a name and a value; repeated and empty trailers are left out."""
     all_lines = list(lines)
     body = [f"- {clean_line(line, LINE)}" for line in all_lines[:MOST]]
     body += [f"- and {len(all_lines) - MOST:,} more"] if len(all_lines) > MOST else []
@@ -37,8 +37,8 @@ def format_message(subject: str, lines: Iterable[str] = (), trailers: Iterable[t
 
 
 def clean_line(text: str, most: int) -> str:
-    """`text` in one line, without secrets and what a terminal would obey, cut to `most` characters."""
-    text = redact(text)  # before it is cut: half a secret is not known for one
+    """Return `text` in one line, without secrets and control characters, cut to `most` characters."""
+    text = redact(text)  # before cutting, because half a secret is not recognized
     shown = "".join(" " if char.isspace() else char for char in text if char.isspace() or not _is_harmful(char))
     line = _BLANKS.sub(" ", shown).strip()
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"

@@ -1,7 +1,7 @@
 """Make the selection for a commit: Memex's own writes go in; a person's edits and ignored files stay out.
 
-Law, tested: a file is committed only if the audit log leads to its bytes from those in HEAD, if nobody has staged
-other content for it, and if it looks neither like a secret nor like an unfinished merge."""
+Law, tested: a file is committed only if the audit log leads from its bytes in HEAD to its current bytes, if nobody
+has staged other content for it, and if it looks neither like a secret nor like an unfinished merge."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from syncd.notes import secret_patterns
 from syncd.notes.front_matter import FrontmatterError, decode, has_merge_conflict, read_properties, split
 from syncd.vault.path_rules import objection
 
-FRESH_MS: Final = 60_000  # an entry so young may still be about to be carried out
-# Why a path stays as it is, in words that follow "kept local:".
+FRESH_MS: Final = 60_000  # an entry this young may not be carried out yet
+# Why a path stays uncommitted, in words that follow "kept local:".
 SECRET, MARKERS, IGNORED, STAGED, NESTED, UNREADABLE, ODD, REFUSED = (
     "it seems to hold a secret",
-    "it holds the marks of an unfinished merge",
-    "a .gitignore leaves it out",
-    "you have staged something else for it",
-    "it lies in a repository of its own",
-    "it can't be read just now",
-    "Git has something else at its place",
-    "a filter of Git's fails on it, perhaps as its program is not on the daemon's PATH",
+    "it contains the markers of an unfinished merge",
+    "a .gitignore excludes it",
+    "you have staged other content for it",
+    "it belongs to a nested repository",
+    "it can't be read now",
+    "Git has something other than a file at its path",
+    "a Git filter fails on it, perhaps because its program is not on the daemon's PATH",
 )
 
 
 @dataclass(slots=True)
 class CommitSelection:
-    """What of some paths is ours to commit, and what becomes of the others."""
+    """Holds which paths Memex may commit, and the outcome for the others."""
 
-    ours: dict[str, list[Entry]] = field(default_factory=dict)  # the entries that led there, newest first
+    ours: dict[str, list[Entry]] = field(default_factory=dict)  # the log entries that led to its bytes, newest first
     contents: dict[str, Content] = field(default_factory=dict)
-    kept: dict[str, str] = field(default_factory=dict)  # why each stays local
-    edited: list[str] = field(default_factory=list)  # a person's by now
-    unsettled: list[str] = field(default_factory=list)  # to be looked at again soon
+    kept: dict[str, str] = field(default_factory=dict)  # why each path stays local
+    edited: list[str] = field(default_factory=list)  # edited by a person
+    unsettled: list[str] = field(default_factory=list)  # check again soon
 
 
 def select_changes(
@@ -57,9 +57,9 @@ def select_changes(
     inbox: str,
     approved: Collection[str] = (),
 ) -> CommitSelection:
-    """Sift these paths by what they hold `now`: a digest, "" = no file, None = nobody can tell. `content` reads one.
+    """Sort these paths by their content `now`: a digest, "" = no file, None = unknown. `content` reads a file.
 
-    Of those that are `approved` a person has said that all of it is to be committed, their own edits included."""
+    A person has `approved` these paths to be committed whole, their own edits included."""
     selection = CommitSelection()
     fit = {path: digest for path, digest in now.items() if digest is not None and not objection(path)}
     selection.kept = {path: UNREADABLE for path in now if path not in fit}
@@ -69,7 +69,7 @@ def select_changes(
     heads = {path: {""} for path in fit} | builder.read_digests(blobs)
     _separate_edited(selection, audit, fit, heads, approved)
     for path in selection.edited:
-        if path in blobs:  # the file may be another than the blob, and Git's own all the same
+        if path in blobs:  # the file may differ from the blob and still be what Git checked out
             heads[path].add(builder.checkout_digest(path, blobs[path]))
     _separate_edited(selection, audit, {path: fit[path] for path in selection.edited}, heads)
     if selection.ours:
@@ -85,7 +85,7 @@ def _separate_edited(
     heads: Mapping[str, set[str]],
     approved: Collection[str] = (),
 ) -> None:
-    """Tell those that the log leads to from HEAD from those that somebody has edited."""
+    """Separate the paths that the log leads to from HEAD from those that somebody has edited."""
     selection.edited, selection.unsettled = [], []
     young = time.time_ns() // 1_000_000 - FRESH_MS
     for path, digest in now.items():
@@ -102,7 +102,7 @@ def _separate_edited(
 
 
 def _exclude_protected(selection: CommitSelection, builder: CommitBuilder, now: Mapping[str, str], vault: Path) -> None:
-    """Leave out what Git or a person has set apart."""
+    """Exclude paths that Git ignores, that belong to a nested repository, or that a person has staged differently."""
     modules = builder.list_submodules() if os.path.lexists(vault / ".gitmodules") else set()
     nested = {
         path
@@ -123,12 +123,12 @@ def _exclude_protected(selection: CommitSelection, builder: CommitBuilder, now: 
 def _read_contents(
     selection: CommitSelection, now: Mapping[str, str], content: Callable[[str, str], Content], public: set[str]
 ) -> None:
-    """Read what is ours, and leave out what must not be in a history, unless a person has put it there: `public`."""
+    """Read the contents, and exclude what must not enter the history, unless a person has committed it before: `public`."""
     withheld = set()
     for path in list(selection.ours):
         try:
             raw = content(path, now[path])
-        except (MemexError, OSError):  # it changes under our hands
+        except (MemexError, OSError):  # it is changing
             selection.unsettled.append(path)
             del selection.ours[path]
             continue
@@ -144,7 +144,7 @@ def _read_contents(
 
 
 def _reason_to_withhold(path: str, raw: Content, *, public: bool) -> str:
-    """Why these bytes must not be committed under that name; "" = nothing speaks against it."""
+    """Return why these bytes must not be committed under this name; "" = they may."""
     if raw is None:
         return ""
     text = "" if isinstance(raw, Path) or b"\0" in raw[:8000] else raw.decode("utf-8", "replace")
@@ -156,7 +156,7 @@ def _reason_to_withhold(path: str, raw: Content, *, public: bool) -> str:
 
 
 def _stored_file_digest(raw: Content) -> str:
-    """The digest of the file whose text a note holds; "" = it is none."""
+    """Return the digest of the stored file whose text a note contains; "" = none."""
     if isinstance(raw, bytes):
         with suppress(FrontmatterError):
             digest = read_properties(split(decode(raw))[0]).get("file_sha256")

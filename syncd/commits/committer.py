@@ -1,8 +1,8 @@
-"""The committer commits files that Memex wrote, once they are quiet, and nothing that a person did.
+"""The committer commits files that Memex wrote, once they are quiet, and nothing that a person wrote.
 
-Laws, tested: each commit holds only states that the audit log reaches from HEAD: nothing that a person staged
-differently, nothing that looks like a secret or an unfinished merge. A commit is made only while no other Git
-operation is under way. A file that cannot be committed stays as it is, is checked again, and is reported."""
+Laws, tested: each commit holds only states that the audit log reaches from HEAD, without files that a person staged
+differently or that look like a secret or an unfinished merge. A commit is made only while no other Git operation is
+under way. A file that cannot be committed stays unchanged, is checked again, and is reported."""
 
 from __future__ import annotations
 
@@ -33,28 +33,30 @@ from syncd.vault.vault import Vault
 
 log = logging.getLogger(__name__)
 
-FOLDER: Final = "commit"  # in the state folder: the private index and tree of the commit under way
-SEEN: Final = "git.seen"  # named value: how far the audit log was examined
-LEFT: Final = "git.left"  # named value: which files to examine again
-PAUSES: Final = 0.1, 5.0  # least and most seconds between two looks at a lock
-PATIENCE_S: Final = 30.0  # for a lock
-GRACE_S: Final = 8.0  # for what is left when the daemon ends
-ROUND: Final = 1_000  # files that are looked at together
-RACES: Final = 20  # times that HEAD may move under our hands
-SUGGESTIONS: Final = "review"  # the tool whose writes cause no commit: they go into the next one
-HUNG_S: Final = 600.0  # until a filter that did not come to an end is tried again
-AGAIN_S: Final = 60.0  # until what could not be committed is tried again
-_NONE: Final = "git: the vault has no history, so nothing is committed"
+FOLDER: Final = "commit"  # in the state folder: the private index and tree of the current commit
+SEEN: Final = "git.seen"  # named value: how far the audit log was read
+LEFT: Final = "git.left"  # named value: the files to check again
+PAUSES: Final = 0.1, 5.0  # shortest and longest wait before a lock is checked again, in seconds
+PATIENCE_S: Final = 30.0  # longest wait for a lock
+GRACE_S: Final = 8.0  # time for the last commits when the daemon stops
+ROUND: Final = 1_000  # files checked together
+RACES: Final = 20  # how often HEAD may move during one commit
+SUGGESTIONS: Final = "review"  # the tool whose writes cause no commit of their own: they go into the next commit
+HUNG_S: Final = 600.0  # wait before a hanging filter is tried again
+AGAIN_S: Final = 60.0  # wait before a failed commit is tried again
+_NONE: Final = "git: the vault has no Git history, so Memex commits nothing"
 _STATES: Final[Mapping[str, str]] = {
     "no-git": _NONE,
     "no-repo": _NONE,
     "bare": _NONE,
-    "detached": "git: no branch is checked out, so what Memex writes is not committed; memex status has the way out",
-    "conflict": "git: conflicts are left to mend, so what Memex writes is not committed",
-    "mid-operation": "git: an operation is not finished, so what Memex writes is not committed until it is",
-    "locked": "git: another program holds the repository, so what Memex writes is not committed yet",
+    "detached": "git: no branch is checked out, so Memex can't commit its changes; memex status shows how to fix this",
+    "conflict": "git: there are unresolved conflicts, so Memex can't commit its changes",
+    "mid-operation": "git: an operation is not finished; Memex commits its changes after it",
+    "locked": "git: another program holds the repository lock; Memex commits its changes after it",
 }
-_BLOCKED: Final = "git: what Memex writes is not committed until the repository is mended; memex status has the way out"
+_BLOCKED: Final = (
+    "git: the repository is damaged, so Memex can't commit its changes; memex status shows how to fix this"
+)
 _ABLE: Final = frozenset({"ok", "unborn"})
 
 _T = TypeVar("_T")
@@ -62,16 +64,16 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class MadeCommit:
-    """A commit, or one that would be made."""
+    """Describes a commit, or one that would be made."""
 
-    commit: str  # in hex; "" = it was not made
+    commit: str  # in hex; "" = not made
     subject: str
     paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DueCommit:
-    """A commit that is to be made of what was done: as `Committer.commit` takes it."""
+    """Holds the arguments of `Committer.commit` for a commit that is still to be made."""
 
     changes: Mapping[str, bytes | None]
     message: str
@@ -79,7 +81,7 @@ class DueCommit:
 
 
 class Committer:
-    """The commits of one vault. Safe from any thread: one is made at a time."""
+    """Makes the commits of one vault. Safe from any thread: one is made at a time."""
 
     def __init__(
         self,
@@ -92,26 +94,26 @@ class Committer:
         state: Path,
         inbox: str,
     ) -> None:
-        self.problem = ""  # why commits wait, in a sentence without paths
+        self.problem = ""  # why commits are delayed, as a sentence without paths
         self.made = 0  # commits since the start
         self.kept: dict[str, str] = {}  # path → why it stays local
-        self.edited: set[str] = set()  # of the last look: what a person has edited before it was committed
+        self.edited: set[str] = set()  # found by the last check: files that a person edited before they were committed
         self._repo, self._vault, self._audit, self._ledger = repo, vault, audit, ledger
         self._folder, self._settings, self._inbox = state / FOLDER, settings, inbox
         self._lock = threading.RLock()
         self._seen = int(named_values.read(ledger, SEEN) or 0)
         self._waiting: set[str] = set(json.loads(named_values.read(ledger, LEFT) or "[]"))
         self._marks: object = None
-        self._stash: GitPosition | None = None  # the newest stash, when it was looked for last
-        self._flushed_at = float("-inf")  # when commits were last made without being asked for, in epoch milliseconds
+        self._stash: GitPosition | None = None  # the newest stash at the last check
+        self._flushed_at = float("-inf")  # when commits were last made automatically, in epoch milliseconds
         self._tried = float("-inf")
-        self._hung: float | None = None  # since when a filter is known to hang
+        self._hung: float | None = None  # when a filter was found to hang
 
-    # What others ask for
+    # For callers
 
     @property
     def is_on(self) -> bool:
-        """Whether anything is to be committed at all."""
+        """Return whether commits are enabled."""
         return self._settings.commit
 
     def commit(
@@ -122,11 +124,11 @@ class Committer:
         author: str = "",
         approved: Collection[str] = (),
     ) -> str | None:
-        """Commit these bytes (None = the file is gone), which have been written already, on top of HEAD; the commit.
+        """Commit these bytes (None = removed), which are already written to the files, on top of HEAD; return the commit.
 
-        "" when nothing of it is to be committed: HEAD has it, or it is a person's or kept local. None when Git does not
-        allow it just now, or commits are off: `problem` says why, and `flush` makes up for it. A person has `approved` all
-        that some of these say."""
+        "" when there is nothing to commit: HEAD has it, a person edited it, or it is kept local. None when Git does
+        not allow it now, or commits are off: `problem` says why, and `flush` commits it later. A person has
+        `approved` whole files."""
 
         def build(builder: CommitBuilder) -> str:
             selection = self._select_due(builder, DueCommit(changes, message, approved))
@@ -140,11 +142,11 @@ class Committer:
             return self._run_on_head(build, PATIENCE_S) if self.is_on else None
 
     def flush(self, patience_s: float = PATIENCE_S) -> int:
-        """Commit what Memex wrote and nobody has edited since; how many commits were made."""
+        """Commit what Memex wrote and nobody has edited since, if commits are on; return the number of commits."""
         return len(self.commit_pending(patience_s)) if self.is_on else 0
 
     def commit_pending(self, patience_s: float = PATIENCE_S) -> list[MadeCommit]:
-        """Do so even where it is not done by itself; the commits that were made."""
+        """Commit what Memex wrote and nobody has edited since, even if commits are off; return the commits."""
         with self._lock:
             made: list[MadeCommit] = []
             if not self._has_history():
@@ -164,9 +166,9 @@ class Committer:
             return made
 
     def preview(self, due: Iterable[DueCommit] = ()) -> tuple[list[MadeCommit], CommitSelection]:
-        """What `commit_pending` would commit now, and what is `due` beside that, and what neither would; nothing is changed.
+        """Return what `commit_pending` and the `due` commits would commit now, and the selection with the rest; nothing changes.
 
-        Conflict when Git does not allow it."""
+        Raises Conflict when Git does not allow it."""
         with self._lock:
             if why := self.hindrance():
                 raise Conflict(why)
@@ -183,7 +185,7 @@ class Committer:
             return made, selection
 
     def tick(self) -> None:
-        """Flush when what was written has been quiet for long enough."""
+        """Commit when the written files have been quiet for long enough."""
         self._forget_solved_problem()
         if not self.is_on:
             return
@@ -198,26 +200,26 @@ class Committer:
                 self._flushed_at = self._audit.now()
 
     def _forget_solved_problem(self) -> None:
-        """Drop a problem whose cause is gone, as nothing may be left to commit that would show it."""
+        """Clear a problem whose cause is gone; there may be nothing left to commit that would clear it."""
         if self.problem and time.monotonic() - self._tried >= AGAIN_S and self.hindrance() in ("", _NONE):
             self.problem = ""
 
     def stop(self, grace_s: float = GRACE_S) -> None:
-        """Commit what is left, and wait no longer than that for it: what is not done then is done at the next start."""
+        """Commit the rest, for at most `grace_s` seconds; what is left is committed at the next start."""
 
         def flush_rest() -> None:
             try:
                 if self._waiting or self._audit.write_times(self._seen, without=SUGGESTIONS):
                     self.flush(0.0)
             except (MemexError, OSError) as error:
-                log.warning("what is left could not be committed: %s", error)
+                log.warning("could not commit the last changes: %s", error)
 
         last = threading.Thread(target=flush_rest, name="commits", daemon=True)
         last.start()
         last.join(grace_s)
 
     def facts(self) -> dict[str, Any]:
-        """What its owner is told; it waits for no commit that is under way."""
+        """Return what the owner's status page shows about commits; it does not wait for a commit under way."""
         waiting = set(self._waiting)
         if self.is_on and self._has_history():
             waiting |= self._list_written(self._audit.head.seq)
@@ -229,16 +231,16 @@ class Committer:
             "problem": self.problem,
         }
 
-    # How
+    # Details
 
     def _has_history(self) -> bool:
-        """Whether the vault has a history at all."""
+        """Return whether the vault has a Git history."""
         return os.path.lexists(Path(self._repo.vault, ".git"))
 
     def _is_due(self) -> bool:
-        """Whether it is time to commit: the last time is long enough ago, and what was written is quiet or has waited as long.
+        """Return whether it is time to commit: the last commit is long enough ago, and the changes are quiet or old enough.
 
-        A clock that was set back makes nothing wait."""
+        A clock that was set back delays nothing."""
         times = self._audit.write_times(self._seen, without=SUGGESTIONS)
         if times is None:
             return bool(self._waiting) or (bool(self.kept) and self._marks != self._repo.position())
@@ -249,12 +251,12 @@ class Committer:
         return not 0 <= now - times[1] < quiet_ms or now - times[0] >= max(every_ms, quiet_ms)
 
     def _collect_written(self, seen: int) -> None:
-        """Add the files that were written since the last look, or were away then."""
+        """Add the files that were written since the last check, or that a stash held back then."""
         self._collect_stashed()
         self._waiting |= self._list_written(seen)
 
     def _collect_stashed(self) -> None:
-        """Add what a stash has taken or given back since the last look, of what Memex wrote."""
+        """Add the files written by Memex that a stash took or returned since the last check."""
         now = GitPosition(stash=self._repo.position().stash)
         paths = head_moves.changed_paths(self._repo, self._stash or now, now) or ()
         self._waiting |= {path for path in paths if self._audit.last_entry(path) is not None}
@@ -264,9 +266,9 @@ class Committer:
         return self._audit.changed_paths(self._seen, seen)
 
     def _commit_round(self, paths: Sequence[str], builder: CommitBuilder) -> list[MadeCommit]:
-        """Commit what is ours of these; what a promotion has changed is left to its own commit."""
+        """Commit Memex's own changes of these paths; files of a promotion are left to its own commit."""
         now = self._read_digests(paths)
-        theirs = self._list_promoted()  # after that: whatever changes files has said so before
+        theirs = self._list_promoted()  # read after the digests: a promotion is recorded before it changes files
         now = {path: digest for path, digest in now.items() if path not in theirs}
         selection = self._select(builder, now, self._read_content)
         made = self._commit_batch(builder, CommitBatch(dict(sorted(selection.ours.items()))), selection)
@@ -279,7 +281,7 @@ class Committer:
 
     @staticmethod
     def _commit_batch(builder: CommitBuilder, batch: CommitBatch, selection: CommitSelection) -> list[MadeCommit]:
-        """Make the commit, without what a filter fails on; none of nothing."""
+        """Make the commit, without files on which a filter fails; no commit if nothing is left."""
         if not batch.steps:
             return []
         try:
@@ -297,14 +299,14 @@ class Committer:
         return uncommitted_paths(self._ledger, time.time_ns() // 1_000_000 - RECENT_MS)
 
     def _record_outcome(self, selection: CommitSelection, asked: Iterable[str]) -> None:
-        """Take note of what became of the paths that were asked for."""
+        """Record the outcome for the checked paths."""
         for path in asked:
             self.kept.pop(path, None)
         self.kept |= selection.kept
         self._waiting -= set(asked) - selection.ours.keys() - set(selection.unsettled)
 
     def _run_on_head(self, work: Callable[[CommitBuilder], _T], patience_s: float) -> _T | None:
-        """Do something on top of HEAD as soon as Git allows it; None, and the problem, when it does not."""
+        """Run `work` on top of HEAD as soon as Git allows it; return None and set the problem when it does not."""
         if self._hung is not None and time.monotonic() - self._hung < HUNG_S:
             return None
         end, pause, races = time.monotonic() + patience_s, PAUSES[0], 0
@@ -321,13 +323,13 @@ class Committer:
                     why = _STATES["locked"]
                 except (Unavailable, OSError) as error:
                     self._hung = time.monotonic() if isinstance(error, FilterHangs) else None
-                    log.warning("nothing could be committed: %s", error)
-                    why = f"git: what Memex writes can't be committed just now ({_reason(error)})"
+                    log.warning("could not commit: %s", error)
+                    why = f"git: Memex can't commit its changes now ({_reason(error)})"
                 else:
                     self.problem, self._hung = "", None
                     return done
             if why and (why != _STATES["locked"] or time.monotonic() + pause > end or races > RACES):
-                self.problem = "" if why == _NONE else why  # of a vault without a history nothing is owed
+                self.problem = "" if why == _NONE else why  # a vault without Git history needs no commits
                 self._tried = time.monotonic()
                 return None
             if why:
@@ -335,14 +337,14 @@ class Committer:
                 pause = min(2 * pause, PAUSES[1])
 
     def hindrance(self) -> str:
-        """Why nothing may be committed just now."""
+        """Return why nothing may be committed now; "" = it may."""
         state = self._repo.local_state()
         return "" if state in _ABLE else _STATES.get(state, _BLOCKED)
 
-    # What is ours
+    # Memex's own changes
 
     def _read_digests(self, paths: Iterable[str]) -> dict[str, str | None]:
-        """What these files hold: the digest, "" = no file, None = nobody can tell."""
+        """Return the content of these files: the digest, "" = no file, None = unknown."""
         digests: dict[str, str | None] = {}
         for path in paths:
             try:
@@ -354,7 +356,9 @@ class Committer:
         return digests
 
     def _read_content(self, path: str, digest: str) -> Content:
-        """The bytes of a file that has this digest; those of a large one in a file of ours. Conflict when it changed."""
+        """Return the bytes of a file with this digest; of a large one, a private copy.
+
+        Raises Conflict when it changed."""
         if not digest:
             return None
         if (stat := self._vault.stat(path)) is not None and stat.size > self._vault.max_bytes:
@@ -369,7 +373,7 @@ class Committer:
         return raw
 
     def _select_due(self, builder: CommitBuilder, due: DueCommit) -> CommitSelection:
-        """What of a commit that is due may be in it."""
+        """Select what may be in a due commit."""
         digests = {path: sha256(raw) for path, raw in due.changes.items()}
         return self._select(builder, digests, lambda path, _: due.changes[path], due.approved)
 
@@ -383,10 +387,10 @@ class Committer:
         root, inbox = self._vault.root, self._inbox
         return select_changes(builder, self._audit, now, content, vault=root, inbox=inbox, approved=approved)
 
-    # What is remembered
+    # Stored progress
 
     def _save_progress(self, seen: int) -> None:
-        """Have the next look begin where this one ended; what can't be written down is looked at once more."""
+        """Save how far the log was read; if that fails, the next check reads it again."""
         left = json.dumps(sorted(self._waiting | self.kept.keys()))
         if (seen, left) == (self._seen, named_values.read(self._ledger, LEFT)):
             return
@@ -400,7 +404,7 @@ def _subject(message: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, without a path: an error of the system, or that Git failed."""
+    """Return the cause without a path: an error of the system, or that Git failed."""
     if isinstance(error, FilterHangs):
         return error.message
-    return str(error.strerror) if isinstance(error, OSError) else "Git failed; the log says more"
+    return str(error.strerror) if isinstance(error, OSError) else "Git failed; see the daemon's log"

@@ -1,7 +1,7 @@
 """Run a consolidation of the vault: report what needs attention in a note with boxes, and carry out the ticked boxes.
 
-Laws, tested: a second run writes nothing; a report that a person has touched is never overwritten, except for the
-lines that state what was done; nothing is done without a tick, and nothing twice."""
+Laws, tested: a second run writes nothing; a report that a person has edited is never overwritten, except for the
+lines that state outcomes; nothing is done without a tick, and nothing twice."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from syncd.state.ledger import Ledger
 from syncd.vault.location import REPORTS
 
 Progress = Callable[[int, int, str], object]
-FACT: Final = "consolidation"  # named value: what the last run left
+FACT: Final = "consolidation"  # named value: the facts about the last run
 TABLE: Final = "Review.base"
 AUTHOR: Final = Author("daemon", "consolidation")
 
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class Consolidation:
-    """What looks through the inbox and reports. Safe from any thread: one run, or one look at the boxes, at a time."""
+    """Scans the inbox and reports. Safe from any thread: one run, or one reading of the boxes, at a time."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class Consolidation:
         self._snapshot, self._ledger, self._proposals, self._repo = snapshot, ledger, proposals, repo
         self._look, self._workspaces, self._vertex, self._waiting = look, workspaces, vertex, waiting
         self._lock = threading.RLock()
-        self._seen: dict[str, object] = {}  # path of a report → how it was when its boxes were last read
+        self._seen: dict[str, object] = {}  # path of a report → its stat when its boxes were last read
 
     @property
     def folder(self) -> str:
-        """Where reports lie."""
+        """Return the folder of the reports."""
         return f"{self._snapshot.inbox}/{REPORTS}"
 
     def run(
@@ -74,10 +74,10 @@ class Consolidation:
         again: bool = False,
         progress: Progress = lambda *_: None,
     ) -> dict[str, Any]:
-        """Carry out what was ticked, look through all workspaces, and report if there is something new.
+        """Carry out the ticked proposals, scan all workspaces, and write a report if there is something new.
 
-        With `dry` or a `workspace`, nothing is written, and the answer has the report as text. With `again`, proposals count
-        as new that no report asks any more."""
+        With `dry` or a `workspace`, nothing is written, and the answer contains the report as text. With `again`,
+        proposals that no report contains any more count as new."""
         dry = dry or workspace is not None
         with self._lock, acting_as(AUTHOR):
             carried = {} if dry else self.carry_out_ticked(stopping)
@@ -114,7 +114,7 @@ class Consolidation:
         return findings
 
     def carry_out_ticked(self, stopping: threading.Event | None = None) -> dict[str, ProposalOutcome]:
-        """Read the boxes of reports that have changed, and carry out what is ticked; what became of it."""
+        """Read the boxes of changed reports, carry out the ticked proposals, and return their outcomes."""
         with self._lock, acting_as(AUTHOR):
             if self._repo.busy_reason() or not self._snapshot.vault.is_present():
                 return {}
@@ -124,15 +124,15 @@ class Consolidation:
             self._reopen_unticked({box.key for text in texts for box in find_checkboxes(text) if box.mark == " "})
             done = self._proposals.carry_out(stopping)
             if done:
-                self._seen.clear()  # a proposal may stand in several, and links in all may have been rewritten
+                self._seen.clear()  # several reports may contain a proposal, and links in all of them may have been rewritten
                 changed = self._read_changed(quiet_s=0)
-                self._seen.clear()  # the boxes of those that were not quiet are still to be read
+                self._seen.clear()  # reports that were being edited still have boxes to read
             if changed:
                 self._write_outcomes(changed)
             return done
 
     def _reopen_unticked(self, keys: set[str]) -> None:
-        """What waits to be carried out and of which a box is empty by now was taken back, if no other box says otherwise."""
+        """Reopen accepted proposals whose box is empty again, unless another report still has the tick."""
         if accepted := keys & self._proposals.accepted_keys():
             vault, texts = self._snapshot.vault, []
             for path in vault.list_notes(self.folder).files:
@@ -141,7 +141,7 @@ class Consolidation:
             self._proposals.reopen(accepted - read_answers(texts).keys())
 
     def facts(self) -> dict[str, Any]:
-        """What its owner is told."""
+        """Return what the owner's status page shows about consolidation."""
         known, counts = self._read_facts(), self._proposals.counts()
         return {
             "at": known.get("at"),
@@ -152,14 +152,14 @@ class Consolidation:
         }
 
     def _path_if_present(self, path: str) -> str:
-        with suppress(MemexError):  # the vault is away, so nobody can tell
+        with suppress(MemexError):  # the vault is unavailable, so this is unknown
             return path if path and self._snapshot.vault.stat(path) else ""
         return path
 
     # Boxes
 
     def _read_changed(self, quiet_s: float) -> dict[str, tuple[bytes, object]]:
-        """The reports that are not as they were when they were last read, and have been quiet so long; with their bytes."""
+        """Read the reports that changed since the last reading and have been quiet for `quiet_s`; with their bytes."""
         vault = self._snapshot.vault
         changed: dict[str, tuple[bytes, object]] = {}
         listed = vault.list_notes(self.folder).files
@@ -168,28 +168,28 @@ class Consolidation:
             age_s = time.time() - stat.mtime_ns / 1e9
             if self._seen.get(path) == stat or 0 <= age_s < quiet_s:
                 continue
-            with suppress(MemexError):  # gone, or being written: at the next look
+            with suppress(MemexError):  # missing, or being written: read it next time
                 changed[path] = vault.read(path)
                 self._seen[path] = changed[path][1]
         return changed
 
     def _open_keys(self) -> set[str]:
-        """The proposals that a report asks just now."""
+        """Return the keys of the boxes in all reports."""
         keys: set[str] = set()
         for path in self._snapshot.vault.list_notes(self.folder).files:
-            with suppress(MemexError):  # gone, or being written
+            with suppress(MemexError):  # missing, or being written
                 keys |= {box.key for box in find_checkboxes(decode(self._snapshot.vault.read(path)[0]))}
         return keys
 
     def _write_outcomes(self, reports: Mapping[str, tuple[bytes, object]]) -> None:
-        """Write into the reports what became of their proposals."""
+        """Write the outcomes of proposals into their reports."""
         outcomes = self._proposals.outcomes()
         for path, (raw, _) in reports.items():
             text = write_outcomes(decode(raw), outcomes, _today())
             if (after := encode(text)) != raw:
                 try:
                     self._snapshot.vault.replace(path, after, digest=sha256(raw))
-                except (Conflict, NotFound):  # a person is at it
+                except (Conflict, NotFound):  # a person is editing it
                     self._seen.pop(path, None)
                 self._snapshot.sync.hint([path])
 
@@ -205,7 +205,7 @@ class Consolidation:
         return lambda node: self._vertex(name, node), path
 
     def _withdraw_outdated(self, all_findings: Sequence[Findings[Any]], keys: Iterable[str]) -> None:
-        """What was looked for and is not there any more need not be answered."""
+        """Withdraw the open proposals that this scan should have found again and did not."""
         looked = {
             (findings.workspace, kind) for findings in all_findings for kind in KINDS if is_complete(findings, kind)
         }
@@ -218,7 +218,7 @@ class Consolidation:
         return make_report(findings, shown, *self._lookups(findings))
 
     def _with_added_text(self, entry: ReportEntry) -> ReportEntry:
-        """The entry with the text that a note would be given."""
+        """Return the entry with the text that the kept note would get."""
         if entry.kind != "merge-duplicates":
             return entry
         with suppress(MemexError):
@@ -227,7 +227,7 @@ class Consolidation:
         return entry
 
     def _write_report(self, reports: Sequence[WorkspaceReport], keys: Sequence[str]) -> str:
-        """Write the report, in place of that of the day if nobody has touched it; its path."""
+        """Write the report, replacing an unedited one of the same day, and return its path."""
         vault, day, drawn = self._snapshot.vault, _today(), draw_clusters(reports)
         known: dict[str, list[str]] = self._read_facts().get("files", {})
         for number in range(1, 1_000):
@@ -245,7 +245,7 @@ class Consolidation:
             waiting=self._waiting(),
         )
         wanted = {canvas: drawn.encode("utf-8", "replace") if drawn else None, path: text.encode("utf-8", "replace")}
-        # Before they are written: whoever finds them after a crash knows whose they are.
+        # Recorded before the files are written, so that after a crash they are known as Memex's own.
         files = {file: [sha256(raw) for raw in (held[file], new) if raw is not None] for file, new in wanted.items()}
         self._write_facts(self._read_facts() | {"files": files, "report": path})
         for file, raw in wanted.items():
@@ -270,7 +270,7 @@ class Consolidation:
         elif before is not None and after is not None:
             self._snapshot.vault.replace(path, after, digest=sha256(before))
 
-    # What is remembered
+    # Stored facts
 
     def _read_facts(self) -> dict[str, Any]:
         return dict(json.loads(named_values.read(self._ledger, FACT) or "{}"))

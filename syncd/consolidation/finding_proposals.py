@@ -1,7 +1,7 @@
 """Turn the findings of a workspace into proposals to the owner, and into the lines of the consolidation report.
 
-Law, tested: a finding that recurs is one proposal as long as the notes say what they said; each line shows the key
-of its own proposal."""
+Laws, tested: a recurring finding stays one proposal while its notes are unchanged; each line shows the key of its
+own proposal."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from syncd.consolidation.analysis.findings import Finding, Findings
 from syncd.consolidation.report_note import ReportEntry, WorkspaceReport
 from syncd.promotion.proposal_store import Proposal
 
-RELATED: Final = "related_to"  # what a relation is called until its owner calls it otherwise
+RELATED: Final = "related_to"  # default type of a proposed relation; the owner can rename it
 OBJECTS: Final[
     Mapping[str, frozenset[str]]
-] = {  # types of documents that a kind is for; of files and nodes other things hang
+] = {  # types of notes that a kind applies to; other data depends on files and entities
     "merge-duplicates": frozenset({"note"}),
     "archive": frozenset({"note"}),
     "supersede": frozenset({"note", "file"}),
 }
-LISTS: Final[Mapping[str, tuple[str, ...]]] = {  # by kind: the lists of findings that it comes from
+LISTS: Final[Mapping[str, tuple[str, ...]]] = {  # by kind: the lists of findings it is made from
     "supersede": ("supersedes",),
     "merge-duplicates": ("duplicates", "near"),
     "tag-merge": ("synonyms",),
@@ -34,7 +34,7 @@ LISTS: Final[Mapping[str, tuple[str, ...]]] = {  # by kind: the lists of finding
 
 @dataclass(frozen=True, slots=True)
 class ShownProposal:
-    """A proposal, and how it is shown."""
+    """Holds a proposal and its entry in the report."""
 
     proposal: Proposal
     entry: ReportEntry
@@ -43,7 +43,7 @@ class ShownProposal:
 def make_proposals(
     findings: Findings[Any], vertex: Callable[[str], Vertex | None], path: Callable[[str], str | None]
 ) -> Iterator[ShownProposal]:
-    """Make all proposals, in the order in which they are shown. `vertex` by name, `path` of a document by id."""
+    """Make all proposals, in the order of the report. `vertex` finds an entity by name, `path` a note's path by id."""
     for finding in findings.proposals:
         wanted = OBJECTS.get(finding.kind)
         if wanted is None or all(id in findings.named and findings.named[id].type in wanted for id in finding.ids):
@@ -62,7 +62,7 @@ def make_report(
     vertex: Callable[[str], Vertex | None],
     path: Callable[[str], str | None],
 ) -> WorkspaceReport:
-    """Make what the report says of a workspace, with these proposals."""
+    """Make the report of a workspace with these proposals."""
     clusters = [(group.label or "alike", tuple(filter(None, map(path, group.ids)))) for group in findings.clusters]
     nodes = [
         (cluster.label or "alike", tuple(node.path for name in cluster.names if (node := vertex(name))))
@@ -79,7 +79,7 @@ def make_report(
 
 
 def is_complete(findings: Findings[Any], kind: str) -> bool:
-    """Whether all that there is of a kind was found, so that what was not is no longer so."""
+    """Return whether the scan found everything of a kind, so that a proposal it did not find no longer applies."""
     if findings.degraded:
         return False
     if kind == "summary":
@@ -88,7 +88,7 @@ def is_complete(findings: Findings[Any], kind: str) -> bool:
 
 
 def _count_unshown(findings: Findings[Any], kind: str) -> int:
-    """How many there are that are not shown yet."""
+    """Count the findings of a kind that are not shown."""
     return sum(findings.of.get(name, 0) - len(getattr(findings, name)) for name in LISTS[kind])
 
 
@@ -108,7 +108,7 @@ def _propose_summary(workspace: str, node: Vertex, draft: str) -> ShownProposal:
     about = {"workspace": workspace, "ids": [node.id], "would": [draft], "hashes": [], "changed_at": node.changed_at}
     subject = (workspace, node.id, hashlib.sha256(draft.encode("utf-8", "surrogatepass")).hexdigest())
     proposal = Proposal("summary", subject, about)
-    count = f"{node.observations:,} observation{'' if node.observations == 1 else 's'}"
-    since = "and no summary since the last" if node.summary else "and no summary"
+    count = f"{node.observations:,} fact{'' if node.observations == 1 else 's'}"
+    since = "and an outdated summary" if node.summary else "and no summary"
     entry = ReportEntry(proposal.key, "summary", workspace, (node.path,), (draft,), f"It has {count} {since}.")
     return ShownProposal(proposal, entry)

@@ -1,7 +1,7 @@
 """Merge a duplicate note into the note that is kept, and mark the duplicate as superseded.
 
-Law, tested: every byte of the kept note stays, except for properties that change, and no paragraph, tag, property or
-relation of the other is lost."""
+Laws, tested: every byte of the kept note stays, except for properties that change; no paragraph, tag, property or
+relation of the duplicate is lost."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from syncd.notes.list_properties import edit_items
 from syncd.notes.markdown_outline import is_open_ended, parse_outline
 from syncd.notes.timestamps import iso
 
-_EXACT = frozenset({"code", "math", "html", "rule"})  # kinds of blocks in which a sign is as much as a word
+_EXACT = frozenset({"code", "math", "html", "rule"})  # kinds of blocks in which every character counts
 _WORD = re.compile(r"\w+")
 
 
 def missing_blocks(kept: str, other: str) -> str:
-    """Return the blocks of `other`'s body that `kept`'s body does not hold; of prose its words count, of code every sign."""
+    """Return the blocks of `other`'s body that `kept`'s body lacks; prose is compared by words, code by characters."""
     mine = parse_outline(split(kept)[1])
     signs, words = _comparable_text(True, mine.text), f" {_comparable_text(False, mine.text)} "
     theirs = parse_outline(split(other)[1])
@@ -43,7 +43,7 @@ def missing_blocks(kept: str, other: str) -> str:
             else f" {_comparable_text(False, text)} " in words
         )
         if block.kind == "heading":
-            heading = "" if there else text  # it comes along with what is new below it
+            heading = "" if there else text  # added only if a new block follows below it
         elif not there:
             new += [heading, text] if heading else [text]
             heading = ""
@@ -51,7 +51,11 @@ def missing_blocks(kept: str, other: str) -> str:
 
 
 def merge_text(kept: str, other: str, documents: tuple[Document, Document]) -> str:
-    """Write the text of the kept note; `documents` are both notes. Raises FrontmatterError when its properties can't be changed."""
+    """Return the text of the kept note with the additions.
+
+    Raises FrontmatterError when its properties can't be changed.
+
+    `documents` are both notes, parsed."""
     before, body = kept, split(kept)[1]
     mine, theirs = (
         {key.casefold(): (key, value) for key, value in read_properties(split(text)[0]).items()}
@@ -71,7 +75,7 @@ def merge_text(kept: str, other: str, documents: tuple[Document, Document]) -> s
     text = missing_blocks(kept, other)
     if text:
         if is_open_ended(body):
-            raise FrontmatterError("its text ends in code or a comment that is not closed")
+            raise FrontmatterError("its text ends in an unclosed code block or comment")
         newline = "\r\n" if "\r\n" in body else "\n"
         body = body.rstrip("\r\n") + newline * 2 + text.replace("\r\n", "\n").replace("\n", newline) + newline
     a, b = documents
@@ -86,17 +90,17 @@ def merge_text(kept: str, other: str, documents: tuple[Document, Document]) -> s
 
 
 def mark_superseded(text: str, link: str) -> str:
-    """Write into `text` which note takes its place. Raises FrontmatterError."""
+    """Write into `text` which note replaces it. Raises FrontmatterError."""
     return edit(text, {"superseded_by": f"[[{link}]]"})
 
 
 def _comparable_text(exact: bool, text: str) -> str:
-    """A text as it is compared: with every sign, or by its words alone."""
+    """Return a text in its form for comparison: with every character, or its words alone."""
     return " ".join(fold(text).split() if exact else _WORD.findall(fold(text)))
 
 
 def _missing_items(name: str, mine: Any, theirs: Any) -> list[Any]:
-    """The items of a list property that only the other note has."""
+    """Return the items of a list property that only the other note has."""
     if name == "tags":
         known = {fold(tag) for tag in tag_texts(mine)}
         return [tag for tag in tag_texts(theirs) if fold(tag) not in known and not is_collection_tag(tag)]

@@ -1,6 +1,6 @@
 """Plan the proposals that change captures, from the files as they are now: supersede, merge, archive, rename a tag.
 
-Law, tested: every link to a capture that moves is updated to its new place."""
+Law, tested: every link to a capture that moves is updated to its new path."""
 
 from __future__ import annotations
 
@@ -30,49 +30,49 @@ from syncd.promotion.link_updates import plan_link_updates
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.review.archive_rules import archive_path
 
-PAGE: Final = 500  # documents looked up at a time
+PAGE: Final = 500  # notes read from the index at a time
 
 
 def note_kinds(snapshot: VaultSnapshot) -> tuple[FileKind, ...]:
-    """The kinds of proposals that change captures."""
+    """Return the kinds of proposals that change captures."""
     plans = {"supersede": supersede, "merge-duplicates": merge, "tag-merge": replace_tag, "archive": archive}
     return tuple(FileKind(name, partial(plan, snapshot)) for name, plan in plans.items())
 
 
 def supersede(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
-    """Write into the older capture which one takes its place."""
+    """Plan to write into the older capture that the newer one replaces it."""
     newer, older = read_proposed(snapshot, proposed)
     link = _shortest_link(snapshot, newer.path, older.path)
     if read_marks(decode(older.raw)).superseded_by not in (None, f"[[{link}]]"):
-        raise Conflict(f"{older.name} says already what takes its place")
+        raise Conflict(f"{older.name} already names the note that replaces it")
     after = edit_capture(older, mark_superseded, decode(older.raw), link)
     return Plan(
         [note_step(older.path, older.raw, after)] if after != older.raw else [],
-        f"{older.name} says that {newer.name} takes its place",
+        f"{older.name} now says that {newer.name} replaces it",
         f"Mark {older.name} as superseded",
         proposed["ids"],
     )
 
 
 def merge(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
-    """Write into the first capture what only the second says, and archive the second."""
+    """Plan to add the missing text of the second capture to the first, and to archive the second."""
     kept, copy = read_proposed(snapshot, proposed)
     text = edit_capture(kept, merge_text, decode(kept.raw), decode(copy.raw), (kept.document, copy.document))
     aside = edit_capture(copy, mark_superseded, decode(copy.raw), _shortest_link(snapshot, kept.path, copy.path))
     steps, place = _plan_archiving(snapshot, copy, {kept.path: text, copy.path: aside}, {kept.path: kept.raw})
-    message = f"{kept.name} stays, the other is at {place}"
+    message = f"{kept.name} stays; the other is now at {place}"
     return Plan(steps, message, f"Merge {copy.name} into {kept.name}", proposed["ids"])
 
 
 def archive(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
-    """Put a capture into the archive."""
+    """Plan to archive a capture."""
     (capture,) = read_proposed(snapshot, proposed)
     steps, place = _plan_archiving(snapshot, capture, {}, {})
-    return Plan(steps, f"it is at {place}", f"Archive {capture.name}", proposed["ids"])
+    return Plan(steps, f"it is now at {place}", f"Archive {capture.name}", proposed["ids"])
 
 
 def replace_tag(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
-    """Write one tag in place of another in all captures of a workspace."""
+    """Plan to replace a tag by another in all captures of a workspace."""
     into, tag = proposed["would"][:2]
     steps, left = [], 0
     for record in _list_tagged(snapshot, proposed["workspace"], tag):
@@ -86,20 +86,24 @@ def replace_tag(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
             steps.append(note_step(record.path, capture.raw, after))
     if not steps:
         raise Conflict(
-            "no capture has the tag any more, outside of headings" if not left else "no capture could be changed"
+            "no capture has the tag outside of headings any more" if not left else "Memex could not change any capture"
         )
-    rest = f"; {_count_captures(left)} left, whose properties can't be changed by line" if left else ""
-    return Plan(steps, f"{_count_captures(len(steps))} changed{rest}", f"Write the tag {into} in place of {tag}")
+    rest = (
+        f"; {_count_captures(left)} not changed, because their properties can't be changed line by line" if left else ""
+    )
+    return Plan(steps, f"{_count_captures(len(steps))} changed{rest}", f"Replace the tag {tag} with {into}")
 
 
 def _plan_archiving(
     snapshot: VaultSnapshot, capture: ReadCapture, texts: Mapping[str, bytes], before: Mapping[str, bytes]
 ) -> tuple[list[FileChange], str]:
-    """The steps that put a capture into the archive, with links to it, and where that is. `texts`: what notes are to say."""
+    """Return the steps that move a capture into the archive and update links to it, and its new path.
+
+    `texts` are the new bytes of notes that change anyway."""
     if capture.record.type != "note":
-        raise Conflict(f"{capture.name} is no note by now")
+        raise Conflict(f"{capture.name} is no longer a plain note")
     if read_marks(decode(capture.raw)).promote:
-        raise Conflict(f"{capture.name} is to be promoted")
+        raise Conflict(f"{capture.name} is marked for promotion")
     stem = archive_path(capture.path, snapshot.inbox)[: -len(".md")]
     target, number = f"{stem}.md", 1
     while snapshot.vault.exists(target):
@@ -123,7 +127,7 @@ def _list_tagged(snapshot: VaultSnapshot, workspace: str, tag: str) -> list[Reco
 
 
 def _shortest_link(snapshot: VaultSnapshot, path: str, source: str) -> str:
-    """The shortest link that leads from one note to another."""
+    """Return the shortest link that leads from one note to another."""
     stem = path.rpartition("/")[2].removesuffix(".md")
     paths = [other for scope_index in (snapshot.captures, snapshot.notes) for other in scope_index.index.manifest]
     near = Paths(other for other in paths if fold(other).endswith(f"/{fold(stem)}.md"))

@@ -27,8 +27,11 @@ from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.vault.location import REPORTS
 
 KINDS: Final = ("supersede", "merge-duplicates", "tag-merge", "relate", "summary", "archive")
-BY_GRAPH: Final = ("relate", "summary")  # done before it is noted, and not taken back
-MOST: Final = 1_000  # writes of one such change
+BY_GRAPH: Final = (
+    "relate",
+    "summary",
+)  # the graph does these before the journal has an entry; they are not rolled back
+MOST: Final = 1_000  # log entries searched for the writes of one proposal
 
 log = logging.getLogger(__name__)
 
@@ -49,15 +52,15 @@ class ProposalExecution:
         lock: threading.RLock,
         audit: AuditLog,
     ) -> None:
-        """`lock`: whoever else moves captures holds it meanwhile."""
+        """Set the parts it works with. All code that moves captures holds `lock`."""
         self._snapshot, self._journal, self._repo, self._commits = snapshot, journal, repo, commits
         self._kinds, self._indexed, self._owner = kinds, indexed, owner
         self._lock, self._audit = lock, audit
-        self._owed = True  # something may be half done, or in no commit yet
-        self._not_before = float("-inf")  # when that is looked at again
+        self._owed = True  # something may be unfinished or uncommitted
+        self._not_before = float("-inf")  # earliest time of the next try
 
     def register(self, proposals: Proposals) -> None:
-        """Have proposals of these kinds carried out here."""
+        """Register the carriers of these kinds."""
         for kind in self._kinds:
             if isinstance(kind, FileKind):
                 proposals.register(kind.name, partial(self._carry_out_plan, kind))
@@ -65,7 +68,9 @@ class ProposalExecution:
                 proposals.register(kind.name, partial(self._carry_out_in_graph, kind))
 
     def finish_pending(self, *, at_once: bool = False) -> list[MadeCommit]:
-        """Finish what was begun, and commit what could not be committed yet, or has to wait a little; the commits."""
+        """Finish interrupted proposals, commit what is not committed yet, and return the commits.
+
+        After a failure it waits before the next try, unless `at_once` is set."""
         made: list[MadeCommit] = []
         if not self._owed or (time.monotonic() < self._not_before and not at_once):
             return made
@@ -75,33 +80,33 @@ class ProposalExecution:
                 with acting_as(Author("daemon", "consolidation", request=entry.document_id)):
                     self._finish(entry)
             for entry in self._journal.uncommitted(_now() - RECENT_MS):
-                if self._not_before > time.monotonic():  # Git does not allow it
+                if self._not_before > time.monotonic():  # Git refuses the other commits too
                     break
                 made += self._commit(entry, self._journal.steps(entry.seq))
         return made
 
     def due_commits(self) -> Iterator[DueCommit]:
-        """The commits that Git did not allow yet."""
+        """Yield the commits that Git has not allowed yet."""
         for entry in self._journal.uncommitted(_now() - RECENT_MS):
-            with suppress(MemexError):  # nobody can tell
+            with suppress(MemexError):  # a file can't be read
                 yield self._make_commit(entry, self._journal.steps(entry.seq))
 
     def _finish(self, entry: Entry) -> None:
         try:
             if busy := self._repo.busy_reason():
-                raise Unavailable(f"Git is at work on the files ({busy})")
+                raise Unavailable(f"a Git operation is in progress ({busy})")
             self._resume(entry)
         except (Conflict, NotFound) as error:
-            log.warning("a proposal that was broken off is not carried out: %s", error.message)
+            log.warning("an interrupted proposal is not carried out: %s", error.message)
         except MemexError as error:
-            log.warning("a proposal that was broken off can't be ended yet: %s", error.message)
+            log.warning("could not finish an interrupted proposal yet: %s", error.message)
             self._retry_later()
 
     def _retry_later(self) -> None:
         self._owed, self._not_before = True, time.monotonic() + AGAIN_S
 
     def facts(self) -> dict[str, Any]:
-        """What is left of proposals that somebody came in between."""
+        """Return the proposals that are torn, unfinished or uncommitted."""
         recent = self._journal.latest_entries(200)
         torn = [json.loads(entry.about) for entry in recent if entry.state == "torn"]
         return {
@@ -111,7 +116,7 @@ class ProposalExecution:
         }
 
     def _carry_out_in_graph(self, kind: GraphKind, proposed: Proposed) -> str:
-        """Have the graph do it, which changes its notes by itself; what it wrote is one commit."""
+        """Let the graph carry out the proposal, and commit the notes that it wrote in one commit."""
         key = proposed["key"]
         with self._lock, acting_as(Author("daemon", "consolidation", request=key)):
             for entry in self._journal.entries_of(key):
@@ -121,31 +126,31 @@ class ProposalExecution:
             answer = kind.work(proposed)
             if steps := self._logged_changes(key, before):
                 about = {"said": answer, "subject": kind.subject.format(answer), "ids": list(proposed["ids"])}
-                self._owed = True  # until it is in a commit
+                self._owed = True  # until it is committed
                 entry = self._journal.begin(MovePlan(kind.name, key, "", "", steps, about), by=self._owner(), at=_now())
                 self._end(entry, steps)
             return answer
 
     def _logged_changes(self, key: str, after: int) -> list[FileChange]:
-        """The steps that were taken for a proposal since then, as the audit log has them."""
+        """Return the file changes made for a proposal since log entry `after`, from the audit log."""
         was: dict[str, str] = {}
         for entry in self._audit.find(MOST, after=after):
             if entry.request == key and entry.path:
                 was.setdefault(entry.path, entry.before)
         steps = []
         for path, before in sorted(was.items()):
-            with suppress(MemexError):  # somebody has it in hand
+            with suppress(MemexError):  # the file is missing or being written
                 raw, _ = self._snapshot.vault.read(path)
                 if sha256(raw) != before:
                     steps.append(FileChange(path, before, sha256(raw), None, raw))
         return steps
 
     def _carry_out_plan(self, kind: FileKind, proposed: Proposed) -> str:
-        """Go the way that the kind plans, or the rest of it."""
+        """Carry out the plan of this kind, or finish an interrupted one."""
         key = proposed["key"]
         with self._lock, acting_as(Author("daemon", "consolidation", request=key)):
             if busy := self._repo.busy_reason():
-                raise Unavailable(f"Git is at work on the files ({busy}); it is done once that has ended")
+                raise Unavailable(f"a Git operation is in progress ({busy}); the proposal is carried out after it")
             for entry in self._journal.entries_of(key):
                 if entry.state == "begun":
                     self._resume(entry)
@@ -154,7 +159,7 @@ class ProposalExecution:
             plan = kind.plan(proposed)
             about = {"said": plan.said, "subject": plan.subject, "ids": list(plan.ids)}
             move_plan = MovePlan(kind.name, key, "", "", plan.steps, about)
-            self._owed = True  # until it has ended well
+            self._owed = True  # until it has succeeded
             entry = self._journal.begin(move_plan, by=self._owner(), at=_now())
             try:
                 self._journal.roll_forward(plan.steps)
@@ -165,13 +170,13 @@ class ProposalExecution:
             return plan.said
 
     def _resume(self, entry: Entry) -> None:
-        """End what a crash broke off: forward, unless somebody has changed one of the files."""
+        """Finish a proposal that a crash interrupted; roll it back if somebody changed one of its files."""
         steps = self._journal.steps(entry.seq)
         if entry.kind not in BY_GRAPH and self._journal.find_conflicts(steps):
             left = self._take_back(entry, steps)
-            but = f", but for what somebody else has written into {', '.join(left)}" if left else ""
-            raise Conflict(f"the notes were changed while it was being done, so it was taken back{but}")
-        if entry.kind not in BY_GRAPH:  # which was done before it was noted
+            but = f", except in {', '.join(left)}, which somebody else changed" if left else ""
+            raise Conflict(f"notes changed while the proposal was carried out, so Memex rolled it back{but}")
+        if entry.kind not in BY_GRAPH:  # the graph's changes were made before the journal entry
             self._journal.roll_forward(steps)
         self._end(entry, steps)
 
@@ -188,10 +193,10 @@ class ProposalExecution:
         self._commit(entry, steps)
 
     def _commit(self, entry: Entry, steps: Sequence[FileChange]) -> list[MadeCommit]:
-        """Commit it as far as it is still so; the commit."""
+        """Commit the changes that still stand, and return the commit."""
         try:
             due = self._make_commit(entry, steps)
-        except MemexError:  # nobody can tell
+        except MemexError:  # a file can't be read
             self._retry_later()
             return []
         made = None
@@ -204,21 +209,25 @@ class ProposalExecution:
         return [MadeCommit(made, due.message.partition("\n")[0], tuple(due.changes))] if made else []
 
     def _make_commit(self, entry: Entry, steps: Sequence[FileChange]) -> DueCommit:
-        """The commit of what still is as it was done. Raises Unavailable when nobody can tell."""
+        """Return the commit of the files that are unchanged since. Raises Unavailable when a file can't be read."""
         about = json.loads(entry.about)
         trailers = [
             *(("Capture-Id", id) for id in about["ids"]),
             ("Approved-By", entry.by),
             ("Memex-Tool", "consolidation"),
         ]
-        reports = f"{self._snapshot.inbox}/{REPORTS}/"  # a person's, who is about to tick more: no commit of one stands in their way
+        reports = (
+            f"{self._snapshot.inbox}/{REPORTS}/"  # reports stay out of commits: a person may be ticking boxes in them
+        )
         done = [
             step
             for step in steps
             if not step.path.startswith(reports) and self._journal.current_digest(step) == step.now
         ]
         text = format_message(about["subject"], [step.path for step in done if step.now], trailers)
-        moved = [step.path for step in done if not step.was or not step.now]  # as they are; else edits stay out
+        moved = [
+            step.path for step in done if not step.was or not step.now
+        ]  # new and removed files are committed whole; elsewhere a person's edits stay out
         return DueCommit({step.path: step.after for step in done}, text, moved)
 
 

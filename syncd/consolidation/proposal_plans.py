@@ -19,7 +19,7 @@ Proposed: TypeAlias = Mapping[str, Any]  # what a proposal is about, and its key
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to become of each file, what is said of it once it is done, and the subject of its commit."""
+    """Holds the planned file changes, the message about the outcome, and the subject of the commit."""
 
     steps: Sequence[FileChange]
     said: str
@@ -29,7 +29,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """A kind of proposals that change files: `plan` says how, from what the files say now."""
+    """Describes a kind of proposal that changes files: `plan` plans it from the current files."""
 
     name: str
     plan: Callable[[Proposed], Plan]
@@ -37,16 +37,16 @@ class FileKind:
 
 @dataclass(frozen=True, slots=True)
 class GraphKind:
-    """A kind of proposals that the graph carries out, which changes its notes by itself; `work` answers what was done."""
+    """Describes a kind of proposal that the graph carries out, which writes its notes itself; `work` returns the outcome."""
 
     name: str
     work: Callable[[Proposed], str]
-    subject: str  # of the commit, with a place for that answer
+    subject: str  # of the commit, with a place for the outcome
 
 
 @dataclass(frozen=True, slots=True)
 class ReadCapture:
-    """A capture as it is read just now."""
+    """Holds a capture as it was just read."""
 
     record: Record
     raw: bytes
@@ -54,12 +54,12 @@ class ReadCapture:
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """Return the path of the capture."""
         return self.record.path
 
     @property
     def name(self) -> str:
-        """The name of its file."""
+        """Return the name of its file, without `.md`."""
         return self.path.rpartition("/")[2].removesuffix(".md")
 
 
@@ -70,22 +70,24 @@ def read_capture(snapshot: VaultSnapshot, record: Record) -> ReadCapture:
 
 
 def read_proposed(snapshot: VaultSnapshot, proposed: Proposed) -> list[ReadCapture]:
-    """Read the captures that a proposal is about, as they were when it was made. Raises Conflict and NotFound."""
+    """Read the captures of a proposal. Raises Conflict when one has changed since, and NotFound when one is missing."""
     known = []
     for id, content in zip(proposed["ids"], proposed["hashes"], strict=True):
         record = snapshot.captures.index.record(id, proposed["workspace"])
         if record is None:
-            raise NotFound("a note that it is about is gone")
+            raise NotFound("a note of this proposal no longer exists")
         capture = read_capture(snapshot, record)
         if capture.document.content_hash != content:
-            raise Conflict(f"{capture.name} has changed since")
+            raise Conflict(f"{capture.name} has changed since the proposal")
         known.append(capture)
     return known
 
 
 def edit_capture(capture: ReadCapture, edit: Callable[..., str], *values: Any) -> bytes:
-    """Return the bytes of a capture as `edit` makes them of `values`. Raises Conflict when its properties can't be changed."""
+    """Return the bytes of a capture as `edit` makes them of `values`.
+
+    Raises Conflict when its properties can't be changed."""
     try:
         return encode(edit(*values))
     except FrontmatterError as error:
-        raise Conflict(f"the properties of {capture.name} can't be changed by line: {error}") from error
+        raise Conflict(f"the properties of {capture.name} can't be changed line by line: {error}") from error

@@ -1,7 +1,7 @@
 """Compose the consolidation report as a note: each proposal with its reason and a box; and a canvas of clusters.
 
-Laws, tested: equal values give equal bytes; text of notes appears as data (`quoted_text`), and every box is Memex's
-own."""
+Laws, tested: equal values give equal bytes; text of notes appears as data (`quoted_text`), and every box is made by
+Memex."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from syncd.graph.diagrams import Card, NoteGroup, Picture, draw_boards, draw_mer
 from syncd.notes.checkboxes import format_checkbox
 from syncd.notes.quoted_text import link_to, quote_block, quote_inline
 
-DRAWN: Final = 40  # proposals in the overview, so fewer than a hundred notes
-LISTED: Final = 20  # notes without relations, and notes of a cluster, that are named
-CLUSTERS: Final = 12  # of a workspace
-CARDS: Final = 24  # of a cluster, on the canvas
+DRAWN: Final = 40  # proposals in the overview, which keeps it below a hundred notes
+LISTED: Final = 20  # listed notes without relations, and listed notes of a cluster
+CLUSTERS: Final = 12  # shown per workspace
+CARDS: Final = 24  # shown per cluster on the canvas
 
 
 @dataclass(frozen=True, slots=True)
 class ReportEntry:
-    """A proposal as it is shown; `paths` are the notes it is about, `would` what else it would do, by kind."""
+    """Describes a proposal in the report; `paths` are its notes, `would` more values, by kind."""
 
     key: str
     kind: str
@@ -31,48 +31,48 @@ class ReportEntry:
     paths: tuple[str, ...]
     would: tuple[str, ...]
     reason: str
-    quotes: tuple[tuple[str, str], ...] = ()  # the path of a note, and a sentence of it
-    adds: str = ""  # the text that a note would be given
+    quotes: tuple[tuple[str, str], ...] = ()  # path of a note, and a sentence from it
+    adds: str = ""  # the text that the kept note would get
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceReport:
-    """What there is to say of one workspace."""
+    """Holds the report of one workspace."""
 
     workspace: str
     entries: tuple[ReportEntry, ...]
-    clusters: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a label, and the paths of the notes
+    clusters: tuple[tuple[str, tuple[str, ...]], ...] = ()  # label, and paths of the notes
     orphans: tuple[str, ...] = ()
-    more: Mapping[str, int] | None = None  # by kind: proposals that are shown once these are answered
+    more: Mapping[str, int] | None = None  # by kind: proposals that follow after these are answered
     degraded: tuple[str, ...] = ()
 
 
-# Heading, and what a tick does, by kind, in the order in which they are shown.
+# By kind, in the order of the report: the heading, and what a tick does.
 _KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "supersede": (
-        "Newer notes on the same thing",
-        "The property `superseded_by` is written into the older note. It stays where it is, and counts half in searches.",
+        "Outdated notes",
+        "Memex writes the property `superseded_by` into the older note. The note stays in its place, and ranks lower in searches (half its score).",
     ),
     "merge-duplicates": (
         "Duplicates",
-        "One note stays, with the tags, properties and paragraphs of both. The other goes to the archive, and links to it stay whole.",
+        "One note stays, with the tags, properties and paragraphs of both. The other moves to the archive, and links to it keep working.",
     ),
     "tag-merge": (
         "Tags that mean the same",
-        "One tag is written in place of the other in all captures of the workspace; your own notes are left alone.",
+        "Memex replaces one tag with the other in all captures of the workspace. Your own notes stay as they are.",
     ),
     "relate": (
-        "Relations that may be missing",
-        "The relation is written into the first note; rename it there as you like.",
+        "Possible missing relations",
+        "Memex writes the relation into the first note. You can rename it there.",
     ),
-    "summary": ("Summaries", "The summary is written into the note; change it there as you like."),
+    "summary": ("Summaries", "Memex writes the summary into the note. You can change it there."),
     "archive": (
-        "Old captures that nothing links to",
-        "The capture goes to the archive, and links to it stay whole. Searches that found it are not counted: look before you tick.",
+        "Old captures without links to them",
+        "The capture moves to the archive, and links to it keep working. Memex does not count searches that found it, so look before you tick.",
     ),
 }
 _ARROWS: Final[Mapping[str, str]] = {
-    "supersede": "takes the place of",
+    "supersede": "supersedes",
     "merge-duplicates": "says the same as",
     "relate": "may be related to",
 }
@@ -81,7 +81,9 @@ _ARROWS: Final[Mapping[str, str]] = {
 def compose_report(
     day: str, reports: Sequence[WorkspaceReport], *, canvas: str = "", table: str = "", waiting: int = 0
 ) -> str:
-    """Compose the note. `canvas` and `table` are the paths of the canvas of clusters and of the table of waiting captures, if there are."""
+    """Compose the note.
+
+    `canvas` is the path of the cluster canvas, `table` that of the table of waiting captures; "" = none."""
     entries = [entry for report in reports for entry in report.entries]
     lines = [f"# Consolidation {day}", "", *_head_lines(entries, waiting, table)]
     lines += _warning_lines(reports)
@@ -95,7 +97,7 @@ def compose_report(
 
 
 def draw_clusters(reports: Sequence[WorkspaceReport]) -> str | None:
-    """Draw the canvas of clusters; None without a cluster."""
+    """Draw the canvas of clusters; None if there are none."""
     clusters = [
         NoteGroup(f"{report.workspace}: {label}" if len(reports) > 1 else label, paths[:CARDS])
         for report in reports
@@ -107,8 +109,8 @@ def draw_clusters(reports: Sequence[WorkspaceReport]) -> str | None:
 def _head_lines(entries: Sequence[ReportEntry], waiting: int, table: str) -> Iterator[str]:
     count = len(entries)
     yield f"> [!summary] {pluralize(count, 'proposal')} {'waits' if count == 1 else 'wait'} for your answer"
-    yield "> Tick a box, and it is done a moment later; put a `-` into it, and you are not asked again. What you leave"
-    yield "> alone stays as it is. Everything that is done is a commit, so Git can take it back."
+    yield "> Tick a box, and Memex carries out the proposal. Put a `-` into a box, and Memex does not ask again. Proposals"
+    yield "> without an answer change nothing. Each change is one commit, so you can undo it with Git."
     if waiting:
         where = f": {link_to(table)}" if table else ""
         yield f"> {pluralize(waiting, 'capture')} {'waits' if waiting == 1 else 'wait'} to be promoted or dismissed{where}"
@@ -122,13 +124,13 @@ def _warning_lines(reports: Iterable[WorkspaceReport]) -> Iterator[str]:
         for reason in report.degraded
     ]
     if warnings:
-        yield "> [!warning] Not all could be looked at"
+        yield "> [!warning] This report is incomplete"
         yield from (f"> - {warning}" for warning in warnings)
         yield ""
 
 
 def _overview_lines(entries: Sequence[ReportEntry]) -> list[str]:
-    """The proposals about two notes, drawn."""
+    """Draw the proposals about two notes."""
     pairs = [entry for entry in entries if entry.kind in _ARROWS and len(entry.paths) == 2][:DRAWN]
     if not pairs:
         return []
@@ -143,7 +145,7 @@ def _overview_lines(entries: Sequence[ReportEntry]) -> list[str]:
 
 
 def _card_names(paths: Sequence[str]) -> dict[str, str]:
-    """What each note is called in the drawing: its name, or its path where two have that name."""
+    """Return the label of each note in the drawing: its name, or its path if two notes have that name."""
     stems = {path: path.removesuffix(".md").rpartition("/")[2] for path in paths}
     named = list(stems.values())
     return {path: stem if named.count(stem) == 1 else path for path, stem in stems.items()}
@@ -165,31 +167,31 @@ def _section_lines(
         yield f"\t- {quote_inline(entry.reason, 300)}"
         yield from (f"\t- {link_to(path)}: “{quote_inline(text, 240)}”" for path, text in entry.quotes)
         if entry.adds:
-            yield "\t- It would be given:"
+            yield "\t- Text that would be added:"
             yield from (f"\t\t{line}".rstrip() for line in quote_block(entry.adds))
     if more:
-        yield from ("", f"… and {more:,} more, once these are answered.")
+        yield from ("", f"… and {more:,} more after you answer these.")
     yield ""
 
 
 def _describe_entry(entry: ReportEntry) -> str:
-    """What a tick would do, in a sentence."""
+    """Describe in a sentence what a tick would do."""
     links = [link_to(path) for path in entry.paths]
     texts = [quote_inline(text, 400) for text in entry.would]
     match entry.kind, links, texts:
         case "supersede", [newer, older], _:
             says = f"Mark {older} as superseded by {newer}"
         case "merge-duplicates", [kept, copy], _:
-            says = f"Keep {kept}, give it what only {copy} says, and put that one into the archive"
-            says = says if entry.adds else f"Keep {kept}, and put {copy}, which says the same, into the archive"
+            says = f"Keep {kept}, add the text that only {copy} has, and archive {copy}"
+            says = says if entry.adds else f"Keep {kept}, and archive its duplicate {copy}"
         case "tag-merge", _, [into, tag, *_]:
-            says = f"Write the tag “{into}” in place of “{tag}”"
+            says = f"Replace the tag “{tag}” with “{into}”"
         case "relate", [a, b], [type, *_]:
             says = f"Relate {a} to {b} as “{type}”"
         case "summary", [node], [text, *_]:
             says = f"Give {node} this summary: “{text}”"
         case "archive", [capture], _:
-            says = f"Put {capture} into the archive"
+            says = f"Archive {capture}"
         case _:
             says = " and ".join([quote_inline(entry.kind.replace("-", " ").capitalize()), *links])
     return says
@@ -213,10 +215,10 @@ def _orphan_lines(reports: Sequence[WorkspaceReport], *, several: bool) -> Itera
     affected = [report for report in reports if report.orphans]
     if not affected:
         return
-    yield from ("## Nodes without a relation", "")
+    yield from ("## Entities without relations", "")
     for report in affected:
         where = f" in {quote_inline(report.workspace)}" if several else ""
-        yield f"> [!note]- {pluralize(len(report.orphans), 'node')}{where}"
+        yield f"> [!note]- {len(report.orphans):,} {'entity' if len(report.orphans) == 1 else 'entities'}{where}"
         yield f"> {_link_list(report.orphans)}"
         yield ""
 

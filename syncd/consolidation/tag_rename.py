@@ -1,8 +1,8 @@
 """Rename a tag in a note, in its property and in its text, each occurrence in place.
 
-Laws, tested: no byte changes but those of the tag, a list item that would be a repeat, and the stamp of the change.
-Tags in headings stay, as links lead to headings; so does text that is no tag: code, addresses, comments of YAML,
-other properties."""
+Laws, tested: the only bytes that change are those of the tag, of a list item that would be a repeat, and of the
+version. Tags in headings stay, because links lead to headings; code, addresses, YAML comments and other properties
+stay too."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from syncd.notes.property_reader import find_fences, scan
 
 _WORD: Final = re.compile(r"(?<![^\s,\[\"'])(#?)([^\s,\[\]\"'#]+)(?![^\s,\]\"'])")
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
-# What stands between the brackets or line ends of a property: text in quotes, a comment, anything else.
+# The pieces of a property between brackets or line ends: quoted text, a comment, anything else.
 _PIECES: Final = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^']|'')*+'|(?<!\S)#[^\r\n]*+|[^\"'#]++|[\"'#]")
 
 
 def rename_tag(text: str, document: Document, old: str, new: str) -> str:
-    """Write the tag `new` (and what is nested below it) in place of `old`. Raises FrontmatterError."""
+    """Replace the tag `old` (and tags nested below it) by `new`. Raises FrontmatterError."""
 
     def rename(tag: str) -> str:
         head, rest = tag[: len(old)], tag[len(old) :]
         return new + rest if fold(head) == fold(old) and (not rest or rest[0] == "/") else tag
 
     if not is_tag(new):
-        raise FrontmatterError(f"{new!r} is no tag")
+        raise FrontmatterError(f"{new!r} is not a tag")
     done = _rename_in_property(text, rename)
-    if document.type == "note":  # the text of a node is its facts', and that of a file its author's
+    if document.type == "note":  # an entity's text consists of its facts, and a file's text belongs to its author
         done = replace_body(done, _rename_in_text(split(done)[1], rename))
     if done == text:
         return text
@@ -78,7 +78,7 @@ def _rename_in_property(text: str, rename: Callable[[str], str]) -> str:
 
 
 def _rename_value(value: Any, rename: Callable[[str], str]) -> Any:
-    """The value of the property with its tags renamed, in the form that it has."""
+    """Return the value of the property with its tags renamed, in the form that it has."""
     if isinstance(value, list):
         return [
             _rename_value(item, rename) if isinstance(item, str) and len(tag_texts(item)) == 1 else item
@@ -92,12 +92,12 @@ def _rename_words(text: str, rename: Callable[[str], str]) -> str:
 
 
 def _rename_in_lines(span: str, rename: Callable[[str], str]) -> str:
-    """The lines of the property with its tags renamed; comments stay."""
+    """Return the lines of the property with its tags renamed; comments stay."""
     return _PIECES.sub(lambda piece: piece[0] if piece[0][0] == "#" else _rename_words(piece[0], rename), span)
 
 
 def _remove_duplicates(text: str, key: str, values: Any) -> str:
-    """`text` without the tags of the list that are there already."""
+    """Return `text` without repeated tags in the list."""
     if not isinstance(values, list):
         return text
     seen: set[str] = set()
@@ -117,6 +117,6 @@ def _is_repeated(tag: str, seen: set[str]) -> bool:
 
 
 def _has_line_items(text: str, key: str) -> bool:
-    """Whether the property has a line for each item."""
+    """Return whether the property has one line for each item."""
     start, end, _ = find_fences(text)
     return (scan(text[start:end]).keys or {})[key].value is None

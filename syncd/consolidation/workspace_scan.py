@@ -1,7 +1,7 @@
 """Scan a workspace for findings: read its indexes, run the analysis, and stop when the daemon stops.
 
-Law: the scan reads nothing else and writes nothing; it compares no texts of two workspaces, and none of the vault
-outside the inbox."""
+Law: the scan reads only these indexes and writes nothing; it never compares texts of two workspaces, nor notes of
+the vault outside the inbox."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from syncd.history.audit_log import Events
 if TYPE_CHECKING:
     from index.scope.index import Index
 
-MOST: Final = {"unused": 10}  # by list: no more of captures for the archive, the least certain of all
+MOST: Final = {"unused": 10}  # by list: fewer proposals to archive, because they are the least certain
 EMPTY: Final = sketches.make_sketch("")
 
 
@@ -39,9 +39,11 @@ def scan_workspace(
     go_on: capture_attention.GoOn = lambda: None,
     limit: int = capture_attention.LIMIT,
 ) -> Findings[Events]:
-    """Find what needs attention in `workspace`. `linked`: the names of notes, as `stem` has them, to which a note links.
+    """Find what needs attention in `workspace`.
 
-    Whatever `go_on` raises ends it."""
+    `linked`: names (as `stem` makes them) of notes that a note links to.
+
+    If `go_on` raises, the scan stops with that error."""
     captured = _read_captures(index, workspace, go_on)
     compared = _compare_captures(captured, go_on)
     go_on()
@@ -67,25 +69,25 @@ def scan_workspace(
 
 @dataclass(frozen=True, slots=True)
 class _WorkspaceCaptures:
-    """What the index holds of a workspace: its documents, and which captures are near each other in meaning."""
+    """Holds the indexed notes of a workspace, and which captures are near each other in meaning."""
 
     index: Index
     workspace: str
     documents: Sequence[DocumentOverview]
     captures: Sequence[DocumentOverview]
-    number: Mapping[str, int]  # by key: which of the captures it is
+    number: Mapping[str, int]  # by key: its position in `captures`
     part: similar_nodes.ComparedNodes  # the captures that have vectors, by their numbers
     neighbours: Neighbours
 
     def texts(self, asked: Sequence[int]) -> dict[int, str]:
-        """The texts of captures, by their numbers."""
+        """Return the texts of captures by their numbers."""
         texts = self.index.texts_of([self.captures[n].key for n in asked])
         return {self.number[key]: text for key, text in texts.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class _Scan:
-    """All that findings are made of."""
+    """Holds everything that the findings are made from."""
 
     captured: _WorkspaceCaptures
     compared: capture_attention.ComparisonResult
@@ -113,7 +115,7 @@ def _read_captures(index: Index, workspace: str, go_on: capture_attention.GoOn) 
 def _compare_captures(
     captured: _WorkspaceCaptures, go_on: capture_attention.GoOn
 ) -> capture_attention.ComparisonResult:
-    """What the sentences of captures that are worth comparing say of each other."""
+    """Compare the sentences of the captures that are worth comparing."""
     drawn: list[Sketch] = [EMPTY] * len(captured.captures)
     for batch in captured.index.texts(captured.workspace):
         go_on()
@@ -123,14 +125,14 @@ def _compare_captures(
     go_on()
     pairs = capture_attention.choose_pairs(drawn, captured.part.numbers, captured.neighbours, go_on)
     common = sketches.find_frequent(drawn)
-    del drawn  # of a large inbox they are many, and no longer needed
+    del drawn  # frees much memory for a large inbox
     return capture_attention.compare_pairs(
         captured.workspace, captured.captures, pairs, captured.texts, word_ranks(), common=common, go_on=go_on
     )
 
 
 def _find_relations(scan: _Scan) -> tuple[Finding, ...]:
-    """The relation candidates of the graph, as proposals."""
+    """Return the relation candidates of the graph as findings."""
     workspace = scan.captured.workspace
     known = {vertex.name: vertex for vertex in scan.captured.index.graph(workspace).vertices()}
     findings = []
@@ -163,10 +165,10 @@ FINDINGS: Final[Mapping[str, Callable[[_Scan], tuple[Finding, ...]]]] = {
 
 
 def _incomplete_reasons(captures: Sequence[DocumentOverview], rows: Collection[int], left_out: int) -> list[str]:
-    """What kept it from being whole."""
+    """Return the reasons why the findings are incomplete."""
     reasons = []
     if lacking := len(captures) - len(rows):
-        reasons.append(f"{lacking} captures have no vectors yet, and are compared by their words alone")
+        reasons.append(f"{lacking} captures have no vectors yet, so Memex compared them only by their words")
     if left_out:
-        reasons.append(f"{left_out} pairs of captures that share a little were not compared")
+        reasons.append(f"Memex did not compare {left_out} pairs of captures that share only a few words")
     return reasons

@@ -1,6 +1,6 @@
 """List the background jobs of a vault with their intervals, and build the worker that carries out the queue.
 
-Law: each job starts from the files on disk, so that a run may be missed, repeated or cut short without harm."""
+Law: each job starts from the files on disk, so a run may be missed, repeated or cut short without harm."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from syncd.workspaces.agent_access import AgentAccess
 
 log = logging.getLogger(__name__)
 
-CONVERTERS = 2  # files that are read at a time, each in a process of its own
-COMMITS_S = 10.0  # between two looks whether what was written is quiet
+CONVERTERS = 2  # files converted at a time, each in its own process
+COMMITS_S = 10.0  # interval of the check whether written files are quiet
 MINUTE_S, HOUR_S = 60.0, 3600.0
-NIGHT = "0 3 * * *"  # when the work is done that looks at everything
+NIGHT = "0 3 * * *"  # when jobs run that read all captures
 REMOTE = "remote"  # the job that pulls and pushes
-TICKS_S = MINUTE_S  # between two looks at the boxes of reports: a folder is listed
-MARKS_S = 3.0  # between two looks at what people have marked: a number is compared
-LEAST_FREE = 16 << 20  # bytes of the vault's disk without which no note is tried
-LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
+TICKS_S = MINUTE_S  # interval of the check for ticked boxes in reports: it lists a folder
+MARKS_S = 3.0  # interval of the check for promotion marks: it compares a number
+LEAST_FREE = 16 << 20  # free bytes on the vault's disk below which no queued note is tried
+LEFT_S = 3600.0  # age from which a half-written file is a leftover
 
 
 def build_scheduler(
     opened: OpenParts, services: VaultServices, *, uploads: Uploads, dropped: InboxFileScanner, backfill: Backfill
 ) -> Scheduler:
-    """The jobs of this vault, not started.
+    """Build the jobs of this vault, without starting them.
 
-    Jobs count their first runs from when they are made, and can't be started again once stopped. So an App makes them
-    twice: for a command, which runs one by hand, and when it begins to serve."""
+    Jobs count their first runs from when they are built, and can't be started again once stopped. An App builds them
+    twice: for a command that runs one job, and when it begins to serve."""
     settings = opened.settings
     planned = Scheduler(RunHistory(opened.ledger))
     planned.every("listing", settings.sync.listing_s, opened.sync.list_now)
@@ -83,18 +83,18 @@ def build_scheduler(
 
 
 def build_worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, files: Handler) -> Worker:
-    """What carries out the queue, not started. `files` makes documents of files."""
+    """Build the worker of the queue, without starting it. `files` makes notes of files."""
 
     def find_hindrance(kind: Kind) -> str:
         if not opened.vault.is_present():
             return "the vault is missing"
-        with suppress(OSError):  # of a vault that went away just now
+        with suppress(OSError):  # the vault has just disappeared
             if not has_space(opened.vault.root, 0, free=opened.settings.kb.free if kind == "file" else LEAST_FREE):
                 return "the vault's disk is almost full"
         return "" if inbox.captures.index.can_embed else opened.embedder.problem or "the encoder is not ready yet"
 
     def make_note(running_job: RunningJob) -> str:
-        agent_access.workspace(running_job.job.workspace)  # which may have been deleted meanwhile
+        agent_access.workspace(running_job.job.workspace)  # raises if the workspace was deleted meanwhile
         return queued_note.create_document(inbox, running_job)
 
     carried = Worker(opened.queue, find_hindrance)

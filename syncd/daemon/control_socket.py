@@ -1,12 +1,12 @@
-"""Serve the owner's operations over the control socket in the state folder, to who can read the token beside it.
+"""Serve the owner's operations over the control socket in the state folder, to clients that can read the token beside it.
 
-A client begins with a line that holds the token, which the daemon draws at each start and writes into a file of mode 0600.
-A sandboxed process of the same user may reach the socket; it can't read that file. After it the protocol is JSON lines: a
-request `{"op", "args"}` is answered by `{"taken": true}` at once, any number of `{"progress": {…}}`, and one
-`{"result": …}` or `{"error": {…}}`. No agent's key opens this socket.
+A client begins with a line that holds the token. The daemon creates a new token at each start and writes it into a file
+of mode 0600. A sandboxed process of the same user may reach the socket, but can't read that file. After the token the
+protocol is JSON lines: a request `{"op", "args"}` is answered by `{"taken": true}` at once, any number of `{"progress":
+{…}}`, and one `{"result": …}` or `{"error": {…}}`. No agent's key opens this socket.
 
-Laws, tested: a client that hangs, floods or vanishes delays no other client. Nothing of a client without the token is
-parsed."""
+Laws, tested: a client that hangs, floods or disconnects delays no other client. Data of a client without the token
+is not parsed."""
 
 from __future__ import annotations
 
@@ -33,31 +33,33 @@ from syncd.notes.secret_patterns import redact_values
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
 Operation: TypeAlias = Callable[[dict[str, Any], Progress], Any]
 
-DAEMON = "daemon.json"  # {"url", "pid", "epoch"} of the daemon that runs
+DAEMON = "daemon.json"  # {"url", "pid", "epoch"} of the running daemon
 NAME = "control.sock"
 TOKEN = "control.token"  # noqa: S105 - a file: its text shows that a client may read the state folder
-LONGEST = 100  # bytes of an address that every platform takes (108 on Linux, 104 on macOS, the final NUL included)
-OPENING = 256  # bytes of a client's first line, the token
-REQUEST = 64 * 1024 * 1024  # a note of 5 MB, every byte of it escaped, and room
+LONGEST = (
+    100  # longest address in bytes that every platform accepts (108 on Linux, 104 on macOS, including the final NUL)
+)
+OPENING = 256  # longest first line of a client, the token, in bytes
+REQUEST = 64 * 1024 * 1024  # longest request in bytes: a note of 5 MB with every byte escaped, and more
 CLIENTS = 64
-READ_S = 10.0  # a whole request must arrive in it
-SEND_S = 30.0  # a client must take an answer in it
-TAKEN_S = 5.0  # a daemon that is well takes a request in it
+READ_S = 10.0  # time limit for receiving a request
+SEND_S = 30.0  # time limit for sending an answer
+TAKEN_S = 5.0  # time limit for a healthy daemon to accept a request
 
 log = logging.getLogger(__name__)
 
 
 class NoDaemon(Unavailable):
-    """No daemon answers in this state folder."""
+    """Reports that no daemon answers in this state folder."""
 
 
 class DaemonSilent(Unavailable):
-    """A daemon runs and does not answer in time."""
+    """Reports that a daemon runs but does not answer in time."""
 
 
 @contextlib.contextmanager
 def short_address(path: Path) -> Iterator[str]:
-    """What to bind or connect to for `path`: the path, or a short way there when it is too long for a socket."""
+    """Yield the address for a socket at `path`: the path, or a shorter way to it if the path is too long."""
     if len(os.fsencode(path)) <= LONGEST:
         yield str(path)
     elif sys.platform == "linux":
@@ -74,7 +76,7 @@ def short_address(path: Path) -> Iterator[str]:
 
 
 class ControlServer:
-    """Answers the owner's commands, each client on a thread of its own."""
+    """Answers the owner's commands, each client on its own thread."""
 
     def __init__(self, state: Path, operations: Mapping[str, Operation]) -> None:
         self._path, self._token_file = state / NAME, state / TOKEN
@@ -89,34 +91,38 @@ class ControlServer:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to answer. The caller holds the lock of the state folder, so a socket found there is a dead one's."""
+        """Start answering.
+
+        The caller holds the lock of the state folder, so an existing socket belongs to a dead daemon."""
         fresh = self._path.with_name(f".{NAME}.{os.getpid()}")
         fresh.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            _write_token(self._token_file, self._token)  # first: who reaches the socket finds its token
+            _write_token(
+                self._token_file, self._token
+            )  # before the socket exists, so that a client always finds the token
             with short_address(fresh) as where:
                 listener.bind(where)
-            fresh.chmod(0o600)  # before it listens, so nobody came in earlier
+            fresh.chmod(0o600)  # before it listens, so that no other user could connect
             listener.listen(CLIENTS)
             fresh.replace(self._path)
         except OSError as error:
             listener.close()
             fresh.unlink(missing_ok=True)
-            raise Unavailable(f"the control socket {self._path} can't be made: {error.strerror}") from error
+            raise Unavailable(f"the control socket {self._path} can't be created: {error.strerror}") from error
         listener.setblocking(False)
         self._listener = listener
         self._thread = threading.Thread(target=self._accept_clients, args=(listener,), name="control", daemon=True)
         self._thread.start()
 
     def stop(self, grace: float = 5.0) -> None:
-        """Take no more requests, let those under way answer for `grace` seconds, and hang up."""
+        """Accept no more requests, give those under way `grace` seconds to answer, and disconnect."""
         self._stopping.set()
-        self._wake[1].close()  # what _accept waits on becomes readable
+        self._wake[1].close()  # wakes _accept_clients
         if self._listener is not None:
             self._path.unlink(missing_ok=True)
             with contextlib.suppress(OSError):
-                if self._token_file.read_bytes() == self._token:  # and not that of a daemon which took our place
+                if self._token_file.read_bytes() == self._token:  # not the token of a newer daemon
                     self._token_file.unlink()
         until = time.monotonic() + grace
         with self._changed:
@@ -145,9 +151,9 @@ class ControlServer:
     def _accept_client(self, listener: socket.socket) -> None:
         try:
             client, _ = listener.accept()
-        except BlockingIOError:  # woken, or it left already
+        except BlockingIOError:  # woken up, or the client has left
             return
-        except OSError:  # out of descriptors: give those in use a moment
+        except OSError:  # out of file descriptors: wait for some to be closed
             self._stopping.wait(0.1)
             return
         client.setblocking(True)
@@ -159,7 +165,7 @@ class ControlServer:
         if full:
             client.settimeout(0.1)
             with contextlib.suppress(OSError):
-                _send(client, {"error": ResourceExhausted("too many commands at once: try again").as_dict()})
+                _send(client, {"error": ResourceExhausted("too many commands at the same time; try again").as_dict()})
             client.close()
         else:
             thread.start()
@@ -171,7 +177,7 @@ class ControlServer:
                 if is_own_user(client):
                     self._serve_requests(client)
         except OSError:
-            pass  # it hung up, or was too slow
+            pass  # the client disconnected or was too slow
         finally:
             with self._changed:
                 self._busy.discard(me)
@@ -179,7 +185,7 @@ class ControlServer:
                 self._changed.notify_all()
 
     def _serve_requests(self, client: socket.socket) -> None:
-        """Answer a client that shows the token, until it leaves; tell another one why it is refused."""
+        """Answer a client that shows the token until it leaves; refuse any other client with the reason."""
         me, reader = threading.current_thread(), _Lines(client)
         try:
             self._check_token(reader.read_line(READ_S, most=OPENING))
@@ -196,8 +202,8 @@ class ControlServer:
     def _check_token(self, line: bytes | None) -> None:
         if line is None or not hmac.compare_digest(line, self._token):
             raise PermissionDenied(
-                f"the daemon takes a command only with the token of its start, in {self._token_file}; "
-                "if you restarted it just now, or it is of another version than this command, try again or restart it"
+                f"the daemon accepts commands only with its current token, in {self._token_file}; if it has just been "
+                "restarted, try again; if its version differs from this command's, restart it"
             )
 
     def _answer_request(self, client: socket.socket, line: bytes) -> None:
@@ -206,7 +212,7 @@ class ControlServer:
 
         def send_progress(event: dict[str, Any]) -> None:
             nonlocal gone
-            if not gone:  # work goes on for a client that left
+            if not gone:  # the work continues even if the client has left
                 try:
                     _send(client, {"progress": event})
                 except OSError:
@@ -221,9 +227,9 @@ class ControlServer:
         except OSError as error:
             log.exception("an owner's command failed")
             answer = {"error": Unavailable(f"{error.strerror or error}").as_dict()}
-        except Exception as error:  # the top of the loop: one bad command must not end the door
+        except Exception as error:  # top of the loop: one failing command must not stop the server
             log.exception("an owner's command failed")
-            text = f"the daemon failed at this ({type(error).__name__}); its log says more"
+            text = f"the daemon failed to carry out the command ({type(error).__name__}); see its log"
             answer = {"error": Unavailable(text, retryable=False).as_dict()}
         _send(client, answer)
 
@@ -235,7 +241,9 @@ class ControlServer:
             raise InvalidArgument('a request is one line of JSON: {"op": …, "args": {…}}') from None
         operation = self._operations.get(name) if isinstance(name, str) else None
         if operation is None or not isinstance(arguments, dict):
-            raise InvalidArgument(f"the daemon does not know the operation {name!r}: is it of an older version?")
+            raise InvalidArgument(
+                f"the daemon does not know the operation {name!r}; its version may be older than this command"
+            )
         return operation, arguments
 
 
@@ -247,7 +255,9 @@ def call(
     on_progress: Progress | None = None,
     timeout: float | None = None,
 ) -> Any:
-    """The daemon's answer. Raises NoDaemon when none runs, Unavailable when it stopped or is silent for `timeout` seconds."""
+    """Return the daemon's answer.
+
+    Raises NoDaemon when none runs, Unavailable when it stops or is silent for `timeout` seconds."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         client.settimeout(TAKEN_S)
         try:
@@ -259,17 +269,17 @@ def call(
             raise NoDaemon(f"the socket in {state} belongs to another user")
         token = _read_token(state)
         try:
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused; the answer says why
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused; the answer gives the reason
                 client.sendall(token + b"\n" + _encode({"op": operation, "args": dict(arguments)}))
             return _read_outcome(_Lines(client), on_progress, timeout)
         except TimeoutError:
-            raise DaemonSilent("the daemon does not answer; `memex status` may tell why, or restart it") from None
+            raise DaemonSilent("the daemon does not answer; check `memex status`, or restart it") from None
         except OSError:
-            raise Unavailable("the daemon hung up: it was stopped, or it crashed; its log says more") from None
+            raise Unavailable("the daemon closed the connection: it was stopped, or it crashed; see its log") from None
 
 
 def _write_token(path: Path, token: bytes) -> None:
-    """Write the token into a new file that only this user can read; it need not outlive a crash."""
+    """Write the token into a new file that only this user can read; it need not survive a crash."""
     path.unlink(missing_ok=True)
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -282,7 +292,9 @@ def _read_token(state: Path) -> bytes:
     try:
         return (state / TOKEN).read_bytes()
     except FileNotFoundError:
-        raise Unavailable(f"{state / TOKEN} is missing: the daemon is of an older version; restart it") from None
+        raise Unavailable(
+            f"{state / TOKEN} is missing: the daemon's version is older than this command's; restart the daemon"
+        ) from None
     except OSError as error:
         raise PermissionDenied(f"the token {state / TOKEN} can't be read: {error.strerror}") from None
 
@@ -302,7 +314,7 @@ def _read_outcome(reader: _Lines, on_progress: Progress | None, timeout: float |
 
 
 def is_own_user(peer: socket.socket) -> bool:
-    """Whether the other end runs as this user, or as root; where that can't be asked, the socket's mode decides."""
+    """Return whether the other end runs as this user or as root; where that is unknown, the socket's mode decides."""
     if not hasattr(socket, "SO_PEERCRED"):
         return True
     _, uid, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
@@ -310,20 +322,22 @@ def is_own_user(peer: socket.socket) -> bool:
 
 
 class _Lines:
-    """The lines that arrive on a socket, each within a time and a size."""
+    """Reads lines from a socket, each within a time and size limit."""
 
     def __init__(self, peer: socket.socket) -> None:
         self._peer = peer
         self._rest = bytearray()
 
     def read_line(self, seconds: float | None, *, most: int | None = None) -> bytes | None:
-        """The next line; None at the end. Raises TimeoutError, or ResourceExhausted for a line that has no end."""
+        """Return the next line; None at the end.
+
+        Raises TimeoutError, or ResourceExhausted for a line that is too long."""
         until = None if seconds is None else time.monotonic() + seconds
         searched, most = 0, REQUEST if most is None else most
         while (end := self._rest.find(b"\n", searched)) < 0:
             searched = len(self._rest)
             if searched > most:
-                raise ResourceExhausted(f"larger than {most} bytes")
+                raise ResourceExhausted(f"the line is longer than {most:,} bytes")
             left = None if until is None else until - time.monotonic()
             if left is not None and left <= 0:
                 raise TimeoutError

@@ -1,7 +1,7 @@
-"""Report the daemon's health: numbers, facts for the owner, and a sentence for each thing that does not work.
+"""Report the daemon's health: numbers, facts for the owner, and a sentence for each degraded part.
 
-Law: no failure is silent. Everything degraded is stated here, and status and monitors repeat all of it. A search repeats
-only what may keep notes from being found: the state of Git, say, makes no search incomplete."""
+Law: no failure is silent. Everything degraded is reported here, and status and monitors repeat all of it. A search
+repeats only what may hide notes from it: the state of Git, for example, makes no search incomplete."""
 
 from __future__ import annotations
 
@@ -35,32 +35,34 @@ from syncd.version import installed
 from syncd.watch.watcher import WatcherState
 from syncd.workspaces.agent_access import AgentAccess
 
-COMPARED = 50  # captures that wait, of which each is looked at to see whether agents may know of it
+COMPARED = 50  # up to this many pending captures, each is checked for changes that agents can see
 NO_RERANKER: Final[Mapping[str, str]] = {"state": "off", "problem": ""}
-ELSEWHERE: Final = "vault: process {} serves it too, with another state folder; stop one of the two"
-UNWRITABLE: Final = "vault: {} can't be written to, so captures and promotions fail; give Memex's user the right, or mount its disk writable"
+ELSEWHERE: Final = "vault: process {} also serves it, with another state folder; stop one of the two"
+UNWRITABLE: Final = "vault: Memex can't write to {}, so captures and promotions fail; give Memex's user write access, or mount the disk writable"
 CLOCK: Final = f"clock: {EARLY_CLOCK}"
-HOMELESS: Final = "inbox: it holds no workspace, so nothing can be captured: `memex workspace create default`"
+HOMELESS: Final = (
+    "inbox: it has no workspace, so agents can't capture notes; create one: `memex workspace create default`"
+)
 
-# What placeholders make of the properties of a template.
+# Defects that placeholders cause in the properties of a template.
 TEMPLATE_DEFECTS: Final = frozenset({"template", "bad-frontmatter", "bad-date", "duplicate-keys"})
 
-Facts: TypeAlias = tuple[tuple[str, Callable[[], Any]], ...]  # the name of each, and the part that states it
+Facts: TypeAlias = tuple[tuple[str, Callable[[], Any]], ...]  # the name of each fact, and the function that returns it
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part that may be degraded. Each sentence stays for as long as its cause does; "" = all is well."""
+    """Describes a part that may be degraded. Each sentence is reported as long as its cause lasts; "" = all is well."""
 
     name: str
     sentences: Callable[[], list[str]]
-    of_search: bool = False  # whether searches may miss notes, or order them worse, meanwhile
+    of_search: bool = False  # whether searches may miss notes or rank them worse meanwhile
 
 
 class Health:
-    """Tells how an open vault does, and all that works on it: it collects what each part states of itself.
+    """Reports the health of an open vault and its services, from what each part reports.
 
-    `jobs` and `hearing` are called each time: once a daemon serves it has other jobs, and watches the vault."""
+    `jobs` and `hearing` are called each time, because a serving daemon has other jobs and watches the vault."""
 
     def __init__(
         self,
@@ -73,8 +75,8 @@ class Health:
         backfill: Backfill,
         worker: Worker,
         jobs: Callable[[], Scheduler],
-        hearing: Callable[[], WatcherState | None],  # None: nobody watches the vault
-        other_daemon: Callable[[], int | None],  # the pid of one that serves it too; 0: which one can't be told
+        hearing: Callable[[], WatcherState | None],  # None: the vault is not watched
+        other_daemon: Callable[[], int | None],  # the pid of another daemon on this vault; 0: unknown pid
     ) -> None:
         self._builds, self._sync, self._vault = opened.builds, opened.sync, opened.vault
         self._inbox = opened.settings.vault.inbox
@@ -90,7 +92,7 @@ class Health:
         self.parts = self._list_parts(opened, services, head_follower, jobs, files.sandbox)
 
     def _list_facts(self, opened: OpenParts, services: VaultServices, backfill: Backfill, files: FileImport) -> Facts:
-        """What the owner may want to know, in the order in which status states it."""
+        """Return the facts for the owner, in the order of `memex status`."""
         captures, reranker = opened.captures, opened.reranker
         return (
             ("vault_path", lambda: str(opened.vault.root)),
@@ -102,7 +104,7 @@ class Health:
             ("enrichment", backfill.facts),
             *self._background,
             ("files", files.dropped.facts),
-            ("sandbox", lambda: files.sandbox.facts() if self._is_daemon() else {}),  # to find out starts a process
+            ("sandbox", lambda: files.sandbox.facts() if self._is_daemon() else {}),  # finding out starts a process
             ("review", services.review.summary),
             ("consolidation", services.consolidation_facts),
             ("promotion", services.promotion_facts),
@@ -126,7 +128,7 @@ class Health:
         jobs: Callable[[], Scheduler],
         sandbox: SandboxReport,
     ) -> tuple[Part, ...]:
-        """What may be degraded besides the index, in the order in which it is stated."""
+        """Return the parts that may be degraded besides the index, in the order of the report."""
         reranker, push_webhook = opened.reranker, self._agent_access.push_webhook
         return (
             Part("inbox", self._workspace_sentences),
@@ -148,9 +150,9 @@ class Health:
         )
 
     def status(self, workspaces: Collection[str] | None) -> dict[str, Any]:
-        """The state in numbers: of the whole vault for the owner (None), else of the captures of these workspaces.
+        """Return the state in numbers: of the whole vault for the owner (None), else of the captures of these workspaces.
 
-        Without any workspace there are no numbers: who asks often would learn when somebody else writes."""
+        Without any workspace there are no numbers: frequent calls would reveal when somebody else writes."""
         ready = self._sync.ready.is_set() or (self._hearing() is None and self._builds.is_complete)
         degraded = self.degraded(workspaces)
         if workspaces is not None and not workspaces:
@@ -178,11 +180,11 @@ class Health:
         return {"documents": sum(row[2] for row in rows), "chunks": sum(row[3] for row in rows)}
 
     def facts(self) -> dict[str, Any]:
-        """What else the owner may want to know: where things are."""
+        """Return more facts for the owner, such as paths."""
         return {name: state() for name, state in self._facts}
 
     def coverage(self) -> dict[str, Any]:
-        """How much of what lies on the disk now is indexed, by scope, and why the rest is not."""
+        """Return how many files on disk are indexed, by scope, and why the others are not."""
         known = self._builds.paths()
         by_scope = compute_coverage(self._vault.list_notes(), known, self._sync.failures, inbox=self._inbox)
         for scope, index in self._builds.indexes.items():
@@ -190,15 +192,15 @@ class Health:
         return by_scope
 
     def background(self) -> dict[str, Any]:
-        """How the watcher and the jobs do: what of the facts costs nothing to ask, every few seconds if need be."""
+        """Return the state of the watcher and the jobs: the facts that are cheap enough to ask every few seconds."""
         return {name: state() for name, state in self._background}
 
     def degraded(self, workspaces: Collection[str] | None = None) -> list[str]:
-        """What does not work as it should just now, in sentences; notes are counted in these workspaces only (None: everywhere)."""
+        """Return what is degraded now, in sentences; notes are counted in these workspaces only (None: everywhere)."""
         return self._collect_sentences(self.parts, workspaces)
 
     def degraded_search(self, workspaces: Collection[str] | None = None) -> list[str]:
-        """Of `degraded`, what may keep a search from finding notes or from ordering them well."""
+        """Return the part of `degraded` that may keep a search from finding notes or ranking them well."""
         return self._collect_sentences([part for part in self.parts if part.of_search], workspaces)
 
     def _collect_sentences(self, parts: Iterable[Part], workspaces: Collection[str] | None) -> list[str]:
@@ -209,10 +211,10 @@ class Health:
         return of_index + [sentence for part in parts for sentence in part.sentences() if sentence]
 
     def activity(self) -> str:
-        """What the daemon does just now, in a few words for a service manager's page."""
+        """Return the daemon's current activity in a few words for the service manager."""
         if doing := self._sync.activity:
             return doing
-        amiss = "; not all is well: memex status" if self.degraded() else ""
+        amiss = "; there are problems: see memex status" if self.degraded() else ""
         return f"ready: {self._builds.documents:,} notes{amiss}"
 
     def _is_daemon(self) -> bool:
@@ -221,18 +223,18 @@ class Health:
     def _workspaces(self) -> list[str]:
         try:
             return self._agent_access.workspaces()
-        except Unavailable:  # the vault is missing; its owner must still be able to ask what is wrong
+        except Unavailable:  # the vault is missing; the status must still work
             return []
 
     def _write_sentences(self) -> list[str]:
-        """Whether Memex can't write where it has to; without the names of workspaces, as agents read it too."""
+        """Report whether Memex can't write where it has to, without names of workspaces, because agents read it too."""
         inbox = (self._inbox, *(f"{self._inbox}/{name}" for name in self._workspaces()))
         if not self._vault.can_write():
-            return [UNWRITABLE.format("it")]
-        return [] if all(map(self._vault.can_write, inbox)) else [UNWRITABLE.format("a folder of its inbox")]
+            return [UNWRITABLE.format("the vault")]
+        return [] if all(map(self._vault.can_write, inbox)) else [UNWRITABLE.format("a folder of the inbox")]
 
     def _workspace_sentences(self) -> list[str]:
-        with suppress(Unavailable):  # the vault is missing, and the pipeline says so
+        with suppress(Unavailable):  # the vault is missing, which the pipeline reports
             return [] if self._agent_access.workspaces() else [HOMELESS]
         return []
 
@@ -245,35 +247,35 @@ class Health:
         return [] if other is None else [ELSEWHERE.format(other or "?")]
 
     def _queue_sentences(self) -> list[str]:
-        with suppress(Unavailable):  # of the ledger, which says so itself
+        with suppress(Unavailable):  # the ledger fails, which it reports itself
             return self._worker.troubles(_now())
         return []
 
 
 class PendingNotes:
-    """Counts the captures that have changed and are not indexed yet, as far as agents may know of them."""
+    """Counts the captures that have changed and are not indexed yet, as far as agents can see them."""
 
     def __init__(self, opened: OpenParts) -> None:
         self._sync, self._vault, self._captures = opened.sync, opened.vault, opened.captures
         self._inbox, self._collections = opened.settings.vault.inbox, opened.settings.kb.all_collections
 
     def visible_to_agents(self, workspaces: Collection[str]) -> set[str]:
-        """The paths of those captures of these workspaces; of very many each counts."""
-        # The inbox is looked for first, as the whole vault may wait.
+        """Return the paths of these captures in these workspaces; if there are very many, each one counts."""
+        # Filters by the inbox first, because the whole vault may be pending.
         inbox_paths = (path for path in self._sync.pending_paths if path.startswith(f"{self._inbox}/"))
         places = ((path, locate(path, self._inbox)) for path in inbox_paths)
         waiting = {path for path, place in places if place.scope == "captures" and place.workspace in workspaces}
         return {path for path in waiting if self._is_visible(path)} if len(waiting) <= COMPARED else waiting
 
     def _is_visible(self, path: str) -> bool:
-        """Whether agents could tell a capture as it is on the disk now from what is indexed of it."""
+        """Return whether agents could see a difference between the capture on disk and its indexed version."""
         index = self._captures.index
         with suppress(MemexError):
             entry, stat, record = index.manifest.get(path), self._vault.stat(path), index.record_at(path)
             if entry is None or stat is None or record is None:
                 return entry is not None or stat is not None
             if entry.stat == stat:
-                return False  # it was looked at since
+                return False  # it has been indexed since
             raw, stat = self._vault.read(path)
             mtime_ms = stat.mtime_ns // 1_000_000
             document = parse(raw, path, mtime_ms=mtime_ms, inbox=self._inbox, collections=self._collections)
@@ -282,7 +284,7 @@ class PendingNotes:
 
 
 class NoteDefects:
-    """Lists what is wrong with single notes: for the owner all of it, for agents what concerns their captures."""
+    """Lists the defects of notes: all of them for the owner, those of their captures for agents."""
 
     def __init__(self, opened: OpenParts, dropped: InboxFileScanner) -> None:
         builds = opened.builds
@@ -293,10 +295,10 @@ class NoteDefects:
         )
 
     def find(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
-        """Each note with a defect of it, sorted; of the whole vault (None), or of the captures of these workspaces."""
+        """Return each defective note with its defect, sorted; of the whole vault (None), or of these workspaces."""
         if workspaces is None:
             is_template = self._obsidian.template_test()
-            # The placeholders of a template are no properties, and none of its other oddities is a defect of a note.
+            # The placeholders of a template are not properties, so their defects don't count.
             defects = [
                 (path, why) for path, why in self._builds.defects() if not _is_excused(why) or not is_template(path)
             ]
@@ -315,32 +317,32 @@ class NoteDefects:
         )
 
     def _missing_files(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
-        """The notes of files that are gone."""
+        """Return the notes of stored files that no longer exist."""
         return [(note, MISSING) for note, _ in self._dropped.find_missing(workspaces)]
 
     def _public_path(self, path: str) -> str:
-        """The path of a capture as an agent may know it: the number in a name would tell of a note outside the inbox."""
+        """Return the path of a capture for agents: the number in its name would reveal a note outside the inbox."""
         record = self._captures.index.record_at(path)
         return path if record is None else f"{path.rpartition('/')[0]}/{redact(record.title)}.md"
 
 
 def _git_facts(opened: OpenParts, services: VaultServices) -> dict[str, Any]:
-    """How the vault stands with Git; for its owner only, as the advice names paths."""
+    """Return the state of Git; for the owner only, because the advice names paths."""
     facts: dict[str, Any] = opened.repo.facts() | {"hooks": []} | services.git_facts()
     if facts["state"] not in ("no-git", "no-repo"):
-        with suppress(Conflict):  # Git can't read the repository, and the state says so
+        with suppress(Conflict):  # Git can't read the repository, which the state reports
             facts |= hooks.facts(opened.repo.hooks_folder(), opened.settings.state)
     return facts
 
 
 def _exchange_sentences(git_unwell: str, services: VaultServices) -> list[str]:
-    """What keeps the remote and the commits back, unless the state of the repository says it already."""
+    """Return the problems of the remote and of commits, unless the repository's state already explains them."""
     remote = services.remote.unwell
     return ["" if remote == git_unwell else remote, "" if git_unwell else services.commits.problem]
 
 
 def _is_excused(defect: str) -> bool:
-    """Whether a defect is what a template's properties have by their nature."""
+    """Return whether a template's properties have this defect by design."""
     return defect.partition(":")[0] in TEMPLATE_DEFECTS
 
 
@@ -349,7 +351,7 @@ def _now() -> int:
 
 
 def _visible_fields(note: Document | Record) -> tuple[object, ...]:
-    """What agents are told of a capture, as a value to compare."""
+    """Return what agents see of a capture, as a value to compare."""
     return (
         visible_digest(note),
         note.type,

@@ -1,6 +1,6 @@
 """Compute the daemon's metrics from its opened parts: numbers, never text of a note.
 
-Law: the numbers of notes outside the inbox are the owner's; the caller must be allowed to see them."""
+Law: counts of notes outside the inbox are for the owner only; the caller must be allowed to see them."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ WATCH: Final = ("ok", "degraded", "poll", "off")
 def collect_samples(
     health: Health, sync: Sync, embedder: Embedder, commits: Committer
 ) -> list[Sample | HistogramSample]:
-    """The numbers, each under its name."""
+    """Return all samples."""
     state = health.status(None)
     numbers = [
         Sample("memex_ready", "Whether the vault has been indexed once.", float(state["ready"])),
-        Sample("memex_pending_paths", "Notes that have changed and can't be found yet.", state["pending"]),
-        Sample("memex_index_generation", "Grows with every change made findable.", state["generation"]),
-        Sample("memex_defects", "Notes that want mending.", len({defect["path"] for defect in state["defects"]})),
-        Sample("memex_degraded_parts", "Parts that do not work as they should.", len(state["degraded"])),
-        Sample("memex_removals_held", "Removals that wait for certainty.", sync.held_removals),
+        Sample("memex_pending_paths", "Changed notes that are not indexed yet.", state["pending"]),
+        Sample("memex_index_generation", "Grows with each indexed change.", state["generation"]),
+        Sample("memex_defects", "Notes that need attention.", len({defect["path"] for defect in state["defects"]})),
+        Sample("memex_degraded_parts", "Degraded parts.", len(state["degraded"])),
+        Sample("memex_removals_held", "Removals held back until confirmed.", sync.held_removals),
     ]
     numbers += [
-        Sample(f"memex_{what}", f"The {what} indexed.", state[scope][what], labels={"scope": scope})
+        Sample(f"memex_{what}", f"Indexed {what}.", state[scope][what], labels={"scope": scope})
         for what in ("documents", "chunks")
         for scope in ("captures", "vault")
     ]
@@ -54,17 +54,15 @@ def collect_samples(
 
 def _commit_samples(commits: Committer) -> Iterator[Sample]:
     facts = commits.facts()
-    yield Sample("memex_commits", "Commits made of what Memex wrote.", commits.made, "counter")
+    yield Sample("memex_commits", "Commits made by Memex.", commits.made, "counter")
     yield Sample("memex_commit_waiting_files", "Files that wait to be committed.", facts["waiting"])
-    yield Sample("memex_commit_kept_files", "Files of ours that are kept out of Git's history.", len(facts["kept"]))
+    yield Sample("memex_commit_kept_files", "Files written by Memex that are kept out of Git.", len(facts["kept"]))
 
 
 def _encoder_samples(embedder: Embedder) -> Iterator[Sample]:
     for state in ENCODER:
-        yield Sample(
-            "memex_encoder", "Which state the encoder is in.", embedder.state == state, labels={"state": state}
-        )
-    yield Sample("memex_encoder_queue_texts", "Texts that the encoder was given and has not finished.", embedder.queued)
+        yield Sample("memex_encoder", "State of the encoder.", embedder.state == state, labels={"state": state})
+    yield Sample("memex_encoder_queue_texts", "Texts waiting for the encoder.", embedder.queued)
 
 
 def _timing_samples() -> Iterator[Sample | HistogramSample]:
@@ -79,14 +77,14 @@ def _timing_samples() -> Iterator[Sample | HistogramSample]:
     for what, means, labels, timing in timed:
         counts = timing.counts()
         buckets = dict(zip((*timings.BOUNDS, math.inf), counts.at_most, strict=True))
-        yield HistogramSample(f"memex_{what}_seconds", f"{means}: how long it took.", buckets, counts.seconds, labels)
+        yield HistogramSample(f"memex_{what}_seconds", f"{means}: duration.", buckets, counts.seconds, labels)
         for cause, count in counts.failures.items():
-            failed = f"{means}: how often it failed, by cause."
+            failed = f"{means}: failures by cause."
             yield Sample(f"memex_{what}_failures", failed, count, "counter", {**labels, "cause": cause})
 
 
 def _sync_samples(sync: Sync) -> Iterator[Sample]:
-    means = "Passes over changed notes, by how they went."
+    means = "Index passes over changed notes, by outcome."
     for outcome, count in sync.passes.items():
         yield Sample("memex_sync_passes", means, count, "counter", {"outcome": outcome})
 
@@ -96,19 +94,19 @@ def _job_samples(jobs: Mapping[str, Mapping[str, Any]]) -> Iterator[Sample]:
         labels = {"job": name}
         yield Sample("memex_job_runs", "Runs of a job.", job["runs"], "counter", labels)
         yield Sample("memex_job_failures", "Runs of a job that failed.", job["failures"], "counter", labels)
-        yield Sample("memex_job_running", "Whether it runs just now.", job["running"], labels=labels)
-        yield Sample("memex_job_ok", "Whether its last run went well.", not job["error"], labels=labels)
+        yield Sample("memex_job_running", "Whether the job is running.", job["running"], labels=labels)
+        yield Sample("memex_job_ok", "Whether the last run of the job succeeded.", not job["error"], labels=labels)
         if job["seconds"] is not None:
-            means = "How long it has been running, or its last run took."
+            means = "Duration of the current or last run."
             yield Sample("memex_job_duration_seconds", means, job["seconds"], labels=labels)
             if not job["running"] and not job["error"]:
                 ended = job["started_at"] / 1000 + job["seconds"]
                 yield Sample(
-                    "memex_job_last_success_timestamp_seconds", "When it last went well.", ended, labels=labels
+                    "memex_job_last_success_timestamp_seconds", "Time of the last success.", ended, labels=labels
                 )
         if job["next_run_at"] is not None:
             due = job["next_run_at"] / 1000
-            yield Sample("memex_job_next_run_timestamp_seconds", "When it runs next.", due, labels=labels)
+            yield Sample("memex_job_next_run_timestamp_seconds", "Time of the next run.", due, labels=labels)
 
 
 def _queue_samples(queue: Mapping[str, Any], now: int) -> Iterator[Sample]:
@@ -116,9 +114,9 @@ def _queue_samples(queue: Mapping[str, Any], now: int) -> Iterator[Sample]:
         yield Sample("memex_queue_jobs", "Jobs of the queue.", count, labels={"status": status})
     since = queue["due_since"]
     late = 0.0 if since is None else max(0.0, (now - since) / 1000)
-    yield Sample("memex_queue_waiting_seconds", "How long the job that waits longest has been due.", late)
+    yield Sample("memex_queue_waiting_seconds", "Time for which the longest waiting job has been due.", late)
     for outcome, count in queue["tries"].items():
-        means = "Jobs of the queue that were tried, by how it went."
+        means = "Tries of queue jobs, by outcome."
         yield Sample("memex_queue_tries", means, count, "counter", {"outcome": outcome})
 
 
@@ -126,8 +124,11 @@ def _watch_samples(watch: str | Mapping[str, Any]) -> Iterator[Sample]:
     state = watch if isinstance(watch, str) else str(watch["state"])
     state = state if state in WATCH else "degraded"
     for name in WATCH:
-        yield Sample("memex_watch", "Which state the watcher is in.", state == name, labels={"state": name})
+        yield Sample("memex_watch", "State of the watcher.", state == name, labels={"state": name})
     if not isinstance(watch, str):
-        yield Sample("memex_watch_folders", "Folders that are watched.", watch["folders"])
-        for what, means in (("overflows", "Times that events were lost."), ("restarts", "Times it was started again.")):
+        yield Sample("memex_watch_folders", "Watched folders.", watch["folders"])
+        for what, means in (
+            ("overflows", "Number of times that events were lost."),
+            ("restarts", "Number of restarts of the watcher."),
+        ):
             yield Sample(f"memex_watch_{what}", means, watch[what], "counter")

@@ -1,4 +1,4 @@
-"""Collect warnings about notes: name twins, conflict copies, notes that are not downloaded, relations to no note.
+"""Collect warnings about notes: name twins, conflict copies, notes that are not downloaded, relations without a target.
 
 Name twins are paths that differ only in letter case or Unicode form."""
 
@@ -14,14 +14,14 @@ from syncd.vault.path_rules import find_collisions
 
 
 class SimilarNames:
-    """The groups of names that differ in letter case or Unicode form only, found anew when the index has changed."""
+    """Groups names that differ only in letter case or Unicode form; computed again when the index changes."""
 
     def __init__(self, paths: Callable[[], Iterable[str]], generation: Callable[[], int]) -> None:
         self._paths, self._generation = paths, generation
         self._found: tuple[int, list[tuple[str, ...]]] = (-1, [])
 
     def groups(self) -> list[tuple[str, ...]]:
-        """Notes, and folders of notes."""
+        """Return the groups of notes, and of folders of notes."""
         generation = self._generation()
         if self._found[0] != generation:
             notes = set(self._paths())
@@ -29,9 +29,12 @@ class SimilarNames:
         return self._found[1]
 
     def defects(self) -> list[tuple[str, str]]:
-        """Each note that has a twin, and what is wrong with that."""
+        """Return each note that has a twin, with a description of the problem."""
         return [
-            (path, f"twin: only letter case or Unicode form tells it from {other}; many systems hold one of them only")
+            (
+                path,
+                f"twin: its name differs from {other} only in letter case or Unicode form; many systems keep only one of them",
+            )
             for group in self.groups()
             for path, other in zip(group, (*group[1:], group[0]), strict=True)
             if path[-3:].lower() == ".md"
@@ -39,7 +42,7 @@ class SimilarNames:
 
 
 def name_warnings(indexes: Iterable[Index], twins: SimilarNames) -> dict[str, Any]:
-    """The names of the whole vault, for its owner."""
+    """Return the warnings about names in the whole vault, for its owner."""
     defects = [defect for index in indexes for defect in index.defects()]
     return {
         "twins": [list(group) for group in twins.groups()],
@@ -49,7 +52,7 @@ def name_warnings(indexes: Iterable[Index], twins: SimilarNames) -> dict[str, An
 
 
 def graph_totals(graphs: Iterable[Graph]) -> dict[str, Any]:
-    """The graphs of all workspaces in numbers, and what in them wants a person's eye."""
+    """Return the totals of all workspaces' graphs, and what in them needs attention."""
     totals: dict[str, Any] = {"nodes": 0, "observations": 0, "relations": 0, "twins": [], "dangling": []}
     for graph in graphs:
         vertices = graph.vertices()

@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OpenParts:
-    """What is open, in the order in which it was opened. `App` closes it."""
+    """Holds the open parts in the order in which they were opened. `App` closes them."""
 
     settings: Settings
     since: int  # when it was opened, in epoch milliseconds
@@ -70,12 +70,12 @@ class OpenParts:
 
     @property
     def captures(self) -> ScopeIndex:
-        """The index of the captures."""
+        """Return the index of the captures."""
         return self.builds.scopes["captures"]
 
     @property
     def notes(self) -> ScopeIndex:
-        """The index of the vault's notes outside the inbox."""
+        """Return the index of the vault's notes outside the inbox."""
         return self.builds.scopes["vault"]
 
 
@@ -87,9 +87,9 @@ def open_parts(
     claim: VaultClaim | None = None,
     later: bool = False,
 ) -> OpenParts:
-    """Open everything: Conflict while another process has the state folder, or with `claim` the vault. `stack` closes it.
+    """Open all parts; `stack` closes them.
 
-    `later`: the encoder and the stores of the index are opened when something of them is wanted."""
+    Raises Conflict while another process holds the state folder or the vault."""
     state, since = settings.state, _now()
     environment_keys = read_environment_keys(os.environ)
     lock = _lock_folders(settings, stack, claim)
@@ -134,7 +134,9 @@ def _lock_folders(settings: Settings, stack: ExitStack, claim: VaultClaim | None
 def build_inbox(
     opened: OpenParts, degraded: Callable[[str], list[str]], degraded_search: Callable[[str], list[str]]
 ) -> Inbox:
-    """The inbox as the workspaces of agents reach it. The last two say what does not work, as a workspace may know it."""
+    """Build the inbox for the workspaces of agents.
+
+    `degraded` and `degraded_search` return what a workspace may know."""
     settings = opened.settings
     return Inbox(
         vault=opened.vault,
@@ -157,7 +159,7 @@ def build_inbox(
 
 
 def _last_daemon(state: Path) -> int:
-    """The pid of the daemon that last served with this state folder and was not stopped in order; 0 for none."""
+    """Return the pid of the daemon that last used this state folder and was not stopped properly; 0 for none."""
     try:
         return int(json.loads((state / DAEMON).read_text())["pid"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -196,7 +198,7 @@ def _build_sync(settings: Settings, vault: Vault, builds: IndexBuilds, repo: Rep
 def _build_unlogged_changes(
     settings: Settings, audit: AuditLog, vault: AuditedVault, captures: ScopeIndex, stack: ExitStack
 ) -> UnloggedChanges:
-    """The part that logs what others did to captures, until the vault is closed."""
+    """Build the part that logs other people's changes to captures, until the vault is closed."""
     unlogged_changes = UnloggedChanges(audit, vault, captures, inbox=settings.vault.inbox)
     stack.callback(unlogged_changes.log_hand_edits)
     audit.look = unlogged_changes.log_hand_edits
@@ -205,12 +207,12 @@ def _build_unlogged_changes(
 
 
 def _open_queue(settings: Settings, ledger: Ledger, audit: AuditLog) -> Queue:
-    """The queue, in which nothing is under way any more."""
+    """Open the queue, and settle the jobs that a crash interrupted."""
     queue = Queue(ledger, settings.state, settings.kb)
     try:
         queue.recover(audit.has_created)
-    except Unavailable as error:  # the ledger's, whose disk is full, say: the next start finds out
-        log.warning("what was under way when the daemon ended is left as it is: %s", error.message)
+    except Unavailable as error:  # for example a full disk: the next start tries again
+        log.warning("could not settle the jobs that were running when the daemon stopped: %s", error.message)
     return queue
 
 

@@ -1,8 +1,8 @@
 """Report to the service manager's watchdog, over sd_notify(3), whether the daemon starts, serves, is stuck or stops.
 
-Laws: the daemon gives a sign of life only while it works: its event loop answers, its watcher is supervised, and a
-pass of the sync pipeline moves on. A stuck daemon falls silent, and the manager restarts it. Where no manager
-listens nothing is sent, and an unreachable manager delays nothing."""
+Laws: the daemon sends a sign of life only while it works: its event loop answers, its watcher is supervised, and
+index passes make progress. A stuck daemon falls silent, and the manager restarts it. Without a manager nothing is
+sent; an unreachable manager delays nothing."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-OPENING_S = 1800.0  # a start may take this long: an index that is mended, a model that is built
+OPENING_S = 1800.0  # longest start: an index may be repaired, a model prepared
 OPENING_BEAT_S = 10.0
-BUSY_BEAT_S, IDLE_BEAT_S = 5.0, 30.0  # between two looks at what is told as the state
-LAG_S = 5.0  # an event loop that does not answer within it is stuck
-MOVES_S = 900.0  # a pass of the pipe that has not moved for so long is stuck; a window of a slow endpoint takes minutes
+BUSY_BEAT_S, IDLE_BEAT_S = 5.0, 30.0  # seconds between two status reports
+LAG_S = 5.0  # an event loop that does not answer within this time is stuck
+MOVES_S = 900.0  # an index pass without progress for this time is stuck; one batch of a slow endpoint takes minutes
 
 
 @dataclass(frozen=True, slots=True)
 class VitalSigns:
-    """Where to feel the pulse of a daemon that serves."""
+    """Holds the checks of a serving daemon."""
 
     loop: asyncio.AbstractEventLoop
-    readable: Callable[[], bool]  # the vault's root
-    watched: Callable[[], bool]  # the watcher is supervised, or switched off
-    still_s: Callable[[], float]  # since the pass under way moved; 0 when none is
-    doing: Callable[[], str]  # in a few words
+    readable: Callable[[], bool]  # whether the vault's root can be read
+    watched: Callable[[], bool]  # whether the watcher is supervised or switched off
+    still_s: Callable[[], float]  # seconds since the current pass made progress; 0 = no pass
+    doing: Callable[[], str]  # the current activity in a few words
     busy: Callable[[], bool]
 
 
 class ServiceWatchdog:
-    """Tells `manager`, on a thread of its own from `start` to `stop`; without one it does nothing at all."""
+    """Reports to `manager` on its own thread from `start` to `stop`; does nothing without a manager."""
 
     def __init__(self, manager: Supervisor | None) -> None:
         self._manager = manager
@@ -54,25 +54,25 @@ class ServiceWatchdog:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin: until `mark_serving` is called, the manager is asked for patience."""
+        """Start reporting; until `mark_serving` is called, it asks the manager for more time."""
         if self._manager is not None:
             self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
             self._thread.start()
 
     def mark_serving(self, vitals: VitalSigns) -> None:
-        """Requests are answered; from here on `vitals` are felt."""
+        """Report from now on the `vitals` of a serving daemon."""
         self._vitals = vitals
         self._changed.set()
 
     def mark_stopping(self) -> None:
-        """The daemon finishes what it has in hand."""
+        """Report that the daemon is finishing its work."""
         self._ended = True
         self._changed.set()
         if self._manager is not None:
-            self._manager.send(STOPPING=1, STATUS="stopping: finishing what is under way")
+            self._manager.send(STOPPING=1, STATUS="stopping: finishing the current work")
 
     def stop(self) -> None:
-        """Tell nothing more."""
+        """Stop reporting."""
         self._ended = True
         self._changed.set()
         if self._thread is not None:
@@ -85,8 +85,8 @@ class ServiceWatchdog:
             self._changed.clear()
             try:
                 self._beat(self._manager, self._vitals)
-            except Exception:  # top of the thread: a state that can't be told must not end a daemon that works
-                log.exception("the service manager could not be told how the daemon is")
+            except Exception:  # top of the thread: a failing report must not stop a working daemon
+                log.exception("could not report to the service manager")
             self._changed.wait(self._beat_interval(self._manager, self._vitals))
 
     def _beat_interval(self, manager: Supervisor, vitals: VitalSigns | None) -> float:
@@ -105,10 +105,10 @@ class ServiceWatchdog:
         if self._ended:
             return
         if unwell and unwell != self._unwell:
-            log.error("%s; the service manager gets no sign of life", unwell)
+            log.error("%s; no sign of life is sent to the service manager", unwell)
         self._unwell = unwell
         if self._ready and not unwell and manager.watchdog_s:
-            manager.send(WATCHDOG=1)  # before anything that may fail
+            manager.send(WATCHDOG=1)  # before the parts that may fail
         doing = f"stuck: {unwell}" if unwell else vitals.doing()
         if not self._ready:
             self._ready = True
@@ -119,7 +119,7 @@ class ServiceWatchdog:
 
 
 def find_stuck_part(vitals: VitalSigns, *, lag_s: float = LAG_S, moves_s: float = MOVES_S) -> str:
-    """What does not work any more and won't by itself, or ""."""
+    """Return what is stuck and won't recover by itself, or ""."""
     answered = threading.Event()
     try:
         vitals.loop.call_soon_threadsafe(answered.set)
@@ -130,20 +130,20 @@ def find_stuck_part(vitals: VitalSigns, *, lag_s: float = LAG_S, moves_s: float 
     if not vitals.watched():
         return "the watcher's supervisor has died"
     if (still := vitals.still_s()) > moves_s:
-        return f"a pass over the vault has not moved for {still:.0f} s"
+        return f"an index pass has made no progress for {still:.0f} s"
     return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Supervisor:
-    """Where the service manager listens, and within how many seconds it wants a sign of life (0 = it wants none)."""
+    """Holds the address of the service manager, and the interval of its watchdog in seconds (0 = no watchdog)."""
 
     address: str
     watchdog_s: float
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], pid: int) -> Supervisor | None:
-        """The manager that started this process with a socket to answer to; None when none did."""
+        """Return the manager that started this process with a notification socket; None without one."""
         address = environ.get("NOTIFY_SOCKET", "")
         if not address.startswith(("/", "@")):
             return None
@@ -151,7 +151,7 @@ class Supervisor:
         return cls(address, int(wanted) / 1e6 if wanted.isdecimal() and whose == str(pid) else 0.0)
 
     def send(self, **fields: str | int) -> bool:
-        """Send these fields; whether they were taken."""
+        """Send these fields; return whether they were sent."""
         text = "\n".join(f"{name}={' '.join(str(value).split())}" for name, value in fields.items())
         address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
         try:
@@ -160,6 +160,6 @@ class Supervisor:
                 sender.connect(os.fsencode(address))
                 sender.sendall(os.fsencode(text))
         except OSError as error:
-            log.debug("the service manager could not be told: %s", error.strerror)
+            log.debug("could not reach the service manager: %s", error.strerror)
             return False
         return True

@@ -1,7 +1,7 @@
 """Build the services for the vault itself: history, Git, promotion, review and consolidation.
 
-Law: none of these services is handed to `mcp_server`. They read and write notes outside the inbox, which no agent
-may."""
+Law: none of these services is handed to `mcp_server`. They read and write notes outside the inbox, which agents may
+not do."""
 
 from __future__ import annotations
 
@@ -46,40 +46,40 @@ from syncd.workspaces.agent_access import AgentAccess
 
 @dataclass(frozen=True, slots=True)
 class VaultServices:
-    """The parts, each with its own law."""
+    """Holds the services for the vault."""
 
     commits: Committer
     remote: RemoteSync
     history: NoteHistory
     undo: Undo
-    proposals: Proposals  # what was proposed to the vault's owner
-    waiting: WaitingCaptures  # the captures that wait for a decision
-    snapshot: VaultSnapshot  # the vault, as a promotion meets it
+    proposals: Proposals  # the proposals to the vault's owner
+    waiting: WaitingCaptures  # the captures that wait for the owner's decision
+    snapshot: VaultSnapshot  # the vault as promotions see it
     promotions: Promotions
-    proposal_execution: ProposalExecution  # carries out what consolidation proposed
-    marked_captures: MarkedCaptures  # the job that does what people have marked
-    consolidation: Consolidation  # what looks for what needs attention, and reports
-    review: Review  # the table of those, and suggestions for them
-    archive: Archive  # captures that were set aside
-    manual_moves: ManualMoves  # the job that finishes what people have dragged
+    proposal_execution: ProposalExecution  # carries out the accepted proposals of consolidation
+    marked_captures: MarkedCaptures  # the job that promotes marked captures
+    consolidation: Consolidation  # scans the inbox and writes reports
+    review: Review  # the table of waiting captures, and suggestions for them
+    archive: Archive  # archives captures
+    manual_moves: ManualMoves  # the job that finishes manual moves
 
     def make_due_commits(self) -> list[MadeCommit]:
-        """Make the commits that Git did not allow when they were due; which those are."""
+        """Make the commits that Git did not allow earlier, and return them."""
         return self.promotions.finish_pending(at_once=True) + self.proposal_execution.finish_pending(at_once=True)
 
     def due_commits(self) -> Iterator[DueCommit]:
-        """Those commits, before they are made."""
+        """Yield the commits that Git did not allow earlier."""
         yield from self.promotions.due_commits()
         yield from self.proposal_execution.due_commits()
 
     def consolidation_facts(self) -> dict[str, Any]:
-        """How what consolidation proposes stands."""
-        with suppress(Unavailable):  # of the ledger; its owner must still be able to ask what is wrong
+        """Return the state of consolidation."""
+        with suppress(Unavailable):  # the ledger fails; the status must still work
             return self.consolidation.facts()
         return {}
 
     def promotion_facts(self) -> dict[str, Any]:
-        """How promotions stand, and what consolidation has carried out."""
+        """Return the state of promotions and of accepted proposals."""
         promotion = self.marked_captures.facts()
         with suppress(Unavailable):  # as above
             promotion |= self.promotions.facts()
@@ -88,7 +88,7 @@ class VaultServices:
         return promotion
 
     def git_facts(self) -> dict[str, Any]:
-        """How the exchange with the remote went, and what waits to be committed."""
+        """Return the state of the exchange with the remote, and of commits."""
         return {"exchange": self.remote.facts(), "commits": self.commits.facts()}
 
 
@@ -127,7 +127,7 @@ def build_services(
 
 
 def build_history(opened: OpenParts, agent_access: AgentAccess, journal: ChangeJournal) -> tuple[NoteHistory, Undo]:
-    """What tells a note's history, and what takes back what agents wrote."""
+    """Build the note history, and the undo of agents' writes."""
     history = NoteHistory(
         opened.audit,
         opened.vault,
@@ -150,7 +150,7 @@ def build_history(opened: OpenParts, agent_access: AgentAccess, journal: ChangeJ
 def build_promotion(
     opened: OpenParts, agent_access: AgentAccess, snapshot: VaultSnapshot, journal: ChangeJournal, commits: Committer
 ) -> tuple[Promotions, ProposalExecution]:
-    """What moves captures into the vault proper, and what carries out what consolidation proposed."""
+    """Build the services that promote captures and carry out proposals."""
     promotions = Promotions(snapshot, journal, opened.repo, commits)
     proposal_execution = ProposalExecution(
         snapshot,
@@ -175,17 +175,17 @@ def build_consolidation(
     *,
     stopping: Callable[[], threading.Event],
 ) -> Consolidation:
-    """What looks for what needs attention, and reports."""
+    """Build the service that scans the inbox and reports."""
     inbox = opened.settings.vault.inbox
     folders = [f"{inbox}/{name}" for name in (REPORTS, ARCHIVE)]
 
     def go_on() -> None:
         foreground.give_way()
         if stopping().is_set():
-            raise Unavailable("consolidation was broken off, as the daemon stops; it begins anew the next time")
+            raise Unavailable("consolidation was interrupted because the daemon is stopping; the next run starts again")
 
     def scan_workspace(workspace: str, **limits: int) -> Findings[Events]:
-        from syncd.consolidation import workspace_scan  # noqa: PLC0415 - its rules take long to compile, for a rare job
+        from syncd.consolidation import workspace_scan  # noqa: PLC0415 - its rules take long to compile, and the job is rare
 
         index, graph = opened.captures.index, agent_access.workspace(workspace).nodes.report()
         linked = index.linked_names(folders) | opened.notes.index.linked_names(folders)
@@ -224,7 +224,7 @@ def _build_remote_sync(
     proposal_execution: ProposalExecution,
     commits: Committer,
 ) -> RemoteSync:
-    """The exchange with the remote; what is written is committed before."""
+    """Build the exchange with the remote; it commits Memex's changes first."""
     settings = opened.settings
 
     def flush() -> int:
@@ -246,7 +246,7 @@ def _build_remote_sync(
 
 
 def _index_now(sync: Sync, paths: Collection[str]) -> None:
-    """Look at what was written, now if that can be, and believe that what is gone is gone."""
+    """Index written files now if possible, and accept that missing files are removed."""
     sync.hint(paths)
-    with suppress(MemexError):  # then the pipe itself looks again
+    with suppress(MemexError):  # then the pipeline itself tries again
         sync.run(paths, accept=True)

@@ -1,8 +1,8 @@
 """Run a program as a child process in its own session, with or without a time limit.
 
-Laws, tested: the child has no terminal to ask at. `inherited_environment` passes on the variables that it names, and no
-others. At the time limit the child and every process it started end. Without a limit nothing ends the child, not even
-the death of this process. A process that the child leaves running cannot block the caller."""
+Laws, tested: the child has no terminal to ask at. `inherited_environment` passes on only the variables that it
+names. At the time limit the child and every process it started are ended. Without a limit nothing ends the child,
+not even the death of this process. A process that the child leaves running cannot block the caller."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Final
 
-GRACE_S: Final = 2.0  # from the request to end until the end: time to take locks away
+GRACE_S: Final = 2.0  # between SIGTERM and SIGKILL: time to remove locks
 _LOOK_S: Final = 0.1
 
-# What Git, ssh and credential helpers need to find their files, their agents and the way out. No name of these is one
-# under which a secret is kept for the daemon, and a variable that nobody here has heard of may well be one.
+# What Git, ssh and credential helpers need to find their files, agents and proxies. None of these holds a secret of the
+# daemon; an unknown variable may hold one.
 _INHERITED: Final = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "EMAIL", "SHELL", "TMPDIR", "LANG", "TZ"}
     | {"SSH_AUTH_SOCK", "SSH_AGENT_PID", "GNUPGHOME", "GPG_TTY", "KRB5CCNAME", "DBUS_SESSION_BUS_ADDRESS"}
@@ -33,16 +33,16 @@ _FAMILIES: Final = ("LC_", "XDG_")
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """How a program ended."""
+    """Describes how a program ended."""
 
     code: int
     out: bytes
-    said: str  # on stderr
-    late: bool = False  # it was ended, as its time was over or nobody waits for it any more
+    said: str  # output on stderr
+    late: bool = False  # it was ended at its time limit, or because the caller stopped
 
 
 def inherited_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The part of our own environment that a program of somebody else gets."""
+    """Return the part of this process's environment that other programs get."""
     return {name: value for name, value in environ.items() if name in _INHERITED or name.startswith(_FAMILIES)}
 
 
@@ -56,10 +56,10 @@ def run(
     keep: Collection[int] = (),
     out: IO[bytes] | None = None,
 ) -> ProcessResult:
-    """Run `command` with `stdin` on its standard input; `keep` are open files that it inherits, `out` is one it writes to.
+    """Run `command` with `stdin` as its input; `keep` are open files that it inherits, `out` is a file it writes to.
 
-    With `limit_s` it and all that it started are ended after so many seconds, or once `stop` is set."""
-    # Files, not pipes: a pipe has no end before the last that inherited it, a connection kept open say, is gone.
+    With `limit_s`, it and all its child processes are ended after this many seconds, or once `stop` is set."""
+    # Files, not pipes: a pipe stays open until the last process that inherited it ends, such as a kept connection.
     with tempfile.TemporaryFile() as stdin_file, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as err:
         stdin_file.write(stdin)
         stdin_file.seek(0)
@@ -82,7 +82,7 @@ def run(
 
 
 def _ends_in_time(process: subprocess.Popen[bytes], end: float, stop: threading.Event | None) -> bool:
-    """Whether it ends by itself in time."""
+    """Return whether the process ends by itself in time."""
     while time.monotonic() < end and not (stop is not None and stop.is_set()):
         with suppress(subprocess.TimeoutExpired):
             process.wait(min(_LOOK_S, max(0.0, end - time.monotonic())))
@@ -91,7 +91,7 @@ def _ends_in_time(process: subprocess.Popen[bytes], end: float, stop: threading.
 
 
 def _terminate(process: subprocess.Popen[bytes]) -> None:
-    """End it with all of its session that it started: first asked, then not."""
+    """End the process with its whole session: SIGTERM first, then SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)

@@ -1,8 +1,8 @@
 """Start a command of Git for GitPython, with the variables of our environment that Git needs and no others.
 
-Laws, tested: a program that Git starts, a filter for example, can read no key of the daemon, and one that it leaves
-running holds up nobody. GitPython itself would pass on all variables, and read pipes until the last process that has one
-is gone. It must be imported here alone: on import it runs Git itself, with all variables."""
+Laws, tested: a program that Git starts, such as a filter, can read no key of the daemon; a program that it leaves
+running blocks nobody. GitPython itself would pass on all variables, and read pipes until the last process with one
+is gone. Only this module may import GitPython: on import it runs Git itself, with all variables."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from syncd.git.child_process import inherited_environment, run
 
-# No program can be there, so that the first look of GitPython for Git starts none, and it may not complain of that.
+# No program exists at this path, so GitPython's check on import starts none; QUIET suppresses its complaint.
 _NO_FIRST_LOOK: Final = {"GIT_PYTHON_GIT_EXECUTABLE": os.devnull, "GIT_PYTHON_REFRESH": "quiet"}
 
 
 @contextmanager
 def _without_first_look() -> Iterator[None]:
-    """The variables that GitPython reads on import, and afterwards as they were."""
+    """Set the variables that GitPython reads on import, and restore them afterwards."""
     before = {name: os.environ.get(name) for name in _NO_FIRST_LOOK}
     os.environ.update(_NO_FIRST_LOOK)
     try:
@@ -36,14 +36,12 @@ with _without_first_look():
 
 
 class GitCommand(git.Git):
-    """GitPython's commands, run by `child_process`: in a session of their own, with their output in files."""
+    """Runs GitPython's commands by `child_process`: in their own session, with their output in files."""
 
-    GIT_PYTHON_GIT_EXECUTABLE = (
-        "git"  # the one that everything else here starts, whatever the variable of this name says
-    )
+    GIT_PYTHON_GIT_EXECUTABLE = "git"  # the Git that all other code here starts, whatever the environment variable says
 
     def execute(self, command: Sequence[str], *_: Any, env: Mapping[str, str] | None = None, **options: Any) -> Any:
-        """GitPython's own method, through which it starts every process; the answer is a `ProcessResult`."""
+        """Run a process in place of GitPython's own method; the result is a `ProcessResult`."""
         environ = inherited_environment(os.environ) | self.environment() | dict(env or {})
         stdin, out, limit_s = (
             options.get("istream", b""),
@@ -57,7 +55,7 @@ class GitCommand(git.Git):
 
 
 class GitRepo(git.Repo):
-    """A repository whose commands are `GitCommand`s."""
+    """Represents a repository whose commands are `GitCommand`s."""
 
     git: GitCommand
     GitCommandWrapperType = GitCommand

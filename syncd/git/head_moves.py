@@ -1,7 +1,7 @@
 """List the files that Git touched while HEAD moved from one position to another, step by step from HEAD's log.
 
-Law, tested: every step counts, not only the two ends, because a note may end as it began and yet have changed in
-between. An uncertain answer is not guessed: None means that any file may have changed."""
+Law, tested: every step counts, not only the two ends, because a note may have changed in between and changed back.
+An uncertain answer is not guessed: None means that any file may have changed."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Final
 
 from syncd.git.repository import GitPosition, Repository
 
-_MOVE = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ")  # a line of the log: from where, to where
+_MOVE = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ")  # a line of the log: old commit, new commit
 _STEP = re.compile(
     rb"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*? (\d+) [+-]\d{4}(?:\t(.*))?\Z"
-)  # where to, when (epoch s), how
-_UNKNOWN = re.compile(r"[0-9a-f]{40,64} [0-9a-f]{40,64}\n")  # what Git repeats when it lacks one of the two
-RECENT: Final = 64 * 1024  # bytes of HEAD's log: some hundreds of moves
-ASKED: Final = 200  # commits at most that are asked for one file
+)  # new commit, time (epoch s), how
+_UNKNOWN = re.compile(r"[0-9a-f]{40,64} [0-9a-f]{40,64}\n")  # Git echoes the line when it lacks one of the commits
+RECENT: Final = 64 * 1024  # bytes of HEAD's log that are read: some hundreds of moves
+ASKED: Final = 200  # most commits checked for one file
 _GONE: Final = "--diff-filter=D"
 _NAMES = ("-r", "-z", "--name-only")
 
 
 def changed_paths(repo: Repository, since: GitPosition, now: GitPosition) -> set[str] | None:
-    """The files that Git touched on the way from one to the other; None when it can't tell."""
+    """Return the files that Git touched between two positions; None when that is unknown."""
     paths: set[str] = set()
     if (since.head, since.log) != (now.head, now.log):
         touched = _paths_in_steps(repo, since, now)
@@ -33,15 +33,17 @@ def changed_paths(repo: Repository, since: GitPosition, now: GitPosition) -> set
     for stash in {since.stash, now.stash} - {None} if since.stash != now.stash else ():
         if (taken := diff_paths(repo, f"{stash}^1", str(stash))) is None:
             return None
-        untracked = repo.query("ls-tree", *_NAMES, "--end-of-options", f"{stash}^3")  # None when it took no such files
+        untracked = repo.query(
+            "ls-tree", *_NAMES, "--end-of-options", f"{stash}^3"
+        )  # None when the stash has no such files
         paths |= taken | _split_paths(untracked or "")
     return paths
 
 
 def removed_paths(repo: Repository, since: GitPosition, now: GitPosition) -> set[str]:
-    """The files that Git took away at any step from one to the other, and has not brought back.
+    """Return the files that Git removed at any step between two positions and has not restored.
 
-    When no log tells the way, those that the one has and the other has not."""
+    Without a log of the steps, return those that are in the first commit but not in the second."""
     if since.head is None or now.head is None:
         return set()
     gone = diff_paths(repo, since.head, now.head, _GONE) if since.head != now.head else None
@@ -51,22 +53,22 @@ def removed_paths(repo: Repository, since: GitPosition, now: GitPosition) -> set
 
 
 def diff_paths(repo: Repository, old: str, new: str, *options: str) -> set[str] | None:
-    """The paths in which two commits differ."""
+    """Return the paths in which two commits differ."""
     output = repo.query("diff-tree", *_NAMES, "--no-renames", *options, "--end-of-options", old, new)
     return None if output is None else _split_paths(output)
 
 
 def is_from_git(repo: Repository, path: str, raw: bytes, written: int) -> bool:
-    """Whether Git put these bytes at `path`: HEAD has lately come to a commit that has them there.
+    """Return whether Git put these bytes at `path`: HEAD lately moved to a commit that has them there.
 
-    A commit that was made here took them from the file instead, unless the file was `written` (epoch seconds) after it."""
+    A commit made here took its bytes from the file, unless the file was `written` (epoch seconds) after it."""
     if "\n" in path or repo.head() is None:
         return False
     start = max(0, repo.position().log - RECENT)
     steps = [match for line in (repo.read_reflog(start) or [])[start > 0 :] if (match := _STEP.match(line))]
     commits = [
         step[1].decode() for step in steps if not (step[3] or b"").startswith(b"commit") or int(step[2]) < written
-    ] or ([] if steps else [str(repo.head())])  # no log is kept: then HEAD's word is taken
+    ] or ([] if steps else [str(repo.head())])  # without a log, the current HEAD counts
     asked = [f"{commit}:{path}" for commit in dict.fromkeys(reversed(commits))][:ASKED]
     output = repo.query("cat-file", "--batch-check=%(objectname)", stdin="\n".join(asked) + "\n") if asked else None
     blob_ids = {*(output or "").split()}
@@ -74,20 +76,20 @@ def is_from_git(repo: Repository, path: str, raw: bytes, written: int) -> bool:
 
 
 def _blob_id(raw: bytes, digits: int) -> str:
-    """The name that Git gives these bytes, in a repository whose names have so many digits."""
+    """Return Git's name of these bytes, in a repository whose names have this many digits."""
     made = hashlib.new("sha256" if digits == 64 else "sha1", usedforsecurity=False)
     made.update(b"blob %d\0" % len(raw) + raw)
     return made.hexdigest()
 
 
 def _paths_in_steps(repo: Repository, since: GitPosition, now: GitPosition, *, gone: bool = False) -> set[str] | None:
-    """The files that were touched, or are `gone`, at any of the steps that HEAD's log tells."""
+    """Return the files that were touched, or are `gone`, at any step in HEAD's log."""
     lines = repo.read_reflog(since.log)
     if not lines or since.head is None or now.head is None:
         return None
     steps = {(match[1].decode(), match[2].decode()) for line in lines if (match := _MOVE.match(line))}
     if not gone and any(old == new for old, new in steps):
-        return None  # a reset or checkout to the same place, which may have undone edits
+        return None  # a reset or checkout of the same commit, which may have discarded edits
     if since.head != now.head:
         steps.add((since.head, now.head))
     pairs = "".join(f"{new} {old}\n" for old, new in sorted(steps))

@@ -1,8 +1,8 @@
 """Install Git hooks that notify the daemon when HEAD has moved or a push arrived, and uninstall them.
 
-Law, tested: a hook of Memex costs Git two forks and cannot make Git fail; a hook that was there before still runs,
-with its arguments, input and exit status, and comes back byte for byte. Memex writes only to the hooks folder, and
-one line of `info/exclude`, so that `git add` does not fail on a note that is being written."""
+Law, tested: a hook of Memex costs Git two forks and cannot make Git fail; an earlier hook still runs, with its
+arguments, input and exit status, and is restored byte for byte. Memex writes only to the hooks folder, and one line
+of `info/exclude`, so that `git add` does not fail on a note that is being written."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from index.errors import Conflict, PermissionDenied, Unavailable
 
 HOOKS = ("post-commit", "post-merge", "post-checkout", "post-rewrite")
 REMOTE_HOOKS = ("post-receive",)
-BELLS = "bells"  # the folder of the state folder in which a hook touches a file
-MOVED, PUSHED = "moved", "pushed"  # the work tree's Git has moved; its remote was pushed to
-BEFORE = ".before-memex"  # what is added to the name of a hook that stood there before
-EXCLUDED = ".memex-*.tmp"  # notes on their way to their own names; see `path_rules.temporary_name`
+BELLS = "bells"  # the folder in the state folder in which hooks touch a file
+MOVED, PUSHED = "moved", "pushed"  # HEAD of the work tree moved; the remote got a push
+BEFORE = ".before-memex"  # suffix of the name of an earlier hook
+EXCLUDED = ".memex-*.tmp"  # temporary names of notes being written; see `path_rules.temporary_name`
 MARK = "# memex hook:"
 _HEAD = f"{MARK} rings for the daemon; `memex hook uninstall` puts back what was here"
 _RING = re.compile(r"\( : > (.+) \) >/dev/null 2>&1 </dev/null &")
@@ -33,30 +33,31 @@ Found = Literal["installed", "wrapped", "absent", "other", "replaced", "changed"
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One hook of a repository.
+    """Describes one hook of a repository.
 
-    wrapped: another program has put its own in the place of Memex's and kept that under a longer name, to run it.
-    replaced: it has not kept it. changed: Memex's, with changes that it did not make. other: not of this vault."""
+    wrapped: another program replaced Memex's hook, and runs it under a longer name. replaced: it does not run
+    Memex's hook. changed: Memex's hook with changes that Memex did not make. other: a hook that is not of this
+    vault."""
 
     name: str
     state: Found
-    before: bool  # whether a hook stood there before that still runs
+    before: bool  # whether an earlier hook is kept and still runs
 
 
 def script(name: str, bells: Sequence[str]) -> str:
-    """A hook that rings these bells and then is the hook that stood there before."""
+    """Return a hook that touches these files and then runs the earlier hook."""
     rings = [f"( : > {shlex.quote(bell)} ) >/dev/null 2>&1 </dev/null &" for bell in bells]
     before = f'"${{0%/*}}/{name}{BEFORE}"'
     return "\n".join(["#!/bin/sh", _HEAD, *rings, f"[ -x {before} ] || exit 0", f'exec {before} "$@"', ""])
 
 
 def bell_path(state: Path, name: str) -> str:
-    """The file that the hook of that name touches."""
+    """Return the file that the hook with this name touches."""
     return str(state / BELLS / (PUSHED if name in REMOTE_HOOKS else MOVED))
 
 
 def find(folder: Path, names: Sequence[str], state: Path) -> list[Hook]:
-    """How the hooks of these names are."""
+    """Return the state of the hooks with these names."""
     return [
         Hook(
             name,
@@ -68,7 +69,7 @@ def find(folder: Path, names: Sequence[str], state: Path) -> list[Hook]:
 
 
 def facts(folder: Path, state: Path) -> dict[str, Any]:
-    """The names of the hooks that ring for the daemon of this state folder, and what is amiss with others."""
+    """Return the names of the hooks that notify the daemon of this state folder, and the problems of others."""
     hooks = find(folder, HOOKS, state)
     return {
         "hooks": [hook.name for hook in hooks if hook.state in ("installed", "wrapped")],
@@ -77,7 +78,7 @@ def facts(folder: Path, state: Path) -> dict[str, Any]:
 
 
 def install(folder: Path, names: Sequence[str], state: Path) -> list[Hook]:
-    """Make sure that these hooks ring for the daemon of the state folder; a second time changes nothing."""
+    """Make sure that these hooks notify the daemon of the state folder; repeating it changes nothing."""
     with _translate_errors(folder):
         (state / BELLS).mkdir(mode=0o700, exist_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
@@ -97,7 +98,7 @@ def install(folder: Path, names: Sequence[str], state: Path) -> list[Hook]:
 
 
 def uninstall(folder: Path, names: Sequence[str], state: Path) -> list[Hook]:
-    """Take the bell of this state folder away, and with the last bell the hook; what stood there before is back."""
+    """Remove this state folder from the hooks, and a hook that notifies nobody else; earlier hooks are restored."""
     with _translate_errors(folder):
         for hook in find(folder, names, state):
             path, bell = folder / hook.name, bell_path(state, hook.name)
@@ -113,12 +114,12 @@ def uninstall(folder: Path, names: Sequence[str], state: Path) -> list[Hook]:
                 case "absent":
                     _restore(_previous_hook_path(path), path)
                 case "other" | "replaced":
-                    pass  # nothing of ours runs there
+                    pass  # no hook of Memex runs there
     return find(folder, names, state)
 
 
 def update_exclude_file(info: Path, *, wanted: bool) -> None:
-    """Whether Git is to overlook notes that are being written: `git add` fails when one gets its own name meanwhile."""
+    """Set whether Git ignores notes that are being written: `git add` fails when one is renamed meanwhile."""
     file = (info / "exclude").resolve()
     with _translate_errors(info):
         try:
@@ -152,23 +153,23 @@ def _hook_state(path: Path, bell: str) -> Found:
 
 
 def _find_hook_file(path: Path) -> Path:
-    """The file that holds Memex's hook: `path`, or what another program has made of it on taking its place."""
+    """Return the file with Memex's hook: `path`, or the name another program gave it."""
     others = sorted(path.parent.glob(f"{path.name}[.-]*"))
     return next((file for file in (path, *others) if _read_bells(file, path.name)), path)
 
 
 def _read_bells(file: Path, name: str) -> list[str]:
-    """The bells that a hook of Memex rings; none when it is not exactly as Memex writes it."""
+    """Return the files that a hook of Memex touches; none when it is not exactly as Memex writes it."""
     text = _read_text(file) or ""
     bells: list[str] = []
-    with suppress(ValueError):  # a quote that does not end
+    with suppress(ValueError):  # an unclosed quote
         for quoted in _RING.findall(text):
             bells += shlex.split(quoted)
     return bells if text == script(name, bells) and os.access(file, os.X_OK) else []
 
 
 def _read_text(path: Path) -> str | None:
-    """The hook as text, whatever its bytes; None when there is no regular file to read."""
+    """Return the hook as text, whatever its bytes; None when there is no regular file to read."""
     try:
         return path.read_bytes().decode("utf-8", "surrogateescape") if path.is_file() else None
     except OSError:
@@ -176,7 +177,7 @@ def _read_text(path: Path) -> str | None:
 
 
 def _write_atomically(path: Path, text: str | bytes, *, mode: int = 0o755) -> None:
-    """All of it or nothing, and never a moment without the file."""
+    """Write all or nothing; the file always exists meanwhile."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         fresh.write_bytes(text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text)
@@ -200,19 +201,21 @@ def _previous_hook_path(path: Path) -> Path:
 def _describe_problem(folder: Path, hook: Hook) -> str:
     path = folder / hook.name
     if hook.state == "changed":
-        return f"{path} is Memex's hook with changes of another: move it away, then run `memex hook install` again"
+        return f"{path} is Memex's hook, but somebody has changed it: move it away, then run `memex hook install` again"
     return (
-        f"{path} was put in the place of Memex's hook, which ran {_previous_hook_path(path).name} too: "
-        "move away the one of the two that is no longer wanted, then run `memex hook install` again"
+        f"{path} replaced Memex's hook, which also ran {_previous_hook_path(path).name}: "
+        "move away the hook that you no longer need, then run `memex hook install` again"
     )
 
 
 @contextmanager
 def _translate_errors(folder: Path) -> Iterator[None]:
-    """Errors of the system, with the folder and the way out."""
+    """Translate system errors into errors that name the folder and the solution."""
     try:
         yield
     except PermissionError as error:
-        raise PermissionDenied(f"{folder} may not be written: run this as the user whose repository it is") from error
+        raise PermissionDenied(
+            f"{folder} is not writable for this user: run the command as the owner of the repository"
+        ) from error
     except OSError as error:
         raise Unavailable(f"{folder} can't be written: {error.strerror}", retryable=False) from error

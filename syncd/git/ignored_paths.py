@@ -13,13 +13,13 @@ from index.errors import Unavailable
 if TYPE_CHECKING:
     from syncd.git.repository import Repository
 
-_FEW: Final = 5  # names in a sentence
+_FEW: Final = 5  # most names in a sentence
 
 
 def find_ignored(repo: Repository, paths: Iterable[str], environ: Mapping[str, str] | None = None) -> set[str]:
-    """Those that a `.gitignore` or the like leaves out, and that the index has not."""
-    stdin = "".join(f"./{path}\0" for path in paths)  # "./": a ":" at the beginning is part of the name
-    plain = {**(environ or {}), "GIT_LITERAL_PATHSPECS": "0"}  # it knows no others
+    """Return the paths that a `.gitignore` or similar file excludes and that are not in the index."""
+    stdin = "".join(f"./{path}\0" for path in paths)  # "./" makes a leading ":" part of the name
+    plain = {**(environ or {}), "GIT_LITERAL_PATHSPECS": "0"}  # check-ignore accepts no other pathspecs
     result = repo.run("check-ignore", "-z", "--stdin", stdin=stdin.encode("utf-8", "surrogateescape"), env=plain)
     if result.status not in (0, 1):
         raise Unavailable(f"git check-ignore failed: {result.err or result.status}")
@@ -28,26 +28,26 @@ def find_ignored(repo: Repository, paths: Iterable[str], environ: Mapping[str, s
 
 
 def find_marked_unchanged(repo: Repository) -> set[str]:
-    """The files of the index that are assumed unchanged or left out of the work tree."""
+    """Return the files of the index that are assumed unchanged or excluded from the work tree."""
     lines = repo.run("ls-files", "-v", "-z").out.decode("utf-8", "surrogateescape").split("\0")
     return {line[2:] for line in lines if line[:1] == "S" or line[:1].islower()}
 
 
 def explain_obstacle(repo: Repository, paths: Sequence[str]) -> str:
-    """What of these is in the way of a pull, and how a person gets it out of there."""
+    """Explain which of these paths block a pull, and how a person can fix that."""
     git = f"git -C {shlex.quote(repo.vault)}"
     if left := _filter_paths(paths, find_ignored(repo, paths)):
         source = shlex.quote(f"{repo.vault}/{left[0]}")
         target = shlex.quote(f"{repo.vault}/{left[0]}.mine")
-        return f"{format_paths(left)}, which Git is told to ignore: move it away, with `mv {source} {target}` say"
+        return f"{format_paths(left)}, which Git ignores: move it away, for example with `mv {source} {target}`"
     if left := _filter_paths(paths, find_marked_unchanged(repo)):
         again = f"{git} update-index --no-assume-unchanged --no-skip-worktree -- {' '.join(map(shlex.quote, left))}"
-        return f"{format_paths(left)}, which Git is told not to look at: run `{again}`, and sync again"
-    return f"{format_paths(paths)}; commit it, with `{git} add -A && {git} commit -m Edits` say"
+        return f"{format_paths(left)}, whose changes Git is set to ignore: run `{again}`, and sync again"
+    return f"{format_paths(paths)}; commit it, for example with `{git} add -A && {git} commit -m Edits`"
 
 
 def format_paths(paths: Collection[str]) -> str:
-    """Some of these, for a sentence."""
+    """Format some of these paths for a sentence."""
     shown = ", ".join(list(paths)[:_FEW])
     return f"{shown} and {len(paths) - _FEW} more" if len(paths) > _FEW else shown or "what they have"
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from syncd.git.repository import Repository
 
-MOST: Final = 1_000  # commits that are looked at for one note
-# A commit, and behind it the files that it touched, each told by `--raw`; a NUL ends everything.
+MOST: Final = 1_000  # most commits read for one note
+# A commit, followed by its changed files in `--raw` format; a NUL ends each part.
 _FORMAT: Final = "--format=%x01%H%x00%ct%x00%an%x00%s%x00"
 _ASKED: Final = (
     "--topo-order",
@@ -28,20 +28,20 @@ _ASKED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class NoteCommit:
-    """What one commit did to a note."""
+    """Describes the change of a note in one commit."""
 
     commit: str
     at: int  # epoch milliseconds
     author: str
     subject: str
-    path: str  # behind it; the last one, when it took the note away
-    source: str  # before it
-    before: str  # the name of Git's blob; "" = there was no file
+    path: str  # path after it; the last path, when it removed the note
+    source: str  # path before it
+    before: str  # name of Git's blob; "" = no file
     after: str
 
 
 def list_commits(repo: Repository, path: str) -> list[NoteCommit]:
-    """The commits that touched the note which is at `path`, or was there last, the newest first; none without Git."""
+    """Return the commits that touched the note at `path`, now or last, newest first; none without Git."""
     if "\n" in path or repo.head() is None:
         return []
     output = repo.query("log", "--follow", *_ASKED, stdin=f"HEAD\n--\n{path}\n")
@@ -49,11 +49,11 @@ def list_commits(repo: Repository, path: str) -> list[NoteCommit]:
 
 
 def find_creation(repo: Repository, path: str) -> NoteCommit | None:
-    """The commit that made the note which is at `path`; None when HEAD has none there."""
+    """Return the commit that created the note at `path`; None when HEAD has none there."""
     first = None
     for touch in list_commits(repo, path):
         if not touch.after:
-            break  # another note, which had the name before
+            break  # an earlier note with the same name
         first = touch
         if not touch.before:
             break

@@ -1,9 +1,9 @@
-"""Ask Git about the vault's repository: its state, its HEAD, and operations under way; and run Git commands in it.
+"""Query Git about the vault's repository: its state, its HEAD, and operations under way; and run Git commands in it.
 
-Law: every command, option and revision is a constant of our code, or hex and names that Git told; a path or a message
-reaches Git through standard input, never as an argument. Git and all that it starts get the variables that
-`inherited_environment` names and no others, so that no filter or helper reads a key, and a hook's GIT_DIR cannot lead
-to another repository. The module works without Git, and imports GitPython only when there is a repository to ask."""
+Law: every command, option and revision is a constant of our code, or a hex id or name from Git; a path or a message
+reaches Git through standard input, never as an argument. Git and all its child processes get only the variables that
+`inherited_environment` names, so that no filter or helper can read a key, and a hook's GIT_DIR cannot lead to
+another repository. The module works without Git, and imports GitPython only when there is a repository to query."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from syncd.git.command import GitCommand, GitRepo
 
 _LOCKS = ("index.lock", "HEAD.lock")
-_MIDST: Mapping[str, str] = {  # what is there while an operation is not finished → the operation
+_MIDST: Mapping[str, str] = {  # file that exists during an operation → the operation
     "rebase-merge": "rebase",
     "rebase-apply/applying": "am",
     "rebase-apply": "rebase",
@@ -37,23 +37,23 @@ _MIDST: Mapping[str, str] = {  # what is there while an operation is not finishe
     "BISECT_LOG": "bisect",
 }
 _OPTIONS = (
-    "core.hooksPath=/dev/null",  # no code of the repository runs for a command of ours
+    "core.hooksPath=/dev/null",  # Memex's commands run no code of the repository
     "core.fsmonitor=false",
     "core.quotePath=false",
     "gc.auto=0",
     "protocol.ext.allow=never",
-    "core.protectHFS=true",  # the vault may go on to another system, where such a name is .git
+    "core.protectHFS=true",  # the vault may be copied to a system where such a name means .git
     "core.protectNTFS=true",
     "submodule.recurse=false",
 )
 _PATIENCE_S = 30
-_NOT_FOUND = 127  # the status by which a shell says that there is no such program
+_NOT_FOUND = 127  # exit status of a shell when a program does not exist
 _LOG = "logs/HEAD"
 
 
 @dataclass(frozen=True, slots=True)
 class GitPosition:
-    """Where Git stands: the commit that is checked out and the newest stash, in hex, and how long HEAD's log is."""
+    """Describes the position of Git: HEAD's commit and the newest stash, in hex, and the length of HEAD's log."""
 
     head: str | None = None
     stash: str | None = None
@@ -62,7 +62,7 @@ class GitPosition:
 
 @dataclass(frozen=True, slots=True)
 class GitResult:
-    """How a command of Git ended, what it wrote and what it complained of."""
+    """Holds the exit status, the output and the error text of a Git command."""
 
     status: int
     out: bytes
@@ -70,37 +70,40 @@ class GitResult:
 
     @property
     def text(self) -> str:
-        """What it wrote, where that is one line."""
+        """Return the output as one line of text."""
         return self.out.decode("utf-8", "surrogateescape").strip()
 
 
 class Repository:
-    """The Git side of a vault. Every method may be called whatever state it is in."""
+    """Provides the Git side of a vault. Every method works in every state of the repository."""
 
     def __init__(self, vault: Path) -> None:
         self.vault = os.path.abspath(vault)  # noqa: PTH100 - Path.absolute() keeps ".."
         self._repo: GitRepo | None = None
         self._opening = threading.Lock()
-        self._marks: tuple[object, GitPosition] = (None, GitPosition())  # what was looked at, and what it was
+        self._marks: tuple[object, GitPosition] = (
+            None,
+            GitPosition(),
+        )  # the fingerprint, and the position it belongs to
 
-    # How it stands
+    # State
 
     def read_state(self) -> RepositoryState:
-        """Which of the known states the repository is in: the first that applies, the worst first."""
+        """Return the state of the repository: the first that applies, the worst first."""
         state = self._read_local_state()
         return with_upstream_state(self._add_upstream_state(state)) if state.state == "ok" else state
 
     def local_state(self) -> str:
-        """The state of the repository itself, whatever it is tied to."""
+        """Return the state of the repository without its remote."""
         return self._read_local_state().state
 
     def advice(self, state: RepositoryState) -> str:
-        """What its owner does about it."""
+        """Return what the owner can do about a state."""
         install = "xcode-select --install" if sys.platform == "darwin" else "apt install git"
         return advice(state, self.vault, install=install)
 
     def facts(self) -> dict[str, Any]:
-        """How the repository stands and what its owner does about it; for the owner only, as the advice names paths."""
+        """Return the state and the advice; for the owner only, because the advice names paths."""
         standing = self.read_state()
         return asdict(standing) | {"advice": self.advice(standing)}
 
@@ -122,7 +125,7 @@ class Repository:
         return self._read_work_tree_state(state, folder, unmerged=bool(result.out))
 
     def _read_work_tree_state(self, state: RepositoryState, folder: Path, *, unmerged: bool) -> RepositoryState:
-        """The state of a work tree that Git can read."""
+        """Return the state of a work tree that Git can read."""
         if lock := next((folder / name for name in _LOCKS if os.path.lexists(folder / name)), None):
             gone = is_stale(lock, Path(self.vault))
             return replace(state, state="stale-lock" if gone else "locked", lock=str(lock))
@@ -152,30 +155,28 @@ class Repository:
     def _find_operation(self, folder: Path) -> str:
         return next((what for name, what in _MIDST.items() if os.path.lexists(folder / name)), "")
 
-    # Where it is
+    # Position and content
 
     def head(self) -> str | None:
-        """The commit that is checked out, in hex; None without one. Costs a few stats while nothing has moved."""
+        """Return HEAD's commit in hex; None without one. Costs a few stats while nothing has moved."""
         return self.position().head
 
     def position(self) -> GitPosition:
-        """Where Git stands. Costs a few stats while nothing has moved."""
+        """Return the position of Git. Costs a few stats while nothing has moved."""
         folder = self._find_git_folder()
         if folder is None or shutil.which("git") is None:
             return GitPosition()
         seen = head_fingerprint(folder)
         if seen is None or self._marks[0] != seen:
             verify = ("--verify", "--quiet", "--end-of-options")
-            length = file_fingerprint(
-                folder / _LOG
-            )  # first: a move that comes in between is then seen twice, not missed
+            length = file_fingerprint(folder / _LOG)  # read first, so that a move in between is seen twice, not missed
             head, stash = (self.query("rev-parse", *verify, name) for name in ("HEAD^{commit}", "refs/stash"))
             marks = GitPosition(head, stash, length[1] if length else 0)
             self._marks = (seen, marks)
         return self._marks[1]
 
     def state_fingerprint(self, upstream: str = "") -> object:
-        """Something that changes when the state of the repository may have: a few stats."""
+        """Return a value that changes when the state of the repository may have changed; costs a few stats."""
         folder = self._find_git_folder()
         if folder is None:
             return None
@@ -189,7 +190,7 @@ class Repository:
         )
 
     def read_reflog(self, since: int) -> list[bytes] | None:
-        """What HEAD's log has had added since it was so many bytes long; None when none is kept, or it was cut."""
+        """Return the lines of HEAD's log after its first `since` bytes; None when there is no log, or it was cut."""
         folder = self._find_git_folder()
         try:
             with Path(folder or self.vault, _LOG).open("rb") as file:
@@ -201,12 +202,12 @@ class Repository:
             return None
 
     def query(self, command: str, *options: str, stdin: str = "") -> str | None:
-        """What Git answers to a question, without the last line end; None when it can't."""
+        """Return Git's answer to a query, without the last line end; None when it fails."""
         result = self._ask(command, *options, stdin=stdin.encode("utf-8", "surrogateescape"))
         return None if result.status else result.out.decode("utf-8", "surrogateescape").removesuffix("\n")
 
     def run_in_session(self, *words: str, environ: Mapping[str, str] | None = None, **how: Any) -> ProcessResult:
-        """Run Git with its output in files, with or without a time limit; `how` is of `child_process.run`."""
+        """Run Git with its output in files, with or without a time limit; `how` goes to `child_process.run`."""
         command = ["git", "-C", self.vault, *(part for option in _OPTIONS for part in ("-c", option)), *words]
         try:
             return run(command, inherited_environment(os.environ) | self._environ() | dict(environ or {}), **how)
@@ -221,46 +222,46 @@ class Repository:
         env: Mapping[str, str] | None = None,
         out: IO[bytes] | None = None,
     ) -> GitResult:
-        """Run a command that may change something, however long it takes: a write that is cut short leaves locks.
+        """Run a command that may change something, however long it takes: an interrupted write leaves locks.
 
-        What it writes goes to `out`, if there is one."""
+        Its output goes to `out`, if given."""
         return self._execute(self._repo_command, command, *options, stdin=stdin, env=env, out=out)
 
     def read_blob(self, name: str) -> bytes | None:
-        """What is in a file that Git holds under this name, in hex; None when it has none."""
+        """Return the content of the blob with this hex name; None when there is none."""
         result = self._ask("cat-file", "blob", name)
         return None if result.status else result.out
 
     def hooks_folder(self) -> Path:
-        """Where Git looks for hooks. Raises Conflict when there is no repository that Git can read."""
-        # Not with our own options, which switch the person's hooks off.
+        """Return the folder of Git's hooks. Raises Conflict when there is no repository that Git can read."""
+        # Without our own options, which disable the person's hooks.
         words = ("rev-parse", "--path-format=absolute", "--git-path", "hooks")
         result = self._execute(lambda: self._new_command(()), *words, limit_s=_PATIENCE_S)
         if result.status:
             state = self.read_state()
             raise Conflict(
-                self.advice(state) or f"Git can't tell where hooks lie: {_error_text(result.err)}", state=state.state
+                self.advice(state) or f"Git can't find the hooks folder: {_error_text(result.err)}", state=state.state
             )
         return Path(result.out.decode("utf-8", "surrogateescape").removesuffix("\n"))
 
     def common_folder(self) -> Path:
-        """The folder of Git's own files that all work trees of the repository share."""
+        """Return Git's folder that all work trees of the repository share."""
         folder = self._find_git_folder()
         return Path(self.vault) if folder is None else find_common_folder(folder)
 
     def git_folder(self) -> Path:
-        """The folder of Git's own files that belongs to this work tree alone."""
+        """Return Git's folder of this work tree."""
         return self._find_git_folder() or Path(self.vault)
 
     def busy_reason(self) -> str:
-        """What says that the files are not consistent just now, e.g. "index.lock" or "MERGE_HEAD"; "" = nothing."""
+        """Return why the files may be inconsistent now, e.g. "index.lock" or "MERGE_HEAD"; "" = they are not."""
         folder = self._find_git_folder()
         if folder is None:
             return ""
         return next((name for name in (*_LOCKS, *_MIDST) if os.path.lexists(folder / name)), "")
 
     def init(self) -> None:
-        """Make the vault a work tree; nothing happens if it is one."""
+        """Make the vault a work tree; do nothing if it is one."""
         if self.local_state() != "no-repo":
             return
         result = self._execute(self._new_command, "init", "--quiet")
@@ -268,9 +269,9 @@ class Repository:
             raise Unavailable(f"git init failed: {_error_text(result.err)}", retryable=False)
 
     def commit_all(self, message: str) -> str | None:
-        """Commit every file of the vault, for a vault that was just made; returns the commit, None if nothing changed.
+        """Commit every file of a new vault; returns the commit, None if nothing changed.
 
-        Never for a vault with a history of its own: there, only files that Memex wrote may be staged."""
+        Never use it for a vault with a history of its own: there, only files that Memex wrote may be staged."""
         state = self._read_local_state()
         if state.state not in ("ok", "unborn"):
             raise Conflict(f"can't commit in {self.vault}: {self.advice(state)}", state=state.state)
@@ -282,7 +283,7 @@ class Repository:
         return self.head()
 
     def close(self) -> None:
-        """End the processes that GitPython keeps for questions."""
+        """End the processes that GitPython keeps for queries."""
         if self._repo is not None:
             self._repo.close()
             self._repo = None
@@ -300,7 +301,7 @@ class Repository:
         return result
 
     def _ask(self, command: str, *options: str, stdin: bytes = b"") -> GitResult:
-        """The answer to a question, which changes nothing and so may be ended."""
+        """Run a query, which changes nothing and may therefore be interrupted."""
         return self._execute(self._repo_command, command, *options, stdin=stdin, limit_s=_PATIENCE_S)
 
     def _execute(
@@ -313,7 +314,7 @@ class Repository:
         env: Mapping[str, str] | None = None,
         out: IO[bytes] | None = None,
     ) -> GitResult:
-        """Run a command of Git through GitPython; `open_command` gives what it is called on."""
+        """Run a command of Git through GitPython; `open_command` returns the object to call it on."""
         try:
             ended: ProcessResult = getattr(open_command(), command.replace("-", "_"))(
                 *options, istream=stdin, env=env, output_stream=out, kill_after_timeout=limit_s
@@ -325,7 +326,7 @@ class Repository:
         )
 
     def _repo_command(self) -> GitCommand:
-        with self._opening:  # the pipe, the thread that follows Git and the owner's commands all ask
+        with self._opening:  # called from the pipeline, the thread that follows Git and the owner's commands
             if self._repo is None:
                 repo = _import_commands().GitRepo(self.vault, search_parent_directories=False, expand_vars=False)
                 self._configure(repo.git)
@@ -336,8 +337,10 @@ class Repository:
         return self._configure(_import_commands().GitCommand(self.vault), options)
 
     def _configure(self, command: GitCommand, options: tuple[str, ...] = _OPTIONS) -> GitCommand:
-        command.set_persistent_git_options(C=self.vault, c=list(options))  # -C: a "$" in the path stays what it is
-        command.update_environment(**dict.fromkeys(command.environment()))  # `Repo` takes GIT_DIR and others from ours
+        command.set_persistent_git_options(C=self.vault, c=list(options))  # with -C a "$" in the path is not expanded
+        command.update_environment(
+            **dict.fromkeys(command.environment())
+        )  # `Repo` copies GIT_DIR and others from our environment
         command.update_environment(**self._environ())
         return command
 
@@ -351,7 +354,7 @@ class Repository:
         }
 
     def identity(self, author: str = "") -> dict[str, str]:
-        """Who commits: the person, or Memex when they have not told Git who they are. `author`: who wrote, if not they."""
+        """Return who commits: the person, or Memex if Git has no identity. `author`: who wrote, if somebody else."""
         roles = {"AUTHOR": author} if author else {}
         if self.query("var", "GIT_COMMITTER_IDENT") is None:
             roles = {"AUTHOR": author or "Memex", "COMMITTER": "Memex"}
@@ -360,12 +363,12 @@ class Repository:
 
 
 def _import_commands() -> ModuleType:
-    """GitPython, imported on the first use: it takes a tenth of a second, and a vault need not have a history."""
+    """Import GitPython on first use: it takes a tenth of a second, and a vault need not have a history."""
     from syncd.git import command  # noqa: PLC0415 - see above
 
     return command
 
 
 def _error_text(complaint: str) -> str:
-    """What Git itself complained of, on one line."""
+    """Return Git's own error message on one line."""
     return " ".join(complaint.split())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def find_git_folder(work_tree: Path) -> Path | None:
-    """The folder of a work tree's own files: `.git`, or what a `.git` file points to; None without one."""
+    """Return the work tree's own Git folder: `.git`, or the target of a `.git` file; None without one."""
     place = work_tree / ".git"
     if place.is_dir():
         return place
@@ -20,7 +20,7 @@ def find_git_folder(work_tree: Path) -> Path | None:
 
 
 def find_common_folder(folder: Path) -> Path:
-    """The folder that a work tree's own one shares with the others of its repository."""
+    """Return the folder that a work tree's own folder shares with the other work trees."""
     try:
         return folder / (folder / "commondir").read_text(encoding="utf-8", errors="surrogateescape").strip()
     except OSError:
@@ -28,7 +28,7 @@ def find_common_folder(folder: Path) -> Path:
 
 
 def head_fingerprint(folder: Path) -> object:
-    """Stats that change whenever HEAD or the stash moves; None when HEAD can't be read."""
+    """Return stats that change whenever HEAD or the stash moves; None when HEAD can't be read."""
     there = find_common_folder(folder)
     try:
         words = (folder / "HEAD").read_text(encoding="utf-8", errors="surrogateescape")
@@ -42,7 +42,7 @@ def head_fingerprint(folder: Path) -> object:
 
 
 def file_fingerprint(path: Path) -> tuple[int, int, int] | None:
-    """What changes of a file when it is written; None when there is none."""
+    """Return values that change when the file is written; None when there is no file."""
     try:
         status = path.stat()
     except OSError:

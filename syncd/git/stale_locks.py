@@ -1,6 +1,6 @@
 """Detect stale Git locks: decide whether a process still holds a lock, or the process that made it has died.
 
-Law: a lock is stale only when it is old, nobody has it open and no Git works in the repository; an unknown state
+Law: a lock is stale only when it is old, nobody has it open and no Git runs in the repository; an unknown state
 counts as held. Nothing is removed here."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ OLD_S = 600.0  # seconds after which a lock may be stale
 
 
 def is_stale(lock: Path, work_tree: Path) -> bool:
-    """Whether the lock is older than ten minutes and no process of this machine holds it."""
+    """Return whether the lock is older than ten minutes and no process of this machine holds it."""
     try:
         age = time.time() - lock.lstat().st_mtime
     except OSError:
@@ -24,9 +24,9 @@ def is_stale(lock: Path, work_tree: Path) -> bool:
 
 
 def is_held(lock: Path, work_tree: Path) -> bool:
-    """Whether a process of this machine has the lock open, or is a Git at work in the tree; where it can't be known, yes."""
+    """Return whether a process of this machine has the lock open, or Git runs in the tree; True when that is unknown."""
     if sys.platform != "linux":
-        return True  # nobody to ask
+        return True  # unknown on this platform
     wanted, top = os.path.realpath(lock), os.path.realpath(work_tree)
     for process in Path("/proc").iterdir():
         if not process.name.isdigit():
@@ -39,7 +39,7 @@ def is_held(lock: Path, work_tree: Path) -> bool:
                 folder = os.path.realpath(process / "cwd", strict=True)
             except PermissionError:
                 if name.startswith("git"):
-                    return True  # another user's Git: who knows where it works
+                    return True  # another user's Git: its folder is unknown
                 continue
             if name.startswith("git") and (folder == top or folder.startswith(top + os.sep)):
                 return True

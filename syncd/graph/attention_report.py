@@ -1,9 +1,9 @@
 """Find the parts of a workspace's graph that need attention: stale summaries, missing relations, orphans and clusters.
 
-The report follows from values alone; an agent or a person judges it.
+The report is computed from values alone; an agent or a person judges it.
 
-Laws, tested: equal values give an equal report, in any order; a pair of related nodes is no candidate; every list is
-bounded and states its full count."""
+Laws, tested: equal values give an equal report, in any order; a pair of related nodes is not a candidate; every list
+is bounded and states its full length."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from syncd.graph.missing_relations import (
 from syncd.graph.similar_nodes import Aggregates, ComparedNodes, Cosine
 from syncd.notes.secret_patterns import redact
 
-LIMIT: Final = 20  # of each list, unless more is asked for
-LOOKED_AT: Final = 300  # pairs that each kind of evidence brings
+LIMIT: Final = 20  # length of each list, unless the caller asks for more
+LOOKED_AT: Final = 300  # most pairs from each kind of evidence
 
 E = TypeVar("E")
 
 Texts: TypeAlias = Sequence[Sequence[str]]
-# A summary for a node with these observations; None where whoever is asked has none.
+# Drafts a summary for a node with these observations; None if it can't.
 Drafter: TypeAlias = Callable[[Vertex, Sequence[str]], str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class UnsummarizedNode:
-    """A node that was never summarised, or not since its last observation."""
+    """Describes a node without a summary, or with observations that are newer than its summary."""
 
     name: str
     entity_type: str
@@ -50,7 +50,7 @@ class UnsummarizedNode:
 
 @dataclass(frozen=True, slots=True)
 class StaleSummary:
-    """A node whose summary is owed, with a draft of it."""
+    """Describes a node that needs a new summary, with a draft of it."""
 
     name: str
     entity_type: str
@@ -61,7 +61,7 @@ class StaleSummary:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Nodes that say similar things, by name, and what they share in a few words."""
+    """Holds the names of nodes with similar content, and a short label."""
 
     number: int  # from 1, the largest first
     names: tuple[str, ...]
@@ -70,7 +70,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Report(Generic[E]):
-    """All of it; `of` counts what there was before the lists were cut, `degraded` says what kept it from being whole."""
+    """Holds the whole report; `of` has the full lengths of the lists, `degraded` the reasons why it is incomplete."""
 
     stale: tuple[StaleSummary, ...]
     candidates: tuple[Candidate, ...]
@@ -82,7 +82,7 @@ class Report(Generic[E]):
 
 
 def find_unsummarized(vertices: Sequence[Vertex]) -> list[UnsummarizedNode]:
-    """The nodes whose summary is owed: most observations first, then the latest."""
+    """Return the nodes that need a summary: most observations first, then the latest."""
     nodes = [
         UnsummarizedNode(
             node.name,
@@ -104,7 +104,7 @@ def find_unlinked_names(
     *,
     places: Mapping[str, int],
 ) -> list[UnlinkedName]:
-    """The nodes that are named in others' observations without a relation. `observations`: by path, in order."""
+    """Return the nodes named in other nodes' observations without a relation. `observations`: by path, in order."""
     related = {(edge.source, edge.target) for edge in edges}
     nodes = [
         (vertex.name, (*vertex.aliases, file_key(vertex)), observations.get(vertex.path, ())) for vertex in vertices
@@ -124,9 +124,9 @@ def build_report(
     drafter: Drafter | None = None,
     limit: int = LIMIT,
 ) -> Report[E]:
-    """What needs attention. `pooled`: what nodes say over all perspectives; `places`: how common English words are.
+    """Build the report. `pooled`: node vectors over all perspectives; `places`: frequency ranks of English words.
 
-    `observations`: by path, in order of their ordinals; `drafter` is asked first for a draft."""
+    `observations`: by path, in order of their ordinals. `drafter` is tried first for drafts of summaries."""
     vertices = sorted(vertices, key=lambda vertex: (name_key(vertex.name), vertex.path))
     by_name = {vertex.name: vertex for vertex in vertices}
     texts = [(vertex.name, *observations.get(vertex.path, ())) for vertex in vertices]
@@ -163,12 +163,12 @@ def _count_findings(stale: Sized, candidates: Sized, orphans: Sized, groups: Siz
 
 
 def _number_by_name(vertices: Sequence[Vertex]) -> dict[str, int]:
-    """The number of each node, by its name."""
+    """Return the number of each node by its name."""
     return {vertex.name: n for n, vertex in enumerate(vertices)}
 
 
 def _find_neighbours(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> list[frozenset[int]]:
-    """The nodes that each node is related to, either way; a node may be related to itself."""
+    """Return the related nodes of each node, in both directions; a node may be related to itself."""
     numbers = _number_by_name(vertices)
     near: list[set[int]] = [set() for _ in vertices]
     for edge in edges:
@@ -185,7 +185,9 @@ def _collect_evidence(
     named: Sequence[UnlinkedName],
     reader: Reader,
 ) -> Evidence:
-    """What is known of all nodes. `texts`: the name of each, then its observations; `named`: names without a relation."""
+    """Collect the evidence about all nodes.
+
+    `texts`: the name of each node, then its observations; `named`: names without a relation."""
     terms = [reader.terms(text[0], text[1:]) for text in texts]
     return Evidence(
         names=[vertex.name for vertex in vertices],
@@ -220,7 +222,7 @@ def _draft_stale_summary(
 def _rank_candidates(
     evidence: Evidence, compared: Sequence[ComparedNodes], pooled: Cosine, perspectives: Mapping[str, Cosine]
 ) -> list[Candidate]:
-    """Rank the pairs that deserve a relation, best first."""
+    """Rank the pairs that may need a relation, best first."""
     proposals = []
     near = [pair for part in compared for pair in part.similar_pairs(evidence.near, LOOKED_AT)]
     highest = max(part.typical for part in compared)
@@ -237,7 +239,7 @@ def _rank_candidates(
 def _describe_cluster(
     group: Sequence[int], vertices: Sequence[Vertex], evidence: Evidence, reader: Reader, texts: Texts
 ) -> tuple[tuple[str, ...], str | None]:
-    """The names of a group of nodes, and its label."""
+    """Return the names of a group of nodes, and its label."""
     words = choose_label(
         [evidence.terms[n] for n in group],
         evidence.spoken,

@@ -1,7 +1,7 @@
 """Draw diagrams of a part of the graph (Mermaid, Obsidian canvas, GraphML), and groups of notes as a canvas.
 
-Law, tested: whatever characters names hold, each diagram is well formed, shows all the given nodes and relations,
-and is identical text for an identical graph."""
+Law, tested: whatever characters names contain, each diagram is well formed, shows all given nodes and relations, and
+is identical for an identical graph."""
 
 from __future__ import annotations
 
@@ -18,23 +18,28 @@ from typing import Any, Final
 from index.graph.vertex import Edge
 from index.names import fold
 
-# Above these Mermaid refuses a drawing instead of making it (`maxEdges`, `maxTextSize`).
+# Above these limits Mermaid refuses to draw (`maxEdges`, `maxTextSize`).
 MERMAID_EDGES: Final = 500
 MERMAID_TEXT: Final = 50_000
 LABEL = 80  # characters of a name, and of a relation's type, in a Mermaid drawing
 
-WIDTH, HEIGHT, ROWS = 400, 240, 8  # of a card, in canvas units; and how many stand above each other
-ACROSS, DOWN, MARGIN, BANNER = 240, 80, 60, 40  # room for arrows with their types, between cards, and around all
-COLOURS = ("5", "3", "6", "2", "1")  # of Obsidian's six, by entity type; "4" (green) marks what was asked for
+WIDTH, HEIGHT, ROWS = 400, 240, 8  # size of a card in canvas units; most cards in a column
+ACROSS, DOWN, MARGIN, BANNER = (
+    240,
+    80,
+    60,
+    40,
+)  # gaps for arrows with their types, between cards, around everything, and for the title
+COLOURS = ("5", "3", "6", "2", "1")  # Obsidian's colours by entity type; "4" (green) marks the requested node
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A node to draw."""
+    """Describes a node to draw."""
 
     name: str
     entity_type: str
-    path: str  # from the vault's root
+    path: str  # path from the vault's root
     summary: str | None = None
     tags: tuple[str, ...] = ()
     observations: int = 0
@@ -42,7 +47,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What to draw. The first card is the middle of it; a relation whose ends are not both there is left out."""
+    """Describes a drawing. The first card is its centre; relations whose ends are not both in it are left out."""
 
     title: str
     cards: tuple[Card, ...]
@@ -50,14 +55,14 @@ class Picture:
 
     @property
     def inner_edges(self) -> list[Edge]:
-        """The relations that can be drawn."""
+        """Return the relations whose ends are both in the drawing."""
         names = {card.name for card in self.cards}
         return [arrow for arrow in self.arrows if arrow.source in names and arrow.target in names]
 
 
 @dataclass(frozen=True, slots=True)
 class NoteGroup:
-    """Notes that belong together, by their paths, under a label."""
+    """Holds the paths of notes that belong together, under a label."""
 
     label: str
     paths: tuple[str, ...]
@@ -67,9 +72,9 @@ class NoteGroup:
 
 
 def draw_mermaid(picture: Picture) -> str:
-    """A fenced Mermaid block, in which a click on a node opens its note where its name is its file's.
+    """Draw a fenced Mermaid block; a click on a node opens its note if its name is the file's name.
 
-    What Mermaid would refuse for its size is left out, and said so in a comment."""
+    Relations beyond Mermaid's size limits are left out, and a comment reports their number."""
     ids = {card.name: f"n{number}" for number, card in enumerate(picture.cards)}
     lines = ["flowchart LR", *(f'    {ids[card.name]}["{_escape_label(card.name)}"]' for card in picture.cards)]
     linked = [ids[card.name] for card in picture.cards if _stem(card.path) == card.name and len(card.name) <= LABEL]
@@ -83,12 +88,12 @@ def draw_mermaid(picture: Picture) -> str:
             lines.append(line)
         else:
             left_out += 1
-    lines += [f"    %% {left_out} more relations are left out"] if left_out else []
+    lines += [f"    %% {left_out} more relations are not shown"] if left_out else []
     return "\n".join(["```mermaid", *lines, "```", ""])
 
 
 def _escape_label(text: str) -> str:
-    """`text` as Mermaid takes it between quotation marks, shown as it is written."""
+    """Escape `text` for Mermaid quotation marks, so that it is shown as written."""
     shown = text if len(text) <= LABEL else text[: LABEL - 1].rstrip() + "…"
     return _NOT_PLAIN.sub(lambda match: _escape_entities(match[0]), shown)
 
@@ -97,12 +102,12 @@ def _escape_entities(text: str) -> str:
     return "".join(f"#{ord(char)};" for char in text)
 
 
-# What would be a list at the start, which Mermaid refuses; what ends the text, begins an entity, markup or an icon
-# (`fa:…`), or turns the writing round.
+# List marks at the start, which Mermaid refuses, and characters that end the text, begin an entity, markup or an icon
+# (`fa:…`), or change the direction of text.
 _NOT_PLAIN = re.compile(
     r"\A(?:[-+*]|\d+[.)])(?=\s)"
     '|["#&;<>\\[\\]{}|\\\\`%*~$@:^\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]'
-    r"|(?<![^\W_])_|_(?![^\W_])"  # within a word it is no markup, as in `works_on`
+    r"|(?<![^\W_])_|_(?![^\W_])"  # within a word it is not markup, as in `works_on`
 )
 
 
@@ -114,9 +119,9 @@ def _stem(path: str) -> str:
 
 
 def draw_canvas(picture: Picture) -> str:
-    """A JSON Canvas 1.0 with a card for each note, laid out as Obsidian itself writes it: tabs, one item a line.
+    """Draw a JSON Canvas 1.0 with a card for each note, formatted as Obsidian writes it: tabs, one item per line.
 
-    What was asked for stands in the middle, what is a hop away beside it, and so on outwards to both sides."""
+    The requested node is in the middle, its neighbours beside it, and so on to both sides."""
     if not picture.cards:
         return '{\n\t"nodes":[],\n\t"edges":[]\n}\n'
     places = lay_out(picture)
@@ -140,7 +145,7 @@ def draw_canvas(picture: Picture) -> str:
 
 
 def draw_boards(groups: Sequence[NoteGroup]) -> str:
-    """A JSON Canvas with a card for each note of each group; groups stand below each other, as wide as they are tall."""
+    """Draw a JSON Canvas with a card for each note of each group; groups are below each other and roughly square."""
     frames, cards, top = [], [], 0
     for number, group in enumerate(groups):
         places: list[tuple[int, int]] = []
@@ -164,7 +169,7 @@ def _format_list(key: str, items: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _stable_id(*parts: object) -> str:
-    """16 hexadecimal digits that follow from what they stand for, so that a second drawing is the same file."""
+    """Return 16 hexadecimal digits derived from the parts, so that drawing again gives the same file."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
@@ -182,7 +187,7 @@ def _assign_colours(cards: Sequence[Card]) -> dict[str, str]:
 
 
 def _arrow_sides(source: tuple[int, int], target: tuple[int, int]) -> tuple[str, str]:
-    """Where an arrow leaves one card and reaches the other."""
+    """Return the sides where an arrow leaves one card and reaches the other."""
     across, down = target[0] - source[0], target[1] - source[1]
     if across:
         return ("right", "left") if across > 0 else ("left", "right")
@@ -190,9 +195,9 @@ def _arrow_sides(source: tuple[int, int], target: tuple[int, int]) -> tuple[str,
 
 
 def lay_out(picture: Picture) -> dict[str, tuple[int, int]]:
-    """The upper left corner of each card, by name; no two cards touch.
+    """Return the upper left corner of each card, by name; no two cards touch.
 
-    Each part that hangs together has its middle, and columns to its left and right by the number of hops."""
+    Each connected part has its centre, and columns to the left and right by the number of hops."""
     places: dict[str, tuple[int, int]] = {}
     top = 0
     for columns in _connected_parts(picture):
@@ -206,7 +211,7 @@ def lay_out(picture: Picture) -> dict[str, tuple[int, int]]:
 
 
 def _connected_parts(picture: Picture) -> Iterator[dict[int, list[str]]]:
-    """What hangs together: names by column, 0 the middle."""
+    """Yield the connected parts: names by column, 0 is the centre."""
     near: dict[str, list[str]] = {card.name: [] for card in picture.cards}
     for arrow in picture.inner_edges:
         near[arrow.source].append(arrow.target)
@@ -224,7 +229,7 @@ def _connected_parts(picture: Picture) -> Iterator[dict[int, list[str]]]:
 
 
 def _group_by_hops(start: str, near: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """The names by their distance from `start`, each with its neighbours of the hop before in order."""
+    """Group the names by their distance from `start`, in the order of their neighbours."""
     hops, seen = [[start]], {start}
     while hops[-1]:
         following = []
@@ -238,7 +243,7 @@ def _group_by_hops(start: str, near: Mapping[str, Sequence[str]]) -> list[list[s
 
 
 def _arrange_columns(hops: Sequence[Sequence[str]], near: Mapping[str, Sequence[str]]) -> dict[int, list[str]]:
-    """Half of the first hop to the right, half to the left, what follows on the side it hangs from; none too tall."""
+    """Put half of the first hop to the right and half to the left, the rest on the side of its neighbour; split tall columns."""
     columns: dict[int, list[str]] = {0: list(hops[0])}
     sides = {name: 1 if number % 2 == 0 else -1 for number, name in enumerate(hops[1] if len(hops) > 1 else ())}
     for before, hop in pairwise(hops[1:]):
@@ -271,7 +276,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def draw_graphml(picture: Picture) -> str:
-    """A GraphML document for programs that lay graphs out. Characters that XML can't hold become U+FFFD."""
+    """Draw a GraphML document for layout programs. Characters that XML does not allow become U+FFFD."""
     root = ET.Element("graphml", {"xmlns": _GRAPHML})
     for name, domain, kind in _KEYS:
         ET.SubElement(root, "key", {"id": name, "for": domain, "attr.name": name, "attr.type": kind})

@@ -3,8 +3,8 @@
     {"type": "entity", "name": …, "entityType": …, "observations": [text, …]}
     {"type": "relation", "from": …, "to": …, "relationType": …}
 
-Other values that Memex has of a node stand beside these keys under the names of its properties, where other programs
-skip them. Law, tested: `parse_lines` reads back what `format_line` makes of an entity or a relation."""
+Other values of a node are written beside these keys, under the names of its properties; other programs skip them.
+Law, tested: `parse_lines` reads back what `format_line` writes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from syncd.documents.entity_node import OWN
 from syncd.graph.node_request import check_summary
 from syncd.notes.tag_names import check_tags
 
-MAX_LINE: Final = 32 * 1024 * 1024  # bytes of one line, or of a file that is one object
+MAX_LINE: Final = 32 * 1024 * 1024  # most bytes of one line, or of a file that is one object
 MAX_ORDINAL: Final = 10**9
 TIMES = ("created_at", "updated_at", "observed_at", "summary_updated_at")
 _WHOLE = re.compile(rb'\s*\{\s*(?:"(?:entities|relations)"\s*:.*|\Z)', re.DOTALL)
@@ -33,18 +33,18 @@ _WHOLE = re.compile(rb'\s*\{\s*(?:"(?:entities|relations)"\s*:.*|\Z)', re.DOTALL
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A node as a file tells it."""
+    """Describes a node as it is in a file."""
 
     name: str
     entity_type: str
     observations: tuple[str, ...] = ()
-    ordinals: tuple[int, ...] = ()  # of the observations, one each; () = the file has none
-    properties: Mapping[str, Any] = field(default_factory=dict)  # of its note, as they are written there
+    ordinals: tuple[int, ...] = ()  # one for each observation; () = the file has none
+    properties: Mapping[str, Any] = field(default_factory=dict)  # properties of its note, as written there
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What can't be taken as it stands."""
+    """Describes a value that can't be imported."""
 
     where: str  # "line 12", or "entities[3]" in a file that is one object
     what: str
@@ -53,11 +53,11 @@ class Mistake:
         return f"{self.where}: {self.what}"
 
 
-Record: TypeAlias = "tuple[str, Entity | Edge | None, list[Mistake]]"  # where, what is good of it, and what is not
+Record: TypeAlias = "tuple[str, Entity | Edge | None, list[Mistake]]"  # position, the valid part, and the mistakes
 
 
 def format_line(record: Entity | Edge) -> str:
-    """One line, without its end. Bytes that are no UTF-8 become U+FFFD, as they do for agents."""
+    """Format one line, without its end. Bytes that are not UTF-8 become U+FFFD, as they do for agents."""
     if isinstance(record, Edge):
         values: dict[str, Any] = {
             "type": "relation",
@@ -75,12 +75,12 @@ def format_line(record: Entity | Edge) -> str:
 
 
 def is_single_object(first: bytes) -> bool:
-    """Whether a file that begins with this line is the older form: one object with all entities and relations."""
+    """Return whether a file that begins with this line has the older format: one object with everything."""
     return _WHOLE.fullmatch(first.removeprefix(b"\xef\xbb\xbf").rstrip()) is not None
 
 
 def parse_lines(lines: Iterable[tuple[int, bytes | None]]) -> Iterator[Record]:
-    """What numbered lines say, one record at a time; None stands for a line longer than `MAX_LINE`."""
+    """Parse numbered lines, one record at a time; None stands for a line longer than `MAX_LINE`."""
     for number, raw in lines:
         where = f"line {number}"
         if raw is None:
@@ -91,15 +91,15 @@ def parse_lines(lines: Iterable[tuple[int, bytes | None]]) -> Iterator[Record]:
 
 
 def parse_object(raw: bytes) -> Iterator[Record]:
-    """The same of a file in the older form."""
+    """Parse a file in the older format, one record at a time."""
     value, mistake = _load_json(raw, "the file")
     if mistake or not isinstance(value, dict):
-        yield "the file", None, [mistake or Mistake("the file", "no JSON object")]
+        yield "the file", None, [mistake or Mistake("the file", "not a JSON object")]
         return
     for key, kind in (("entities", "entity"), ("relations", "relation")):
         listed = value.get(key, [])
         if not isinstance(listed, list):
-            yield key, None, [Mistake(key, "no list")]
+            yield key, None, [Mistake(key, "not a list")]
             continue
         for at, item in enumerate(listed):
             where = f"{key}[{at}]"
@@ -112,14 +112,14 @@ def _load_json(raw: bytes, where: str) -> tuple[Any, Mistake | None]:
     except UnicodeDecodeError as error:
         return None, Mistake(where, f"not UTF-8 at byte {error.start + 1}")
     except json.JSONDecodeError as error:
-        return None, Mistake(where, f"no JSON at character {error.pos + 1}: {error.msg}")
+        return None, Mistake(where, f"invalid JSON at character {error.pos + 1}: {error.msg}")
     except (RecursionError, ValueError):  # too deep, or a number with thousands of digits
-        return None, Mistake(where, "JSON that is too deep or has too long a number")
+        return None, Mistake(where, "the JSON is nested too deep, or a number is too long")
 
 
 def _parse_record(value: Any, where: str) -> Record:
     if not isinstance(value, dict):
-        return where, None, [Mistake(where, "no JSON object")]
+        return where, None, [Mistake(where, "not a JSON object")]
     match value.get("type"):
         case "entity":
             reading = _ObjectReader(value, where)
@@ -130,12 +130,12 @@ def _parse_record(value: Any, where: str) -> Record:
             relation = reading.read_relation()
             return where, relation, reading.mistakes
         case other:
-            problem = "no type" if other is None else f"an unknown type {str(other)[:40]!r}"
-            return where, None, [Mistake(where, f"{problem}; entity and relation are known")]
+            problem = "the type is missing" if other is None else f"unknown type {str(other)[:40]!r}"
+            return where, None, [Mistake(where, f"{problem}; use entity or relation")]
 
 
 class _ObjectReader:
-    """One object, read key by key; what is wrong is noted and left out."""
+    """Reads one object key by key; invalid values are recorded as mistakes and left out."""
 
     def __init__(self, value: Mapping[str, Any], where: str) -> None:
         self._value, self._where = value, where
@@ -148,7 +148,7 @@ class _ObjectReader:
         ordinals = self._read_ordinals(contents)
         properties = self._read_properties()
         if sum(len(text.encode()) for text in contents if text) > MAX_CONTENT:
-            self._add_mistake(f"its observations have more than the {MAX_CONTENT:,} bytes that a note may have")
+            self._add_mistake(f"its observations are longer than {MAX_CONTENT:,} bytes, the limit of a note")
             return None
         if name is None or kind is None:
             return None
@@ -167,7 +167,7 @@ class _ObjectReader:
     def _read_text(self, checked: Callable[[str], str], *keys: str) -> str | None:
         value = next((self._value[key] for key in keys if key in self._value), None)
         if not isinstance(value, str):
-            self._add_mistake(f"{keys[0]} is missing" if value is None else f"{keys[0]} is no text")
+            self._add_mistake(f"{keys[0]} is missing" if value is None else f"{keys[0]} is not text")
             return None
         return self._check(checked, value, keys[0])
 
@@ -181,14 +181,14 @@ class _ObjectReader:
     def _read_observations(self) -> list[str | None]:
         listed = self._value.get("observations") or []
         if not isinstance(listed, list):
-            self._add_mistake("observations is no list")
+            self._add_mistake("observations is not a list")
             return []
         texts: list[str | None] = []
         for at, text in enumerate(listed):
             if isinstance(text, str):
                 texts.append(self._check(checked_content, text, f"observations[{at}]"))
             else:
-                self._add_mistake(f"observations[{at}] is no text")
+                self._add_mistake(f"observations[{at}] is not text")
                 texts.append(None)
         return texts
 
@@ -199,9 +199,7 @@ class _ObjectReader:
         )
         if good and (not ordinals or (len(ordinals) == len(contents) and sorted(set(ordinals)) == ordinals)):
             return list(ordinals)
-        self._add_mistake(
-            "ordinals must be as many whole numbers as there are observations, each larger than the one before"
-        )
+        self._add_mistake("ordinals must be increasing whole numbers, one for each observation")
         return []
 
     def _read_properties(self) -> dict[str, Any]:
@@ -218,7 +216,7 @@ class _ObjectReader:
 
 
 def _check_kind(text: str) -> str:
-    """Also "" is good: the type of a node that a person wrote without one."""
+    """Check a type. "" is allowed too: the type of a node that a person wrote without one."""
     return checked_kind(text) if text else ""
 
 
@@ -234,7 +232,7 @@ def _is_time(value: Any) -> bool:
 
 
 def _is_metadata(value: Any) -> bool:
-    """Whether it can stand among a note's properties, and sets none that is Memex's own."""
+    """Return whether the value can be properties of a note, and sets none of Memex's own."""
     if not isinstance(value, dict) or any(isinstance(key, str) and fold(key) in OWN for key in value):
         return False
     return _passes(lambda values: compose_note(split_metadata(values)[0], "-"), value) and not {"title", "tags"} & set(
@@ -254,10 +252,10 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= MAX_ORDINAL
 
 
-# What is known of a node beside its observations and relations, by the name of the property in its note.
+# Other values of a node, by the name of the property in its note: the check, and a description.
 _PROPERTIES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "id": (lambda value: isinstance(value, str) and ID.match(value) is not None, "an id"),
-    "summary": (lambda value: isinstance(value, str) and _passes(check_summary, value), "text of a sentence or two"),
+    "summary": (lambda value: isinstance(value, str) and _passes(check_summary, value), "a text of a sentence or two"),
     "tags": (lambda value: _is_text_list(value) and _passes(check_tags, value), "a list of tags"),
     "aliases": (
         lambda value: _is_text_list(value) and all(_passes(checked_name, name) for name in value),

@@ -15,17 +15,17 @@ from index.errors import InvalidArgument
 from index.graph.vertex import Edge, name_key
 from syncd.graph.memory_json import MAX_LINE, Entity, Mistake, Record, is_single_object, parse_lines, parse_object
 
-PART: Final = 4 * 1024 * 1024  # bytes that are sent at once
-MANY: Final = 100  # records that are, at the most: so often is told how far it is
+PART: Final = 4 * 1024 * 1024  # most bytes sent in one request
+MANY: Final = 100  # most records sent in one request, and between two progress reports
 STAMPS: Final = ("updated_at", "version")
-TOLD: Final = 1000  # mistakes, and relations left out, that are listed one by one
+TOLD: Final = 1000  # most mistakes, and skipped relations, that are listed
 Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Any]
 Show: TypeAlias = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass(slots=True)
 class FileSummary:
-    """What a file holds: enough to know whether it can be imported, and no text."""
+    """Summarizes a file: enough to decide whether it can be imported, without its text."""
 
     size: int
     names: set[bytes] = field(default_factory=set)
@@ -33,12 +33,12 @@ class FileSummary:
     wrong: int = 0
 
     def has_entity(self, name: str) -> bool:
-        """Whether an entity of the file has that name."""
+        """Return whether an entity of the file has this name."""
         return _digest(name_key(name)) in self.names
 
 
 def summarize_file(source: IO[bytes]) -> FileSummary:
-    """What the file holds, and every mistake in it."""
+    """Summarize the file, and collect every mistake in it."""
     summary = FileSummary(source.seek(0, os.SEEK_END))
     for _, item, mistakes in _read_records(source):
         summary.wrong += len(mistakes)
@@ -62,13 +62,13 @@ def _read_records(source: IO[bytes]) -> Iterator[Record]:
     raw = source.read(MAX_LINE + 1)
     if len(raw) > MAX_LINE:
         raise InvalidArgument(
-            f"one object of more than {MAX_LINE:,} bytes; write it with one entity or relation a line"
+            f"the file is one object of more than {MAX_LINE:,} bytes; write one entity or relation per line"
         )
     yield from parse_object(raw)
 
 
 def _read_lines(source: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
-    """The lines with their numbers; None in place of one that is too long."""
+    """Yield the lines with their numbers; None replaces a line that is too long."""
     number = 0
     while line := source.readline(MAX_LINE + 1):
         number += 1
@@ -83,7 +83,7 @@ def _read_lines(source: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
 def import_graph(
     source: IO[bytes], summary: FileSummary, ask: Ask, show: Show, asked: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """All entities, then all relations, in parts; what became of them."""
+    """Import all entities, then all relations, in parts; return the counts."""
     counts = dict.fromkeys(("created", "changed", "unchanged", "observations", "related", "existed"), 0)
     made: set[bytes] = set()
     dangling = _DanglingRelations(set(_find_missing_ends(source, summary, ask, str(asked["workspace"]))))
@@ -103,7 +103,7 @@ def import_graph(
 
 
 def _find_missing_ends(source: IO[bytes], summary: FileSummary, ask: Ask, workspace: str) -> Iterator[str]:
-    """The ends of relations that are neither an entity of the file nor a node."""
+    """Yield the ends of relations that are neither an entity of the file nor an existing node."""
     edges = (edge for _, edge, _ in _read_records(source) if isinstance(edge, Edge))
     strange = dict.fromkeys(
         name for edge in edges for name in (edge.source, edge.target) if not summary.has_entity(name)
@@ -115,14 +115,14 @@ def _find_missing_ends(source: IO[bytes], summary: FileSummary, ask: Ask, worksp
 
 @dataclass(slots=True)
 class _DanglingRelations:
-    """The relations that are left out because an end of theirs is no entity."""
+    """Filters out the relations with an end that does not exist."""
 
     missing: set[str]
     count: int = 0
-    told: list[str] = field(default_factory=list)  # the first of them, for people
+    told: list[str] = field(default_factory=list)  # the first skipped ones, as text
 
     def filter_relations(self, all_records: Iterator[Record]) -> Iterator[dict[str, str]]:
-        """The other relations."""
+        """Yield the other relations."""
         for where, edge, _ in all_records:
             if not isinstance(edge, Edge):
                 continue
@@ -133,13 +133,13 @@ class _DanglingRelations:
             self.count += 1
             if self.count <= TOLD:
                 named = " and ".join(map(repr, lost))
-                self.told.append(f"{where}: {edge.type} is left out, for there is no entity {named}")
+                self.told.append(f"{where}: {edge.type} is skipped, because there is no entity {named}")
 
 
 def _collect_stamps(source: IO[bytes], made: set[bytes]) -> Iterator[dict[str, Any]]:
-    """When the nodes that were made had been changed last where they come from, and how often.
+    """Yield the original change times and versions of the created nodes.
 
-    Set last of all, because a relation that is stated is a change too."""
+    They are set last, because adding a relation changes a node too."""
     for _, entity, _ in _read_records(source) if made else ():
         if isinstance(entity, Entity) and "created_at" in entity.properties and _digest(name_key(entity.name)) in made:
             yield {"name": entity.name, **{key: entity.properties.get(key) for key in STAMPS}}

@@ -1,8 +1,8 @@
 """Find pairs of nodes whose relation may be missing, and state the evidence for each pair in one sentence.
 
-Four kinds of evidence count: the observations of one node name the other; both use terms or tags that few others
-use; both are related to a third node; their observations are similar. Each kind has a probability; the score of a
-pair is one minus the probability that all kinds are wrong.
+Four kinds of evidence count: the observations of one node name the other; both use terms or tags that few others use;
+both are related to a third node; their observations are similar. Each kind has a probability; the score of a pair is
+one minus the probability that all kinds are wrong.
 
 Law, tested: text of notes appears in a sentence only as a term, or as a quote on one line, cut to a maximal length."""
 
@@ -18,52 +18,52 @@ from typing import Final
 from index.graph.unlinked_names import UnlinkedName
 from index.text.sentences import plain_text, shorten
 
-RARE: Final = 6  # nodes that a term or tag may bring together as a candidate; all others only support one
-NEIGHBOURS: Final = 12  # relations of a node that may bring two of its neighbours together
-TELLING: Final = 0.1  # share of all nodes from which on a term says nothing
-MENTION, AGAIN, MENTIONED = 0.6, 0.08, 0.85  # for one mention, for each more, at most
+RARE: Final = 6  # a term or tag of at most this many nodes makes candidates; others only support them
+NEIGHBOURS: Final = 12  # a node with at most this many relations makes candidates of its neighbours
+TELLING: Final = 0.1  # a term of a larger share of all nodes says nothing
+MENTION, AGAIN, MENTIONED = 0.6, 0.08, 0.85  # probability for one mention, for each further one, and at most
 TERM, TERMS = 0.2, 0.6
 TAG, TAGS = 0.12, 0.3
 NEIGHBOUR, NEAR = 0.3, 0.5
-ALIKE: Final = 0.7  # for nodes that say the same
+ALIKE: Final = 0.7  # for nodes with equal content
 NAMED: Final = 60  # characters of a name in a sentence
-PERSPECTIVES: Final = 3  # of which a sentence gives the cosine, the highest first
-SHOWN: Final = 4  # terms, tags or names that a sentence gives
-LEAST: Final = 0.4  # a candidate has at least this score
+PERSPECTIVES: Final = 3  # most perspectives whose cosine is in a sentence, highest first
+SHOWN: Final = 4  # most terms, tags or names in a sentence
+LEAST: Final = 0.4  # lowest score of a candidate
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Two nodes without a relation that may deserve one."""
+    """Describes two nodes without a relation that may need one."""
 
     node_a: str
     node_b: str
-    similarity: float  # cosine of what they say over all perspectives, 0 where there are no vectors
-    score: float  # 0..1: how much speaks for it
+    similarity: float  # cosine over all perspectives, 0 without vectors
+    score: float  # 0..1: strength of the evidence
     rationale: str
 
 
 @dataclass(frozen=True, slots=True)
 class MeaningSimilarity:
-    """How near two nodes are in meaning."""
+    """Holds how near two nodes are in meaning."""
 
     pooled: float  # cosine over all perspectives
-    typical: float  # that of any two such nodes
+    typical: float  # average cosine of two such nodes
     each: Mapping[str, float]  # by perspective
 
 
 @dataclass(slots=True)
 class Evidence:
-    """What is known of all nodes; nodes are numbers here, in the order of their names."""
+    """Holds the evidence about all nodes; nodes are numbers here, in the order of their names."""
 
     names: Sequence[str]
     terms: Sequence[frozenset[str]]
-    called: Sequence[frozenset[str]]  # the terms of the name of each
+    called: Sequence[frozenset[str]]  # the terms of each node's name
     tags: Sequence[frozenset[str]]
-    near: Sequence[frozenset[int]]  # the nodes that each is related to, either way
-    mentions: Mapping[tuple[int, int], int]  # how often the second is named in the first
-    written: Callable[[str], str]  # a term as it is shown
-    spoken: dict[str, list[int]] = field(default_factory=dict)  # who speaks of a term
+    near: Sequence[frozenset[int]]  # the related nodes of each node, in both directions
+    mentions: Mapping[tuple[int, int], int]  # how often the first node names the second
+    written: Callable[[str], str]  # returns the form of a term to show
+    spoken: dict[str, list[int]] = field(default_factory=dict)  # the nodes that use each term
     tagged: dict[str, list[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -71,12 +71,12 @@ class Evidence:
 
 
 def count_mentions(gaps: Iterable[UnlinkedName], numbers: Mapping[str, int]) -> dict[tuple[int, int], int]:
-    """Gaps by the numbers of their nodes."""
+    """Return the number of mentions by the numbers of the nodes."""
     return {(numbers[gap.node], numbers[gap.referenced]): gap.count for gap in gaps}
 
 
 def select_pairs(evidence: Evidence, alike: Iterable[tuple[int, int]], most: int) -> list[tuple[int, int]]:
-    """The pairs worth looking at, at most about `most` by each kind of evidence: (lower number, higher number)."""
+    """Return the pairs worth rating, about `most` for each kind of evidence: (lower number, higher number)."""
     selected = {(min(a, b), max(a, b)) for a, b in alike}
     named = sorted(evidence.mentions, key=lambda pair: (-evidence.mentions[pair], pair))[:most]
     selected |= {(min(a, b), max(a, b)) for a, b in named}
@@ -94,7 +94,7 @@ def select_pairs(evidence: Evidence, alike: Iterable[tuple[int, int]], most: int
 
 
 def rate_pair(a: int, b: int, evidence: Evidence, similarity: MeaningSimilarity) -> Candidate | None:
-    """What speaks for a relation of two nodes; None when it is too little."""
+    """Rate the evidence for a relation of two nodes; None when it is too weak."""
     there, back = evidence.mentions.get((a, b), 0), evidence.mentions.get((b, a), 0)
     named = [_describe_mention(evidence.names, *mention) for mention in ((a, b, there), (b, a, back)) if mention[2]]
     shared = [*_describe_shared(a, b, evidence, named=bool(named)), *_describe_similarity(similarity)]
@@ -122,8 +122,8 @@ def _describe_mention(names: Sequence[str], node: int, other: int, count: int) -
 
 
 def _describe_shared(a: int, b: int, evidence: Evidence, *, named: bool) -> Iterator[tuple[float, str]]:
-    """The terms, tags and neighbours that two nodes have in common."""
-    # A name that is mentioned has been counted: its words are no further evidence.
+    """Describe the terms, tags and neighbours that two nodes have in common."""
+    # A mentioned name has been counted already: its words are not counted again.
     counted = evidence.called[a] | evidence.called[b] if named else frozenset[str]()
     terms = _rarity_weights(evidence.terms[a] & evidence.terms[b] - counted, evidence.spoken, len(evidence.names))
     if terms:
@@ -151,7 +151,7 @@ def _describe_similarity(similarity: MeaningSimilarity) -> Iterator[tuple[float,
 
 
 def quote(name: str) -> str:
-    """A name as it stands in a sentence of ours: on one line, in quotes that it doesn't hold, cut."""
+    """Quote a name for a sentence: on one line, without quotation marks inside, cut."""
     return f"“{shorten(plain_text(name).replace('“', '').replace('”', ''), NAMED)}”"
 
 
@@ -167,7 +167,7 @@ def _join_words(items: Sequence[str]) -> str:
 
 
 def _rarity_weights(keys: Iterable[str], holders: Mapping[str, Sequence[int]], nodes: int) -> dict[str, float]:
-    """What each of the keys that two nodes share tells, the rarest first: 1 if only they have it."""
+    """Return the weight of each shared key, rarest first: 1 if only these two nodes have it."""
     counts = {key: len(holders[key]) for key in keys if len(holders[key]) <= max(3, nodes * TELLING)}
     whole = math.log(max(3, nodes) / 2)
     return {key: math.log(max(3, nodes) / counts[key]) / whole for key in sorted(counts, key=lambda k: (counts[k], k))}

@@ -1,7 +1,7 @@
 """Apply operations on nodes to drafts of their notes, decided from the notes as they are now; nothing is written here.
 
-Law, tested: the graph only names the notes to look at. Whether a relation exists, which ordinal is next and which
-version a node has is read from its note, so an edit that the index has not seen yet counts too."""
+Law, tested: the graph only says which notes to read. Existing relations, the next ordinal and the version of a node
+are read from its note, so an edit that is not indexed yet counts too."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RelationsOutcome:
-    """What became of relations that were to be made."""
+    """Holds the outcome of adding relations."""
 
     created: list[Edge]
     existed: list[Edge]
@@ -37,7 +37,9 @@ class RelationsOutcome:
 
 
 def delete(graph: Graph, drafts: NoteDrafts, now: int, *, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Drop nodes, and take the lines that lead to them out of the notes that stay. Who went, and who is no node."""
+    """Delete nodes, and remove the lines that lead to them from other notes.
+
+    Returns the deleted and the unknown names."""
     vertices: dict[str, Vertex] = {}
     missing: dict[str, None] = {}
     for name in names:
@@ -50,7 +52,7 @@ def delete(graph: Graph, drafts: NoteDrafts, now: int, *, names: Sequence[str]) 
 
 
 def delete_note(graph: Graph, drafts: NoteDrafts, now: int, *, path: str) -> None:
-    """The same of the note at `path`; of one that shares its name with the node, the note alone."""
+    """Delete the node whose note is at `path`; if another note shares its name, delete only this note."""
     if vertex := graph.vertex_at(path):
         _drop(graph, drafts, now, {path: vertex})
     else:
@@ -82,14 +84,14 @@ def set_properties(
     version: int | None,
     changes: Callable[[int], Mapping[str, PropertyValue]],
 ) -> str:
-    """Set properties of a node; its path."""
+    """Set properties of a node; return its path."""
     vertex = require_node(graph, drafts, name, version)
     _rewrite_draft(drafts, vertex, partial(entity_edits.set_properties, changes=changes(now), now=now))
     return vertex.path
 
 
 def set_tags(graph: Graph, drafts: NoteDrafts, now: int, *, name: str, version: int | None, tags: Sequence[str]) -> str:
-    """Put these in place of the tags of a node, and leave alone what names its collection; its path."""
+    """Replace the tags of a node, except those that name its collection; return its path."""
     vertex = require_node(graph, drafts, name, version)
     with _explaining_defects(vertex):
         changes = tag_changes(split(drafts.text(vertex.path))[0], tags, None)
@@ -100,7 +102,7 @@ def set_tags(graph: Graph, drafts: NoteDrafts, now: int, *, name: str, version: 
 def set_stamps(
     graph: Graph, drafts: NoteDrafts, now: int, *, stamps: Sequence[tuple[str, Mapping[str, PropertyValue]]]
 ) -> None:
-    """Set properties as they are given; neither version nor time of change moves."""
+    """Set properties without changing the version or the time of change."""
     del now
     for name, changes in stamps:
         vertex = require_node(graph, drafts, name)
@@ -108,11 +110,11 @@ def set_stamps(
 
 
 def rename(graph: Graph, drafts: NoteDrafts, now: int, *, name: str, new_name: str) -> str:
-    """Give a node another name, and keep the old one as an alias; its path."""
+    """Give a node another name, and keep the old one as an alias; return its path."""
     vertex = require_node(graph, drafts, name, None)
     other = graph.get(new_name)
     if other and other.path != vertex.path and name_key(other.name) == name_key(new_name):
-        raise Conflict(f"there is a node {other.name!r}: choose another name", name=other.name)
+        raise Conflict(f"a node {other.name!r} already exists; choose another name", name=other.name)
     stem = vertex.path.rpartition("/")[2].removesuffix(".md")
     known = [alias for alias in vertex.aliases if name_key(alias) not in (name_key(new_name), name_key(vertex.name))]
     aliases = [text for text in dict.fromkeys([new_name, vertex.name]) if name_key(text) != name_key(stem)]
@@ -124,7 +126,7 @@ def rename(graph: Graph, drafts: NoteDrafts, now: int, *, name: str, new_name: s
 def add_observations(
     graph: Graph, drafts: NoteDrafts, now: int, *, additions: Sequence[tuple[str, Sequence[str]]]
 ) -> list[tuple[str, list[Observation] | None]]:
-    """Append observations, in one change of each note; what each addition brought, None for what is no node."""
+    """Add observations, in one change per note; return what each addition made, None for an unknown node."""
     entries = [(name, find_node(graph, drafts, name), contents) for name, contents in additions]
     wanted: dict[str, tuple[Vertex, list[str]]] = {}
     for _, vertex, contents in entries:
@@ -143,7 +145,7 @@ def add_observations(
 def replace_observation(
     graph: Graph, drafts: NoteDrafts, now: int, *, name: str, ordinal: int, content: str, version: int | None
 ) -> tuple[str, str, str]:
-    """Put another text in place of an observation: the node's name, the old text and the new."""
+    """Replace an observation; return the node's name, the old text and the new text."""
     vertex = require_node(graph, drafts, name, version)
     old = _edit_draft(
         drafts, vertex, partial(entity_edits.replace_observation, ordinal=ordinal, content=content, now=now)
@@ -154,7 +156,7 @@ def replace_observation(
 def remove_observations(
     graph: Graph, drafts: NoteDrafts, now: int, *, deletions: Sequence[tuple[str, Collection[int]]]
 ) -> list[tuple[str, list[int], list[int]]]:
-    """Take observations away, in one change of each note; the name, the ordinals that went and those that were not there."""
+    """Remove observations, in one change per note; return for each: name, removed ordinals, unknown ordinals."""
     entries = [(name, find_node(graph, drafts, name), list(dict.fromkeys(ordinals))) for name, ordinals in deletions]
     wanted: dict[str, tuple[Vertex, list[int]]] = {}
     for _, vertex, ordinals in entries:
@@ -168,7 +170,7 @@ def remove_observations(
     for name, vertex, ordinals in entries:
         there = gone[vertex.path] if vertex else set[int]()
         removed = [ordinal for ordinal in ordinals if ordinal in there]
-        there.difference_update(removed)  # asked for again, it is not there any more
+        there.difference_update(removed)  # a second request for it finds nothing
         results.append(
             (vertex.name if vertex else name, removed, [ordinal for ordinal in ordinals if ordinal not in removed])
         )
@@ -176,7 +178,7 @@ def remove_observations(
 
 
 def add_relations(graph: Graph, drafts: NoteDrafts, now: int, *, edges: Sequence[Edge]) -> RelationsOutcome:
-    """State relations that are not stated yet, where both ends exist, in one change of each note."""
+    """Add new relations between existing nodes, in one change per note."""
     outcome = RelationsOutcome([], [], [])
     missing: dict[str, None] = {}
     stated = _DraftRelations(graph, drafts)
@@ -200,7 +202,7 @@ def add_relations(graph: Graph, drafts: NoteDrafts, now: int, *, edges: Sequence
 
 
 def remove_relations(graph: Graph, drafts: NoteDrafts, now: int, *, edges: Sequence[Edge]) -> tuple[int, int]:
-    """Take relations away; how many went, and how many were not there."""
+    """Remove relations; return how many were removed, and how many did not exist."""
     stated = _DraftRelations(graph, drafts)
     gone: dict[str, tuple[Vertex, set[tuple[str, str]]]] = {}
     for edge in edges:
@@ -217,69 +219,71 @@ def remove_relations(graph: Graph, drafts: NoteDrafts, now: int, *, edges: Seque
 def retype_relation(
     graph: Graph, drafts: NoteDrafts, now: int, *, source: str, target: str, old: str, new: str
 ) -> Edge:
-    """Give a relation another type; the relation as it is then."""
+    """Change the type of a relation; return the new relation."""
     vertex, other, was = require_node(graph, drafts, source), require_node(graph, drafts, target), normalize_type(old)
     pairs = _DraftRelations(graph, drafts).relations_of(vertex)
     if (was, other.path) not in pairs:
         raise NotFound(f"no relation {was[:100]!r} from {vertex.name!r} to {other.name!r}")
     if new != was:
         if (new, other.path) in pairs:
-            raise Conflict(f"there is a relation {new!r} from {vertex.name!r} to {other.name!r} already")
+            raise Conflict(f"a relation {new!r} from {vertex.name!r} to {other.name!r} already exists")
         which = _match_any_of(graph, {(was, other.path)})
         _rewrite_draft(drafts, vertex, partial(entity_edits.retype_relations, which=which, new=new, now=now))
     return Edge(vertex.name, other.name, new)
 
 
-# Which node, and may it be changed
+# Finding nodes, and checks
 
 
 def find_node(graph: Graph, drafts: NoteDrafts, name: str) -> Vertex | None:
-    """The node of that name, if its note is still there."""
+    """Return the node with this name, if its note still exists."""
     vertex = graph.get(name)
     return vertex if vertex and drafts.exists(vertex.path) else None
 
 
 def require_node(graph: Graph, drafts: NoteDrafts, name: str, version: int | None = None) -> Vertex:
-    """The node of that name. Raises NotFound, and Conflict when a `version` is named that it no longer has."""
+    """Return the node with this name. Raises NotFound, and Conflict when it no longer has the named `version`."""
     vertex = find_node(graph, drafts, name)
     if vertex is None:
         raise unknown_node(name)
     if version is not None:
         now = drafts.version(vertex.path)
         if now != version:
-            raise Conflict(f"{vertex.name!r} has version {now} by now, not {version}; open it again", version=now)
+            raise Conflict(
+                f"{vertex.name!r} has version {now}, not {version}; open it again, then repeat your change", version=now
+            )
     return vertex
 
 
 def unknown_node(name: str) -> NotFound:
-    """Say that there is no such node."""
-    return NotFound(f"no node {name[:256]!r}; search_nodes finds one, create_entities makes it")
+    """Return the error for an unknown node."""
+    return NotFound(f"no node {name[:256]!r}; find it with search_nodes, or create it with create_entities")
 
 
 def normalize_type(text: str) -> str:
-    """A type as types are compared."""
+    """Normalize a type for comparison."""
     return unicodedata.normalize("NFC", text).strip()
 
 
 def check_size(name: str, text: str) -> str:
-    """The note of a node, if it may be so large. Raises ResourceExhausted."""
+    """Return the text of a node's note. Raises ResourceExhausted if it is too large."""
     if (size := len(encode(text))) > MAX_CONTENT:
         raise ResourceExhausted(
-            f"the note of {name!r} would have {size:,} bytes; a node's may have {MAX_CONTENT:,}: split the node",
+            f"the note of {name!r} would have {size:,} bytes, more than the limit of {MAX_CONTENT:,}: split the node",
             limit=MAX_CONTENT,
         )
     return text
 
 
 class _DraftRelations:
-    """The relations of notes as their drafts state them: (type, path of the node that it leads to)."""
+    """Reads the relations from the drafts of notes: (type, path of the target node)."""
 
     def __init__(self, graph: Graph, drafts: NoteDrafts) -> None:
         self._graph, self._drafts = graph, drafts
         self._known: dict[str, set[tuple[str, str]]] = {}
 
     def relations_of(self, vertex: Vertex) -> set[tuple[str, str]]:
-        """Those of one node."""
+        """Return the relations of one node."""
         if vertex.path not in self._known:
             front, body = split(self._drafts.text(vertex.path))
             with _explaining_defects(vertex):
@@ -290,7 +294,7 @@ class _DraftRelations:
 
 
 def _match_any_of(graph: Graph, asked: Collection[tuple[str, str]]) -> Callable[[Statement], bool]:
-    """Whether a statement is one of these: (type, path of the node that it leads to)."""
+    """Return a test whether a statement is one of these: (type, path of the target node)."""
 
     def is_among(stated: Statement) -> bool:
         to = graph.resolve(stated.target)
@@ -300,7 +304,7 @@ def _match_any_of(graph: Graph, asked: Collection[tuple[str, str]]) -> Callable[
 
 
 def _edit_draft(drafts: NoteDrafts, vertex: Vertex, edit: Callable[[str], tuple[str, T]]) -> T:
-    """Change the draft of a node; what `edit` answers beside the text."""
+    """Change the draft of a node; return the second result of `edit`."""
     with _explaining_defects(vertex):
         text, answer = edit(drafts.text(vertex.path))
     _put_draft(drafts, vertex, text)
@@ -320,10 +324,10 @@ def _put_draft(drafts: NoteDrafts, vertex: Vertex, text: str) -> None:
 
 @contextmanager
 def _explaining_defects(vertex: Vertex) -> Iterator[None]:
-    """Properties that can't be changed by line are somebody's to mend."""
+    """Turn errors about properties that can't be changed line by line into a Conflict that says who must repair them."""
     try:
         yield
     except FrontmatterError as error:
         raise Conflict(
-            f"the properties of {vertex.name!r} can't be changed: {error}; its owner must mend them"
+            f"the properties of {vertex.name!r} can't be changed: {error}; its owner must repair them"
         ) from error

@@ -16,25 +16,27 @@ from syncd.notes.front_matter import PropertyValue
 from syncd.notes.tag_names import check_tags
 from syncd.notes.timestamps import iso
 
-FACTS: Final = 1_000  # observations that one call may write
+FACTS: Final = 1_000  # most observations in one call
 SUMMARY: Final = 2_000  # characters
 
 
 @dataclass(frozen=True, slots=True)
 class NewNode:
-    """A node to be."""
+    """Describes a node to create."""
 
     name: str
-    entity_type: str | None  # None = it has none, like a note that a person wrote without
+    entity_type: str | None  # None = no type, as in notes that people write without one
     observations: Sequence[str] = ()
     summary: str | None = None
     tags: Sequence[str] = ()
-    ordinals: Sequence[int] = ()  # of the observations, rising; () = from 1 on
-    properties: Mapping[str, PropertyValue] = field(default_factory=dict)  # beside or in place of those a node gets
+    ordinals: Sequence[int] = ()  # of the observations, increasing; () = from 1
+    properties: Mapping[str, PropertyValue] = field(
+        default_factory=dict
+    )  # added to a node's standard properties, or replacing them
 
 
 def check_nodes(nodes: Sequence[NewNode], most: int = FACTS) -> list[NewNode]:
-    """The nodes to be, as they will be kept, with `most` observations in all. Raises InvalidArgument."""
+    """Check and normalize nodes to create, with at most `most` observations in all. Raises InvalidArgument."""
     wanted = [
         replace(
             node,
@@ -54,23 +56,23 @@ def check_nodes(nodes: Sequence[NewNode], most: int = FACTS) -> list[NewNode]:
 
 
 def check_observation_count(counts: Iterable[int], most: int = FACTS) -> None:
-    """Raises InvalidArgument when a call writes too many observations."""
+    """Raise InvalidArgument when a call writes too many observations."""
     if (asked := sum(counts)) > most:
         raise InvalidArgument(f"{asked:,} observations in one call; send at most {most:,}", limit=most)
 
 
 def check_summary(summary: str) -> str:
-    """A summary as it is kept; "" for none. Raises InvalidArgument."""
+    """Check and normalize a summary; "" = none. Raises InvalidArgument."""
     text = summary.strip()
     if len(text) > SUMMARY:
-        raise InvalidArgument(f"a summary has at most {SUMMARY:,} characters", limit=SUMMARY)
+        raise InvalidArgument(f"a summary can have at most {SUMMARY:,} characters", limit=SUMMARY)
     if any("\ud800" <= c <= "\udfff" for c in text):
-        raise InvalidArgument("the summary has a lone surrogate, which is no text")
+        raise InvalidArgument("the summary contains a lone surrogate, which is not valid text")
     return text
 
 
 def compose_properties(node: NewNode, stem: str, *, id: str, now: int) -> dict[str, PropertyValue]:
-    """The properties of a new node whose file is called `stem`, in the order in which they are written."""
+    """Return the properties of a new node whose file has the name `stem`, in the order in which they are written."""
     properties: dict[str, PropertyValue] = {"id": id, "type": "entity"}
     if node.entity_type is not None:
         properties["entity_type"] = node.entity_type
@@ -94,5 +96,5 @@ def _text_list(value: PropertyValue) -> list[str]:
 
 
 def link_to(vertex: Vertex) -> str:
-    """What stands between the brackets of a link to a node."""
+    """Return the text between the brackets of a link to a node."""
     return format_link(vertex.path.rpartition("/")[2].removesuffix(".md"), vertex.name)

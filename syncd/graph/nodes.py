@@ -1,8 +1,7 @@
 """Create, read, change and delete the nodes of one workspace: notes of type `entity` with observations and relations.
 
-Laws, tested: when a call returns, its result is durable and findable; a call that fails changed nothing. Calls that
-write run one after the other, and each decides from the notes as they are then; so of twenty calls at once none is
-lost."""
+Laws, tested: when a call returns, its result is durable and searchable; a call that fails changed nothing. Writing
+calls run one after the other, and each reads the current notes, so parallel calls lose nothing."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ DAY_MS: Final = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class OpenedNodes:
-    """Nodes with their observations, all relations at either end of them, and the names that are no node's."""
+    """Holds nodes with their observations, all their relations in both directions, and the unknown names."""
 
     nodes: list[tuple[Vertex, tuple[Observation, ...]]]
     edges: list[Edge]
@@ -59,14 +58,14 @@ class OpenedNodes:
 
 
 class Nodes:
-    """The nodes of one workspace, by their names."""
+    """Manages the nodes of one workspace by their names."""
 
     def __init__(self, workspace: str, inbox: Inbox, progress: Callable[[int], None] | None = None) -> None:
         self.workspace, self._inbox, self._progress = workspace, inbox, progress
 
     @property
     def graph(self) -> Graph:
-        """The graph as it is now."""
+        """Return the current graph."""
         return self._index.graph(self.workspace)
 
     @property
@@ -76,11 +75,11 @@ class Nodes:
     # Reading
 
     def get(self, name: str) -> Vertex:
-        """The node of that name. Raises NotFound."""
+        """Return the node with this name. Raises NotFound."""
         return _require_node(self.graph, name)
 
     def open(self, names: Iterable[str]) -> OpenedNodes:
-        """Nodes whole, in the order asked for, each once."""
+        """Return nodes with all their data, in the requested order, each once."""
         graph = self.graph
         vertices: dict[str, Vertex] = {}
         missing: dict[str, None] = {}
@@ -94,14 +93,14 @@ class Nodes:
         return OpenedNodes(nodes, graph.edges([vertex.name for vertex in vertices.values()]), list(missing))
 
     def by_type(self, entity_type: str) -> list[Vertex]:
-        """The nodes of a type, by name."""
+        """Return the nodes of a type, by name."""
         wanted = normalize_type(entity_type)
         return [vertex for vertex in self.graph.vertices() if normalize_type(vertex.entity_type) == wanted]
 
     def recent(self, days: int, limit: int | None = None) -> list[Vertex]:
-        """The nodes that changed in the last `days`, the latest first.
+        """Return the nodes that changed in the last `days`, latest first.
 
-        A change by hand that wrote no time into the note counts from when it was noticed."""
+        A manual change that wrote no time into the note counts from when Memex noticed it."""
         since = self._inbox.now() - days * DAY_MS
         by_hand = self._inbox.audit.hand_edit_times(self.workspace, since)
         seen = [
@@ -110,61 +109,61 @@ class Nodes:
         return sorted((node for node in seen if node.changed_at >= since), key=lambda node: -node.changed_at)[:limit]
 
     def relations_between(self, a: str, b: str) -> list[Edge]:
-        """The relations between two nodes, either way."""
+        """Return the relations between two nodes, in both directions."""
         graph = self.graph
         return graph.edges_between(_require_node(graph, a).name, _require_node(graph, b).name)
 
     def neighbourhood(self, name: str, depth: int, limit: int) -> Neighbourhood:
-        """What lies within `depth` hops of a node."""
+        """Return everything within `depth` hops of a node."""
         neighbourhood = self.graph.neighbourhood(name, depth, limit)
         if neighbourhood is None:
             raise unknown_node(name)
         return neighbourhood
 
     def shortest_path(self, a: str, b: str) -> list[Edge] | None:
-        """The relations of a shortest way from one node to another, whichever way they point; None without one."""
+        """Return the relations of a shortest path between two nodes, ignoring their direction; None without a path."""
         graph = self.graph
         return graph.shortest_path(_require_node(graph, a).name, _require_node(graph, b).name)
 
     def orphans(self) -> list[Vertex]:
-        """The nodes without a relation, by name."""
+        """Return the nodes without a relation, by name."""
         return self.graph.orphans()
 
     def search(self, query: str, limit: int, mode: ObservationMode = "embedding") -> ObservationAnswer:
-        """The best observation of each of the `limit` nodes that answer best."""
+        """Return the best observation of each of the `limit` best nodes."""
         return self._add_degraded(self._index.find_observations(self.workspace, query, limit, mode))
 
     def search_node(
         self, name: str, query: str, mode: ObservationMode = "embedding", limit: int = 20
     ) -> ObservationAnswer:
-        """The observations of one node that answer best."""
+        """Return the best observations of one node."""
         path = _require_node(self.graph, name).path
         return self._add_degraded(self._index.find_observations(self.workspace, query, limit, mode, path))
 
     def unlinked_names(self, limit: int | None = None) -> list[UnlinkedName]:
-        """Nodes that are named in others' observations without a relation, the most named first."""
+        """Return nodes named in other nodes' observations without a relation, most named first."""
         return workspace_report.find_unlinked_names(self._index, self.workspace)[:limit]
 
     def similar_pairs(self, limit: int, min_score: float) -> list[tuple[Vertex, Vertex, float]]:
-        """Pairs of nodes without a relation that say the most similar things."""
+        """Return the most similar pairs of nodes without a relation."""
         return workspace_report.find_similar_pairs(self._index, self.workspace, limit, min_score)
 
     def report(self) -> attention_report.Report[Events]:
-        """All that wants attention."""
+        """Return the report about what needs attention."""
         return workspace_report.build_report(self._index, self.workspace, self._inbox)
 
     def unsummarized(self) -> list[attention_report.UnsummarizedNode]:
-        """The nodes whose summary is owed."""
+        """Return the nodes that need a summary."""
         return workspace_report.find_unsummarized(self._index, self.workspace)
 
     def stats(self) -> workspace_report.Stats:
-        """How much there is."""
+        """Return the size of the graph."""
         return workspace_report.count_graph(self._index, self.workspace)
 
     # Writing
 
     def create(self, entities: Sequence[NewNode], most: int = FACTS) -> list[Vertex]:
-        """Make nodes: all of them, or none. Raises Conflict naming those that exist already."""
+        """Create nodes, all or none. Raises Conflict with the names that already exist."""
         wanted = check_nodes(entities, most)
         for node in wanted:
             if (collection := node.properties.get("collection")) is not None:
@@ -180,7 +179,7 @@ class Nodes:
                 stem, path = self._choose_file(node.name, now, made)
                 properties = compose_properties(node, stem, id=str(uuid.uuid4()), now=now)
                 if "id" in node.properties and index.record(str(properties["id"]), self.workspace) is not None:
-                    properties["id"] = str(uuid.uuid4())  # another note's by now
+                    properties["id"] = str(uuid.uuid4())  # another note has the id now
                 text = entity_edits.compose(properties, node.observations, ordinals=node.ordinals)
                 made[fold(stem)] = NewFile(path, encode(check_size(node.name, text)))
             return list(made.values()), [change.path for change in made.values()]
@@ -190,15 +189,15 @@ class Nodes:
         return [self._node_at(path) for path in paths]
 
     def delete(self, names: Iterable[str]) -> tuple[list[str], list[str]]:
-        """Remove nodes and every relation that leads to one. Returns the names that went, and those of no node."""
+        """Delete nodes and every relation to them. Returns the deleted and the unknown names."""
         return self._change(node_edits.delete, names=list(names))
 
     def delete_note(self, path: str) -> None:
-        """Remove the node whose note is at `path`."""
+        """Delete the node whose note is at `path`."""
         self._change(node_edits.delete_note, path=path)
 
     def set_summary(self, name: str, summary: str, version: int | None = None) -> Vertex:
-        """Set the summary of a node; "" takes it away."""
+        """Set the summary of a node; "" removes it."""
         text = check_summary(summary)
 
         def changes(now: int) -> dict[str, PropertyValue]:
@@ -207,24 +206,24 @@ class Nodes:
         return self._node_at(self._change(node_edits.set_properties, name=name, version=version, changes=changes))
 
     def set_stamps(self, stamps: Sequence[tuple[str, Mapping[str, PropertyValue]]]) -> None:
-        """Set properties of nodes that came from elsewhere, without its being a change of them."""
+        """Set imported properties of nodes without counting as a change."""
         self._change(node_edits.set_stamps, stamps=stamps)
 
     def rename(self, name: str, new_name: str) -> Vertex:
-        """Give a node another name; its file stays, and so every link to it. The old name remains an alias.
+        """Rename a node; its file stays, and so does every link to it. The old name becomes an alias.
 
         Raises Conflict when another node has the name."""
         return self._node_at(self._change(node_edits.rename, name=name, new_name=entity_edits.checked_name(new_name)))
 
     def set_tags(self, name: str, tags: Sequence[str], version: int | None = None) -> Vertex:
-        """Put these in place of the tags of a node."""
+        """Replace the tags of a node."""
         new_tags = list(check_tags(tags))
         return self._node_at(self._change(node_edits.set_tags, name=name, version=version, tags=new_tags))
 
     def add_observations(
         self, additions: Sequence[tuple[str, Sequence[str]]], most: int = FACTS
     ) -> list[tuple[str, list[Observation] | None]]:
-        """Append observations. What each node got, in the order asked for; None for a name that is no node's."""
+        """Add observations. Returns what each node got, in the requested order; None for an unknown name."""
         wanted = [(name, [entity_edits.checked_content(text) for text in contents]) for name, contents in additions]
         check_observation_count((len(contents) for _, contents in wanted), most)
         return self._change(node_edits.add_observations, additions=wanted)
@@ -232,37 +231,37 @@ class Nodes:
     def replace_observation(
         self, name: str, ordinal: int, content: str, version: int | None = None
     ) -> tuple[str, str, str]:
-        """Put another text in place of an observation, which keeps its ordinal. The node's name, the old text, the new."""
+        """Replace an observation, which keeps its ordinal. Returns the node's name, the old text and the new text."""
         text = entity_edits.checked_content(content)
         return self._change(node_edits.replace_observation, name=name, ordinal=ordinal, content=text, version=version)
 
     def remove_observations(
         self, deletions: Sequence[tuple[str, Collection[int]]]
     ) -> list[tuple[str, list[int], list[int]]]:
-        """Take observations away. For each: the name, the ordinals that went, and those that were not there."""
+        """Remove observations. Returns for each: the name, the removed ordinals, and the unknown ones."""
         return self._change(node_edits.remove_observations, deletions=deletions)
 
     def add_relations(self, edges: Sequence[Edge]) -> RelationsOutcome:
-        """State relations. One that is stated already is left as it is."""
+        """Add relations. Existing ones stay unchanged."""
         wanted = [Edge(edge.source, edge.target, entity_edits.checked_type(edge.type)) for edge in edges]
         return self._change(node_edits.add_relations, edges=wanted)
 
     def remove_relations(self, edges: Sequence[Edge]) -> tuple[int, int]:
-        """Take relations away. How many went, and how many were not there."""
+        """Remove relations. Returns how many were removed, and how many did not exist."""
         return self._change(node_edits.remove_relations, edges=edges)
 
     def retype_relation(self, source: str, target: str, old: str, new: str) -> Edge:
-        """Give a relation another type. Raises NotFound without it, and Conflict when there is one of that type."""
+        """Change the type of a relation. Raises NotFound if it does not exist, Conflict if the new one does."""
         return self._change(
             node_edits.retype_relation, source=source, target=target, old=old, new=entity_edits.checked_type(new)
         )
 
-    # How
+    # Details
 
     def _change(
         self, decide: Callable[Concatenate[Graph, NoteDrafts, int, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Make the changes that `decide` makes to the drafts, and return what it answers."""
+        """Write the changes that `decide` makes to the drafts, and return its result."""
 
         def plan(index: Index) -> tuple[list[Change], T]:
             drafts = NoteDrafts(self._inbox.vault, partial(self._refuse_unread, index))
@@ -273,23 +272,23 @@ class Nodes:
             return write_batch(self._inbox, plan, self._progress)
 
     def _refuse_unread(self, index: Index, path: str, raw: bytes) -> None:
-        """Refuse to take the version of a note for what a person has made of it since it was read."""
+        """Raise Conflict if a person has changed a note since it was indexed, so that the agent has not read it."""
         if record := index.record_at(path):
             refuse_unread_edit(self._inbox, parse_note(self._inbox, decode(raw), record), record, whole=True)
 
     def _add_degraded(self, answer: ObservationAnswer) -> ObservationAnswer:
-        """The answer, saying what else kept it from being complete."""
+        """Add other reasons why the answer may be incomplete."""
         also = self._inbox.degraded_search(self.workspace)
         return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *also))))
 
     def _node_at(self, path: str) -> Vertex:
         vertex = self.graph.vertex_at(path)
         if vertex is None:
-            raise NotFound("somebody else removed or renamed the note of the node a moment after")
+            raise NotFound("somebody removed or renamed the node's note a moment later")
         return vertex
 
     def _choose_file(self, name: str, now: int, made: Collection[str]) -> tuple[str, str]:
-        """A base name and path for a new node: no note of the vault has it, nor one that the index does not know yet."""
+        """Choose a base name and path for a new node that no note of the vault has, indexed or not."""
         unseen: set[str] = set()
         while True:
             stem = free_name(
@@ -301,7 +300,7 @@ class Nodes:
             with hide_file_name(path):
                 if not self._inbox.vault.exists(path):
                     return stem, path
-                if self._inbox.vault.stat(path) is None:  # a link or a folder is called so
+                if self._inbox.vault.stat(path) is None:  # a link or a folder has this name
                     unseen.add(fold(stem))
                     continue
                 raw, stat = self._inbox.vault.read(path)
@@ -319,7 +318,7 @@ def _require_node(graph: Graph, name: str) -> Vertex:
 
 
 def _find_namesake(graph: Graph, name: str) -> Vertex | None:
-    """The node that has this very name; one whose file or alias is called so is another."""
+    """Return the node with exactly this name; a node whose file or alias has the name does not count."""
     vertex = graph.get(name)
     return vertex if vertex and name_key(vertex.name) == name_key(name) else None
 
@@ -327,5 +326,5 @@ def _find_namesake(graph: Graph, name: str) -> Vertex | None:
 def _names_taken(names: list[str]) -> Conflict:
     words = ", ".join(map(repr, names))
     return Conflict(
-        f"these exist already, and nothing was made: {words}; add observations to them instead", names=names
+        f"these nodes already exist: {words}; nothing was created; add observations to them instead", names=names
     )

@@ -17,7 +17,7 @@ Table: TypeAlias = tuple[Perspective, ...]
 
 
 class Perspectives:
-    """The tables of all workspaces; safe from any thread. A change is on disk when it returns."""
+    """Manages the tables of all workspaces; safe from any thread. A change is on disk when the call returns."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -30,29 +30,31 @@ class Perspectives:
         self._own = {workspace: tuple(table) for workspace, table in tables.items()}
 
     def of(self, workspace: str) -> Table:
-        """Those of a workspace, in their order; the first one also stands for what an observation says in words."""
+        """Return the perspectives of a workspace in order; the first one also provides an observation's text for word search."""
         return self._own.get(workspace, DEFAULTS)
 
     def has_own(self, workspace: str) -> bool:
-        """Whether the workspace has others than the defaults."""
+        """Return whether the workspace has other perspectives than the defaults."""
         return workspace in self._own
 
     def add(self, workspace: str, name: str, prompt: str) -> Table:
-        """Append a perspective. Conflict when there is one of that name."""
+        """Add a perspective. Raises Conflict when the name exists."""
         refuse_secret("the perspective's name", name)
         new = validate(name, prompt)
 
         def append(table: Table) -> Table:
             if any(perspective.name == new.name for perspective in table):
-                raise Conflict(f"there is a perspective {name!r} already; `memex perspective set` changes its prompt")
+                raise Conflict(
+                    f"the perspective {name!r} already exists; change its prompt with `memex perspective set`"
+                )
             if len(table) >= MOST:
-                raise InvalidArgument(f"a workspace has at most {MOST} perspectives: remove one first")
+                raise InvalidArgument(f"a workspace can have at most {MOST} perspectives; remove one first")
             return (*table, new)
 
         return self._change(workspace, append)
 
     def set_prompt(self, workspace: str, name: str, prompt: str) -> Table:
-        """Give a perspective another prompt."""
+        """Change the prompt of a perspective."""
         new = validate(name, prompt)
         return self._change(
             workspace,
@@ -62,18 +64,18 @@ class Perspectives:
         )
 
     def remove(self, workspace: str, name: str) -> Table:
-        """Take a perspective away; not the last one."""
+        """Remove a perspective; the last one can't be removed."""
 
         def drop(table: Table) -> Table:
             left = tuple(perspective for perspective in table if perspective != _find_perspective(table, name))
             if not left:
-                raise InvalidArgument(f"{name!r} is the last perspective of {workspace!r}: add another one first")
+                raise InvalidArgument(f"{name!r} is the last perspective of {workspace!r}; add another one first")
             return left
 
         return self._change(workspace, drop)
 
     def reset(self, workspace: str) -> Table:
-        """Go back to the defaults."""
+        """Restore the defaults."""
         return self._change(workspace, lambda _: DEFAULTS)
 
     def _change(self, workspace: str, change: Callable[[Table], Table]) -> Table:

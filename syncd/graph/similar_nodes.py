@@ -1,9 +1,9 @@
 """Find similar nodes by comparing one embedding vector per node, which stands for all its observations.
 
-An encoder that cannot read a script gives all texts in this script similar vectors. Where this shows, nodes in
-scripts without spaces are compared only with each other, so that neither group drowns the other.
+An encoder that cannot read a script gives all texts in this script similar vectors. Where this shows, nodes in scripts
+without spaces are compared only with each other, so that neither group hides the other.
 
-Law, tested: similarity is measured against the nodes of the compared group, whatever language they are in."""
+Law, tested: similarity is measured against the nodes of the compared group, whatever their language."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from index.graph.unlinked_names import UNSPACED as SCRIPTS
 from index.graph.vertex import Vertex
 from index.search import vector_similarity
 
-SPREAD: Final = 2.0  # a cluster is alike by so many deviations more than any two nodes are
-NEAR: Final = 0.3  # but by no less than this, nor more than halfway from any two nodes to the same
-LARGEST: Final = 25  # nodes of a cluster
-SOME: Final = 4  # nodes in scripts without blanks, from which on they may be apart
+SPREAD: Final = 2.0  # standard deviations above the average cosine from which nodes are similar
+NEAR: Final = 0.3  # lowest threshold; the highest is halfway between the average and 1
+LARGEST: Final = 25  # most nodes in a cluster
+SOME: Final = 4  # fewest nodes in scripts without blanks that may form their own group
 _UNSPACED = re.compile(rf"(?:[^{SCRIPTS}]*[{SCRIPTS}]){{10}}|(?:[^{SCRIPTS}]?[{SCRIPTS}])+[^{SCRIPTS}]?\Z")
-_SEEN: Final = 200  # characters of a node that tell its script
+_SEEN: Final = 200  # characters of a node that decide its script
 
-# The paths of nodes, and a row of unit length for each.
+# The paths of nodes, and a vector of unit length for each.
 Aggregates: TypeAlias = tuple[Sequence[str], vector_similarity.Matrix]
 Cosine: TypeAlias = Callable[[int, int], float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedNodes:
-    """Nodes that are compared with each other; they are numbers here."""
+    """Holds a group of nodes that are compared with each other; nodes are numbers here."""
 
-    numbers: Sequence[int]  # by row: its node
+    numbers: Sequence[int]  # row → node
     matrix: vector_similarity.Matrix
-    row: Mapping[int, int]  # by node
-    typical: float  # cosine of any two
+    row: Mapping[int, int]  # node → row
+    typical: float  # average cosine of two nodes
     spread: float
 
     def similar_pairs(self, near: Sequence[frozenset[int]], most: int) -> list[tuple[int, int]]:
-        """The pairs of nodes that are most alike, and are not near each other."""
+        """Return the most similar pairs of nodes that are not related."""
         nodes = self.row.keys()
         related = {(self.row[a], self.row[b]) for a in nodes for b in near[a] & nodes}
         least = self.typical + self.spread
@@ -50,17 +50,17 @@ class ComparedNodes:
 
     @property
     def threshold(self) -> float:
-        """The cosine from which on nodes are alike."""
+        """Return the cosine from which nodes are similar."""
         return max(NEAR, min(self.typical + SPREAD * self.spread, (self.typical + 1) / 2))
 
     def find_clusters(self, neighbours: vector_similarity.Neighbours | None = None) -> list[tuple[int, ...]]:
-        """Groups of nodes that are alike. `neighbours`: as `vector_similarity.clusters` takes them."""
+        """Return groups of similar nodes. `neighbours`: as `vector_similarity.find_clusters` takes them."""
         groups = vector_similarity.find_clusters(self.matrix, near=self.threshold, most=LARGEST, neighbours=neighbours)
         return [tuple(self.numbers[row] for row in group) for group in groups]
 
 
 def cosine_function(vertices: Sequence[Vertex], aggregates: Aggregates) -> Cosine:
-    """The cosine of two nodes; None if one says nothing."""
+    """Return a function for the cosine of two nodes; it returns None if one has no vector."""
     paths, matrix = aggregates
     row = {path: n for n, path in enumerate(paths)}
 
@@ -72,14 +72,14 @@ def cosine_function(vertices: Sequence[Vertex], aggregates: Aggregates) -> Cosin
 
 
 def find_unspaced(texts: Sequence[Sequence[str]]) -> set[int]:
-    """The numbers of those that are written without blanks, for the most part."""
+    """Return the numbers of the texts that are mostly written without blanks."""
     return {n for n, contents in enumerate(texts) if _UNSPACED.match(" ".join(contents)[:_SEEN])}
 
 
 def split_into_groups(
     vertices: Sequence[Vertex], aggregates: Aggregates, unspaced: Collection[int]
 ) -> list[ComparedNodes]:
-    """Nodes that have a row, as they are compared with each other."""
+    """Split the nodes that have vectors into groups that are compared with each other."""
     paths, matrix = aggregates
     row = {path: n for n, path in enumerate(paths)}
     known = [n for n, vertex in enumerate(vertices) if vertex.path in row]
@@ -90,12 +90,12 @@ def split_into_groups(
         return [whole]
     apart = make_group(some, whole.matrix[[whole.row[n] for n in some]])
     if apart.typical < whole.typical + whole.spread:
-        return [whole]  # it reads them
+        return [whole]  # the encoder can read these scripts
     rest = [n for n in known if n not in unspaced]
     return [make_group(rest, whole.matrix[[whole.row[n] for n in rest]]), apart]
 
 
 def make_group(numbers: Sequence[int], matrix: vector_similarity.Matrix) -> ComparedNodes:
-    """These are compared with each other; row by row they are `numbers`."""
+    """Make a group of nodes; `numbers` are its nodes row by row."""
     typical, spread = vector_similarity.similarity_statistics(matrix)
     return ComparedNodes(numbers, matrix, {number: n for n, number in enumerate(numbers)}, typical, spread)

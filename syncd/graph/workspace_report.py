@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from index.scope.index import Index
     from syncd.captures.inbox import Inbox
 
-WEEK_MS: Final = 7 * 86_400_000  # over which a report counts events
+WEEK_MS: Final = 7 * 86_400_000  # period over which a report counts events
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """A graph in numbers; `coverage` is the share of its observations that can be found by meaning."""
+    """Holds the size of a graph; `coverage` is the share of its observations with vectors."""
 
     nodes: int
     observations: int
@@ -33,7 +33,7 @@ class Stats:
 
 
 def count_graph(index: Index, workspace: str) -> Stats:
-    """How much there is."""
+    """Count the nodes, observations and relations."""
     graph = index.graph(workspace)
     vertices = graph.vertices()
     facts = sum(vertex.observations for vertex in vertices)
@@ -43,7 +43,7 @@ def count_graph(index: Index, workspace: str) -> Stats:
 def find_similar_pairs(
     index: Index, workspace: str, limit: int, min_score: float
 ) -> list[tuple[Vertex, Vertex, float]]:
-    """The pairs of nodes without a relation that say the most similar things."""
+    """Return the most similar pairs of nodes without a relation."""
     graph = index.graph(workspace)
     paths, matrix = index.node_vectors(workspace)
     nodes = [(row, vertex) for row, path in enumerate(paths) if (vertex := graph.vertex_at(path))]
@@ -58,7 +58,7 @@ def find_similar_pairs(
 
 
 def find_unlinked_names(index: Index, workspace: str) -> list[UnlinkedName]:
-    """The nodes that are named in others' observations without a relation, the most named first."""
+    """Return the nodes named in other nodes' observations without a relation, most named first."""
     graph = index.graph(workspace)
     vertices = graph.vertices()
     return attention_report.find_unlinked_names(
@@ -67,12 +67,12 @@ def find_unlinked_names(index: Index, workspace: str) -> list[UnlinkedName]:
 
 
 def find_unsummarized(index: Index, workspace: str) -> list[attention_report.UnsummarizedNode]:
-    """The nodes whose summary is owed."""
+    """Return the nodes that need a summary."""
     return attention_report.find_unsummarized(index.graph(workspace).vertices())
 
 
 def build_report(index: Index, workspace: str, inbox: Inbox) -> attention_report.Report[Events]:
-    """All that wants attention, and what was written in the last week."""
+    """Build the report about what needs attention, with the events of the last week."""
     graph = index.graph(workspace)
     vertices = graph.vertices()
     events = inbox.audit.count_events(workspace, inbox.now() - WEEK_MS, {vertex.id for vertex in vertices})
@@ -94,9 +94,9 @@ def build_report(index: Index, workspace: str, inbox: Inbox) -> attention_report
 
 
 def _describe_coverage(index: Index, workspace: str) -> tuple[str, ...]:
-    """That some observations have no vectors yet."""
+    """Report that some observations have no vectors yet."""
     share = index.embedded_share(workspace)
-    return () if share == 1 else (f"{share:.0%} of the observations can be compared by meaning so far",)
+    return () if share == 1 else (f"only {share:.0%} of the observations can be compared by meaning so far",)
 
 
 def _observation_texts(index: Index, vertices: list[Vertex]) -> dict[str, list[str]]:

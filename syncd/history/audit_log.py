@@ -1,9 +1,9 @@
 """Keep the audit log in the ledger: one entry for each write of a note, chained by digests, on disk before the write.
 
-Law, tested: a write whose entry cannot be saved does not happen. A read waits for an entry only where the owner has
-set that reads are logged, and then it does not happen without one. An entry holds
-names that Memex chose, ids, paths, sizes and digests; no text of a note, no metadata, no secret: a name that holds
-one is masked before it is sealed."""
+Laws, tested: a write whose entry cannot be saved does not happen. If the owner has enabled the log of reads, a read
+whose entry cannot be saved does not happen either; otherwise reads wait for no entry. An entry contains names that
+Memex chose, ids, paths, sizes and digests; no text of a note, no metadata, no secret: a name that contains a secret
+is masked before it is sealed."""
 
 from __future__ import annotations
 
@@ -25,19 +25,21 @@ from syncd.notes.secret_patterns import mask
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
 
-HEAD: Final = "audit.head"  # in the state folder: where the log ended when it was last written
-CAME: Final = "audit.done"  # in the state folder: which of the last entries came about, so far as the process could say
-LATELY: Final = 64  # entries at the end of the log that a crash may have left without their write
-FAILS: Final = "audit: the log can't be written, so nothing is written; searches and reads go on; see memex doctor"
-UNREAD: Final = "audit: the log can't be written, so nothing is written, nor read (audit.reads); see memex doctor"
-DENIALS: Final = 20, 60.0  # entries at once about denied calls of one key, and seconds until one more is written
+HEAD: Final = "audit.head"  # in the state folder: the end of the log when it was last written
+CAME: Final = "audit.done"  # in the state folder: which of the last entries are known to be carried out
+LATELY: Final = 64  # last entries whose writes a crash may have prevented
+FAILS: Final = "audit: the log can't be written, so Memex refuses all writes; searches and reads work; see memex doctor"
+UNREAD: Final = "audit: the log can't be written, so Memex refuses all writes and reads (audit.reads); see memex doctor"
+DENIALS: Final = 20, 60.0  # most entries in a burst for denied calls of one key, and seconds until one more is allowed
 PAGE: Final = 2_000  # entries read at a time
-# What is searched by; `key` is id or name.
+# Fields to search by; `key` is an id or a name.
 WANTED: Final = ("since", "until", "key", "tool", "surface", "workspace", "id", "request")
 
 log = logging.getLogger(__name__)
 
-_INSERT: Final = "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # as COLUMNS
+_INSERT: Final = (
+    "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # in the order of COLUMNS
+)
 _FOUND: Final = """SELECT * FROM audit WHERE seq > coalesce(:after, 0)
     AND (:since IS NULL OR at >= :since) AND (:until IS NULL OR at < :until) AND (:key IS NULL OR :key IN (key, name))
     AND (:tool IS NULL OR tool = :tool) AND (:surface IS NULL OR surface = :surface)
@@ -49,20 +51,20 @@ _OLD: Final = """SELECT * FROM audit WHERE seq <= ?
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """On whose behalf something is written: the surface it came in by, and what is known of the caller."""
+    """Describes on whose behalf something is written: the surface of the call, and what is known of the caller."""
 
     surface: str  # mcp, rest, cli, daemon, file
     tool: str = ""
-    key: str = ""  # its public id
+    key: str = ""  # public id of the key
     name: str = ""
     request: str = ""
-    undoes: int = 0  # the entry to before which the file goes back; 0 = this is no undo
-    address: str = ""  # of the client, as `client_address` finds it
+    undoes: int = 0  # an undo restores the file's state before this entry; 0 = not an undo
+    address: str = ""  # address of the client, as `client_address` finds it
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of one file. Digests are sha256 in hex; "" = there is no file."""
+    """Describes the change of one file. Digests are SHA-256 in hex; "" = no file."""
 
     path: str
     before: str
@@ -74,13 +76,13 @@ class Change:
 
     @property
     def kind(self) -> str:
-        """In a word."""
+        """Return the kind of change as one word."""
         return "create" if not self.before else "update" if self.after else "delete"
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """How many times nodes were created, changed and deleted since then (epoch milliseconds)."""
+    """Counts how often nodes were created, changed and deleted since a time (epoch milliseconds)."""
 
     since: int
     creates: int
@@ -96,7 +98,7 @@ TAKING_BACK: ContextVar[bool] = ContextVar("taking back", default=False)
 
 @contextlib.contextmanager
 def acting_as(author: Author) -> Iterator[None]:
-    """What is written inside is written on behalf of `author`, in threads that take this context along too."""
+    """Attribute writes inside the block to `author`, also in threads that copy this context."""
     token = AUTHOR.set(author)
     try:
         yield
@@ -105,9 +107,9 @@ def acting_as(author: Author) -> Iterator[None]:
 
 
 def take_back(undo: Callable[[], object]) -> None:
-    """Call `undo`, which takes back a write that came to nothing: what it writes is logged as that, and is never refused.
+    """Call `undo`, which takes back a failed write: its writes are logged as such, and never refused.
 
-    A file that somebody has changed since is theirs, and stays."""
+    A file that somebody has changed since stays as it is."""
     token = TAKING_BACK.set(True)
     try:
         with contextlib.suppress(Conflict, NotFound):
@@ -117,19 +119,23 @@ def take_back(undo: Callable[[], object]) -> None:
 
 
 class AuditLog:
-    """The log of one ledger. Safe from any thread; one process writes it, the one that holds the state folder's lock."""
+    """Manages the log of one ledger.
+
+    Safe from any thread; only the process that holds the state folder's lock writes."""
 
     def __init__(
         self, ledger: Ledger, state: Path, *, reads: bool = False, now: Callable[[], int] | None = None
     ) -> None:
-        self.reads = reads  # whether it holds, too, which notes an agent was given text of
+        self.reads = reads  # whether reads of notes by agents are logged too
         self.now = now or (lambda: time.time_ns() // 1_000_000)  # epoch milliseconds
-        self.problem = ""  # why the last entry could not be written, in a sentence
-        self.look: Callable[[], object] = lambda: None  # before events are counted: notice what was changed by hand
+        self.problem = ""  # why the last entry could not be written, as a sentence
+        self.look: Callable[[], object] = lambda: None  # called before events are counted, to log manual changes
         self._ledger = ledger
         self._names = MaskedNames(ledger)
         self._lock = threading.RLock()
-        self._denials: dict[str, tuple[float, float, int]] = {}  # key → entries left, when that was, and left out since
+        self._denials: dict[
+            str, tuple[float, float, int]
+        ] = {}  # key → entries left, time of that, and entries omitted since
         last = ledger.query("SELECT seq, seal FROM audit ORDER BY seq DESC LIMIT 1")
         self.head = Head(*last[0]) if last else Head()
         self._noted, self._came = (
@@ -137,24 +143,26 @@ class AuditLog:
         )
         noted = self.saved_head()
         if noted is not None and not self.holds(noted):
-            log.error("the audit log had gone on to entry %d, which is not in it", noted.seq)
-            with contextlib.suppress(Unavailable):  # told at the first write
+            log.error("the audit log is missing entry %d, which it had reached before", noted.seq)
+            with contextlib.suppress(Unavailable):  # reported at the first write
                 self._append([self._new_entry(AUTHOR.get(), kind="cut", outcome=str(noted))])
         self._save_head()
 
     def close(self) -> None:
-        """Let go of the files beside the ledger."""
+        """Close the files beside the ledger."""
         with self._lock:
             os.close(self._noted)
             os.close(self._came)
-            self._noted = self._came = -1  # the numbers are other files' soon, and a job may have been left behind
+            self._noted = self._came = -1  # other files will get these numbers, and a job may still be running
 
     # Writing
 
     def log_write(self, change: Change) -> int:
-        """Log what is about to be written; the entry's number, once it is on disk. Unavailable when it can't be logged.
+        """Log a write that is about to happen; return the entry's number once it is on disk.
 
-        A node that somebody else has changed since its last entry gets an entry for that first."""
+        Raises Unavailable if that fails.
+
+        If somebody else changed a node since its last entry, that change gets an entry first."""
         with self._lock:
             entries = [self._change_entry(AUTHOR.get(), change)]
             if change.type == "entity":
@@ -165,24 +173,26 @@ class AuditLog:
             return self._append(entries)
 
     def mark_done(self, seq: int) -> None:
-        """Note that what this entry says has been done. It is not synced: after a power cut it may be missing."""
-        with contextlib.suppress(OSError):  # then only the file itself tells, as after a power cut
+        """Record that the write of this entry was carried out.
+
+        Not synced: after a power cut the record may be missing."""
+        with contextlib.suppress(OSError):  # then the file itself decides, as after a power cut
             os.pwrite(self._came, f"{seq:015}\n".encode(), seq % LATELY * 16)
 
     def mark_doubtful(self, path: str) -> None:
-        """The last write of this file is about to be taken back: whether it came about is for the file to tell."""
+        """Record that the last write of this file is about to be taken back, so that the file itself decides."""
         with self._lock:
             if last := self.last_entry(path):
                 os.pwrite(self._came, b" " * 16, last.seq % LATELY * 16)
 
     def log_undone(self, seq: int, change: Change, outcome: str) -> None:
-        """Log that what entry `seq` says did not come about. What can't be logged is told, and stops nothing."""
+        """Log that the write of entry `seq` did not happen. A failure to log is reported, and stops nothing."""
         was = replace(change, before=change.after, after=change.before, bytes=0)
         with contextlib.suppress(Unavailable):
             self._append([self._change_entry(AUTHOR.get(), was, kind="undone", outcome=outcome, undoes=seq)])
 
     def log_taken_back(self, change: Change) -> None:
-        """Log a write that took back the last one of its file. What can't be logged is told, and stops nothing."""
+        """Log a write that took back the last one of its file. A failure to log is reported, and stops nothing."""
         with contextlib.suppress(Unavailable), self._lock:
             last = self.last_entry(change.path)
             undoes = last.seq if last and last.after == change.before else 0
@@ -191,13 +201,13 @@ class AuditLog:
             )
 
     def log_hand_edits(self, changes: Sequence[tuple[str, Change]]) -> None:
-        """Log what was changed by hand, each with the kind of its entry ("" = as it is)."""
+        """Log manual changes, each with the kind of its entry ("" = the change's own kind)."""
         entries = [self._change_entry(Author("file"), change, kind=kind or change.kind) for kind, change in changes]
         if entries:
             self._append(entries)
 
     def log_denied(self, author: Author, code: str, workspace: str) -> None:
-        """Log a write that was not allowed; of many by one key only some, each telling how many went before it."""
+        """Log a denied write; if one key causes many, only some are logged, each with the number of omitted ones."""
         burst, every = DENIALS
         now = time.monotonic()
         with self._lock:
@@ -211,16 +221,16 @@ class AuditLog:
                     self._append([self._new_entry(author, kind="denied", outcome=outcome, workspace=workspace)])
 
     def log_read(self, workspace: str, ids: Collection[str]) -> None:
-        """Log that text of these documents of a workspace is about to be given to somebody.
+        """Log that text of these notes is about to be returned to a caller.
 
-        Raises Unavailable when that can't be logged: what is not logged is not given."""
+        Raises Unavailable if that fails: an unlogged read is refused."""
         try:
             self._append(
                 [self._new_entry(AUTHOR.get(), kind="read", outcome=" ".join(map(mask, ids)), workspace=workspace)]
             )
         except Unavailable as error:
             raise Unavailable(
-                "the audit log can't be written, and audit.reads says that no read goes unlogged"
+                "the audit log can't be written, so Memex refuses this read (audit.reads is on)"
             ) from error
 
     def _change_entry(self, author: Author, change: Change, *, kind: str = "", **more: Any) -> Entry:
@@ -235,7 +245,7 @@ class AuditLog:
         return Entry(seq=0, at=self.now(), **texts)
 
     def _append(self, drafts: Sequence[Entry], gone: int = 0) -> int:
-        """Append entries in one commit, which also removes those up to `gone`; the number of the last."""
+        """Append entries in one commit, which also removes those up to `gone`; return the number of the last one."""
         with self._lock:
             head, entries = self.head, []
             try:
@@ -251,10 +261,10 @@ class AuditLog:
                         self._ledger.execute("DELETE FROM audit WHERE seq <= ?", (gone,))
             except Unavailable as error:
                 if not self.problem:
-                    log.error("the audit log can't be written: %s", error.message)  # noqa: TRY400 - the words are all there is to it
+                    log.error("the audit log can't be written: %s", error.message)  # noqa: TRY400 - the message says everything
                 self.problem = UNREAD if self.reads else FAILS
                 why = " (the disk is full)" if "disk is full" in error.message else ""
-                message = f"the audit log can't be written{why}, so nothing was changed; reads go on"
+                message = f"the audit log can't be written{why}, so nothing was changed; reads still work"
                 raise Unavailable(message) from error
             self.problem = ""
             self.head = head
@@ -262,7 +272,7 @@ class AuditLog:
             return head.seq
 
     def retry(self) -> None:
-        """Find out whether what kept the log from being written is over, as else only the next write would tell."""
+        """Check whether the log can be written again; otherwise only the next write would find out."""
         with contextlib.suppress(Unavailable):
             if self.problem:
                 with self._lock:
@@ -270,7 +280,7 @@ class AuditLog:
                 self.problem = ""
 
     def _save_head(self) -> None:
-        """Keep the head beside the ledger too. It is not synced: after a power cut it may lag behind, and nothing more."""
+        """Save the head beside the ledger too. Not synced: after a power cut it may be outdated, which does no harm."""
         try:
             os.pwrite(self._noted, f"{self.head.seq:015}:{self.head.seal}\n".encode(), 0)
         except OSError as error:
@@ -279,51 +289,51 @@ class AuditLog:
     # Reading
 
     def saved_head(self) -> Head | None:
-        """The head as the file beside the ledger tells it."""
+        """Return the head from the file beside the ledger."""
         return Head.parse(os.pread(self._noted, 200, 0).decode("ascii", "replace").partition("\n")[0])
 
     def done_entries(self) -> frozenset[int]:
-        """The entries that are known to have come about, of the last ones."""
+        """Return those of the last entries that are known to be carried out."""
         words = os.pread(self._came, LATELY * 16, 0).replace(b"\0", b" ").decode("ascii", "replace").split()
         return frozenset(int(word) for word in words if word.isdigit())
 
     def has_created(self, id: str) -> bool:
-        """Whether a document of this id was made, whatever has become of it since."""
+        """Return whether a note with this id was created, whatever happened to it since."""
         ids = self._names.spellings(id)
         rows = self._ledger.query(f"SELECT seq, kind, undoes FROM audit WHERE id IN {_marks(ids)}", ids)  # noqa: S608 - question marks
         undone = {undoes for _, kind, undoes in rows if kind == "undone"}
         return any(kind in ("create", "kept") and seq not in undone for seq, kind, _ in rows)
 
     def holds(self, head: Head) -> bool:
-        """Whether the log has this entry, or has dropped it in good order."""
+        """Return whether the log contains this entry, or has pruned it."""
         if head.seq <= self.base().seq:
             return True
         rows = self._ledger.query("SELECT seal FROM audit WHERE seq = ?", (head.seq,))
         return rows == [(head.seal,)]
 
     def base(self) -> Head:
-        """The last of the entries that were pruned."""
+        """Return the last pruned entry."""
         rows = self._ledger.query("SELECT outcome FROM audit WHERE kind = 'pruned' ORDER BY seq DESC LIMIT 1")
         return (Head.parse(rows[0][0]) if rows else None) or Head()
 
     @property
     def count(self) -> int:
-        """How many entries there are, if none was taken out."""
+        """Return the number of entries, if none was removed."""
         return self.head.seq - self.base().seq
 
     def facts(self) -> dict[str, Any]:
-        """How many entries there are (None: the ledger can't be read), where the log ends, and why it can't be written."""
+        """Return the number of entries (None: the ledger can't be read), the end of the log, and its problem."""
         entries = None
-        with contextlib.suppress(Unavailable):  # the ledger states that itself
+        with contextlib.suppress(Unavailable):  # the ledger reports that itself
             entries = self.count
         return {"entries": entries, "head": str(self.head), "problem": self.problem}
 
     def last_entry(self, path: str) -> Entry | None:
-        """The newest entry that says what the file at `path` is."""
+        """Return the newest entry about the file at `path`."""
         return next(self.entries_backwards(path), None)
 
     def entries_backwards(self, path: str) -> Iterator[Entry]:
-        """All entries about the file at `path`, the newest first, read a page at a time."""
+        """Yield all entries about the file at `path`, newest first, one page at a time."""
         last, paths = self.head.seq + 1, self._names.spellings(path)
         asked = f"SELECT * FROM audit WHERE path IN {_marks(paths)} AND seq < ? ORDER BY seq DESC LIMIT 20"  # noqa: S608 - as above
         while rows := self._ledger.query(asked, (*paths, last)):
@@ -331,7 +341,7 @@ class AuditLog:
             last = rows[-1][0]
 
     def entries_about(self, *, id: str | None = None, path: str | None = None) -> list[Entry]:
-        """All entries of a document, wherever it lay, and of the file at `path`, whatever it was; in order."""
+        """Return all entries about a note at any path, and about the file at `path` with any id, in order."""
         ids, paths = (() if name is None else self._names.spellings(name) for name in (id, path))
         asked = (
             f"SELECT * FROM audit WHERE id IN {_marks(ids)} UNION"  # noqa: S608 - as above
@@ -340,9 +350,9 @@ class AuditLog:
         return [self._entry(row) for row in self._ledger.query(asked, (*ids, *paths))]
 
     def ids_from_agents(self, ids: Collection[str]) -> frozenset[str]:
-        """Which of these documents an agent has written to, or may have: of pruned entries only the last is known.
+        """Return the ids of the notes that an agent has written to, or may have: of pruned entries only the last is known.
 
-        Consolidation counts as one: it puts the words of agents' notes into others."""
+        Consolidation counts as an agent, because it moves text of agents' notes into other notes."""
         real = {shown: id for id in ids for shown in self._names.spellings(id)}
         asked = (
             f"SELECT DISTINCT id FROM audit WHERE id IN {_marks(real)}"  # noqa: S608 - as above
@@ -352,22 +362,22 @@ class AuditLog:
         return frozenset(real[id] for (id,) in self._ledger.query(asked, tuple(real)))
 
     def ids_beginning(self, beginning: str) -> list[str]:
-        """The ids of documents that begin so."""
+        """Return the ids of notes that begin with this text."""
         asked = "SELECT DISTINCT id FROM audit WHERE id >= ? AND id < ? ORDER BY id"
         return [id for (id,) in self._ledger.query(asked, (beginning, f"{beginning}\U0010ffff"))]
 
     def last_digests(self) -> dict[str, str]:
-        """What the log last says of every file: the digest of its bytes, "" = that it is gone."""
+        """Return the last known digest of every file; "" = removed."""
         rows = self._ledger.query("SELECT path, after, max(seq) FROM audit WHERE path != '' GROUP BY path")
         return {self._names.reveal(path): after for path, after, _ in rows}
 
     def changed_paths(self, after: int, until: int) -> set[str]:
-        """The files that the entries after one number, up to another, are about."""
+        """Return the files of the entries after `after`, up to `until`."""
         asked = "SELECT DISTINCT path FROM audit WHERE seq > ? AND seq <= ? AND path != ''"
         return {self._names.reveal(path) for (path,) in self._ledger.query(asked, (after, until))}
 
     def write_times(self, after: int, *, without: str) -> tuple[int, int] | None:
-        """When the first and the last write behind an entry was logged, those that the daemon's tool `without` made left out."""
+        """Return the times of the first and last write after an entry, ignoring writes of the daemon's tool `without`."""
         rows = self._ledger.query(
             "SELECT min(at), max(at) FROM audit WHERE seq > ? AND path != '' AND NOT (surface = 'daemon' AND tool = ?)",
             (after, without),
@@ -375,7 +385,7 @@ class AuditLog:
         return None if rows[0][0] is None else (int(rows[0][0]), int(rows[0][1]))
 
     def latest_notes(self) -> list[tuple[str, str, str, str]]:
-        """What the log last says of each note of a workspace: its id, path, digest ("" = it is gone) and the surface."""
+        """Return the last known state of each note of a workspace: id, path, digest ("" = removed) and surface."""
         rows = self._ledger.query(
             "SELECT id, path, after, surface, max(seq) FROM audit WHERE workspace != '' AND type != 'file' GROUP BY id"
         )
@@ -383,15 +393,15 @@ class AuditLog:
         return [(reveal(id), reveal(path), after, surface) for id, path, after, surface, _ in rows]
 
     def entries(self, first: int = 0) -> Iterator[Entry]:
-        """All entries from the number `first` on, in order and as they are sealed, read a page at a time."""
+        """Yield all entries from number `first` on, in order, as they are sealed, one page at a time."""
         while rows := self._ledger.query("SELECT * FROM audit WHERE seq >= ? ORDER BY seq LIMIT ?", (first, PAGE)):
             yield from (Entry(*row) for row in rows)
             first = rows[-1][0] + 1
 
     def find(self, limit: int, *, after: int | None = None, masked: bool = False, **wanted: Any) -> list[Entry]:
-        """The newest `limit` entries that have what is `wanted`, by the names of WANTED, oldest first.
+        """Return the newest `limit` entries that match `wanted` (the names in WANTED), oldest first.
 
-        With `after`, the first ones behind that entry instead; `masked` as they are sealed."""
+        With `after`, return the first ones after that entry instead; with `masked`, as they are sealed."""
         order = " ORDER BY seq DESC LIMIT :limit" if after is None else " ORDER BY seq LIMIT :limit"
         values: dict[str, Any] = dict.fromkeys(WANTED) | wanted | {"after": after, "limit": limit}
         masks = {f"masked_{name}": values[name] and mask(values[name]) for name in ("workspace", "id", "request")}
@@ -400,9 +410,11 @@ class AuditLog:
         return entries[::-1] if after is None else entries
 
     def count_events(self, workspace: str, since: int, alive: Collection[str]) -> Events:
-        """What became of the nodes of a workspace since then. Of those that are gone only that they were deleted counts.
+        """Count the events of a workspace's nodes since then.
 
-        `alive`: the ids of the nodes there are."""
+        Of nodes that no longer exist, only the deletion counts.
+
+        `alive`: the ids of the existing nodes."""
         self.look()
         rows = self._ledger.query(
             "SELECT seq, kind, surface, tool, id, path, undoes FROM audit"
@@ -411,7 +423,7 @@ class AuditLog:
         )
         undone = {undoes for _, kind, *_, undoes in rows if kind == "undone"}
         counts = {"create": 0, "update": 0, "delete": 0}
-        owner: dict[str, str] = {}  # path → the id that the note there has in the end, read backwards
+        owner: dict[str, str] = {}  # path → the last id of the note there; entries are read backwards
         for seq, kind, surface, tool, shown_id, path, _ in reversed(rows):
             node_id = self._names.reveal(shown_id)
             if seq in undone or kind == "undone":
@@ -420,12 +432,15 @@ class AuditLog:
                 owner.pop(path, None)
             else:
                 owner.setdefault(path, node_id)
-            if kind in counts and (surface, tool) != (ADOPTION.surface, ADOPTION.tool):  # which follows another's write
+            if kind in counts and (surface, tool) != (
+                ADOPTION.surface,
+                ADOPTION.tool,
+            ):  # adoption follows another write
                 counts[kind] += kind == "delete" or node_id in alive or owner.get(path) in alive
         return Events(since, counts["create"], counts["update"], counts["delete"])
 
     def hand_edit_times(self, workspace: str, since: int) -> dict[str, int]:
-        """When each of the nodes of a workspace that were changed by hand since then was so last, by id."""
+        """Return the time of the last manual change of each node changed manually since then, by id."""
         self.look()
         rows = self._ledger.query(
             "SELECT id, max(at) FROM audit WHERE type = 'entity' AND workspace IN (?, ?) AND at >= ? AND surface = 'file'"
@@ -435,21 +450,22 @@ class AuditLog:
         return {self._names.reveal(id): at for id, at in rows}
 
     def _entry(self, row: Sequence[Any]) -> Entry:
-        """The entry of a row, with the names that were given."""
+        """Return the entry of a row, with unmasked names."""
         return self._names.reveal_entry(Entry(*row))
 
     # Pruning
 
     def last_prunable(self, before: int) -> int:
-        """The number of the last entry that may go when those older than `before` are to: all up to it are older."""
+        """Return the number of the last entry that may be removed: all entries up to it are older than `before`."""
         rows = self._ledger.query("SELECT min(seq) FROM audit WHERE at >= ?", (before,))
         first = rows[0][0] if rows[0][0] is not None else self.head.seq
         return max(0, min(int(first), self.head.seq) - 1)
 
     def prune(self, gone: int) -> int:
-        """Remove the entries up to `gone`, and say so in an entry that keeps the chain; how many went.
+        """Remove the entries up to `gone`, and add an entry that continues the chain; return how many were removed.
 
-        What the log knows of files whose only entries go is said again, so that nothing is forgotten of what there is."""
+        Files whose only entries are removed get a new entry with their state, so that nothing known about them is
+        lost."""
         with self._lock:
             rows = self._ledger.query("SELECT seal FROM audit WHERE seq = ?", (gone,))
             if not rows:
@@ -465,10 +481,10 @@ class AuditLog:
 
 
 def _marks(values: Collection[str]) -> str:
-    """A question mark for each value, as a list of SQL."""
+    """Return a list of SQL placeholders, one for each value."""
     return f"({','.join('?' * len(values))})"
 
 
 def _utf8(text: str) -> str:
-    """`text` as a database takes it: bytes of a file's name that are not UTF-8 are spelt out."""
+    """Return `text` in a form that a database accepts: bytes of a file name that are not UTF-8 are escaped."""
     return text.encode("utf-8", "backslashreplace").decode()

@@ -1,7 +1,7 @@
-"""Masked names stand in the audit log for names that hold a secret, as nobody could take one out of the chain.
+"""Mask names that contain a secret in the audit log, because nothing can be removed from the chain later.
 
-The names themselves are in the ledger beside the log, so that undo and history find the files they are about. The
-owner's export, the list and the seals see the masks alone."""
+The real names are in the ledger beside the log, so that undo and history find their files. The owner's export, the
+list and the seals contain only the masks."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from syncd.notes.secret_patterns import mask
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
 
-FIELDS: Final = ("path", "id", "workspace", "name", "request")  # of an entry: what somebody else may have chosen
+FIELDS: Final = ("path", "id", "workspace", "name", "request")  # fields of an entry that somebody else may have chosen
 _PREFIX: Final = "audit.masked "
 
 
 class MaskedNames:
-    """The masks that one ledger knows, each with its name."""
+    """Holds the masks of one ledger, each with its name."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._names = named_values.read_prefixed(ledger, _PREFIX)
 
     def mask_entries(self, entries: Iterable[Entry]) -> list[Entry]:
-        """The entries with masks; what they stand for is on disk when this returns."""
+        """Return the entries with masks; new masks are on disk when this returns."""
         masked: list[Entry] = []
         new: dict[str, str] = {}
         for entry in entries:
@@ -39,19 +39,19 @@ class MaskedNames:
         return masked
 
     def spellings(self, name: str) -> tuple[str, ...]:
-        """What entries may call `name`: it or its mask of today, and those of other releases, which know other secrets."""
+        """Return all forms of `name` in entries: itself, its current mask, and masks of releases that know other secrets."""
         return tuple(dict.fromkeys((name, mask(name), *(shown for shown, real in self._names.items() if real == name))))
 
     def reveal(self, shown: str) -> str:
-        """The name that a mask stands for; any other text as it is."""
+        """Return the name behind a mask; any other text stays."""
         return self._names.get(shown, shown)
 
     def reveal_entry(self, entry: Entry) -> Entry:
-        """The entry with the names that were given."""
+        """Return the entry with its real names."""
         return _with_names(entry, self.reveal) if self._names else entry
 
     def forget(self, kept: Iterable[str]) -> None:
-        """Forget the masks that are not among `kept`: no entry has them any more."""
+        """Forget the masks that are not in `kept`: no entry has them any more."""
         if gone := self._names.keys() - set(kept):
             named_values.delete(self._ledger, [_PREFIX + shown for shown in gone])
             for shown in gone:

@@ -1,6 +1,6 @@
 """Merge the audit log and Git's log into the history of one note, under all names that the note has had.
 
-Law, tested: nothing is written here. A change that neither log recorded appears as a change by hand, between the two
+Law, tested: nothing is written here. A change that neither log recorded appears as a manual change between the two
 recorded states."""
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ from syncd.history.write_lineage import WRITES, IdHistory, id_histories, writes_
 from syncd.indexes.note_lookup import LEAST, Candidate, choose, find_candidates, missing_note
 from syncd.vault.vault import Vault
 
-LINES: Final = 4_000  # of a note, beyond which differences are not worked out
-NAMES: Final = 20  # of one note, that Git is asked about
-TRIED: Final = 200  # blobs of Git that are looked at for one text
+LINES: Final = 4_000  # above this number of lines, no differences are computed
+NAMES: Final = 20  # most names of a note that Git is asked about
+TRIED: Final = 200  # most Git blobs checked for one text
 ENTRIES: Final = frozenset({*WRITES, "moved"})
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a note. `before` and `after` are what it held; None = that is not known any more."""
+    """Describes an event in a note's history. `before` and `after` are its content; None = no longer known."""
 
     at: int  # epoch milliseconds
-    what: str  # create, update, delete, moved; edit: by hand; commit; else the kind of a move, as promote
+    what: str  # create, update, delete, moved; edit: manual; commit; else the kind of a move, such as promote
     path: str
     surface: str = ""  # mcp, rest, cli, daemon, file; "" for a commit
     tool: str = ""
     key: str = ""  # its name
     request: str = ""  # the id of the call, which `memex undo` takes
     entry: int = 0  # its number in the audit log
-    undone: bool = False  # it was taken back since
+    undone: bool = False  # it was undone since
     commit: str = ""
-    author: str = ""  # of the commit; of a move, who wanted it
+    author: str = ""  # of the commit; for a move, who asked for it
     subject: str = ""
-    source: str = ""  # where it was before, if it was moved
-    before: str | None = None  # sha256, or the name of Git's blob; "" = no file
+    source: str = ""  # old path, if it was moved
+    before: str | None = None  # SHA-256, or the name of Git's blob; "" = no file
     after: str | None = None
 
 
 class NoteHistory:
-    """What is known of the past of a vault's notes. `indexes` hold what there is now."""
+    """Finds the history of a vault's notes. `indexes` returns the current indexes."""
 
     def __init__(
         self,
@@ -72,14 +72,14 @@ class NoteHistory:
         self._audit, self._vault, self._repo, self._indexes, self._journal = audit, vault, repo, indexes, journal
 
     def entries(self, name: str) -> tuple[list[Entry], str]:
-        """What the log says of the note that is meant, in order, and where it lies, or lay last; "" when nobody knows."""
+        """Return the log entries of the note that `name` means, in order, and its current or last path; "" if unknown."""
         there = find_candidates(self._indexes(), name)
         ids = (
             {candidate.id for candidate in there}
             | {name}
             | set(self._audit.ids_beginning(name) if len(name) >= LEAST else ())
         )
-        known: dict[str, list[Entry]] = {}  # by where the note is, or was last
+        known: dict[str, list[Entry]] = {}  # by the current or last path of the note
         gone: list[Candidate] = []
         for id in ids:
             claims = [candidate for candidate in find_candidates(self._indexes(), id) if candidate.id == id]
@@ -99,7 +99,7 @@ class NoteHistory:
         return (last.entries, last.home) if last else ([], "")
 
     def current_path(self, entry: Entry) -> str:
-        """Where the file of an entry lies now, if anybody has moved it; else where it lay then."""
+        """Return the current path of an entry's file, if somebody moved it; else its path in the entry."""
         there = [
             candidate.record
             for candidate in find_candidates(self._indexes(), entry.id)
@@ -111,14 +111,14 @@ class NoteHistory:
         return entry.path
 
     def _pair_histories(self, id: str, there: Collection[Record]) -> list[tuple[IdHistory, Record | None]]:
-        """The notes that have had an id, as the log has them, each with the document that it is now, of those `there` are."""
+        """Return the histories of an id in the log, each with its current note from `there`, if any."""
         moves = {
             (passage.source, passage.target) for passage in self._journal.entries_of(id) if passage.state == "done"
         }
         histories = id_histories(self._audit.entries_about(id=id), moves)
         left = {record.path: record for record in there}
         paired = {number: left.pop(history.home) for number, history in enumerate(histories) if history.home in left}
-        for number, history in enumerate(histories):  # what was moved by hand
+        for number, history in enumerate(histories):  # notes that were moved manually
             if number not in paired and history.live and self.read_current(history.home) is None:
                 same = [record for record in left.values() if record.workspace == history.entries[-1].workspace]
                 if moved := same or list(left.values()):
@@ -126,11 +126,13 @@ class NoteHistory:
         return [(history, paired.get(number)) for number, history in enumerate(histories)]
 
     def missing(self, name: str) -> NotFound:
-        """The error that nothing is known of what is called `name`."""
+        """Return the error for a name without any history."""
         return missing_note(self._indexes(), name, "memex search finds notes", kind="note")
 
     def log(self, name: str, limit: int, *, patch: bool = False) -> dict[str, Any]:
-        """The newest `limit` events of a note, the newest last; with `patch`, each with its differences. NotFound for none."""
+        """Return the newest `limit` events of a note, newest last; with `patch`, with differences.
+
+        Raises NotFound for none."""
         entries, path = self.entries(name)
         commits = self._find_commits(dict.fromkeys([path or name, *(entry.path for entry in reversed(entries))]))
         if not entries and not commits:
@@ -149,7 +151,7 @@ class NoteHistory:
         return {"path": path or (commits[0].path if commits else name), "events": shown, "more": more}
 
     def read_version(self, digest: str, path: str, commits: Sequence[NoteCommit] | None = None) -> bytes | None:
-        """What had this sha256, of the note that is at `path` or was there last; None when nobody has it any more."""
+        """Return the version with this SHA-256 of the note at `path`, now or last; None when nobody has it any more."""
         if (raw := self.overwritten.read(digest)) is not None:
             return raw
         note_commits = self._find_commits([path]) if commits is None else commits
@@ -161,7 +163,7 @@ class NoteHistory:
         return None
 
     def _find_commits(self, paths: Iterable[str]) -> list[NoteCommit]:
-        """The commits that touched a note, which has had these paths, the newest of them first."""
+        """Return the commits that touched a note with these paths, newest first."""
         note_commits: dict[tuple[str, str], NoteCommit] = {}
         known: set[str] = set()
         for path in islice(paths, NAMES):
@@ -172,7 +174,7 @@ class NoteHistory:
         return list(note_commits.values())
 
     def _find_moves(self, entries: Sequence[Entry]) -> dict[int, Event]:
-        """What moved the note, as one event each, by the number of every entry in the log that was part of it."""
+        """Return the moves of the note, one event each, by the number of every log entry that belongs to one."""
         moves: dict[int, Event] = {}
         for passage in self._journal.entries_of(entries[-1].id) if entries else ():
             if passage.state != "done":
@@ -187,24 +189,24 @@ class NoteHistory:
         return moves
 
     def read_blob(self, name: str) -> bytes | None:
-        """What Git holds under that name."""
+        """Return the content of a Git blob."""
         return self._repo.read_blob(name)
 
     def _blob_digest(self, name: str | None) -> str | None:
-        """The sha256 of what a blob of Git holds; "" = no file, None = nobody knows."""
+        """Return the SHA-256 of a Git blob; "" = no file, None = unknown."""
         if name == "":
             return ""
         raw = None if name is None else self._repo.read_blob(name)
         return None if raw is None else hashlib.sha256(raw).hexdigest()
 
     def read_current(self, path: str) -> bytes | None:
-        """What the note holds now."""
+        """Return the current content of the note."""
         with suppress(MemexError):
             return self._vault.read(path)[0]
         return None
 
     def _current_state(self, path: str) -> tuple[str, int] | None:
-        """The digest and time of what lies at `path`; None when that can't be told."""
+        """Return the digest and time of the file at `path`; None when that is unknown."""
         try:
             raw, stat = self._vault.read(path)
         except NotFound:
@@ -217,14 +219,14 @@ class NoteHistory:
 def merge_events(
     events: Sequence[Event], commits: Sequence[Event], held: Callable[[str | None], str | None]
 ) -> list[Event]:
-    """What the log tells and the commits as one line of time, each in the order in which it is given.
+    """Merge log events and commits into one timeline, each in its given order.
 
-    Git knows the second alone. Within it a commit stands behind what it holds, or before what was made of that; `held`
-    tells the digest of a blob."""
+    Git times have a resolution of one second. Within that second a commit follows the event whose result it
+    contains, or precedes the event that changed it; `held` returns the digest of a blob."""
     lines: list[tuple[tuple[int, int, int], Event]] = []
     at = 0
     for number, event in enumerate(events):
-        at = max(at, event.at)  # whatever the clock was set to
+        at = max(at, event.at)  # even if the clock was set back
         lines.append(((at, 0, number), event))
     logged, last = tuple(lines), (0, 0, 0)
     for number, commit in enumerate(commits):
@@ -241,7 +243,7 @@ def merge_events(
 
 
 class _Texts:
-    """The texts of one note, each found once."""
+    """Finds the texts of one note, each once."""
 
     def __init__(self, history: NoteHistory, path: str, commits: Sequence[NoteCommit]) -> None:
         self._history, self._path, self._commits = history, path, commits
@@ -250,7 +252,7 @@ class _Texts:
             self._known[hashlib.sha256(raw).hexdigest()] = _decode(raw)
 
     def text(self, name: str | None, *, blob: bool) -> str | None:
-        """What had this digest, or is in the `blob` of this name; None when it is not kept."""
+        """Return the text with this digest, or of the `blob` with this name; None when it is not kept."""
         if name is None:
             return None
         if name not in self._known:
@@ -260,7 +262,7 @@ class _Texts:
 
 
 def _log_events(entries: Sequence[Entry], now: tuple[str, int] | None, moves: Mapping[int, Event]) -> Iterator[Event]:
-    """The events of the log, of which several may be one move, and those by hand that lie between them."""
+    """Yield the events of the log, joining the entries of a move, and the manual changes between them."""
     stands = {entry.seq for entry in writes_in_force(entries)}
     void = {entry.undoes for entry in entries if entry.kind == "undone"}
     last: Entry | Event | None = None
@@ -293,7 +295,7 @@ def _log_events(entries: Sequence[Entry], now: tuple[str, int] | None, moves: Ma
 
 
 def _move_event(passage: Passage, steps: Mapping[str, tuple[str, str]]) -> Event:
-    """A move of a note; its text was at the source, or, if a person has moved the file, at the target already."""
+    """Return the event of a move; the text before it was at the source, or at the target after a manual move."""
     nothing = ("", "")
     return Event(
         at=passage.at,
@@ -331,7 +333,7 @@ def _decode(raw: bytes) -> str:
 
 
 def _diff(before: str | None, after: str | None, source: str, path: str) -> list[str] | None:
-    """The lines that differ, as a patch has them; None when one of the texts is not kept, or too long to compare."""
+    """Return the differing lines as a patch; None when a text is not kept or too long to compare."""
     if before is None or after is None:
         return None
     old, new = before.splitlines(), after.splitlines()

@@ -1,8 +1,8 @@
 """Keep overwritten and deleted bytes for a while, by their digest, so that they can be restored.
 
-Laws, tested: stored bytes match their digest, or count as not stored; nobody but the owner can read them; the store
-never grows beyond its limit, and the oldest bytes go first. Bytes that cannot be kept delay no write: Memex reports
-them missing when they are needed."""
+Laws, tested: stored bytes match their digest, or count as not stored; only the owner can read them; the store never
+grows beyond its limit, and the oldest bytes are removed first. Bytes that cannot be kept delay no write: Memex
+reports them missing when they are needed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from typing import IO, Final
 
 FOLDER: Final = "past"  # in the state folder
 DAY_S: Final = 86_400.0
-ROOM: Final = 0.9  # of the bound, to which it is brought down once it is reached
-SHARE: Final = 4  # one file may have a part of the bound
+ROOM: Final = 0.9  # share of the limit that remains after pruning a full store
+SHARE: Final = 4  # one file may use at most this fraction (1/4) of the limit
 _NAME: Final = re.compile(r"[0-9a-f]{64}\Z")
 _PIECE: Final = 1 << 20
 
@@ -30,22 +30,22 @@ log = logging.getLogger(__name__)
 
 
 class OverwrittenBytes:
-    """The folder of what was. Safe from any thread. `most`: bytes, as they lie there."""
+    """Manages the folder of overwritten versions. Safe from any thread. `most`: size limit in bytes on disk."""
 
     def __init__(self, state: Path, *, days: float, most: int) -> None:
         self._folder, self._days, self._most = state / FOLDER, days, most
         self._lock = threading.Lock()
-        self._size: int | None = None  # of all of it; counted when it is first needed
+        self._size: int | None = None  # total size; counted when it is first needed
 
     def keep(self, raw: bytes) -> None:
-        """Have these bytes on disk, for as long as the settings say from now on."""
+        """Store these bytes; the retention time starts now."""
         with self.keeping(hashlib.sha256(raw).hexdigest()) as write:
             for start in range(0, len(raw) or 1, _PIECE):
                 write(raw[start : start + _PIECE])
 
     @contextmanager
     def keeping(self, digest: str) -> Iterator[Callable[[bytes], object]]:
-        """Keep what is written in this block, a piece at a time, if it turns out to have this sha256."""
+        """Store what the block writes, piece by piece, if its SHA-256 is `digest`."""
         if self._days <= 0 or self._most <= 0 or self._renew(digest):
             yield lambda _: None
             return
@@ -57,21 +57,21 @@ class OverwrittenBytes:
             draft.close()
 
     def holds(self, digest: str) -> bool:
-        """Whether it is kept."""
+        """Return whether a version is stored."""
         return bool(_NAME.match(digest)) and (self._folder / digest).is_file()
 
     def read(self, digest: str) -> bytes | None:
-        """What has this sha256; None when it is not kept, or was damaged."""
+        """Return the version with this SHA-256; None when it is not stored or is damaged."""
         try:
             with self.open(digest) as file:
                 return None if file is None else file.read_bytes()
         except OSError as error:
-            log.warning("what is kept can't be read: %s", error.strerror)
+            log.warning("could not read a stored version: %s", error.strerror)
             return None
 
     @contextmanager
     def open(self, digest: str) -> Iterator[Path | None]:
-        """A file of our own that holds what has this sha256, for the time of the block; None when it is not kept."""
+        """Yield a private file with this SHA-256 during the block; None when it is not stored."""
         if not self.holds(digest):
             yield None
             return
@@ -82,7 +82,7 @@ class OverwrittenBytes:
             copy.unlink(missing_ok=True)
 
     def prune(self, now: float | None = None) -> int:
-        """Remove what has been kept for long enough, and the oldest of what is too much; how many went."""
+        """Remove versions that are old enough, and the oldest ones beyond the size limit; return how many."""
         then = (time.time() if now is None else now) - self._days * DAY_S
         gone = 0
         with self._lock:
@@ -100,7 +100,7 @@ class OverwrittenBytes:
         return gone
 
     def _renew(self, digest: str) -> bool:
-        """Whether it is kept already; it counts as kept from now on then."""
+        """Return whether the version is stored already, and restart its retention time."""
         with suppress(OSError):
             os.utime(self._folder / digest)
             return True
@@ -115,7 +115,7 @@ class OverwrittenBytes:
             self.prune()
 
     def _list_kept(self) -> Iterator[tuple[float, int, Path]]:
-        """Everything kept: since when, how large, where."""
+        """Yield everything stored: time, size, path."""
         with suppress(FileNotFoundError), os.scandir(self._folder) as entries:
             for entry in entries:
                 if _NAME.match(entry.name):
@@ -125,7 +125,7 @@ class OverwrittenBytes:
 
 
 class _Draft:
-    """One file on its way into the folder. What fails is told in the log, and leaves nothing."""
+    """Writes one file into the folder. A failure is logged, and leaves nothing behind."""
 
     def __init__(self, folder: Path, most: int) -> None:
         self._folder, self._most, self._size = folder, most, 0
@@ -146,7 +146,7 @@ class _Draft:
         self._write_packed(self._packing.compress(piece))
 
     def finish(self, digest: str) -> int:
-        """Give it its name, which is on disk with the next sync of the folder's disk; its size, 0 when it is not kept."""
+        """Rename the file to its digest, which the next sync of the disk persists; return its size, 0 when it is not kept."""
         if self._file is not None:
             self._write_packed(self._packing.flush())
         if self._file is None or self._digest.hexdigest() != digest:
@@ -161,7 +161,7 @@ class _Draft:
         return self._size
 
     def close(self) -> None:
-        """Leave nothing half done."""
+        """Remove an unfinished file."""
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()
@@ -170,10 +170,10 @@ class _Draft:
             self._path.unlink(missing_ok=True)
 
     def _write_packed(self, packed: bytes) -> None:
-        assert self._file is not None, "who has it closed asks no more"
+        assert self._file is not None, "nothing is written after close"
         self._size += len(packed)
         if self._size > self._most:
-            log.warning("what is overwritten is larger than git.past_mb allows, so it can't be taken back")
+            log.warning("an overwritten version is larger than git.past_mb allows, so it can't be restored")
             self.close()
             return
         try:
@@ -182,12 +182,12 @@ class _Draft:
             self._give_up(error)
 
     def _give_up(self, error: OSError) -> None:
-        log.warning("what is overwritten can't be kept, so it can't be taken back: %s", error.strerror)
+        log.warning("could not keep an overwritten version, so it can't be restored: %s", error.strerror)
         self.close()
 
 
 def _decompress(source: Path, target: Path) -> str:
-    """The sha256 of what `source` holds, which is in `target` then; "" for what is damaged."""
+    """Decompress `source` into `target`, and return the SHA-256; "" if it is damaged."""
     unpacking, digest = zlib.decompressobj(), hashlib.sha256()
     fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "wb") as out, source.open("rb") as file:

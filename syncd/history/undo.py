@@ -1,4 +1,4 @@
-"""Undo what agents, or one call of a command, wrote into the inbox: each file becomes what it was before, or stays.
+"""Undo what agents, or one call of a command, wrote into the inbox: each file gets its earlier state back, or stays.
 
 Laws, tested: nothing that a person has written since is lost, and each file left alone is named with its reason; an
 undo is logged, indexed and can itself be undone; a crash leaves each file before or after, and repeating the call
@@ -27,53 +27,53 @@ from syncd.vault.location import locate
 from syncd.vault.path_rules import is_note
 from syncd.vault.vault import Vault
 
-KEPT_NO_MORE: Final = "what it was before is not kept any more (git.past_days, git.past_mb)"
-OUTSIDE: Final = "it is in your own notes by now, which nothing here touches"
-UNHOUSED: Final = "its workspace is gone"
-UNREADABLE: Final = "it can't be read or written just now"
-JUST_NOW: Final = "it was changed just now"
-OWN_WAY: Final = "memex unpromote brings back what was promoted, memex review what was set aside"
+KEPT_NO_MORE: Final = "its earlier version is no longer kept (git.past_days, git.past_mb)"
+OUTSIDE: Final = "it is in your own notes now, which undo does not change"
+UNHOUSED: Final = "its workspace no longer exists"
+UNREADABLE: Final = "it can't be read or written now"
+JUST_NOW: Final = "it has just changed"
+OWN_WAY: Final = "memex unpromote returns promoted notes, memex review returns archived ones"
 
 Told = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class UndoStep:
-    """What is to become of one file, which lies, or is to lie, at `path`; or why nothing is."""
+    """Describes what to do with one file at `path`; or why nothing can be done."""
 
     path: str
     id: str
     way: UndoReach
-    now: str = ""  # sha256; "" = there is no file
-    raw: bytes | None = None  # of a note that is to be there
+    now: str = ""  # SHA-256; "" = no file
+    raw: bytes | None = None  # the bytes of a note to restore
     reason: str = ""
 
     @property
     def target_digest(self) -> str:
-        """The sha256 of what it is to hold; "" = it is to go."""
+        """Return the SHA-256 of the wanted content; "" = to be removed."""
         return self.way.first.before if self.way.first else self.now
 
     @property
     def action(self) -> str:
-        """In a word."""
+        """Return the action as a word."""
         return "removed" if not self.target_digest else "restored" if self.now else "brought back"
 
     @property
     def sort_key(self) -> int:
-        """A stored file is there before its note is, and goes after it."""
+        """Return the order: a stored file is restored before its note, and removed after it."""
         return (0 if self.target_digest else 3) if not is_note(self.path) else (1 if self.target_digest else 2)
 
 
 @dataclass(slots=True)
 class UndoResult:
-    """What came of it."""
+    """Holds the completed and the skipped steps."""
 
     done: list[UndoStep]
     skipped: list[UndoStep]
 
 
 class Undo:
-    """Takes back, on the files of one vault. `indexed` is called with what changed."""
+    """Undoes writes to the files of one vault. `indexed` is called with the changed paths."""
 
     def __init__(
         self,
@@ -88,45 +88,43 @@ class Undo:
         self._audit, self._vault, self._history, self._inbox = audit, vault, history, inbox
         self._workspaces, self._indexed = workspaces, indexed
 
-    # What is meant
+    # Finding the writes
 
     def writes_since(self, at: int, *, key: str | None = None, workspace: str | None = None) -> list[Entry]:
-        """The writes of agents since then (epoch milliseconds); of a key by its name or id, in a workspace."""
+        """Return the writes of agents since then (epoch milliseconds); of a key by name or id, in a workspace."""
         entries = self._audit.find(-1, since=at, key=key, workspace=workspace)
         return [entry for entry in entries if entry.surface in AGENTS and entry.kind in WRITES]
 
     def writes_of_call(self, name: str) -> tuple[list[Entry], str]:
-        """The writes of the last call on a note that stand, by its id or path, or of a call by its own id; and the note's path.
+        """Return the writes of the last call on a note (by id or path), or of a call (by its id); and the note's path.
 
-        Raises NotFound where there is none, and Conflict for what was done to the vault proper too."""
+        Raises NotFound if there is none, and Conflict if the call also changed notes outside the inbox."""
         entries, _ = self._history.entries(name)
         if not entries:
             return self._check_inside(self._audit.find(-1, request=name), name), ""
         last = find_last_call(entries)
         if last is None:
             raise NotFound(
-                "no agent and no command has written this note, or all of it is taken back; memex log shows it"
+                "no agent and no command has written this note, or all such writes are undone; see memex log"
             )
         same = self._audit.find(-1, request=last.request) if last.request else [last]
         return self._check_inside([entry for entry in same if _caller(entry) == _caller(last)], name), last.path
 
     def _check_inside(self, call: Sequence[Entry], name: str) -> list[Entry]:
-        """The writes of a call, all of which must lie in workspaces."""
+        """Return the writes of a call, all of which must be in workspaces."""
         writes = [entry for entry in call if entry.kind in WRITES]
         if not writes:
             raise self._history.missing(name)
         if not all(entry.workspace for entry in writes):
-            raise Conflict(
-                f"`{writes[0].tool}` was the last that was done, and it has a way back of its own: {OWN_WAY}"
-            )
+            raise Conflict(f"the last write was `{writes[0].tool}`, which has its own command to undo it: {OWN_WAY}")
         return writes
 
-    # What becomes of it
+    # Undoing them
 
     def plan(self, wanted: Sequence[Entry], *, last: str = "") -> list[UndoStep]:
-        """What is to become of each file so that these writes are taken back, in order; that at `last` comes last.
+        """Plan the steps that undo these writes, in order; the step for the note at `last` comes last.
 
-        Those that are taken back already need nothing."""
+        Writes that are undone already need no step."""
         numbers = {entry.seq for entry in wanted}
         homes: dict[str, set[str]] = {}
         for path in dict.fromkeys(entry.path for entry in wanted):
@@ -137,11 +135,11 @@ class Undo:
         return sorted(steps, key=lambda step: (step.path == end, step.sort_key))
 
     def carry_out(self, steps: Sequence[UndoStep], progress: Told) -> UndoResult:
-        """Do it, and have what changed indexed."""
+        """Carry out the steps, and index the changed files."""
         result = UndoResult([], [])
         try:
             for number, step in enumerate(steps):
-                progress(number, len(steps), "taking back")
+                progress(number, len(steps), "undoing")
                 ended = step if step.reason else self._try_step(step)
                 if ended.reason:
                     result.skipped.append(ended)
@@ -153,7 +151,7 @@ class Undo:
         return result
 
     def _try_step(self, step: UndoStep) -> UndoStep:
-        """Do one step; the step, with the reason if that was not possible."""
+        """Carry out one step; return it, with the reason if that failed."""
         if step.now == step.target_digest or step.way.first is None:
             return step
         try:
@@ -187,7 +185,7 @@ class Undo:
                 pass
 
     def _current_path(self, path: str, wanted: Collection[int]) -> str:
-        """Where the file that was at `path` lies now."""
+        """Return the current path of the file that was at `path`."""
         chain = writes_in_force(self._audit.entries_about(path=path), wanted)
         if chain and chain[-1].after and not self._exists(path):
             return self._history.current_path(chain[-1])
@@ -197,7 +195,7 @@ class Undo:
         try:
             return self._vault.stat(path) is not None
         except MemexError:
-            return True  # nobody knows
+            return True  # unknown
 
     def _plan_steps(
         self, home: str, paths: Collection[str], wanted: Collection[int], spaces: Collection[str]
@@ -222,7 +220,7 @@ class Undo:
             yield UndoStep(home, id, replace(reach, left=()), now, raw, reason)
 
     def _version_before(self, home: str, first: Entry, now: str, spaces: Collection[str]) -> tuple[bytes | None, str]:
-        """The note as it was before that write (None: it was not there, or is no note), or why it can't be so again."""
+        """Return the note before that write (None: it did not exist, or is not a note), or why it can't be restored."""
         where = locate(home, self._inbox)
         if where.scope != "captures":
             return None, OUTSIDE

@@ -20,13 +20,13 @@ from syncd.history.digest_chain import Entry
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.vault.vault import Vault
 
-UNDER_WAY_MS: Final = 60_000  # a note that a pass gives its id is waited for so long
+UNDER_WAY_MS: Final = 60_000  # how long to wait for a note to which a pass is writing an id
 
 log = logging.getLogger(__name__)
 
 
 class UnloggedChanges:
-    """Told of each commit by the captures' index; looks at it when somebody has the time."""
+    """Collects the paths that the captures' index commits, and logs unlogged changes of them later."""
 
     def __init__(self, audit: AuditLog, vault: Vault, captures: ScopeIndex, *, inbox: str) -> None:
         self._audit, self._vault, self._captures, self._inbox = audit, vault, captures, inbox
@@ -35,11 +35,11 @@ class UnloggedChanges:
         captures.told.append(self._on_commit)
 
     def _on_commit(self, paths: Collection[str] | None) -> None:
-        with self._lock:  # None: an index took another's place, and holds what that one held
+        with self._lock:  # None: a new index replaced the old one, with the same notes
             self._paths |= set(self._captures.index.manifest if paths is None else paths)
 
     def log_hand_edits(self) -> None:
-        """Log the nodes that were changed by hand since the last look. Raises nothing: what fails is looked at again."""
+        """Log the nodes that were changed manually since the last call. Raises nothing: failures are tried again."""
         with self._lock:
             paths, self._paths = self._paths, set()
         if not paths:
@@ -47,15 +47,15 @@ class UnloggedChanges:
         try:
             index = self._captures.index
             if unlogged := {path for path in paths if self._is_unlogged(index, path)}:
-                with index.hold_commits():  # no tool is between its entry and its commit now
+                with index.hold_commits():  # then no tool is between its log entry and its commit
                     self._log(index, unlogged)
         except MemexError as error:
-            log.info("changes by hand are logged later: %s", error.message)
+            log.info("logging manual changes later: %s", error.message)
             with self._lock:
                 self._paths |= paths
 
     def _is_unlogged(self, index: Index, path: str) -> bool:
-        """Whether the log's last word on a node is not what the index holds."""
+        """Return whether the last entry about a node differs from its state in the index."""
         entry, last = index.manifest.get(path), self._audit.last_entry(path)
         if (entry.digest if entry else "") == (last.after if last else ""):
             return False
@@ -73,7 +73,7 @@ class UnloggedChanges:
             change = self._describe_change(path, last, entry.id if entry else "")
             known = entry.digest if entry else ""
             if change.after != known or change.before == change.after:
-                continue  # the file has changed once more, and is told of once more
+                continue  # the file has changed again, and will be reported again
             if last and _is_under_way(last, change):
                 with self._lock:
                     self._paths.add(path)
@@ -82,7 +82,7 @@ class UnloggedChanges:
         self._audit.log_hand_edits(list(_add_kinds(changes)))
 
     def _describe_change(self, path: str, last: Entry | None, indexed_id: str) -> Change:
-        """What became of a file since its last entry, as it lies there now; `indexed_id`: its id, if it has one."""
+        """Describe the change of a file since its last entry, from its current bytes; `indexed_id`: its id, if it has one."""
         raw: bytes | None = None
         with suppress(NotFound):
             raw, _ = self._vault.read(path)
@@ -90,22 +90,22 @@ class UnloggedChanges:
         known = indexed_id or (last.id if last else change.id)
         return Change(path, last.after if last else "", change.after, change.bytes, known, "entity", change.workspace)
 
-    # What a crash left
+    # After a crash
 
     def log_unfinished(self) -> None:
-        """Log as undone what the end of the log says and no file shows: the process ended in between."""
+        """Log the last entries whose writes did not happen as undone: the process ended in between."""
         done = self._audit.done_entries()
         for entry in self._audit.find(LATELY):
             if entry.kind in ("create", "update", "delete") and entry.surface != "file" and entry.seq not in done:
                 try:
                     self._log_unfinished(entry)
                 except MemexError as error:
-                    log.info("whether a write came about is not known: %s", error.message)
+                    log.info("could not find out whether a write happened: %s", error.message)
 
     def _log_unfinished(self, entry: Entry) -> None:
         known = self._captures.index.manifest.get(entry.path)
         if (known.digest if known else "") == entry.after or self._audit.last_entry(entry.path) != entry:
-            return  # it came about and was acknowledged, or something came after it
+            return  # it happened and was acknowledged, or another write followed
         digest = ""
         with suppress(NotFound):
             raw, _ = self._vault.read(entry.path)
@@ -117,13 +117,13 @@ class UnloggedChanges:
 
 
 def _is_under_way(last: Entry, change: Change) -> bool:
-    """Whether the last entry may be of a write that is about to be done: a pass is held back by nobody's commit."""
+    """Return whether the last entry may be for a write that is about to happen: a pass holds back no commits."""
     lately = time.time_ns() // 1_000_000 - last.at < UNDER_WAY_MS
     return lately and (last.surface, last.tool) == (ADOPTION.surface, ADOPTION.tool) and last.before == change.after
 
 
 def _add_kinds(changes: dict[str, Change]) -> Iterable[tuple[str, Change]]:
-    """The changes with their kinds: a node that left one path and came to another was moved."""
+    """Yield the changes with their kinds: a node that left one path and appeared at another was moved."""
     came = {change.id for change in changes.values() if not change.before}
     left = {change.id for change in changes.values() if not change.after}
     for change in changes.values():

@@ -1,7 +1,7 @@
 """Derive the lineage of a file's writes from the audit log: which are in force, who made them, how far undo can go.
 
-Law, tested: a write is undone only if every later write is undone too or follows from it automatically; undo ends at
-a change that a person made in between, in an editor or by a command."""
+Law, tested: a write is undone only if every later write is undone too or follows from it automatically; undo stops
+at a change that a person made in between, in an editor or by a command."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from syncd.history.digest_chain import Entry
 
 AGENTS: Final = frozenset({"mcp", "rest"})  # surfaces
 WRITES: Final = frozenset({"create", "update", "delete"})  # kinds
-# What the daemon writes into a note because of what the note says; it writes it again where it is owed.
+# The daemon's writes that follow from the text of a note; it repeats them where they are missing.
 FOLLOWING: Final = frozenset({"adoption", "enrichment", "review"})
 OWNERS: Final = frozenset(
     {"promote", "unpromote", "review.dismiss", "unarchive", "archive", "drag"}
-)  # decisions of theirs
+)  # decisions of the owner
 By: TypeAlias = Literal["agent", "owner", "memex", "hand"]
-Hand: TypeAlias = Literal["hand", "key"]  # whether only people wrote a note, or an agent's key did too
+Hand: TypeAlias = Literal["hand", "key"]  # whether only people wrote a note, or an agent too
 _BY: Final[Mapping[str, By]] = {"mcp": "agent", "rest": "agent", "cli": "owner", "daemon": "memex", "file": "hand"}
-EDITED: Final = "it was changed by hand since"
-GONE: Final = "it was removed by hand since"
-MOVED: Final = "it was moved by hand since; memex delete removes it"
-PROMOTED: Final = "it was promoted since; memex unpromote brings it back"
-ARCHIVED: Final = "it was set aside since; memex unarchive brings it back"
-# What takes a note out of its workspace, by its tool.
+EDITED: Final = "it was edited manually since"
+GONE: Final = "it was removed manually since"
+MOVED: Final = "it was moved manually since; memex delete removes it"
+PROMOTED: Final = "it was promoted since; memex unpromote returns it"
+ARCHIVED: Final = "it was archived since; memex unarchive returns it"
+# Tools that move a note out of its workspace.
 _AWAY: Final = {"promote": PROMOTED, "drag": PROMOTED, "archive": ARCHIVED, "review.dismiss": ARCHIVED}
-THERE: Final = "another file has its name now"
+THERE: Final = "another file now has its name"
 
 
 @dataclass(frozen=True, slots=True)
 class UndoReach:
-    """How far back a file can go: to what it was before `first`, which takes back `taken` and leaves `left`, and why."""
+    """Says how far a file can go back: to its state before `first`, which undoes `taken` and leaves `left`, and why."""
 
     first: Entry | None
     taken: tuple[Entry, ...] = ()
@@ -44,25 +44,25 @@ class UndoReach:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who wrote something: an agent by its key, the owner by a command, memex by itself, or somebody by hand."""
+    """Describes who wrote something: an agent by its key, the owner by a command, Memex itself, or a person in an editor."""
 
     by: By
-    at: int | None = None  # epoch milliseconds; None = nobody knows
-    key: str = ""  # its name
+    at: int | None = None  # epoch milliseconds; None = unknown
+    key: str = ""  # name of the key
     tool: str = ""
 
 
 @dataclass(slots=True)
 class IdHistory:
-    """What the log says of one of several notes that have had the same id, as agents may choose ids."""
+    """Holds the log entries of one of several notes that have had the same id, because agents may choose ids."""
 
-    home: str  # where it lies, or lay last
+    home: str  # current or last path
     live: bool = False
     entries: list[Entry] = field(default_factory=list)
-    paths: dict[str, str] = field(default_factory=dict)  # path → the workspace that it lay in there
+    paths: dict[str, str] = field(default_factory=dict)  # path → its workspace at that path
 
     def add(self, entry: Entry) -> None:
-        """This was done to it."""
+        """Add an entry about the note."""
         self.entries.append(entry)
         self.paths[entry.path] = entry.workspace
         if entry.after:
@@ -72,9 +72,9 @@ class IdHistory:
 
 
 def id_histories(entries: Iterable[Entry], moves: Collection[tuple[str, str]] = ()) -> list[IdHistory]:
-    """The entries of one id as the histories of the notes that have had it, the one that was made first first.
+    """Split the entries of one id into the histories of the notes that have had it, in order of creation.
 
-    `moves`: from where to where Memex has moved notes of that id."""
+    `moves`: old and new paths of the moves that Memex made of notes with this id."""
     histories: list[IdHistory] = []
     for entry in entries:
         if not entry.path:
@@ -91,7 +91,7 @@ def id_histories(entries: Iterable[Entry], moves: Collection[tuple[str, str]] = 
 def _match_new_file(
     entry: Entry, histories: Sequence[IdHistory], moves: Collection[tuple[str, str]]
 ) -> Iterator[IdHistory]:
-    """Which of them may be the one that a new file is: moved by Memex, there again, or another of its workspace."""
+    """Yield the histories that a new file may continue: moved by Memex, at the same path, or of the same workspace."""
     if entry.surface not in AGENTS:
         yield from (history for history in histories if any((path, entry.path) in moves for path in history.paths))
     yield from (history for history in histories if history.home == entry.path)
@@ -101,7 +101,7 @@ def _match_new_file(
 def _match_changed_file(
     entry: Entry, histories: Sequence[IdHistory], moves: Collection[tuple[str, str]]
 ) -> Iterator[IdHistory]:
-    """Which of them may be the one whose file was changed; one that was moved by hand is known by what it held."""
+    """Yield the histories that a changed file may continue; a manually moved file is matched by its content."""
     yield from (
         history for history in histories if entry.undoes and any(it.seq == entry.undoes for it in history.entries)
     )
@@ -114,9 +114,9 @@ def _match_changed_file(
 
 
 def writes_in_force(entries: Sequence[Entry], taken: Collection[int] = ()) -> list[Entry]:
-    """Those of one file's entries whose writes stand: neither came to nothing nor were taken back since.
+    """Return the entries of one file whose writes are in force: they happened and were not undone since.
 
-    An undo among `taken`, by its number, counts as a write like any other."""
+    An undo in `taken`, by its number, counts like any other write."""
     void = {entry.undoes for entry in entries if entry.kind == "undone"}
     real = [entry for entry in entries if entry.kind != "undone" and entry.seq not in void]
     numbers, standing, at = [entry.seq for entry in real], list[Entry](), len(real) - 1
@@ -131,12 +131,12 @@ def writes_in_force(entries: Sequence[Entry], taken: Collection[int] = ()) -> li
 
 
 def is_follow_up(entry: Entry) -> bool:
-    """Whether it was written by the daemon because of what the note said."""
+    """Return whether the daemon made this write because of the note's text."""
     return entry.surface == "daemon" and entry.tool in FOLLOWING and entry.kind == "update"
 
 
 def find_undo_reach(entries: Sequence[Entry], now: str, wanted: Collection[int]) -> UndoReach:
-    """How far the writes `wanted`, by their numbers, of a file can be taken back; `now` is its sha256, "" = it is gone."""
+    """Return how far the `wanted` writes of a file can be undone; `now` is its SHA-256, "" = removed."""
     chain = writes_in_force(entries, wanted)
     asked = [entry for entry in chain if entry.seq in wanted]
     if not asked:
@@ -158,13 +158,15 @@ def find_undo_reach(entries: Sequence[Entry], now: str, wanted: Collection[int])
 
 
 def find_last_call(entries: Sequence[Entry]) -> Entry | None:
-    """The newest write in force that an agent or a command asked for."""
+    """Return the newest write in force by an agent or a command."""
     asked = (entry for entry in reversed(writes_in_force(entries)) if entry.surface in AGENTS | {"cli"})
     return next((entry for entry in asked if entry.kind in WRITES), None)
 
 
 def find_creator(entries: Sequence[Entry], at: int, *, whole: bool) -> Writer | None:
-    """Who made the note of these entries, which says that it was made `at`; None when the log has forgotten it.
+    """Return who created the note of these entries; None when the log no longer knows.
+
+    The note says it was made `at`.
 
     `whole`: nothing of the log was pruned."""
     chain = writes_in_force(entries)
@@ -175,9 +177,9 @@ def find_creator(entries: Sequence[Entry], at: int, *, whole: bool) -> Writer | 
 
 
 def find_last_editor(entries: Sequence[Entry], digest: str, at: int | None) -> Writer | None:
-    """Who changed the note last, which holds the bytes of `digest` and says that it was changed `at`; None = nobody did.
+    """Return who changed the note last; None = nobody. It has the digest `digest`, and says it was changed `at`.
 
-    What shows in no other answer is not told: that its owner has marked it, and what was done about that."""
+    Writes that show in no other answer are ignored: the owner's marks, and the actions that follow from them."""
     chain = writes_in_force(entries)
     if not chain:
         return None if at is None else Writer("hand", at)
@@ -185,7 +187,7 @@ def find_last_editor(entries: Sequence[Entry], digest: str, at: int | None) -> W
         return Writer("hand", at)
     for entry, before in _iterate_backwards(chain):
         if not is_follow_up(entry) and not (entry.tool in OWNERS and entry.surface in ("daemon", "cli")):
-            if entry.kind == "kept":  # by a prune, which knows who it was, but says when it was pruned
+            if entry.kind == "kept":  # written by a prune, which knows the author, but has the time of the prune
                 return replace(_writer(entry), at=at)
             return None if entry.kind == "create" else _writer(entry)
         if before is not None and before.after != entry.before and _is_visible_edit(before, at):
@@ -194,12 +196,12 @@ def find_last_editor(entries: Sequence[Entry], digest: str, at: int | None) -> W
 
 
 def _is_visible_edit(last: Entry, at: int | None) -> bool:
-    """Whether an edit by hand after this write is one of what agents read: the note says then when it was."""
+    """Return whether a manual edit after this write changed what agents read: then the note has a later time of change."""
     return at is not None and at > last.at
 
 
 def _iterate_backwards(chain: Sequence[Entry]) -> Iterator[tuple[Entry, Entry | None]]:
-    """Each entry, the last first, with the one before it."""
+    """Yield each entry, last first, with the one before it."""
     return zip(reversed(chain), [*reversed(chain[:-1]), None], strict=True)
 
 
@@ -214,10 +216,10 @@ def _explain_difference(last: Entry, now: str) -> str:
 
 
 def _explain_later_write(entry: Entry) -> str:
-    """Which write came after those that were to be taken back."""
+    """Return which write came after the writes to undo."""
     if entry.surface == "file":
         return EDITED
-    if entry.tool in _AWAY and not (entry.after and entry.workspace):  # else it wrote a link in it alone
+    if entry.tool in _AWAY and not (entry.after and entry.workspace):  # otherwise it only changed a link in the note
         return _AWAY[entry.tool]
     who = entry.name or entry.key or {"cli": "you"}.get(entry.surface, "memex")
     return f"{entry.tool or 'something'} by {who} came after it"

@@ -34,16 +34,16 @@ _WORDS: Final = str.maketrans("-_", "  ")  # `list-the-vault` is one word for a 
 
 
 def job_name(key: str) -> str:
-    """The name of a job for people."""
+    """Return the name of a job for people."""
     return NAMES.get(key, key)
 
 
 def shell_word(key: str) -> str:
-    """The name of a job as one word for a shell."""
+    """Return the name of a job as one word for a shell."""
     return job_name(key).replace(" ", "-")
 
 
 def find_key(text: str, keys: Collection[str]) -> str | None:
-    """The key that a person means by a job's name or key, in any spelling; None when no job has it."""
+    """Return the key of the job with this name or key, in any spelling; None when there is no such job."""
     wanted = fold(text.translate(_WORDS)).strip()
     return next((key for key in keys if wanted in (fold(key), fold(job_name(key)))), None)

@@ -1,8 +1,8 @@
-"""The durable queue keeps accepted notes and files in the ledger until each of their jobs has ended.
+"""The queue keeps accepted notes and files durably in the ledger until their jobs have ended.
 
-Law, tested: an accepted job is carried out, whatever ends the process meanwhile, and makes one document, whose id is
-chosen when the job is queued. A key sees its own jobs of its own workspace, and never waits for all jobs of another
-key."""
+Laws, tested: an accepted job is carried out even if the process ends meanwhile, and creates one note, whose id is
+chosen when the job is queued. A key sees only its own jobs of its own workspace, and never waits for all jobs of
+another key."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from syncd.state.damage import STAGED
 from syncd.state.ledger import Ledger
 
 TRIES: Final = 10
-BACKOFF_S: Final = 2.0, 300.0  # after the first try, doubling, and at most
-ENDED: Final = 10_000  # jobs of one key that are remembered after they have ended
-NOTES: Final = 64 << 20  # bytes of text that the waiting notes of one key may have
+BACKOFF_S: Final = 2.0, 300.0  # wait after the first try, doubled each time, and the longest wait
+ENDED: Final = 10_000  # ended jobs kept for each key
+NOTES: Final = 64 << 20  # most bytes of text in the waiting notes of one key
 
 _SELECT: Final = (
     "SELECT seq, id, key, workspace, kind, given, document_id, status, stage, error, tries, due_at, created_at,"
@@ -37,7 +37,9 @@ _SELECT: Final = (
 
 
 class Queue:
-    """The jobs of one ledger. Safe from any thread; one process writes it, the one that holds the state folder's lock."""
+    """Manages the jobs of one ledger.
+
+    Safe from any thread; only the process that holds the state folder's lock writes."""
 
     def __init__(
         self,
@@ -49,19 +51,23 @@ class Queue:
         self.staged = StagedFiles(state / STAGED)
         self._ledger, self._settings, self._now = ledger, settings, now
         self._changed = threading.Condition()
-        self.stamp = 0  # grows whenever a job changes
-        self._served: dict[str, str] = {}  # kind → the key whose turn it was last
+        self.stamp = 0  # increases whenever a job changes
+        self._served: dict[str, str] = {}  # kind → the key that was served last
         self._stages: dict[str, tuple[float, str]] = {}  # id of a running job → its progress and stage
 
     # Adding
 
     def add_note(self, key: str, workspace: str, arguments: Mapping[str, Any], *, title: str) -> Job:
-        """Queue a note; `arguments` is what `newnote` reads, checked. ResourceExhausted while too much of the key's waits."""
+        """Queue a note; `arguments` is a checked request of `queued_note`.
+
+        Raises ResourceExhausted while too much waits."""
         size = len(str(arguments["text"]).encode())
         waiting = self.pending_size(key, "note")[1]
         if key and waiting + size > NOTES:
             raise ResourceExhausted(
-                f"notes of {waiting:,} bytes wait already; try again when some are done", limit=NOTES, retryable=True
+                f"{waiting:,} bytes of notes are already waiting; try again when some are done",
+                limit=NOTES,
+                retryable=True,
             )
         ids = secrets.token_hex(16), str(uuid.uuid4())
         return self._add((*ids, "note", key, workspace, size), arguments, title)
@@ -69,13 +75,13 @@ class Queue:
     def add_file(
         self, key: str, workspace: str, arguments: Mapping[str, Any], staged: Path | None, *, id: str | None = None
     ) -> Job:
-        """Queue a file: one that lies `staged` and is moved to the queue's own folder, or one of the vault (`arguments.path`).
+        """Queue a file: a `staged` file, which moves to the queue's own folder, or a file of the vault (`arguments.path`).
 
-        With an `id` that was chosen before (`secrets.token_hex(16)`) the same call again is the same job."""
+        With an `id` chosen before (`secrets.token_hex(16)`), the same call again returns the same job."""
         job_id = id or secrets.token_hex(16)
         if id and (again := self._find_job(id)):
             if (again.key, again.workspace) != (key, workspace):
-                raise Conflict("there is another job of this id")
+                raise Conflict("another job has this id")
             return again
         self._check_share(key)
         if staged is not None:
@@ -90,7 +96,7 @@ class Queue:
             raise
 
     def _add(self, row: tuple[str, str, str, str, str, int], arguments: Mapping[str, Any], title: str) -> Job:
-        """Put in a row: id, id of the document, kind, key, workspace, size."""
+        """Insert a row: id, id of the note, kind, key, workspace, size."""
         self._check_share(row[3])
         now = self._now()
         request = {"author": asdict(AUTHOR.get()), "title": redact(title)[:200], "given": dict(arguments)}
@@ -104,16 +110,16 @@ class Queue:
         return self._require_job(row[0])
 
     def _check_share(self, key: str) -> None:
-        """Raises ResourceExhausted when too many jobs of the key wait; its owner's may."""
+        """Raise ResourceExhausted when too many jobs of the key wait; the owner has no limit."""
         if key and self.pending_size(key)[0] >= self._settings.queued:
             raise ResourceExhausted(
-                f"{self._settings.queued:,} jobs wait already; try again when some are done",
+                f"{self._settings.queued:,} jobs are already waiting; try again when some are done",
                 limit=self._settings.queued,
                 retryable=True,
             )
 
     def pending_size(self, key: str, kind: Kind | None = None) -> tuple[int, int]:
-        """How many jobs of a key have not ended, and the bytes of their texts and staged files."""
+        """Return the number of a key's jobs that have not ended, and the bytes of their texts and staged files."""
         rows = self._ledger.query(
             "SELECT count(*), coalesce(sum(size), 0) FROM queue"
             " WHERE key = ? AND kind IN (?, ?) AND status IN ('queued', 'running')",
@@ -121,13 +127,15 @@ class Queue:
         )
         return rows[0][0], rows[0][1]
 
-    # Looking
+    # Reading
 
     def job(self, id: str, *, key: str | None = None, workspace: str | None = None) -> Job:
-        """One job, of this key and workspace (None: of any). NotFound, in the same words, for another's and for none."""
+        """Return one job of this key and workspace (None: any).
+
+        Raises NotFound, with equal text, for hidden and missing jobs."""
         job = self._find_job(id)
         if job is None or key not in (None, job.key) or workspace not in (None, job.workspace):
-            raise NotFound(f"no job {id[:64]!r}: they are forgotten some time after they have ended")
+            raise NotFound(f"no job {id[:64]!r}; finished jobs are removed after some time")
         return job
 
     def jobs(
@@ -139,7 +147,7 @@ class Queue:
         limit: int = 20,
         before: str | None = None,
     ) -> list[Job]:
-        """The newest jobs, the newest first; with `before`, those older than the job of that id."""
+        """Return the newest jobs, newest first; with `before`, those older than the job with that id."""
         asked = {"key": key, "workspace": workspace, "status": status}
         terms = [f"{name} = :{name}" for name, value in asked.items() if value is not None]
         if before is not None:
@@ -151,7 +159,7 @@ class Queue:
         return [self._job_of_row(row) for row in rows]
 
     def job_for_file(self, workspace: str, digest: str, size: int) -> Job | None:
-        """The owner's job that is to make the document of a file with these bytes, if one waits or runs."""
+        """Return the owner's waiting or running job for a file with these bytes, if there is one."""
         rows = self._ledger.query(
             f"{_SELECT} WHERE key = '' AND kind = 'file' AND status IN ('queued', 'running') AND size = ?"
             " AND workspace = ? AND json_extract(given, '$.given.sha256') = ? ORDER BY seq LIMIT 1",
@@ -160,23 +168,23 @@ class Queue:
         return self._job_of_row(rows[0]) if rows else None
 
     def documents_of_file(self, workspace: str, digest: str) -> list[str]:
-        """The ids of the documents that the owner's jobs have made of files with these bytes."""
+        """Return the ids of the notes that the owner's jobs made from files with these bytes."""
         rows = self._ledger.query(
             "SELECT document_id FROM queue WHERE key = '' AND workspace = ? AND kind = 'file' AND status = 'done'"
-            " AND instr(given, ?) AND json_extract(given, '$.given.sha256') = ?",  # the first is quick
+            " AND instr(given, ?) AND json_extract(given, '$.given.sha256') = ?",  # the first condition is fast
             (workspace, digest, digest),
         )
         return [id for (id,) in rows]
 
     def ids_beginning(self, id: str) -> list[str]:
-        """At most two ids of jobs that begin so."""
+        """Return at most two ids of jobs that begin with `id`."""
         return [
             job_id
             for (job_id,) in self._ledger.query("SELECT id FROM queue WHERE id BETWEEN ? AND ? LIMIT 2", (id, f"{id}g"))
         ]
 
     def counts(self, workspace: str | None = None, key: str | None = None) -> dict[Status, int]:
-        """How many jobs there are in each status; all of them, or those of a workspace, of a key."""
+        """Return the number of jobs in each status: all jobs, or those of a workspace or a key."""
         rows = self._ledger.query(
             "SELECT status, count(*) FROM queue WHERE workspace = coalesce(?, workspace) AND key = coalesce(?, key)"
             " GROUP BY status",
@@ -185,30 +193,30 @@ class Queue:
         return dict.fromkeys(STATUSES, 0) | dict(rows)
 
     def due_since(self) -> int | None:
-        """Since when the job that waits longest has been due; None when none waits. One that is put off is due later."""
+        """Return when the longest waiting job became due; None when none waits. A postponed job is due later."""
         first = "(SELECT min(due_at) FROM queue WHERE status = 'queued' AND kind = ?)"
         ((note, file),) = self._ledger.query(f"SELECT {first}, {first}", ("note", "file"))
         return min((due for due in (note, file) if due is not None), default=None)
 
-    # By hand
+    # The owner's commands
 
     def retry(self, id: str) -> Job:
-        """Queue a failed job again. Conflict for one that has not failed."""
+        """Queue a failed job again. Raises Conflict if it has not failed."""
         if not self._update(id, "failed", status="queued", error="", tries=0, due_at=self._now(), finished_at=None):
-            raise Conflict(f"the job is {self.job(id).status}, and only one that failed can be tried again")
+            raise Conflict(f"the job is {self.job(id).status}; only failed jobs can be retried")
         return self._require_job(id)
 
     def cancel(self, id: str) -> Job:
-        """Let a job that waits fail. Conflict for one that does not wait."""
-        error = Unavailable("it was cancelled before it was done", retryable=False)
+        """Cancel a waiting job. Raises Conflict if it does not wait."""
+        error = Unavailable("the job was cancelled before it ran", retryable=False)
         if not self._update(id, "queued", status="failed", error=_error_json(error), finished_at=self._now()):
-            raise Conflict(f"the job is {self.job(id).status}, and only one that waits can be cancelled")
+            raise Conflict(f"the job is {self.job(id).status}; only waiting jobs can be cancelled")
         return self._require_job(id)
 
     # Working
 
     def due_in(self, kind: Kind) -> float | None:
-        """Seconds until a job of this kind is due; None when none waits."""
+        """Return the seconds until a job of this kind is due; None when none waits."""
         ((due,),) = self._ledger.query("SELECT min(due_at) FROM queue WHERE status = 'queued' AND kind = ?", (kind,))
         if due is None:
             return None
@@ -216,7 +224,7 @@ class Queue:
         return 0.0 if left > BACKOFF_S[1] else max(0.0, left)  # the clock was set back
 
     def take(self, kind: Kind) -> Job | None:
-        """Begin the next job that is due: the oldest of the key whose turn it is. None when there is none."""
+        """Start the next due job: the oldest one of the key whose turn it is. None when there is none."""
         now, last = self._now(), self._served.get(kind, "")
         due = "status = 'queued' AND kind = ? AND (due_at <= ? OR due_at > ?)"
         values = (kind, now, now + int(BACKOFF_S[1] * 1000), last)
@@ -231,7 +239,7 @@ class Queue:
         return None
 
     def begin(self, id: str) -> Job | None:
-        """Begin this job, if it waits. That it was tried is on disk before it is."""
+        """Start this job, if it waits. The try is recorded on disk first."""
         with self._ledger.transaction():
             begun = self._ledger.execute(
                 "UPDATE queue SET status = 'running', started_at = ?, tries = tries + 1 WHERE id = ? AND status = 'queued'",
@@ -241,18 +249,18 @@ class Queue:
         return self._require_job(id) if begun else None
 
     def report(self, id: str, done: int, total: int, stage: str) -> None:
-        """How far a running job is; kept in memory."""
+        """Set the progress of a running job; kept in memory."""
         self._stages[id] = (min(1.0, done / total) if total else 0.0, stage)
 
     def remember(self, job: Job, **more: Any) -> None:
-        """Add to what is known of a running job, so that a try after a crash knows it too."""
+        """Add values to a running job's request, so that a try after a crash has them too."""
         request = {"author": asdict(job.author), "title": job.title, "given": {**job.given, **more}}
         self._update(job.id, "running", given=json.dumps(request))
 
     def finish(self, id: str, document_id: str) -> None:
-        """The job has its document; what was kept for it goes."""
+        """Mark a job as done, and remove its text and staged file."""
         job = self._find_job(id)
-        assert job is not None, "who does a job has it from here"
+        assert job is not None, "the worker got the job from this queue"
         left = {name: value for name, value in job.given.items() if name != "text"}
         request = {"author": asdict(job.author), "title": job.title, "given": left}
         fields = {"document_id": document_id, "given": json.dumps(request), "finished_at": self._now(), "size": 0}
@@ -260,18 +268,18 @@ class Queue:
             self.staged.drop(id)
 
     def fail(self, id: str, error: MemexError) -> None:
-        """The job came to nothing. Its staged file stays, for whoever tries again, while its key's have room."""
+        """Mark a job as failed. Its staged file stays for a retry, as long as the key has room for it."""
         stage = self._stages.get(id, (0.0, ""))[1]
         self._update(id, "running", status="failed", stage=stage, error=_error_json(error), finished_at=self._now())
 
     def postpone(self, id: str, error: MemexError, tries: int) -> None:
-        """Let a job be tried again after a while, longer each time, and tell why."""
+        """Queue a job again with its error, to be tried after a wait that grows with each try."""
         self._update(
             id, "running", status="queued", error=_error_json(error), due_at=self._now() + int(backoff(tries) * 1000)
         )
 
     def requeue(self, id: str) -> None:
-        """Let a job that was broken off be begun anew; this was no try."""
+        """Queue an interrupted job again; the interrupted try does not count."""
         with self._ledger.transaction():
             self._ledger.execute(
                 "UPDATE queue SET status = 'queued', tries = max(0, tries - 1) WHERE id = ? AND status = 'running'",
@@ -280,11 +288,11 @@ class Queue:
         self._announce_end(id)
 
     def recover(self, made: Callable[[str], bool]) -> None:
-        """After a crash: what was under way has been done, if its document was made, or is tried again after a while.
+        """Settle running jobs after a crash: done if their note exists, else tried again after a while.
 
-        A job at which the process has ended again and again is given up, so that it stalls nobody."""
+        A job during which the process has ended too often fails, so that it blocks no other job."""
         rows = self._ledger.query(f"{_SELECT} WHERE status = 'running' ORDER BY seq")
-        ended = Unavailable("the daemon ended while this was being done")
+        ended = Unavailable("the daemon stopped while the job was running")
         for job in map(self._job_of_row, rows):
             if made(job.planned):
                 self.finish(job.id, job.planned)
@@ -294,20 +302,20 @@ class Queue:
                 self.postpone(job.id, ended, job.tries)
 
     def wait(self, stamp: int, seconds: float | None, until: Callable[[], bool] = lambda: False) -> None:
-        """Wait for a change since `stamp`, for so long at most, or until `until` holds once `wake` is called."""
+        """Wait for a change since `stamp`, at most `seconds`, or until `until` holds when `wake` is called."""
         with self._changed:
             self._changed.wait_for(lambda: self.stamp != stamp or until(), seconds)
 
     def wake(self) -> None:
-        """Have all who wait look again."""
+        """Wake all waiting threads."""
         with self._changed:
             self.stamp += 1
             self._changed.notify_all()
 
-    # Forgetting
+    # Removing
 
     def prune(self, before: int, *, most: int = ENDED) -> int:
-        """Forget the jobs that ended before then, and of each key all but the newest `most`, with what is staged for them."""
+        """Remove jobs that ended before then, and all but the newest `most` of each key, with their staged files."""
         ended = "status IN ('done', 'failed')"
         many = self._ledger.query(f"SELECT key FROM queue WHERE {ended} GROUP BY key HAVING count(*) > ?", (most,))  # noqa: S608 - words of ours
         asked: list[tuple[str, Sequence[Any]]] = [(f"{ended} AND finished_at < ?", (before,))]
@@ -324,14 +332,14 @@ class Queue:
         return gone
 
     def sweep(self, *, older_s: float) -> list[str]:
-        """Remove staged files that no job needs, once they are so old; their names."""
+        """Remove staged files of this age that no job needs; return their names."""
         rows = self._ledger.query("SELECT id FROM queue WHERE kind = 'file' AND status != 'done'")
         return self.staged.sweep([id for (id,) in rows], older_s=older_s)
 
     # Rows
 
     def _update(self, id: str, was: Status, /, **columns: Any) -> bool:
-        """Change a job that has this status; whether it had."""
+        """Change a job if it has this status; return whether it had."""
         names = ", ".join(f"{name} = ?" for name in columns)
         with self._ledger.transaction():
             changed = self._ledger.execute(
@@ -345,7 +353,7 @@ class Queue:
         return bool(changed)
 
     def _drop_excess_files(self, id: str) -> None:
-        """Of a key's failed jobs, the owner's aside, remove the oldest staged files that are more than its share."""
+        """Remove the oldest staged files of a key's failed jobs beyond its share; the owner has no limit."""
         for (old,) in self._ledger.query(
             "SELECT id FROM (SELECT id, sum(size) OVER (ORDER BY seq DESC) AS held FROM queue WHERE kind = 'file'"
             " AND status = 'failed' AND size > 0 AND key != '' AND key = (SELECT key FROM queue WHERE id = ?)) WHERE held > ?",
@@ -364,7 +372,7 @@ class Queue:
 
     def _require_job(self, id: str) -> Job:
         job = self._find_job(id)
-        assert job is not None, "jobs are forgotten only long after they have ended"
+        assert job is not None, "jobs are removed only long after they have ended"
         return job
 
     def _job_of_row(self, row: Sequence[Any]) -> Job:
@@ -372,7 +380,7 @@ class Queue:
 
 
 def backoff(tries: int) -> float:
-    """Seconds to wait after so many tries."""
+    """Return the seconds to wait after this number of tries."""
     first, most = BACKOFF_S
     return min(most, first * 2.0 ** (max(1, tries) - 1))
 

@@ -16,31 +16,31 @@ STATUSES: Final[tuple[Status, ...]] = ("queued", "running", "done", "failed")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One piece of work. Times are epoch milliseconds; `progress` goes from 0 to 1."""
+    """Describes one job. Times are epoch milliseconds; `progress` goes from 0 to 1."""
 
     id: str
     kind: Kind
     status: Status
     key: str  # the public id of the key that queued it; "" = the owner
     workspace: str
-    title: str  # what it is about, in a line
-    stage: str  # what is being done to it just now
+    title: str  # its title, in one line
+    stage: str  # the current step
     progress: float
-    document_id: str | None  # once there is the document
-    error: Mapping[str, Any] | None  # why it failed, or is put off; as `MemexError.as_dict` has it
+    document_id: str | None  # set once the note exists
+    error: Mapping[str, Any] | None  # why it failed or is postponed, as `MemexError.as_dict` returns it
     tries: int
     due_at: int
     created_at: int
     started_at: int | None
     finished_at: int | None
-    planned: str = field(repr=False)  # the id that its document is to have
-    given: Mapping[str, Any] = field(repr=False)  # what was asked for; the text of a note goes once it is done
+    planned: str = field(repr=False)  # the id of the note it will create
+    given: Mapping[str, Any] = field(repr=False)  # the request; the text of a note is removed once the job is done
     author: Author = field(repr=False)
     seq: int = field(repr=False)
 
 
 def job_of_row(row: Sequence[Any], under_way: tuple[float, str] | None) -> Job:
-    """The job of a row of the table `queue`; `under_way` is how far it is and what is being done, if it runs."""
+    """Return the job of a row of the table `queue`; `under_way` is its progress and current step, if it runs."""
     seq, id, key, workspace, kind, request, planned, status, stage, error, tries, due_at, *times = row
     about = json.loads(request)
     progress, now = (under_way or (0.0, stage)) if status == "running" else (float(status == "done"), stage)
@@ -72,7 +72,7 @@ UNFINISHED: Final = "SELECT id, kind, status, given, status = 'failed' AND size 
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedJob:
-    """A job that has not made its document, as far as its row says."""
+    """Describes a job that has not created its note, as far as its row says."""
 
     id: str
     kind: Kind
@@ -81,7 +81,7 @@ class UnfinishedJob:
 
 
 def unfinished_of_rows(rows: Iterable[Sequence[Any]]) -> list[UnfinishedJob]:
-    """The jobs of the rows that `UNFINISHED` selects, on a ledger that no daemon need hold."""
+    """Return the jobs of the rows that `UNFINISHED` selects; works without a daemon."""
     return [
         UnfinishedJob(
             id,

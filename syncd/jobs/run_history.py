@@ -1,6 +1,6 @@
 """Keep the history of each job's last runs in the ledger.
 
-Law: the history of a job outlives the daemon, and the ledger does not grow with the years: the oldest runs of each
+Law: the history of a job survives the daemon, and the ledger does not grow over the years: the oldest runs of each
 job are deleted."""
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
 
-KEPT = 50  # runs of each job
+KEPT = 50  # runs kept for each job
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a job that has ended; `error` is "" when it went well."""
+    """Describes one finished run of a job; `error` is "" if it succeeded."""
 
     started_at: int  # epoch milliseconds
     seconds: float
@@ -23,13 +23,13 @@ class Run:
 
 
 class RunHistory:
-    """The runs that are kept."""
+    """Stores the finished runs."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
     def add(self, job: str, run: Run) -> None:
-        """Keep `run`, and forget the oldest beyond `KEPT`. Raises Unavailable when it can't be written."""
+        """Store `run`, and delete the oldest runs beyond `KEPT`. Raises Unavailable when it can't be written."""
         with self._ledger.transaction():
             self._ledger.execute(
                 "INSERT INTO job_runs (job, started_at, seconds, error) VALUES (?, ?, ?, ?)",
@@ -42,7 +42,9 @@ class RunHistory:
             )
 
     def known_since(self, job: str, now: int) -> int:
-        """When `job` was first known, in epoch milliseconds; `now`, which is kept, for one that was not. Raises Unavailable."""
+        """Return when `job` was first known, in epoch milliseconds; for a new job, store and return `now`.
+
+        Raises Unavailable."""
         name = f"job {job}"
         known_at = named_values.read(self._ledger, name)
         if known_at is None:
@@ -50,7 +52,7 @@ class RunHistory:
         return now if known_at is None else int(known_at)
 
     def runs_of(self, job: str, limit: int = KEPT) -> list[Run]:
-        """The runs of `job`, newest first."""
+        """Return the runs of `job`, newest first."""
         rows = self._ledger.query(
             "SELECT started_at, seconds, error FROM job_runs WHERE job = ? ORDER BY id DESC LIMIT ?", (job, limit)
         )

@@ -1,8 +1,8 @@
-"""The scheduler runs named background jobs at intervals or at cron times, and remembers how each run went.
+"""The scheduler runs named background jobs at intervals or at cron times, and records how each run went.
 
-Law: a job never runs twice at once and never waits for another job; a missed run is made up once; a failing job
-stays scheduled; a clock that is set forward or back neither stops a job nor multiplies its runs. A cron job runs at
-its local time, whatever the clock was before."""
+Laws: a job never runs twice at the same time and never waits for another job; a missed run is made up once; a
+failing job stays scheduled; a clock that is set forward or back neither stops a job nor multiplies its runs. A cron
+job runs at its local time, even after the clock was changed."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-OFTEN_S = 300.0  # of a job that runs more often than this only what changed is written down: a tick costs no fsync
-LATE_S = 60.0  # a run that came due while nothing ran is made up this long after the start, which has enough to do
+OFTEN_S = 300.0  # a job that runs more often records only changed outcomes, so that a run costs no fsync
+LATE_S = 60.0  # a missed run is made up this long after the start, which is busy enough
 FIRST_S = 3600.0  # the longest wait for a job that never ran
-LIMIT_S = 3600.0  # a run that takes longer is shown as too long
-AGAIN_S = 3600.0  # a job that failed is tried again this soon, however rarely it runs
+LIMIT_S = 3600.0  # a longer run is reported as too long
+AGAIN_S = 3600.0  # a failed job is tried again after this time, even if it runs rarely
 
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """How a job stands. `started_at` and `seconds` are of the run under way, else of the last one."""
+    """Describes the state of a job. `started_at` and `seconds` are of the current run, else of the last one."""
 
     every_s: float
     running: bool
     started_at: int | None  # epoch milliseconds
     seconds: float | None
-    error: str  # of the last run that ended; "" when it went well
-    runs: int  # since the start, as `failures`
+    error: str  # of the last finished run; "" = success
+    runs: int  # since the start, like `failures`
     failures: int
-    cpu_s: float  # seconds of CPU that its runs have used since the start, those of its thread
+    cpu_s: float  # CPU seconds of its thread since the start
     next_run_at: int | None  # None while nothing is scheduled
-    too_long: bool  # it is running, and longer than it should
-    cron: str = ""  # when it runs, if not every so often
+    too_long: bool  # it has been running longer than its limit
+    cron: str = ""  # the cron expression, if it has one
 
 
 @dataclass(slots=True)
@@ -56,10 +56,10 @@ class _Job:
     limit_s: float
     work: Callable[[], object]
     last: Run | None
-    kept: Run | None  # the newest that is in the ledger
-    began: float | None = None  # of the run under way: monotonic,
+    kept: Run | None  # the newest run in the ledger
+    began: float | None = None  # start of the current run: monotonic time,
     started_at: int = 0  # and epoch milliseconds
-    asked: bool = False  # by hand
+    asked: bool = False  # started manually
     runs: int = 0
     failures: int = 0
     cpu_s: float = 0.0
@@ -67,18 +67,18 @@ class _Job:
 
 
 class Scheduler:
-    """The jobs of one process; scheduled from `start` to `stop`, each run on a thread of its own.
+    """Holds the jobs of one process; scheduled from `start` to `stop`, each run on its own thread.
 
-    Work that takes long looks at `stopping` now and then, and ends when it is set."""
+    Long work checks `stopping` regularly, and ends when it is set."""
 
     def __init__(self, kept: RunHistory | None = None) -> None:
         self.stopping = threading.Event()
         self._kept = kept
         self._jobs: dict[str, _Job] = {}
         self._changed = threading.Condition()
-        self._keeping = threading.Lock()  # apart from the above: who asks how jobs stand does not wait for a disk
-        self._planned: dict[str, Callable[[Timer], None]] = {}  # by name: what gives the timer a job
-        self._timer: Timer | None = None  # from the start on
+        self._keeping = threading.Lock()  # separate, so that reading job states does not wait for the disk
+        self._planned: dict[str, Callable[[Timer], None]] = {}  # by name: the function that adds a job to the timer
+        self._timer: Timer | None = None  # set by `start`
 
     def every(
         self,
@@ -90,27 +90,27 @@ class Scheduler:
         after: float | None = None,
         limit_s: float = LIMIT_S,
     ) -> None:
-        """Run `work` every `seconds`, counted from its last run, also one before this start; with `soon`, from now.
+        """Run `work` every `seconds` after its last run, which may be before this start; with `soon`, run it now.
 
-        Work that knows better itself says `after` how many seconds its first run is due. A run of more than `limit_s` is
-        shown as too long. A second job of the same name replaces the first."""
+        `after` sets the delay of the first run instead. A run longer than `limit_s` is reported as too long. A
+        second job with the same name replaces the first."""
         last = self._last_run(name)
         now = datetime.now(UTC)
         wait = _first_delay(last, seconds, now.timestamp()) if after is None else after
         first = now if soon else now + timedelta(seconds=wait)
 
         def plan(timer: Timer) -> None:
-            from syncd.jobs.timer import Every  # noqa: PLC0415 - it is imported where jobs are scheduled
+            from syncd.jobs.timer import Every  # noqa: PLC0415 - imported only where jobs are scheduled
 
             self._schedule(timer, name, Every(seconds), first)
 
         self._add(_Job(name, seconds, limit_s, work, last, last), plan)
 
     def cron(self, name: str, expression: str, work: Callable[[], object], *, limit_s: float = LIMIT_S) -> None:
-        """Run `work` at these local times, five words of cron. ValueError, with a sentence, for what is none.
+        """Run `work` at the local times of a cron expression (five fields). Raises ValueError if it is not valid.
 
-        A run that came due while nothing ran is made up once, a while after the start; the first is that of the first time
-        after the job was first known."""
+        A missed run is made up once, a while after the start. Runs count as missed from when the job was first
+        known."""
         parse_cron(expression)
         last = self._last_run(name)
         job = _Job(name, 0.0, limit_s, work, last, last, cron=expression)
@@ -132,7 +132,7 @@ class Scheduler:
 
     def _known_since(self, name: str, now: datetime) -> int:
         moment = int(now.timestamp() * 1000)
-        with suppress(Unavailable):  # then it is known from the next start on
+        with suppress(Unavailable):  # the next start tries again
             return self._kept.known_since(name, moment) if self._kept else moment
         return moment
 
@@ -147,8 +147,8 @@ class Scheduler:
         timer.add_job(self._run, trigger, args=(name,), id=name, replace_existing=True, next_run_time=first)
 
     def start(self) -> None:
-        """Begin."""
-        from syncd.jobs.timer import Timer  # noqa: PLC0415 - a command that only asks about jobs needs no library for it
+        """Start the timer."""
+        from syncd.jobs.timer import Timer  # noqa: PLC0415 - a command that only reads job states does not need the library
 
         timer = Timer()
         for plan in self._planned.values():
@@ -157,7 +157,7 @@ class Scheduler:
         timer.start()
 
     def stop(self, grace_s: float = 10.0) -> list[str]:
-        """Begin no more runs, and wait so long for those under way; the names of those that did not end."""
+        """Start no more runs, wait for the current ones, and return the names of those that did not end."""
         self.stopping.set()
         if self._timer is not None and self._timer.running:
             self._timer.shutdown(wait=False)
@@ -171,13 +171,13 @@ class Scheduler:
         with self._keeping:
             self._kept = None  # the ledger is closed after this
         if left:
-            log.warning("left running: %s", ", ".join(left))
+            log.warning("jobs still running at the stop: %s", ", ".join(left))
         return left
 
     def run(self, name: str, *, wait: bool = True) -> Run | None:
-        """Run a job now, or take part in the run under way; how it went, or None without `wait`.
+        """Run a job now, or join its current run; return the run, or None without `wait`.
 
-        Where nothing is scheduled it runs in the caller's own thread. NotFound for a name that no job has."""
+        Without a running timer it runs in the caller's thread. Raises NotFound for an unknown name."""
         with self._changed:
             job = self._require_job(name)
             if self.stopping.is_set():
@@ -197,12 +197,12 @@ class Scheduler:
             return job.last
 
     def run_in(self, name: str, seconds: float) -> None:
-        """Have the next run of a job so many seconds from now, whatever its interval; nothing where nothing is scheduled."""
+        """Schedule the next run of a job in this many seconds; without a running timer, do nothing."""
         if self._timer is not None and self._timer.running:
             self._timer.run_soon(name, datetime.now(UTC) + timedelta(seconds=seconds))
 
     def record_run(self, name: str, run: Run) -> None:
-        """The work of a job was done outside of it, and went so; nothing, where no job has that name."""
+        """Record a run of a job's work that happened outside the job; ignores unknown names."""
         with self._changed:
             job = self._jobs.get(name)
             if job is None:
@@ -211,7 +211,7 @@ class Scheduler:
         self._keep_run(job, run)
 
     def states(self) -> dict[str, JobState]:
-        """How each job stands, by name."""
+        """Return the state of each job, by name."""
         running = self._timer is not None and self._timer.running
         due = (
             {job.id: job.next_run_time for job in self._timer.get_jobs()} if self._timer is not None and running else {}
@@ -220,13 +220,13 @@ class Scheduler:
             return {name: _job_state(job, due.get(name)) for name, job in self._jobs.items()}
 
     def facts(self) -> dict[str, dict[str, Any]]:
-        """The same in plain values."""
+        """Return the state of each job as plain values."""
         return {name: asdict(job) for name, job in self.states().items()}
 
     def history(self, name: str) -> list[Run]:
-        """The runs of a job that were kept, newest first; of one that runs often, those that went otherwise than before.
+        """Return the stored runs of a job, newest first; for frequent jobs, only runs with a changed outcome.
 
-        NotFound for a name that no job has."""
+        Raises NotFound for an unknown name."""
         self._require_job(name)
         with self._keeping:
             return self._kept.runs_of(name) if self._kept else []
@@ -237,11 +237,11 @@ class Scheduler:
         return self._jobs[name]
 
     def troubles(self) -> list[str]:
-        """Which jobs fail or take too long, in sentences that say nothing of notes or paths."""
+        """Return sentences about jobs that fail or take too long, without notes or paths."""
         with self._changed:
             standing = [(name, _job_state(job, None)) for name, job in self._jobs.items()]
         sentences = [
-            f"jobs: {job_name(name)!r} failed the last time; memex job list says why"
+            f"jobs: {job_name(name)!r} failed in its last run; memex job list shows the reason"
             for name, state in standing
             if state.error
         ]
@@ -280,7 +280,7 @@ class Scheduler:
             job.cpu_s += time.thread_time() - used
             self._changed.notify_all()
         if error and job.every_s > AGAIN_S and self._timer is not None and self._timer.running:
-            # What it reports must not outlive its cause by days.
+            # A reported problem must not outlive its cause by days.
             self._timer.run_soon(name, datetime.now(UTC) + timedelta(seconds=AGAIN_S), unless_sooner=True)
 
     def _keep_run(self, job: _Job, run: Run) -> None:
@@ -291,19 +291,19 @@ class Scheduler:
                 self._kept.add(job.name, run)
                 job.kept = run
             except Unavailable as error:
-                log.warning("how the job %s went was not written down: %s", job.name, error.message)
+                log.warning("could not record a run of the job %s: %s", job.name, error.message)
 
 
 def _first_delay(last: Run | None, seconds: float, now: float) -> float:
-    """Seconds to the first run: what the last one left of the interval, as far as its time can be believed.
+    """Return the seconds to the first run: the rest of the interval since the last run, if its time is plausible.
 
-    One that never ran must not wait for a day that a laptop is never on for."""
+    A job that never ran must not wait for a whole day: a laptop may never be on that long."""
     left = last.started_at / 1000 + seconds - now if last else min(seconds, FIRST_S)
     return min(max(left, min(seconds, LATE_S)), seconds)
 
 
 def _believable_time(at: int, now: datetime) -> datetime:
-    """A time in epoch milliseconds, as far as it can be believed."""
+    """Return a time from epoch milliseconds, limited to the past."""
     return datetime.fromtimestamp(min(max(0, at / 1000), now.timestamp()), UTC)
 
 

@@ -1,6 +1,6 @@
-"""Hold staged files, which wait to become documents, in one folder of the state folder, each under the id of its job.
+"""Hold staged files, which wait to become notes, in one folder of the state folder, each named by the id of its job.
 
-Law: a staged file is whole, and its name is on disk; a file that no job needs is removed once it is old."""
+Law: a staged file is complete, and its name is on disk; a file that no job needs is removed once it is old."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from syncd.state.folder import sync_folder
 
 
 class StagedFiles:
-    """The folder of staged files."""
+    """Manages the folder of staged files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def find(self, id: str) -> Path | None:
-        """Where the file of a job lies, if it does."""
+        """Return the path of a job's file, if there is one."""
         path = self.folder / id
         return path if path.is_file() and not path.is_symlink() else None
 
     def take(self, file: Path, id: str) -> None:
-        """Move a file that is on disk into the folder, unless it lies there already."""
+        """Move a file that is on disk into the folder, unless it is already there."""
         if file != self.folder / id:
             self.folder.mkdir(mode=0o700, exist_ok=True)
             file.replace(self.folder / id)
         sync_folder(self.folder)
 
     def put_back(self, id: str, file: Path) -> None:
-        """Move it to where it came from."""
+        """Move a file back to its original path."""
         (self.folder / id).replace(file)
 
     def drop(self, id: str) -> None:
-        """Remove the file of a job, if there is one; what can't be removed is swept."""
+        """Remove the file of a job, if there is one; if that fails, `sweep` removes it later."""
         with suppress(OSError):
             (self.folder / id).unlink()
 
     def sweep(self, needed: Collection[str], *, older_s: float) -> list[str]:
-        """Remove what no job needs, once it is so old; the names."""
+        """Remove files of this age that no job needs; return their names."""
         names = find_unneeded(self.folder, needed, older_s=older_s)
         for name in names:
             self.drop(name)
@@ -48,7 +48,7 @@ class StagedFiles:
 
 
 def find_unneeded(folder: Path, needed: Collection[str], *, older_s: float) -> list[str]:
-    """The names in the folder that no job needs and that are so old."""
+    """Return the names of files of this age in the folder that no job needs."""
     try:
         names = {entry.name for entry in folder.iterdir()} - set(needed)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""The timer begins the runs of jobs with APScheduler: every so often, or at the times of a cron expression.
+"""The timer starts the runs of jobs with APScheduler: at an interval, or at the times of a cron expression.
 
-Law: a clock that is set forward or back neither stops a job nor multiplies its runs. The library takes long to import,
-so that only what serves does."""
+Law: a clock that is set forward or back neither stops a job nor multiplies its runs. The library takes long to
+import, so only a serving process imports this module."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from syncd.settings.cron_schedule import parse_cron
 
 log = logging.getLogger(__name__)
 
-CLOCK_S = 1.0  # a clock that differs by more from what went by was set
-LOOK_S = 60.0  # the longest the timer sleeps: a clock set forward, or a sleep of the machine, is seen this soon
+CLOCK_S = 1.0  # a clock that differs from the elapsed time by more than this was set
+LOOK_S = 60.0  # longest sleep of the timer: it notices a changed clock, or a sleep of the machine, this soon
 
 
 class Timer(BackgroundScheduler):  # type: ignore[misc]  # the library has no types
-    """The library's, which reads the clock twice a turn: one set back in between would have it sleep for as long."""
+    """Extends the library's scheduler, which would oversleep if the clock is set back while it plans its next turn."""
 
     def __init__(self) -> None:
-        """The library's own chatter about a run that takes longer than its interval is not logged."""
+        """Configure the scheduler, and silence its messages about runs that take longer than their interval."""
         super().__init__(
             executors={"default": _Threads()},
             jobstores={"default": _Store()},
@@ -42,14 +42,14 @@ class Timer(BackgroundScheduler):  # type: ignore[misc]  # the library has no ty
             logging.getLogger(name).setLevel(logging.ERROR)
 
     def run_soon(self, name: str, moment: datetime, *, unless_sooner: bool = False) -> None:
-        """Run a job at this moment; with `unless_sooner`, unless it is due before."""
-        with suppress(JobLookupError):  # the timer stops just now
+        """Run a job at this moment; with `unless_sooner`, keep an earlier time."""
+        with suppress(JobLookupError):  # the timer is stopping
             due = getattr(self.get_job(name), "next_run_time", None)
             if not unless_sooner or (due is not None and due > moment):
                 self.modify_job(name, next_run_time=moment)
 
     def _process_jobs(self) -> float:
-        """Run what is due; the seconds to the next turn."""
+        """Run the due jobs; return the seconds to the next turn."""
         clock, ticked = time.time(), time.monotonic()
         seconds = super()._process_jobs()
         turned = (time.time() - clock) - (time.monotonic() - ticked)
@@ -57,26 +57,26 @@ class Timer(BackgroundScheduler):  # type: ignore[misc]  # the library has no ty
 
 
 class Every(BaseTrigger):  # type: ignore[misc]  # the library has no types
-    """Each run a fixed time after the one before: after a sleep, or a clock set forward, one run is owed, not thousands."""
+    """Fires a fixed time after the previous run: after a sleep or a clock set forward, one run is due, not thousands."""
 
     def __init__(self, seconds: float) -> None:
         self.interval = timedelta(seconds=seconds)
 
     def get_next_fire_time(self, _previous: datetime | None, now: datetime) -> datetime:
-        """When to run next."""
+        """Return the time of the next run."""
         return now + self.interval
 
 
 class Cron(BaseTrigger):  # type: ignore[misc]  # the library has no types
-    """At the local times of an expression, of which those that were missed are owed once.
+    """Fires at the local times of an expression; missed times are made up once.
 
-    The library is asked about the wall clock alone: a time that a day has twice would be due again and again."""
+    The library gets wall-clock times only: with a time zone, a time that a day has twice would fire again and again."""
 
     def __init__(self, expression: str) -> None:
         self._times = CronTrigger(**parse_cron(expression), timezone=UTC)
 
     def next_after(self, moment: datetime) -> datetime:
-        """The first of the times after `moment`; one that a day lacks is as much later as the clock was set forward."""
+        """Return the first time after `moment`; a time that a day lacks moves by as much as the clock was set forward."""
         wall, due = moment.astimezone().replace(tzinfo=UTC), moment
         while due <= moment:
             wall = self._times.get_next_fire_time(None, wall + timedelta(microseconds=1))
@@ -84,19 +84,19 @@ class Cron(BaseTrigger):  # type: ignore[misc]  # the library has no types
         return due
 
     def get_next_fire_time(self, _previous: datetime | None, now: datetime) -> datetime:
-        """When to run next."""
+        """Return the time of the next run."""
         return self.next_after(now)
 
 
 class _Store(MemoryJobStore):  # type: ignore[misc]  # the library has no types
-    """The jobs by when they are due, on a clock that may be set back: then they are due as much earlier."""
+    """Holds the jobs by due time; if the clock is set back, due times move back too."""
 
     def __init__(self) -> None:
         super().__init__()
         self._looked: tuple[datetime, float] | None = None
 
     def get_due_jobs(self, now: datetime) -> list[Any]:
-        """The jobs that are due; the scheduler asks when, by the monotonic clock, the first of them should be."""
+        """Return the due jobs, after correcting due times if the clock was set back."""
         ticked = time.monotonic()
         if self._looked is not None:
             back = self._looked[0] + timedelta(seconds=ticked - self._looked[1]) - now
@@ -109,7 +109,7 @@ class _Store(MemoryJobStore):  # type: ignore[misc]  # the library has no types
 
 
 def _set_back(job: Any, now: datetime, back: timedelta) -> datetime:
-    """When a job is due on a clock that went back; one that runs by the clock at its times, a run that is owed at once."""
+    """Return the new due time after the clock went back; a cron job keeps its local times, and an overdue run stays due."""
     if not isinstance(job.trigger, Cron):
         shifted: datetime = job.next_run_time - back
         return shifted
@@ -118,13 +118,13 @@ def _set_back(job: Any, now: datetime, back: timedelta) -> datetime:
 
 
 class _Threads(BaseExecutor):  # type: ignore[misc]  # the library has no types
-    """A thread for each run: no job waits for another, and one that hangs does not keep the process from ending.
+    """Starts a thread for each run: no job waits for another, and a hanging job does not keep the process alive.
 
-    The library lowers its own count of running jobs only after the waiting caller has its answer, and drops a run that is
-    requested in between. So this executor keeps no count; `Scheduler._run` sees to it that no job runs twice at once."""
+    The library decreases its count of running jobs only after the waiting caller has its answer, and drops a run
+    requested in between. This executor therefore keeps no count; `Scheduler._run` prevents parallel runs of a job."""
 
     def submit_job(self, job: Any, _times: list[datetime]) -> None:
-        """Begin a run."""
+        """Start a run."""
         threading.Thread(target=job.func, args=job.args, name=f"job {job.id}", daemon=True).start()
 
     def _do_submit_job(self, job: Any, times: list[datetime]) -> None:

@@ -16,15 +16,15 @@ _TOKEN: Final = re.compile(r'[ \t\r\n]*+(?:([{}\[\],:])|("(?:[^"\\\x00-\x1f]|\\.
 _UNIT: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL
 )
-_PATHS: Final = {"file": "file", "background": "group"}  # key of a path -> the type of node that has it
+_PATHS: Final = {"file": "file", "background": "group"}  # key of a path -> the type of node with this key
 _TEXT: Final = "text"
-_NODE: Final = ("nodes", "")  # the containers below the root in which the keys of a node are
+_NODE: Final = ("nodes", "")  # the containers below the root that contain a node's keys
 
 
 def find_in_canvas(text: str) -> LinkPositions | None:
-    """The positions of a canvas; None when it is none."""
+    """Return the positions in a canvas; None if the text is not a canvas."""
     if not text.strip():
-        return LinkPositions()  # as Obsidian makes them
+        return LinkPositions()  # Obsidian creates empty canvas files
     try:
         board = json.loads(text)
     except (ValueError, RecursionError):
@@ -50,23 +50,23 @@ def find_in_canvas(text: str) -> LinkPositions | None:
 
 
 def _make_escaper(raw: str) -> Any:
-    """How text is put into a string that is written as this one: in ASCII alone, if that is how it is."""
+    """Return a function that escapes text like this string: with ASCII only, if the string is written that way."""
     ascii_only = "\\u" in raw and raw.isascii()
     return lambda text: json.dumps(text, ensure_ascii=ascii_only)[1:-1]
 
 
 def _find_strings(text: str) -> Iterator[tuple[int, str, int, int]]:
-    """The strings that are values of the nodes themselves: which node, its key, and where it stands, quotes included.
+    """Yield the strings that are direct values of nodes: number of the node, key, and span with quotes.
 
-    Of a key that is there twice only the last counts, as for whoever reads it."""
+    If a key occurs twice, only the last one counts, as in JSON readers."""
     spans: dict[tuple[int, str], tuple[int, int]] = {}
-    stack: list[str] = []  # of each container that is open, the key of the value under way; "" in a list
+    stack: list[str] = []  # for each open container, the key of the current value; "" in a list
     node, key, after_colon = -1, "", False
     for match in _TOKEN.finditer(text):
         mark, string = match[1], match[2]
         if mark in ("{", "["):
             stack.append(key if after_colon else "")
-            if stack == ["", "nodes"]:  # a second time, too: then the first does not count
+            if stack == ["", "nodes"]:  # if it occurs a second time, the first does not count
                 node = -1
                 spans.clear()
             node += mark == "{" and stack == ["", *_NODE]

@@ -1,7 +1,7 @@
 """Resolve a link to the file it leads to, as Obsidian does: a pure function of the paths of all files of the vault.
 
-Law: letter case and the form of Unicode never count, an alias is no target, and one of several candidates always
-wins, whatever the order in which the files were listed."""
+Law: letter case and the form of Unicode never count, an alias is not a target, and of several candidates the same
+one always wins, whatever the order in which the files were listed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from index.names import base_name, fold
 
 
 class Paths:
-    """The paths of all files, by the names that links call them."""
+    """Holds the paths of all files by the names that links use."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._named: dict[str, list[tuple[str, str]]] = defaultdict(list)  # folded base name -> folded path, path
@@ -21,24 +21,26 @@ class Paths:
             self.add(path)
 
     def add(self, path: str) -> None:
-        """Learn of one more file."""
+        """Add a file."""
         folded = fold(path)
         self._named[base_name(folded)].append((folded, path))
         self._whole[folded].append(path)
 
     def remove(self, path: str) -> None:
-        """Forget a file."""
+        """Remove a file."""
         folded = fold(path)
         self._named[base_name(folded)].remove((folded, path))
         self._whole[folded].remove(path)
 
     def exact_path(self, path: str) -> str | None:
-        """The file that is exactly at `path` from the root, as a canvas names it."""
+        """Return the file exactly at `path` from the root, as a canvas names it."""
         twins = self._whole.get(fold(path), ())
         return path if path in twins else min(twins, default=None)
 
     def resolve(self, target: str, source: str) -> str | None:
-        """The file that a link in the note `source` leads to; None when there is none. An empty target is the note itself."""
+        """Return the file that a link in the note `source` leads to; None if there is none.
+
+        An empty target is the note itself."""
         if not target:
             return source
         wanted, here = fold(target), fold(source).rpartition("/")[0]
@@ -53,7 +55,7 @@ class Paths:
         return next((path for name in _candidate_names(wanted) if (path := self._find_nearest(name, here))), None)
 
     def resolve_relative(self, target: str, source: str) -> str | None:
-        """The file that `target`, which begins with a dot, names from the folder of `source`, taken at its word."""
+        """Return the file that `target`, which begins with a dot, names relative to the folder of `source`."""
         joined = _join_relative(fold(source).rpartition("/")[0], fold(target))
         return None if joined is None else self._find_exact(joined)
 
@@ -61,7 +63,7 @@ class Paths:
         return next((min(paths) for name in _candidate_names(wanted) if (paths := self._whole.get(name))), None)
 
     def _find_nearest(self, wanted: str, here: str) -> str | None:
-        """Of the files whose path ends so: those below the source's folder first, then the shortest, then by name."""
+        """Return the best file whose path ends in `wanted`: below the source's folder first, then the shortest, then by name."""
         ending = f"/{wanted}"
         pairs = [pair for pair in self._named.get(base_name(wanted), ()) if f"/{pair[0]}".endswith(ending)]
         below = f"{here}/" if here else ""
@@ -69,12 +71,12 @@ class Paths:
 
 
 def _candidate_names(wanted: str) -> tuple[str, ...]:
-    """What a file may be called that a link calls `wanted`: only `.md` may be left out, and then it is looked up last."""
+    """Return the possible file names for `wanted`: only `.md` may be omitted, and is then tried last."""
     return (wanted, f"{wanted}.md") if "." in base_name(wanted) else (f"{wanted}.md",)
 
 
 def _join_relative(folder: str, relative: str) -> str | None:
-    """`relative` from `folder`; None when it leads out of the vault."""
+    """Return the path of `relative` from `folder`; None when it leads out of the vault."""
     parts = folder.split("/") if folder else []
     for part in relative.split("/"):
         if part == "..":

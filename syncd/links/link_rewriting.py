@@ -1,8 +1,8 @@
 """Rewrite the links of a note after files were moved, so that each link still leads to the file that it led to.
 
-Law, tested: every link leads to the file that it led to before; a link that still does keeps its bytes, and of any
-other only the path changes: subpath, display text, size, quotes and style of writing stay. (The text of a Markdown
-link that is the old name becomes the new name, as in Obsidian.)"""
+Law, tested: every link leads to the file that it led to before; a link that still does keeps its bytes, and in other
+links only the path changes: subpath, display text, size, quotes and style stay. (If the text of a Markdown link is
+the old name, it becomes the new name, as in Obsidian.)"""
 
 from __future__ import annotations
 
@@ -17,24 +17,26 @@ from syncd.links.link_resolution import Paths
 from syncd.links.note_link_positions import LinkPosition, LinkPositions, find_in_note
 from syncd.notes.property_reader import find_fences, read_structure
 
-_STRANGE: Final = re.compile(r"[\[\]\\|<>`*$%!]")  # in a name: it would say something else as the text of a link
+_STRANGE: Final = re.compile(
+    r"[\[\]\\|<>`*$%!]"
+)  # characters in a name that have another meaning in the text of a link
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What was moved, and the vault's files before and after."""
+    """Describes moved files, and the vault's files before and after the move."""
 
     moved: Mapping[str, str]  # old path -> new path
     before: Paths
     after: Paths
-    relative: bool = False  # Obsidian's "New link format", for links whose own form says nothing
-    private: Callable[[str, str], bool] = lambda _source, _target: False  # whether the note may not say the folder
-    only_broken: bool = False  # leave links that lead anywhere: somebody else has mended what was to be mended
+    relative: bool = False  # Obsidian's "New link format", for links whose own form does not decide
+    private: Callable[[str, str], bool] = lambda _source, _target: False  # whether the note may not name the folder
+    only_broken: bool = False  # change only broken links: somebody else has repaired the others
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Other text for a part of a text."""
+    """Replaces a part of a text."""
 
     start: int
     end: int
@@ -42,7 +44,7 @@ class Edit:
 
 
 def rewrite_links(text: str, old: str, new: str, move: Move) -> tuple[str, list[str]]:
-    """The text of the note that was at `old` and is at `new` now, and the targets of links that could not be kept."""
+    """Return the new text of a note that moved from `old` to `new`, and the targets of links that could not be kept."""
     edits, lost = find_edits(find_in_note(text), old, new, move, text)
     cut = find_fences(text)[2]
     front = [edit for edit in edits if edit.start < cut]
@@ -58,7 +60,7 @@ def _properties_structure(front: str) -> list[tuple[str, str | None]] | None:
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    """The text with its edits, which are in order and don't overlap."""
+    """Return the text with its edits, which are in order and don't overlap."""
     pieces, done = [], 0
     for edit in edits:
         pieces += [text[done : edit.start], edit.text]
@@ -69,7 +71,7 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 def find_edits(
     positions: LinkPositions, old: str, new: str, move: Move, text: str = ""
 ) -> tuple[list[Edit], list[str]]:
-    """What to change at these positions of a file that was at `old` and is at `new` now, and what could not be kept."""
+    """Return the edits at these positions of a file that moved from `old` to `new`, and the targets that can't be kept."""
     edits: list[Edit] = []
     known: dict[tuple[str, bool], tuple[str, str] | None] = {}
     lost = [link.target for link in positions.unclear if _changed_destination(link, old, new, move, whole=False)]
@@ -92,7 +94,7 @@ def find_edits(
 
 
 def _changed_destination(link: Link, old: str, new: str, move: Move, *, whole: bool) -> tuple[str, str] | None:
-    """Where a link led and is to lead; None when it does already."""
+    """Return the old and the wanted target of a link; None when it already leads there."""
     if not link.target:
         return None
     led = move.before.exact_path(link.target) if whole else move.before.resolve(link.target, old)
@@ -107,14 +109,14 @@ def _changed_destination(link: Link, old: str, new: str, move: Move, *, whole: b
         and link.target.startswith(("./", "../"))
         and move.before.resolve_relative(link.target, old) == led
         and move.after.resolve_relative(link.target, new)
-        != wanted  # it is found by its name alone, which others may not do
+        != wanted  # Obsidian finds it only by its name, which other programs may not do
     ):
         return None
     return led, wanted
 
 
 def _choose_spelling(position: LinkPosition, led: str, wanted: str, source: tuple[str, str], move: Move) -> str | None:
-    """What the position is to say: the first spelling that leads there and can be written there."""
+    """Return the first spelling that leads to the target and can be written at the position."""
     if position.whole:
         return position.says(wanted)
     targets = _possible_spellings(position.link.target, led, wanted, source, move)
@@ -122,7 +124,7 @@ def _choose_spelling(position: LinkPosition, led: str, wanted: str, source: tupl
         None,
         wanted,
     }:
-        targets.append(wanted)  # its name without the ending is another note's: Note.md.md beside Note.md
+        targets.append(wanted)  # its name without the ending belongs to another note: Note.md.md beside Note.md
     for target in targets:
         if move.after.resolve(target, source[1]) == wanted and (spelling := position.says(target)) is not None:
             return spelling
@@ -130,7 +132,7 @@ def _choose_spelling(position: LinkPosition, led: str, wanted: str, source: tupl
 
 
 def _possible_spellings(target: str, led: str, wanted: str, source: tuple[str, str], move: Move) -> list[str]:
-    """How `wanted` could be written, in the manner of `target` first; a full path from the root is always understood."""
+    """Return possible spellings of `wanted`, first in the style of `target`; a full path from the root always works."""
     old, new = source
     bare = not target.lower().endswith(".md")
     whole, was = (_without_extension(wanted), _without_extension(led)) if bare else (wanted, led)
@@ -154,12 +156,12 @@ def _possible_spellings(target: str, led: str, wanted: str, source: tuple[str, s
 
 
 def _without_extension(path: str) -> str:
-    """A note's path as most links say it."""
+    """Return a note's path without `.md`, as most links write it."""
     return path[:-3] if path.lower().endswith(".md") else path
 
 
 def _relative_path(path: str, source: str) -> str:
-    """`path` as seen from the folder of `source`: without "./", as Obsidian writes it."""
+    """Return `path` relative to the folder of `source`, without "./", as Obsidian writes it."""
     here, there = source.split("/")[:-1], path.split("/")
     while here and len(there) > 1 and here[0] == there[0]:
         here, there = here[1:], there[1:]
@@ -167,7 +169,7 @@ def _relative_path(path: str, source: str) -> str:
 
 
 def _label_edit(position: LinkPosition, led: str, wanted: str, text: str) -> Edit | None:
-    """The text of a Markdown link that is the old name becomes the new one."""
+    """Return the edit that replaces the old name in the text of a Markdown link."""
     if position.label is None:
         return None
     old, new = led.rpartition("/")[2], wanted.rpartition("/")[2]

@@ -1,9 +1,9 @@
 """Find the position of each link's path in a note, and write another path at a position.
 
-Law, tested: at each position the text says the link's target, and a path written there is read back as it was asked.
+Law, tested: at each position the text contains the link's target, and a path written there is read back unchanged.
 
-A link is what Obsidian takes for one: not code, not HTML comments, not math. A link that cannot be located safely,
-such as a destination across two lines of a quote, has no position, and is named."""
+Links are what Obsidian reads as links: not in code, HTML comments or math. A link that cannot be located safely,
+such as a destination across two lines of a quote, has no position and is listed as unclear."""
 
 from __future__ import annotations
 
@@ -25,25 +25,27 @@ _OPENING: Final = re.compile(r"\]\(\s*+(<?)|\]:[ \t]++(<?)")
 _POINTED_END: Final = re.compile(r"#|>|%23")
 _DEFINED_END: Final = re.compile(r"#|%23|\s|\Z")
 _BARE_END: Final = re.compile(r"\\.|[()#\s]|%23|\Z", re.DOTALL)
-_PLAIN: Final = re.compile(r"[^\s#%()<>?\\|]")  # what a Markdown destination may hold as it is; other scripts do too
-_WITHIN: Final = re.compile(r"[^#%<>?\\|\r\n]")  # the same between `<` and `>`
+_PLAIN: Final = re.compile(
+    r"[^\s#%()<>?\\|]"
+)  # characters that a Markdown destination contains unescaped, including other scripts
+_WITHIN: Final = re.compile(r"[^#%<>?\\|\r\n]")  # characters that are unescaped between `<` and `>`
 _DOUBLE: Final = re.compile(r"\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}|\\[^\r\n]|[^\\\r\n]")
 _SINGLE: Final = re.compile(r"''|[^'\r\n]")
 
 
 @dataclass(frozen=True, slots=True)
 class LinkPosition:
-    """A link, where its path stands, and what says another path there (None: nothing can)."""
+    """Holds a link, the span of its path, and a function that spells another path there (None: impossible)."""
 
     link: Link
     start: int
     end: int
     says: Callable[[str], str | None]
-    label: tuple[int, int] | None = None  # where the text of a Markdown link stands
-    whole: bool = False  # the path counts from the root, and is not looked for
+    label: tuple[int, int] | None = None  # span of the text of a Markdown link
+    whole: bool = False  # the path is from the root, and is not searched by name
 
     def in_escaped_text(self, offsets: Sequence[int], escaped: Callable[[str], str]) -> LinkPosition:
-        """The same position where its text is written with escapes: `offsets` say where each character is."""
+        """Return this position in escaped text: `offsets` gives the position of each character."""
 
         def spell_escaped(target: str) -> str | None:
             text = self.says(target)
@@ -54,14 +56,14 @@ class LinkPosition:
 
 @dataclass(slots=True)
 class LinkPositions:
-    """The positions of a text, in order, and the links for which none was found."""
+    """Holds the positions in a text, in order, and the links without a position."""
 
     found: list[LinkPosition] = field(default_factory=list)
     unclear: list[Link] = field(default_factory=list)
 
 
 def find_in_note(text: str) -> LinkPositions:
-    """The positions of a note: of its properties, then of its body."""
+    """Return the positions in a note: in its properties, then in its body."""
     start, end, cut = find_fences(text)
     positions = find_in_properties(text, start, end) if "[" in text[start:end] else LinkPositions()
     body = find_in_body(text[cut:])
@@ -79,7 +81,7 @@ def _shift(position: LinkPosition, by: int) -> LinkPosition:
 
 
 def find_in_body(body: str) -> LinkPositions:
-    """The positions of Markdown without properties."""
+    """Return the positions in Markdown without properties."""
     positions = LinkPositions()
     if "[" in body:
         parsed = parse_outline(body)
@@ -138,12 +140,12 @@ def _markdown_position(text: str, at: int, link: Link) -> LinkPosition | None:
 
 def _find_end(ending: re.Pattern[str], text: str, at: int) -> int:
     match = ending.search(text, at)
-    assert match is not None  # each of them ends at the end of the text
+    assert match is not None  # each pattern also matches the end of the text
     return match.start()
 
 
 def _bare_destination_end(text: str, at: int) -> int:
-    """Where a destination without `<` ends: at white space, a subpath, or the bracket that closes it."""
+    """Return the end of a destination without `<`: white space, a subpath, or its closing bracket."""
     depth = 0
     while mark := _BARE_END.search(text, at):
         if mark[0] == "(":
@@ -165,7 +167,7 @@ def _spell_pointed(target: str) -> str | None:
 
 
 def _encode_destination(target: str, plain: re.Pattern[str]) -> str | None:
-    """A path as a Markdown destination: only what Markdown would misread is encoded, as Obsidian does."""
+    """Encode a path as a Markdown destination: only characters that Markdown would misread, as Obsidian does."""
     if "#" in target or target != target.strip():
         return None
     encoded = "".join(sign if plain.fullmatch(sign) else quote(sign, safe="") for sign in target)
@@ -176,13 +178,15 @@ def _encode_destination(target: str, plain: re.Pattern[str]) -> str | None:
 
 
 def find_in_properties(text: str, start: int, end: int) -> LinkPositions:
-    """The positions of the properties that stand between two offsets; of those that are not valid YAML there are none."""
+    """Return the positions in the properties between two offsets; none if they are not valid YAML."""
     positions = LinkPositions()
     inner = text[start:end]
     values = find_scalars(inner)
     for first, last, style, value in values or ():
         unquoted = not style and inner[first - 2 : first] == "[[" and inner[last : last + 2] == "]]"
-        span = (first - 2, last + 2) if unquoted else (first, last)  # a list in a list, but meant as a link
+        span = (
+            (first - 2, last + 2) if unquoted else (first, last)
+        )  # YAML reads it as a list in a list, but it is meant as a link
         if "[" in inner[slice(*span)]:
             _find_in_scalar(inner, span, style, value, positions)
     if values is None:
@@ -194,7 +198,7 @@ def find_in_properties(text: str, start: int, end: int) -> LinkPositions:
 
 
 def _find_in_scalar(inner: str, span: tuple[int, int], style: str | None, read: str, positions: LinkPositions) -> None:
-    """The positions of one value, within its quotes; what is not quoted stands there as it is read, line for line."""
+    """Find the positions of one value, within its quotes; an unquoted value is in the text as it is read."""
     (first, last), offsets = span, None
     value = inner[first:last]
     units = _UNITS.get(style or "")

@@ -1,6 +1,6 @@
 """Find unlinked mentions of moved notes in queries, diagrams, addresses and Bases, which Memex does not rewrite.
 
-Law: pure, and in time linear in the text; Memex shows the mentions to a person, who knows what was meant."""
+Law: pure, and in time linear in the text; Memex shows the mentions to a person, who decides."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from index.names import base_name, fold
 
-# A fence of one of these languages, up to its end; what plug-ins and Obsidian itself read in it.
+# A code block in one of the languages that plug-ins or Obsidian run, up to its end.
 _FENCE: Final = re.compile(
     r"^[ \t>]*(`{3,}|~{3,})[ \t]*(dataview|dataviewjs|tasks|base|mermaid|query)\b[^\n]*+\n(.*?)(?:^[ \t>]*\1|\Z)",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
@@ -29,24 +29,24 @@ _KINDS: Final = {
 
 
 class Names:
-    """What moved files (old path → new path) were called, without `.md`: by path, and by name if they have another now."""
+    """Matches the old names of moved files (old path → new path), without `.md`: paths, and base names that changed."""
 
     def __init__(self, moved: Mapping[str, str]) -> None:
         paths = {fold(old).removesuffix(".md"): fold(new).removesuffix(".md") for old, new in moved.items()}
         names = {base_name(old) for old, new in paths.items() if base_name(old) != base_name(new)}
-        # A name alone may be any word: it counts where a query or an address would name a file.
+        # A base name may be any word: it counts only where a query or an address names a file.
         patterns = [rf"(?<!\w){re.escape(path)}(?!\w)" for path in sorted(paths, key=len, reverse=True)]
         patterns += [rf"(?<=[\[\"'/(=]){re.escape(name)}(?!\w)" for name in sorted(names, key=len, reverse=True)]
         patterns += [rf"(?<=includes ){re.escape(name)}(?!\w)" for name in names]
         self._any = re.compile("|".join(patterns) or r"(?!)")
 
     def occur_in(self, text: str) -> bool:
-        """Whether the text says one of them, in whole words."""
+        """Return whether the text contains one of them as whole words."""
         return self._any.search(fold(text)) is not None
 
 
 def find_mentions(path: str, text: str, names: Names) -> Iterator[str]:
-    """What in this file names one of `names`, once each."""
+    """Yield descriptions of the places in this file that name one of `names`, each once."""
     if path.endswith(".base"):
         if names.occur_in(text):
             yield "an expression of the Base"

@@ -1,7 +1,7 @@
 """Save, list and follow the relations between the memos of a namespace, as a graph.
 
-Each relation is saved in the note of the memo that it begins at. Law, tested: saving or deleting a relation changes
-the lines of its own entry and no others."""
+Each relation is saved in the note of its source memo. Law, tested: saving or deleting a relation changes only the
+lines of its own entry."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
 
 Way: TypeAlias = Literal["forward", "backward", "both"]
-LISTED: Final = 500  # relations of one list
-WALKED: Final = 1_000  # and of one walk
+LISTED: Final = 500  # most relations in one list
+WALKED: Final = 1_000  # most relations in one walk
 DEEPEST: Final = 10
 WAYS: Final[Mapping[Way, tuple[Direction, ...]]] = {
     "forward": ("forward",),
@@ -39,7 +39,7 @@ WAYS: Final[Mapping[Way, tuple[Direction, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ListedRelations:
-    """Relations, the memos that they join, and whether there are more."""
+    """Holds relations, their memos, and whether there are more."""
 
     ties: tuple[MemoTie, ...]
     memos: tuple[Record, ...]
@@ -48,7 +48,7 @@ class ListedRelations:
 
 @dataclass(frozen=True, slots=True)
 class WalkedRelations:
-    """The relations around a memo, the memos that were reached, and whether there are more."""
+    """Holds the relations around a memo, the reached memos, and whether there are more."""
 
     steps: tuple[WalkStep, ...]
     memos: tuple[Record, ...]
@@ -57,7 +57,7 @@ class WalkedRelations:
 
 @dataclass(frozen=True, slots=True)
 class _RelationRequest:
-    """The relation that is to be written or removed, as it was named; None = not given."""
+    """Holds a relation to write or remove, as the caller named it; None = not given."""
 
     source: str
     target: str
@@ -68,7 +68,7 @@ class _RelationRequest:
 
 
 class MemoGraph:
-    """The relations of one workspace's memos."""
+    """Manages the relations of one workspace's memos."""
 
     def __init__(self, memos: Memos, inbox: Inbox) -> None:
         self._memos, self._inbox = memos, inbox
@@ -83,9 +83,9 @@ class MemoGraph:
         weight: float | None = None,
         reason: str | None = None,
     ) -> MemoTie:
-        """Relate two memos, or change the weight or the reason of a relation; `version` grows only with such a change.
+        """Relate two memos, or change the weight or reason of a relation; `version` increases only if something changes.
 
-        What is not given stays as it is, or is 1.0 and nothing; an empty reason takes it away."""
+        Values that are not given stay, or are 1.0 and no reason for a new relation; an empty reason removes it."""
         tag = checked_tag(tag)
         if weight is not None and not 0 <= weight <= 1:
             raise InvalidArgument("weight must be from 0.00 to 1.00", field="weight")
@@ -98,7 +98,7 @@ class MemoGraph:
             return write_batch(self._inbox, partial(self._plan_save, wanted))
 
     def delete(self, source: str, target: str, tag: str, *, namespace: str = "default") -> MemoTie:
-        """Remove a relation, and tell what it was."""
+        """Remove a relation, and return it."""
         wanted = _RelationRequest(source, target, checked_tag(tag), namespace)
         with lock_workspace(self._inbox, self._memos.workspace):
             return write_batch(self._inbox, partial(self._plan_delete, wanted))
@@ -112,7 +112,7 @@ class MemoGraph:
         tag: str | None = None,
         limit: int = 100,
     ) -> ListedRelations:
-        """The relations of a namespace that are as asked, those changed last first."""
+        """Return the matching relations of a namespace, last changed first."""
         if not 1 <= limit <= LISTED:
             raise InvalidArgument(f"limit must be from 1 to {LISTED}", field="limit")
         asked = None if tag is None else checked_tag(tag)
@@ -148,7 +148,7 @@ class MemoGraph:
         tag: str | None = None,
         limit: int = 100,
     ) -> WalkedRelations:
-        """The relations within `depth` of a memo, each with the way to it."""
+        """Return the relations within `depth` of a memo, each with the path to it."""
         if not 1 <= depth <= DEEPEST:
             raise InvalidArgument(f"maxDepth must be from 1 to {DEEPEST}", field="maxDepth")
         if not 1 <= limit <= WALKED:
@@ -159,10 +159,10 @@ class MemoGraph:
         return WalkedRelations(tuple(steps), self._joined_memos([step.tie for step in steps], begin), more)
 
     def _plan_save(self, wanted: _RelationRequest, _: Index) -> tuple[Sequence[Change], MemoTie]:
-        """What to write so that the relation is as it is wanted."""
+        """Plan the writes that save the relation."""
         drafts, source, target, text, old = self._find_relation(wanted)
         if target.id == path_id(target.path):
-            self._memos.read(drafts, target)  # it may not have an id of its own yet
+            self._memos.read(drafts, target)  # raises if it has no id of its own yet
         now, link = self._inbox.now(), target.path.rpartition("/")[2].removesuffix(".md")
         if old is None:
             weight = 1.0 if wanted.weight is None else wanted.weight
@@ -190,7 +190,7 @@ class MemoGraph:
         return drafts.changes(), MemoTie(end_of(source), end_of(target), made)
 
     def _plan_delete(self, wanted: _RelationRequest, _: Index) -> tuple[Sequence[Change], MemoTie]:
-        """What to write so that the relation is gone."""
+        """Plan the writes that remove the relation."""
         drafts, source, target, text, old = self._find_relation(wanted)
         if old is None:
             raise NotFound(f"no relation {wanted.tag!r} from {wanted.source!r} to {wanted.target!r}")
@@ -201,7 +201,7 @@ class MemoGraph:
         return drafts.changes(), MemoTie(end_of(source), end_of(target), old)
 
     def _find_relation(self, wanted: _RelationRequest) -> tuple[NoteDrafts, Record, Record, str, MemoRelation | None]:
-        """Both memos, the text of the first, and the relation as it is stated there now."""
+        """Return both memos, the text of the source, and the relation as the source states it now."""
         source, target = (self._memos.memo(id, wanted.namespace) for id in (wanted.source, wanted.target))
         drafts = NoteDrafts(self._inbox.vault)
         text, document = self._memos.read(drafts, source)
@@ -209,7 +209,7 @@ class MemoGraph:
         return drafts, source, target, text, old
 
     def _joined_memos(self, ties: Sequence[MemoTie], *more: MemoEnd) -> tuple[Record, ...]:
-        """The memos that are joined, each once, in the order in which they are met."""
+        """Return the related memos, each once, in the order of the relations."""
         keys = dict.fromkeys(
             path_id(memo_end.path) for memo_end in (*more, *(e for tie in ties for e in (tie.source, tie.target)))
         )

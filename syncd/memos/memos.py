@@ -1,7 +1,6 @@
 """Save, search and delete memos: the notes of a namespace, for the tool family `memory`.
 
-Law, tested: what a person writes into a memo meanwhile is never overwritten unread, and a call that fails changed
-nothing."""
+Laws, tested: a person's changes to a memo are never overwritten unread; a call that fails changed nothing."""
 
 from __future__ import annotations
 
@@ -34,13 +33,13 @@ if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
 
 Metric: TypeAlias = Literal["cosine", "l2"]
-MOST: Final = 100  # memos of one search
-TRIES: Final = 8  # each is lost to somebody who makes the very memo, and to somebody who removes it
+MOST: Final = 100  # most memos of one search
+TRIES: Final = 8  # a try fails when somebody creates or removes the memo at the same time
 
 
 @dataclass(frozen=True, slots=True)
 class SaveOutcome:
-    """What became of a memo."""
+    """Holds a saved memo, and whether it is new."""
 
     record: Record
     created: bool
@@ -48,7 +47,7 @@ class SaveOutcome:
 
 @dataclass(frozen=True, slots=True)
 class FoundMemo:
-    """A memo that was found. `score` is its cosine similarity or its distance; None when nothing was compared."""
+    """Holds a found memo. `score` is its cosine similarity or its distance; None when nothing was compared."""
 
     record: Record
     score: float | None
@@ -56,7 +55,7 @@ class FoundMemo:
 
 @dataclass(frozen=True, slots=True)
 class FoundMemos:
-    """What a search found, the best first, and what kept it from being complete."""
+    """Holds the memos that a search found, best first, and the reasons why it may be incomplete."""
 
     items: tuple[FoundMemo, ...]
     degraded: tuple[str, ...]
@@ -64,23 +63,23 @@ class FoundMemos:
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What a memo is to become."""
+    """Holds the wanted state of a memo."""
 
     content: str
     namespace: str
     memo_id: str | None
-    titles: Mapping[str, PropertyValue]  # the title under its property's name, if one is given; None takes it away
-    title: str | None  # of a new memo
-    collection: str | None  # if one is named
+    titles: Mapping[str, PropertyValue]  # the title under its property's name, if given; None removes it
+    title: str | None  # for a new memo
+    collection: str | None  # if given
     tags: tuple[str, ...]
-    retag: bool  # whether the tags are given, and take the place of those that are there
-    fields: Mapping[str, Any]  # the metadata besides
+    retag: bool  # whether tags are given; they replace the existing ones
+    fields: Mapping[str, Any]  # the other metadata
     replace: bool
     version: int | None
 
 
 class Memos:
-    """The memos of one workspace. What changes them goes one by one; nothing else waits for it."""
+    """Manages the memos of one workspace. Changes run one after the other; reads don't wait for them."""
 
     def __init__(self, workspace: str, inbox: Inbox, progress: Callable[[int], None] | None = None) -> None:
         self.workspace, self._inbox, self._progress = workspace, inbox, progress
@@ -96,10 +95,10 @@ class Memos:
         replace: bool = False,
         version: int | None = None,
     ) -> SaveOutcome:
-        """Make a memo or change the one of that id; what is the same already is not written again.
+        """Create a memo, or change the one with this id; an unchanged memo is not written.
 
-        `metadata` is merged as RFC 7396 has it, or takes the place of all there is with `replace`. `version` is the one
-        that the memo must have, 0 for none at all. Raises Conflict, with the version, when it has another."""
+        `metadata` is merged as in RFC 7396, or replaces everything with `replace`. `version` is the version that the
+        memo must have, 0 for no memo. Raises Conflict, with the version, if it has another."""
         wish = _check_wish(
             content,
             namespace=namespace,
@@ -115,7 +114,7 @@ class Memos:
         for _ in range(TRIES):
             if saved := self._attempt(wish):
                 return saved
-        raise Conflict("memos of this id came and went all the while; try again in a moment", retryable=True)
+        raise Conflict("memos with this id kept being created and removed; try again in a moment", retryable=True)
 
     def search(
         self,
@@ -129,9 +128,9 @@ class Memos:
         metric: Metric = "cosine",
         exclude_pivot: bool = True,
     ) -> FoundMemos:
-        """The memos whose metadata is what is `wanted`: the `k` nearest to a query or to a memo, or those changed last.
+        """Return the memos whose metadata matches `wanted`: the `k` nearest to a query or a memo, or the last changed.
 
-        Every memo that passes is compared; `minimum` is a cosine similarity. Raises Unavailable without an encoder."""
+        Every matching memo is compared; `minimum` is a cosine similarity. Raises Unavailable without an encoder."""
         _check_search(query, pivot, k, minimum, metric)
         rows = self.index.memos
         points = None
@@ -152,47 +151,49 @@ class Memos:
             scored = [(key, _score(cosine, metric)) for key, cosine in nearest if minimum is None or cosine >= minimum]
         records = rows.records([key for key, _ in scored])
         items = tuple(FoundMemo(records[key], score) for key, score in scored if key in records)
-        degraded = [f"{unseen} of the memos have no vector yet, and were not compared"] if unseen else []
+        degraded = [f"{unseen} of the memos have no vector yet, so they were not compared"] if unseen else []
         return FoundMemos(items, tuple(dict.fromkeys((*degraded, *self._inbox.degraded_search(self.workspace)))))
 
     def delete(self, memo_id: str, *, namespace: str = "default", version: int | None = None) -> tuple[Record, int]:
-        """Remove a memo with its relations, from whichever end; how many these were is told too.
+        """Remove a memo with its relations in both directions; return it and the number of relations.
 
-        Raises Conflict, with the version, when it has another than `version`."""
+        Raises Conflict, with the version, if it has another than `version`."""
         with lock_workspace(self._inbox, self.workspace):
             return write_batch(self._inbox, partial(self._plan_removal, memo_id, namespace, version))
 
-    # For those who write memos
+    # For code that writes memos
 
     @property
     def index(self) -> Index:
-        """The captures' index."""
+        """Return the index of the captures."""
         return self._inbox.captures.index
 
     def memo(self, memo_id: str, namespace: str) -> Record:
-        """The memo of that id. Raises NotFound, also for what is no memo or lies elsewhere."""
+        """Return the memo with this id. Raises NotFound, also if it is not a memo or is elsewhere."""
         record = self.index.record(memo_id, self.workspace)
         if record is None or not self._is_here(record, namespace):
             raise NotFound(f"no memo {memo_id[:64]!r} in namespace {namespace[:200]!r}")
         return record
 
     def read(self, drafts: NoteDrafts, record: Record) -> tuple[str, Document]:
-        """The memo as its file has it now. Raises Conflict when it is one that can't be written to, or not yet."""
+        """Read the memo from its file. Raises Conflict when it can't be written to, or not yet."""
         return note_update.read_note(self._inbox, drafts, record)
 
     def _is_here(self, record: Record, namespace: str) -> bool:
         return (record.workspace, record.namespace) == (self.workspace, namespace) and record.type != "entity"
 
     def _attempt(self, wish: _Wish) -> SaveOutcome | None:
-        """Create the memo, or revise the one of that id; None when somebody else has created it at the same moment."""
+        """Create the memo, or change the one with this id; None when somebody else created it at the same moment."""
         if wish.memo_id is not None and self._find_existing(wish.memo_id, wish.namespace) is not None:
             return self._revise(wish.memo_id, wish)
         if wish.version:
-            raise Conflict(f"there is no memo {wish.memo_id!r}, so it has no version {wish.version}", version=0)
+            raise Conflict(f"there is no memo {wish.memo_id!r}, so version {wish.version} does not exist", version=0)
         return self._create(wish)
 
     def _create(self, wish: _Wish) -> SaveOutcome | None:
-        refuse_secret("memo_id", wish.memo_id or "")  # here: a memo that has such an id can still be changed
+        refuse_secret(
+            "memo_id", wish.memo_id or ""
+        )  # checked only here, so that an existing memo with such an id can still be changed
         now = self._inbox.now()
         record = create_note(
             self._inbox,
@@ -223,16 +224,20 @@ class Memos:
         return True if memo_id is not None and self.index.record(memo_id, self.workspace) is not None else None
 
     def _find_existing(self, memo_id: str, namespace: str) -> Record | None:
-        """The memo to change, if there is one. Raises Conflict when its id is another note's, InvalidArgument for a file's."""
+        """Return the memo to change, if it exists.
+
+        Raises Conflict if another note has the id, InvalidArgument for a file."""
         record = self.index.record(memo_id, self.workspace)
         if record is not None and not self._is_here(record, namespace):
-            raise Conflict(f"the id {memo_id!r} is in use; leave memo_id out, or choose another")
+            raise Conflict(f"the id {memo_id!r} is in use; omit memo_id, or choose another")
         if record is not None and record.type in note_update.ELSEWHERE:
-            raise InvalidArgument(f"this is no memo to change: {note_update.ELSEWHERE[record.type]}", type=record.type)
+            raise InvalidArgument(
+                f"this memo can't be changed here: {note_update.ELSEWHERE[record.type]}", type=record.type
+            )
         return record
 
     def _plan_revision(self, memo_id: str, wish: _Wish, _: Index) -> tuple[list[Change], note_update.Revision]:
-        """What to write so that the memo says what was given."""
+        """Plan the writes that change the memo."""
         record = self._find_existing(memo_id, wish.namespace)
         if record is None:
             raise Conflict("the memo was removed a moment ago; try again in a moment", retryable=True)
@@ -250,7 +255,7 @@ class Memos:
     def _plan_removal(
         self, memo_id: str, namespace: str, version: int | None, index: Index
     ) -> tuple[list[Change], tuple[Record, int]]:
-        """What to write so that the memo is gone, and with it the entries that lead to it."""
+        """Plan the writes that remove the memo and the relations to it."""
         record = self.memo(memo_id, namespace)
         drafts = NoteDrafts(self._inbox.vault)
         try:
@@ -269,25 +274,25 @@ class Memos:
                 try:
                     drafts.set_text(path, drop_relations(drafts.text(path), partial(leads_to, record)))
                 except FrontmatterError:
-                    continue  # its owner is in the middle of editing it; the entry leads nowhere now
+                    continue  # its owner is editing it; the entry stays, without a target
         stored = stored_file_removals(self._inbox, record.path, encode(text))
         return [*stored, *drafts.changes()], (record, count)
 
 
 def _check_search(query: str | None, pivot: str | None, k: int, minimum: float | None, metric: Metric) -> None:
-    """Raises InvalidArgument for what a search can't be asked for, or not together."""
+    """Raise InvalidArgument for arguments that are not valid, or not valid together."""
     if not 1 <= k <= MOST:
         raise InvalidArgument(f"k must be from 1 to {MOST}", field="k")
     if query is not None and pivot is not None:
         raise InvalidArgument("give query or pivot_memo_id, not both", field="query")
     if minimum is not None and metric != "cosine":
-        raise InvalidArgument("minimum_similarity goes with distance_metric cosine only", field="minimum_similarity")
+        raise InvalidArgument("minimum_similarity requires distance_metric cosine", field="minimum_similarity")
     if minimum is not None and query is None and pivot is None:
-        raise InvalidArgument("minimum_similarity needs a query or a pivot_memo_id", field="minimum_similarity")
+        raise InvalidArgument("minimum_similarity requires a query or a pivot_memo_id", field="minimum_similarity")
 
 
 def _score(cosine: float, metric: Metric) -> float:
-    """What a memo is given for its cosine similarity; vectors have unit length, so their distance follows from it."""
+    """Return the score for a cosine similarity; vectors have unit length, so the distance follows from it."""
     return cosine if metric == "cosine" else round(sqrt(max(0.0, 2 - 2 * cosine)), 6)
 
 
@@ -302,7 +307,7 @@ def _check_wish(
     version: int | None,
     collections: Sequence[str],
 ) -> _Wish:
-    """What a call asks for. Raises InvalidArgument for what no memo can become."""
+    """Check the arguments of a save. Raises InvalidArgument."""
     check_content(content)
     fields, titled, labels = split_metadata(metadata)
     collection, tags = choose_collection(None, labels, collections)
@@ -310,7 +315,7 @@ def _check_wish(
     if memo_id is not None and not ID.match(memo_id):
         raise InvalidArgument("memo_id must be 1 to 64 letters, digits, - or _, as in a UUID", field="memo_id")
     if memo_id is None and version:
-        raise InvalidArgument("version is that of the memo to change: give its memo_id too", field="version")
+        raise InvalidArgument("version belongs to the memo to change: give its memo_id too", field="version")
     return _Wish(
         content,
         namespace,
@@ -327,14 +332,14 @@ def _check_wish(
 
 
 def leads_to(record: Record, relation: MemoRelation) -> bool:
-    """Whether a relation of a note beside it leads to this memo."""
+    """Return whether a relation of a note in the same folder leads to this memo."""
     if relation.target is not None:
         return relation.target == record.id
     return stem(relation.link) == stem(record.path)
 
 
 def merge_patch(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """`old` after a merge patch (RFC 7396): null takes a key away, objects are merged, all else is replaced."""
+    """Return `old` after a merge patch (RFC 7396): null removes a key, objects are merged, all else is replaced."""
     merged = dict(old)
     for key, value in patch.items():
         if value is None:
@@ -348,9 +353,9 @@ def merge_patch(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, A
 
 
 def _metadata_changes(old: Mapping[str, Any], fields: Mapping[str, Any], *, replace: bool) -> dict[str, PropertyValue]:
-    """The properties to set, None for those to remove. Keys that differ by letter case alone are one property."""
+    """Return the properties to set; None = remove. Keys that differ only in letter case are one property."""
     spelt = {fold(key): key for key in old}
     named = {key if key in old else spelt.get(fold(key), key): value for key, value in fields.items()}
     merged = merge_patch({} if replace else old, named)
-    kept = {key for key in old if is_publishing(key)}  # an agent can neither set them nor take them away
+    kept = {key for key in old if is_publishing(key)}  # an agent can neither set nor remove them
     return {key: merged.get(key) for key in ({**old, **named} if replace else named) if key not in kept}

@@ -1,6 +1,6 @@
 """Find and remove the block ids at the end of an observation: Memex's id with the ordinal, and a person's link anchor.
 
-Laws, tested: linear in the text. Obsidian reads the last id of a block, so a person's id always stays last."""
+Laws, tested: time is linear in the text. Obsidian reads the last id of a block, so a person's id always stays last."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-BLOCK = re.compile(r"[ \t]*(?:(?:[-+*]|[0-9]{1,9}[.)])(?:[ \t]|\Z)|`{3}|~{3}|[>|#])")  # what begins no paragraph
+BLOCK = re.compile(
+    r"[ \t]*(?:(?:[-+*]|[0-9]{1,9}[.)])(?:[ \t]|\Z)|`{3}|~{3}|[>|#])"
+)  # starts of lines that don't begin a paragraph
 
 _ID = re.compile(r"\^[A-Za-z0-9-]++")
 _OURS = re.compile(r"\^[oO][1-9][0-9]{0,11}")
@@ -17,7 +19,7 @@ _OURS = re.compile(r"\^[oO][1-9][0-9]{0,11}")
 
 @dataclass(frozen=True, slots=True)
 class BlockId:
-    """A block id, `lines[line][start:end]`."""
+    """Describes a block id, `lines[line][start:end]`."""
 
     line: int
     start: int
@@ -26,15 +28,16 @@ class BlockId:
 
     @property
     def ordinal(self) -> int:
-        """What an id of ours states."""
+        """Return the ordinal in an id made by Memex."""
         return int(self.text[2:])
 
 
 def find_block_ids(inner: Sequence[str], paragraph: int) -> tuple[BlockId | None, BlockId | None]:
-    """The id of ours and that of a person, in the lines of an item of which `paragraph` are its own first paragraph.
+    """Find Memex's id and a person's id in the lines of an item; its own first paragraph has `paragraph` lines.
 
-    Ours is on the last line that is nothing else, or else ends the paragraph's last line that one ends. A person's is
-    on the same line, or behind it: at the end of the paragraph, or of the item on a line of its own."""
+    Memex's id is on the last line that contains only ids, or else at the end of the last paragraph line that ends in
+    one. A person's id is on the same line, or after it: at the end of the paragraph, or of the item on a separate
+    line."""
     ours = _find_ours(inner, paragraph)
     if ours:
         theirs = _find_at_end(ours.line, inner[ours.line])[1]
@@ -56,7 +59,7 @@ def find_block_ids(inner: Sequence[str], paragraph: int) -> tuple[BlockId | None
 
 
 def remove_block_ids(inner: Sequence[str], ids: Sequence[BlockId]) -> str:
-    """The text of the lines less these ids; a line that was nothing else goes."""
+    """Return the lines without these ids; lines that contained nothing else are removed."""
     kept = list(inner)
     cuts = {at: min(id.start for id in ids if id.line == at) for at in {id.line for id in ids}}
     for at in sorted(cuts, reverse=True):
@@ -66,12 +69,12 @@ def remove_block_ids(inner: Sequence[str], ids: Sequence[BlockId]) -> str:
 
 
 def needs_blank_line(above: Sequence[str]) -> bool:
-    """Whether an id on the next line would count as the end of a nested list or a quote."""
+    """Return whether an id on the next line would count as the end of a nested list or a quote."""
     return any(BLOCK.match(line) for line in takewhile(str.strip, reversed(above)))
 
 
 def ends_like_block_id(line: str) -> bool:
-    """Whether a text ends as if in a person's id, so that none of ours can follow on its line."""
+    """Return whether a text ends in a person's id, so that Memex's id can't follow on its line."""
     return _find_at_end(0, line)[1] is not None
 
 
@@ -87,7 +90,7 @@ def _find_ours(inner: Sequence[str], paragraph: int) -> BlockId | None:
 
 
 def _find_at_end(at: int, line: str) -> tuple[BlockId | None, BlockId | None]:
-    """The id of ours and that of a person which end a line, whichever is the last."""
+    """Return Memex's id and a person's id at the end of a line, in either order."""
     last = _last_id(at, line)
     if last is None:
         return None, None

@@ -1,7 +1,7 @@
 """Write proposals as checkboxes in a note, and read back which ones a person ticked, however the note has changed.
 
 Laws, tested: only the box of a list item that ends in the id of a proposal counts, never one in code, a quote or a
-comment; an ambiguous line means nothing; writing the outcome changes that line and no other byte."""
+comment; an ambiguous line is ignored; writing the outcome changes that line and no other byte."""
 
 from __future__ import annotations
 
@@ -18,37 +18,39 @@ Answer: TypeAlias = Literal["accepted", "dismissed"]
 
 _BOX: Final = re.compile(r"(?:[ \t]*(?:[-+*]|[0-9]{1,9}[.)])[ \t]+)+\[(.)\](?=[ \t])")
 _ID: Final = re.compile(r"(?<!\S)\^p-([0-9a-f]{16})(?!\S)", re.IGNORECASE)
-_HIDING: Final = re.compile(r"`|%%|<!--|-->")  # the ends of what is code or a comment within a line
+_HIDING: Final = re.compile(r"`|%%|<!--|-->")  # delimiters of code and comments within a line
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
 _ANSWERS: Final[Mapping[str, Answer]] = {"x": "accepted", "X": "accepted", "-": "dismissed"}
 
 
 @dataclass(frozen=True, slots=True)
 class Checkbox:
-    """One box; `start` and `end` are those of its line in the note, without the line end."""
+    """Describes a box; `start` and `end` are those of its line in the note, without the line end."""
 
     key: str
-    mark: str  # the character in it
+    mark: str  # the character in the box
     start: int
     end: int
 
 
 @dataclass(frozen=True, slots=True)
 class ProposalOutcome:
-    """What became of a proposal: what was done, or why nothing was."""
+    """Describes the outcome of a proposal: what was done, or why nothing was."""
 
     done: bool
     said: str
-    over: bool = False  # another box was ticked in its place, so it is told whether or not it was ticked itself
+    over: bool = (
+        False  # another box of the question was ticked, so the outcome is written even if this box was not ticked
+    )
 
 
 def format_checkbox(text: str, key: str) -> str:
-    """The line of a proposal; `text` is Markdown on one line."""
+    """Format the line of a proposal; `text` is Markdown on one line."""
     return f"- [ ] {text} ^p-{key}"
 
 
 def find_checkboxes(text: str) -> list[Checkbox]:
-    """The boxes of a note, in order."""
+    """Return the boxes of a note, in order."""
     if "^p-" not in text and "^P-" not in text:
         return []
     front, body = split(text)
@@ -66,12 +68,12 @@ def find_checkboxes(text: str) -> list[Checkbox]:
 
 
 def _is_hidden(line: str, id: re.Match[str]) -> bool:
-    """Whether an id may stand in code or in a comment."""
+    """Return whether an id may be inside code or a comment."""
     return bool(_HIDING.search(line, 0, id.start()) and _HIDING.search(line, id.end()))
 
 
 def read_answers(texts: Iterable[str]) -> dict[str, Answer]:
-    """What was answered in these notes, by the proposal's key; two answers that differ are none."""
+    """Return the answers in these notes by the proposal's key; two different answers count as none."""
     by_key: dict[str, set[Answer]] = {}
     for text in texts:
         for box in find_checkboxes(text):
@@ -81,9 +83,9 @@ def read_answers(texts: Iterable[str]) -> dict[str, Answer]:
 
 
 def write_outcomes(text: str, outcomes: Mapping[str, ProposalOutcome], day: str) -> str:
-    """`text` with what became of its proposals, as the plug-in Tasks writes it; a line that tells it has no id any more.
+    """Write outcomes into the lines of their proposals, in the format of the Tasks plug-in, and remove the ids there.
 
-    Where nothing was done only boxes that were ticked, or in whose place another was, are told so."""
+    Where nothing was done, only ticked boxes get the outcome, and boxes whose question was answered by another box."""
     for box in reversed(find_checkboxes(text)):
         outcome = outcomes.get(box.key)
         if outcome is None or not (outcome.done or outcome.over or _ANSWERS.get(box.mark) == "accepted"):

@@ -1,7 +1,7 @@
 """Split a note into its front matter and its body, change a property in place, and compose a new note.
 
-Laws, tested: `front + body == text` for `front, body = split(text)`, whatever the text. An edit touches only the
-lines of the keys it changes. The result of `edit` and `compose` has been read back and says what was asked."""
+Laws, tested: `front + body == text` for `front, body = split(text)`, whatever the text. An edit changes only the
+lines of its keys. The results of `edit` and `compose` are read back and contain what was requested."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ _MERGE_MARKS = ("<<<<<<<", "=======", ">>>>>>>")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _UNCLOSED = re.compile(r"\ufeff?---[ \t]*(?:\r\n|\n|\r)\s*+[^\s:#-][^\r\n:]{0,200}:(?:\s|\Z)")
 _BARE_KEY = re.compile(r"[^\W\d][\w /.()-]{0,200}")
-# Text that this or another reader (YAML 1.1 knows `no`, octal and base-60 numbers) would take for something else.
+# Text that this or another reader would not read as text (YAML 1.1 knows `no`, octal and base-60 numbers).
 _MISREAD = re.compile(
     r"~|null|true|false|yes|no|on|off|y|n|[-+]?\.(?:inf|nan)|0[xob][\da-f_]+|[-+.]?\d[\d_.,:]*(?:e[-+]?\d*)?",
     re.IGNORECASE,
 )
 _INDICATORS = frozenset("[]{},&*!|>'\"%@`-?:#=<")
-# Unicode's Default_Ignorable_Code_Point: what programs may leave out where they show or compare texts.
+# Unicode's Default_Ignorable_Code_Point: characters that programs may ignore when they show or compare texts.
 _NO_WIDTH = re.compile(
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     "\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -70,23 +70,23 @@ _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def decode(raw: bytes) -> str:
-    """The text of a file's bytes; bytes that are not UTF-8 survive as surrogates, so `encode` gives them back."""
+    """Decode a file's bytes; bytes that are not UTF-8 become surrogates, which `encode` converts back."""
     return raw.decode("utf-8", "surrogateescape")
 
 
 def encode(text: str) -> bytes:
-    """The bytes of a text: the inverse of `decode`."""
+    """Encode a text to bytes: the inverse of `decode`."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def split(text: str) -> tuple[str, str]:
-    """The front matter (byte order mark, fences, the line end after them), "" when there is none, and the body."""
+    """Split a note into its front matter (byte order mark, fences, the line end after them; "" = none) and its body."""
     cut = find_fences(text)[2]
     return text[:cut], text[cut:]
 
 
 def replace_body(text: str, body: str) -> str:
-    """`text` with another body. The line end that its front matter may lack at the end of the file is added."""
+    """Return `text` with another body. If the front matter ends without a line end, one is added."""
     front = split(text)[0]
     if front and body and front[-1] not in "\r\n":
         front += "\r\n" if "\r\n" in front else "\n"
@@ -94,12 +94,12 @@ def replace_body(text: str, body: str) -> str:
 
 
 def is_unclosed(text: str) -> bool:
-    """Whether `text` begins with properties that lack their closing fence, so that they count as text."""
+    """Return whether `text` begins with properties that lack their closing fence, so that they count as text."""
     return find_fences(text)[1] == 0 and _UNCLOSED.match(text) is not None
 
 
 def has_merge_conflict(text: str) -> bool:
-    """Whether a merge has left its marks: lines that begin with them, in their order."""
+    """Return whether the text contains merge markers: lines that begin with them, in their order."""
     if _MERGE_MARKS[0] not in text:
         return False
     wanted = list(_MERGE_MARKS)
@@ -110,12 +110,14 @@ def has_merge_conflict(text: str) -> bool:
 
 
 def read_properties(front: str) -> dict[str, Any]:
-    """The values of a front matter: JSON-safe, text as written, the last of a repeated key. Raises FrontmatterError."""
+    """Return the values of a front matter: JSON-safe, text as written, the last of a repeated key.
+
+    Raises FrontmatterError."""
     return read(front).values
 
 
 def readable_properties(text: str) -> dict[str, Any]:
-    """The values of the properties of a note; none when its front matter can't be read."""
+    """Return the values of a note's properties; none when its front matter can't be read."""
     try:
         return read_properties(split(text)[0])
     except FrontmatterError:
@@ -123,18 +125,20 @@ def readable_properties(text: str) -> dict[str, Any]:
 
 
 def comparable_key(key: str) -> str:
-    """A property's name as Obsidian compares it, and as a person reads it: without the characters that have no width."""
+    """Return a property's name as Obsidian compares it and a person reads it: without zero-width characters."""
     return fold(_NO_WIDTH.sub("", unicodedata.normalize("NFKC", key))).strip()
 
 
 def is_publishing(key: str) -> bool:
-    """Whether `key`, in whatever spelling, decides what of the vault is published: its owner's business alone."""
+    """Return whether `key`, in any spelling, decides what is published from the vault; only the owner may set it."""
     name = comparable_key(key)
     return name in PUBLISHING or name.startswith(PUBLISHING_PREFIX)
 
 
 def compose(properties: Mapping[str, PropertyValue], body: str) -> str:
-    """A new note, as Obsidian's own property editor would write it. Raises FrontmatterError for what YAML can't hold."""
+    """Compose a new note, as Obsidian's property editor would write it.
+
+    Raises FrontmatterError if YAML can't express it."""
     if not properties and split(body) == ("", body):
         return body
     front = (
@@ -147,22 +151,22 @@ def compose(properties: Mapping[str, PropertyValue], body: str) -> str:
 
 
 def edit(text: str, changes: Mapping[str, PropertyValue]) -> str:
-    """`text` with some properties set, or removed where the value is None; a new key goes before the closing fence.
+    """Return `text` with properties set, or removed where the value is None; a new key goes before the closing fence.
 
-    A key is found whatever its letter case, and keeps the case it has. Raises FrontmatterError, and then nothing is to
-    be written: the properties are broken, repeated, unclosed, or laid out so that a key has no lines of its own."""
+    Keys match in any letter case, and keep theirs. Raises FrontmatterError, and nothing must be written, if the
+    properties are broken, repeated, unclosed, or written so that a key has no lines of its own."""
     start, end, cut = find_fences(text)
     if is_unclosed(text):
         raise FrontmatterError("the properties have no closing `---`", defect="unclosed-frontmatter")
     current = scan(text[start:end]) if start else Properties({}, keys={})
     if current.repeated:
-        raise FrontmatterError(f"the key {current.repeated[0]!r} is there twice", defect="duplicate-keys")
+        raise FrontmatterError(f"the key {current.repeated[0]!r} occurs twice", defect="duplicate-keys")
     named = {_spelling_of(key, current.values): value for key, value in changes.items()}
     changed = {key: value for key, value in named.items() if _differs(key, value, current.values)}
     if not changed:
         return text
     if current.flow:
-        raise FrontmatterError("the properties are written as one `{…}`, which can't be changed line by line")
+        raise FrontmatterError("the properties are one `{…}` block, which can't be changed line by line")
     end_of_line = _LINE_END.search(text)
     newline = end_of_line[0] if end_of_line else "\n"
     inner = _apply_changes(text[start:end], current, changed, newline)
@@ -173,7 +177,7 @@ def edit(text: str, changes: Mapping[str, PropertyValue]) -> str:
 
 
 def _apply_changes(inner: str, current: Properties, changed: Mapping[str, PropertyValue], newline: str) -> str:
-    """The lines between the fences, after the changes."""
+    """Return the lines between the fences after the changes."""
     keys = current.keys or {}
     indent = " " * current.column
     begins = sorted(_line_start(inner, key.start) for key in keys.values())
@@ -190,7 +194,7 @@ def _apply_changes(inner: str, current: Properties, changed: Mapping[str, Proper
 
 
 def _replace_value(inner: str, key: PropertyKey, value: PropertyValue, newline: str) -> str:
-    """The lines of a key that is there: its spelling and the comment behind it stay."""
+    """Return the lines of an existing key with its new value; its spelling and the comment after it stay."""
     first = _line_start(inner, key.start)
     line_end = _line_end(inner, key.end)
     if inner[first : key.start].strip(" "):  # `? key`, or two keys on a line
@@ -216,9 +220,9 @@ def _line_end(inner: str, at: int) -> int:
 
 
 def _content_end(inner: str, first: int, last: int, column: int) -> int:
-    """Where the lines of a value end: blank lines and comments (indented by `column` at most) behind it are not its."""
+    """Return where the lines of a value end; blank lines and comments (indented by `column` at most) after it don't count."""
     ends = [first, *(end.end() for end in _LINE_END.finditer(inner, first, last))]
-    while len(ends) > 2:  # the key's own line always is its own
+    while len(ends) > 2:  # the line of the key always belongs to it
         line = inner[ends[-2] : ends[-1]]
         text = line.lstrip(" \t")
         if text.strip() and not (text.startswith("#") and len(line) - len(text) <= column):
@@ -228,7 +232,7 @@ def _content_end(inner: str, first: int, last: int, column: int) -> int:
 
 
 def _spelling_of(key: str, values: Mapping[str, Any]) -> str:
-    """`key` as it is written in the note: Obsidian takes keys that differ only by letter case for one."""
+    """Return `key` as it is spelled in the note: for Obsidian, keys that differ only in letter case are equal."""
     if key in values:
         return key
     return next((other for other in values if other.casefold() == key.casefold()), key)
@@ -241,7 +245,7 @@ def _differs(key: str, value: PropertyValue, values: Mapping[str, Any]) -> bool:
 
 
 def verify(front: str, expected: Mapping[str, Any]) -> None:
-    """Refuse a front matter that would not be read back as it was meant. Raises FrontmatterError."""
+    """Raise FrontmatterError for a front matter that would not be read back as intended."""
     if split(front) != (front, "") or _canonical_json(read_properties(front)) != _canonical_json(expected):
         raise FrontmatterError("the properties can't be written so that they read back the same")
 
@@ -254,7 +258,7 @@ def _canonical_json(value: Any) -> str:
 
 
 def _format_property(key: str, value: PropertyValue, comment: str, newline: str, indent: str = "") -> str:
-    """The lines of one property, its own indentation left out: lists in block form, what is nested deeper as JSON."""
+    """Format the lines of one property, without its indentation: lists in block form, deeper values as JSON."""
     if isinstance(value, (list, tuple)) and value:
         return f"{key}:{comment}{newline}" + "".join(format_list_item(part, indent + "  ", newline) for part in value)
     text = "" if value is None else " " + _format_scalar(value)
@@ -262,7 +266,7 @@ def _format_property(key: str, value: PropertyValue, comment: str, newline: str,
 
 
 def format_list_item(value: PropertyValue, indent: str, newline: str) -> str:
-    """The lines of one item of a list; a mapping has a line for each of its keys."""
+    """Format the lines of one item of a list; a mapping has a line for each of its keys."""
     if not isinstance(value, dict) or not value:
         return f"{indent}- {_format_scalar(value)}{newline}"
     lines = [
@@ -284,7 +288,7 @@ def _format_scalar(value: PropertyValue) -> str:
 
 
 def _needs_no_quotes(text: str) -> bool:
-    """Whether `text` needs no quotes to be read as itself."""
+    """Return whether `text` is read as itself without quotes."""
     return (
         bool(text)
         and text[0] not in _INDICATORS
@@ -298,7 +302,7 @@ def _needs_no_quotes(text: str) -> bool:
 
 
 def _quote(value: PropertyValue) -> str:
-    """JSON on one line, which is YAML too; what YAML counts as a line break or unprintable is escaped."""
+    """Format a value as JSON on one line, which is also YAML; line breaks and unprintable characters of YAML are escaped."""
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:

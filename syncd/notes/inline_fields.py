@@ -1,9 +1,8 @@
 """Find, remove and rename the relations that a line of a note states: inline fields with links.
 
-A line is a field when it reads `type:: [[Target]]`, in a list or not; elsewhere in a line `[type:: [[Target]]]` is
-one.
+A line is a field if it reads `type:: [[Target]]`, in a list or not; elsewhere in a line, `[type:: [[Target]]]` is one.
 
-Laws, tested: time is linear in the line, whatever it holds; text outside the field stays as it is."""
+Laws, tested: time is linear in the line, whatever it holds; text outside the field stays unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +16,9 @@ from index.model import Statement
 from syncd.notes.inline_syntax import scan
 
 LONGEST = 100  # characters of a type
-UNTYPED = re.compile(r"::|[\[\]`]|%%|<!--|:\Z")  # what no type can hold: it would be read as something else
+UNTYPED = re.compile(
+    r"::|[\[\]`]|%%|<!--|:\Z"
+)  # characters that a type can't contain, because they have another meaning
 
 _MARK = r"[ \t>]*+((?:[-+*]|[0-9]{1,9}[.)])[ \t]++)?"
 _LEAD = re.compile(_MARK)
@@ -28,7 +29,7 @@ _SEPARATOR = re.compile(r"[ \t]*[,;、，][ \t]*|[ \t]++")
 
 @dataclass(frozen=True, slots=True)
 class FieldTarget:
-    """A link of a field, `line[start:end]`, and what it states."""
+    """Describes a link of a field, `line[start:end]`, and the relation that it states."""
 
     start: int
     end: int
@@ -37,38 +38,38 @@ class FieldTarget:
 
 @dataclass(frozen=True, slots=True)
 class InlineField:
-    """A field, `line[start:end]`; its type is `line[key[0]:key[1]]`."""
+    """Describes a field, `line[start:end]`; its type is `line[key[0]:key[1]]`."""
 
     start: int
     end: int
     key: tuple[int, int]
     targets: tuple[FieldTarget, ...]
-    whole: bool  # the line says nothing else
+    whole: bool  # the line contains nothing else
 
 
 def find_fields(line: str) -> list[InlineField]:
-    """The fields with links of a line (without its line end), in order. Code and comments hold none."""
+    """Return the fields with links of a line (without its line end), in order. Code and comments are skipped."""
     if "::" not in line or "[[" not in line:
         return []
     if brackets := list(_BRACKET.finditer(line)):
         links = _find_links(line, 0)
         if bracketed := [field for match in brackets if (field := _parse_field(line, match, links))]:
-            return bracketed  # and the line is no field, as for the programs that know inline fields
+            return bracketed  # then the line itself is not a field, as in other programs that read inline fields
     match = _LINE.match(line)
     field = _parse_field(line, match, _find_links(line, match.end())) if match else None
     return [field] if field else []
 
 
 def change_type(line: str, which: Callable[[Statement], bool], type: str) -> str:
-    """`line` with the type of its fields changed where all their targets are among `which`."""
+    """Return `line` with the type changed of those fields whose targets are all among `which`."""
     keys = (field.key for field in find_fields(line) if all(which(target.says) for target in field.targets))
     return _replace_spans(line, [(start, end, type) for start, end in keys])
 
 
 def remove_targets(line: str, gone: Callable[[Statement], bool], *, keep: bool = False) -> str | None:
-    """`line` without the targets that are `gone`; None when nothing is left to say.
+    """Return `line` without the targets that are `gone`; None when nothing is left.
 
-    Where a field stands in a sentence, the sentence keeps its link; with `keep`, so does a line of its own."""
+    A field inside a sentence leaves its link there; with `keep`, so does a field on a separate line."""
     changes = []
     for field in find_fields(line):
         kept = [target.start for target in field.targets if not gone(target.says)]
@@ -90,23 +91,23 @@ def remove_targets(line: str, gone: Callable[[Statement], bool], *, keep: bool =
 
 
 def line_prefix(line: str) -> str:
-    """What a further line of the same list or quote begins with, its list mark left out."""
+    """Return the beginning for another line of the same list or quote, without the list mark."""
     return line[: len(line) - len(line.lstrip(" \t>"))]
 
 
 def is_list_item(line: str) -> bool:
-    """Whether `line` is a list item."""
+    """Return whether `line` is a list item."""
     return bool((lead := _LEAD.match(line)) and lead[1])
 
 
 def _parse_field(line: str, match: re.Match[str], links: list[tuple[int, int, str]]) -> InlineField | None:
-    """The field of a match of `_LINE`, or of one of `_BRACKET`, whose first group is the type."""
+    """Return the field of a match of `_LINE` or `_BRACKET`."""
     bracket = match.re is _BRACKET
     group = 1 if bracket else 2
     start, end = match.span(group)
     key = match[group]
     type = unicodedata.normalize("NFC", key.strip())
-    row = not bracket and not match[1] and type.startswith("|")  # of a table
+    row = not bracket and not match[1] and type.startswith("|")  # a table row
     inside = match.end(group), match.end(2) if bracket else len(line)
     inner = links[bisect_left(links, inside[0], key=_link_start) : bisect_left(links, inside[1], key=_link_start)]
     targets = tuple(FieldTarget(first, behind, Statement(type, target)) for first, behind, target in inner)
@@ -120,7 +121,7 @@ def _parse_field(line: str, match: re.Match[str], links: list[tuple[int, int, st
 
 
 def _find_links(line: str, start: int) -> list[tuple[int, int, str]]:
-    """The wikilinks from `start` on: where each begins and ends, and its path."""
+    """Return the wikilinks from `start` on: start, end and path of each."""
     links = ((start + at, link) for at, link in scan(line[start:]).links if link.kind == "wikilink" and link.target)
     return [(at, line.index("]]", at) + 2, link.target) for at, link in links]
 
@@ -130,7 +131,7 @@ def _link_start(link: tuple[int, int, str]) -> int:
 
 
 def _target_span(line: str, target: FieldTarget, *, last: bool) -> tuple[int, int]:
-    """A target with what separates it from the next; with `last`, from the one before."""
+    """Return the span of a target with the separator after it; with `last`, with the one before it."""
     start, end = target.start, target.end
     if not last:
         after = _SEPARATOR.match(line, end)
@@ -141,7 +142,7 @@ def _target_span(line: str, target: FieldTarget, *, last: bool) -> tuple[int, in
 
 
 def _replace_spans(line: str, changes: Sequence[tuple[int, int, str]]) -> str:
-    """`line` with other text in these spans, which are in order."""
+    """Return `line` with the text in these spans replaced; the spans are in order."""
     parts, at = [], 0
     for start, end, text in changes:
         parts += [line[at:start], text]

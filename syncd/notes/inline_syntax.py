@@ -1,6 +1,6 @@
 """Find Obsidian's inline syntax in Markdown text: links, tags and comments, but none inside code or math.
 
-Law, tested: one pass, in time linear in the text, whatever the text."""
+Law, tested: it makes one pass, in time linear in the text, whatever the text."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from urllib.parse import unquote
 
 from index.model import Link
 
-# Punctuation of any kind ends a tag; the set is the one that Obsidian and the plug-ins that read its tags share.
+# Any punctuation ends a tag; Obsidian and the plug-ins that read its tags share this set.
 TAG = re.compile(r"[^\u2000-\u206f\u2e00-\u2e7f'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\\s]+")
-COMMENT = re.compile(r"(?<!%)%%(?!%)")  # exactly two signs
+COMMENT = re.compile(r"(?<!%)%%(?!%)")  # exactly two percent signs
 
 _NEXT = re.compile(r"\\(?s:.)|`+|!?\[|\]|\$|<|(?<!%)%%(?!%)|#")
 _WIKI = re.compile(r"\[\[((?:[^\[\]\r\n]|\[(?!\[)|\](?!\]))++)\]\]")
@@ -37,12 +37,12 @@ SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|//")
 ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _NUMBER = re.compile(r"[0-9]+")
 _LINE_END = re.compile(r"[\r\n]")
-_MOST_OPEN = 1_000  # brackets within brackets
+_MOST_OPEN = 1_000  # most nested brackets
 
 
 @dataclass(frozen=True, slots=True)
 class Inline:
-    """What a run of text holds, in order, each with its offset. The `line` of a link is left at 0."""
+    """Holds the inline elements of a text, in order, each with its offset. The `line` of a link is 0 here."""
 
     links: list[tuple[int, Link]]
     tags: list[tuple[int, str]]  # without "#"
@@ -50,16 +50,16 @@ class Inline:
 
 
 def scan(text: str, *, cells: bool = False, most: float = math.inf) -> Inline:
-    """Everything in `text`; with `cells` it is a table row, in which a tag may follow a bar.
+    """Scan `text` for all inline elements; with `cells` it is a table row, in which a tag may follow a bar.
 
-    The scan ends early once it has seen more than `most` links and tags."""
+    The scan ends early once it has found more than `most` links and tags."""
     scanner = _Scanner(text, cells=cells, most=most)
     scanner.run()
     return Inline(sorted(scanner.links, key=lambda pair: pair[0]), scanner.tags, scanner.hidden)
 
 
 def parse_wikilink(inner: str, kind: Literal["wikilink", "embed"]) -> Link | None:
-    """The link between `[[` and `]]`; None for a search that was left in the text (`[[## words]]`, `[[^^words]]`)."""
+    """Return the link between `[[` and `]]`; None for an unfinished search (`[[## words]]`, `[[^^words]]`)."""
     cut = inner.find("|", 1)
     target, display = (inner[:cut].removesuffix("\\"), inner[cut + 1 :]) if cut > 0 else (inner, None)
     if target.startswith(("##", "^^")):
@@ -68,13 +68,13 @@ def parse_wikilink(inner: str, kind: Literal["wikilink", "embed"]) -> Link | Non
 
 
 def find_wikilinks(text: str) -> list[Link]:
-    """The wikilinks of a property's text, at line -1."""
+    """Return the wikilinks of a property's text, with line -1."""
     links = (parse_wikilink(match[1], "wikilink") for match in _WIKI.finditer(text)) if "[[" in text else ()
     return [Link(link.kind, link.target, link.subpath, link.display, -1) for link in links if link]
 
 
 def is_tag(tag: str) -> bool:
-    """Whether Obsidian would read `tag` (without "#") as a tag."""
+    """Return whether Obsidian would read `tag` (without "#") as a tag."""
     return TAG.fullmatch(tag) is not None and not _NUMBER.fullmatch(tag)
 
 
@@ -84,7 +84,7 @@ def _make_link(kind: Literal["wikilink", "embed", "markdown"], target: str, disp
 
 
 def _internal_link(kind: Literal["embed", "markdown"], pointed: str | None, bare: str, display: str) -> Link | None:
-    """The link to a Markdown destination, or None when that is empty or lies outside the vault."""
+    """Return the link to a Markdown destination, or None if it is empty or outside the vault."""
     target = ESCAPE.sub(r"\1", bare if pointed is None else pointed)
     if not target or SCHEME.match(target):
         return None
@@ -92,15 +92,15 @@ def _internal_link(kind: Literal["embed", "markdown"], pointed: str | None, bare
 
 
 class _Scanner:
-    """One pass over one text. Each step is given the mark's span and returns where to go on."""
+    """Scans one text once. Each step gets the span of a mark and returns where to continue."""
 
     def __init__(self, text: str, *, cells: bool, most: float) -> None:
         self.text, self.cells, self.most = text, cells, most
         self.links: list[tuple[int, Link]] = []
         self.tags: list[tuple[int, str]] = []
         self.hidden: list[tuple[int, int]] = []
-        self.openers: deque[tuple[int, int]] = deque(maxlen=_MOST_OPEN)  # "[" and "![" that wait for their "]"
-        self.ticks: dict[int, array[int]] | None = None  # length of a run of backticks -> where such runs begin
+        self.openers: deque[tuple[int, int]] = deque(maxlen=_MOST_OPEN)  # open "[" and "![" without their "]"
+        self.ticks: dict[int, array[int]] | None = None  # length of a run of backticks -> starts of such runs
         self.arrows = True  # False once no "-->" is left
         self.bracket = -1  # the end of the last escaped bracket: a tag may follow it
 

@@ -1,6 +1,6 @@
 """Change items of a list property in a note, each by its own lines.
 
-Law, tested: the result says what was asked, and every line of unchanged items and properties is there as it was; a
+Law, tested: the result contains the requested changes, and every line of unchanged items and properties stays; a
 list that does not have one item on each line is rewritten."""
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from syncd.notes.property_reader import Properties, find_fences, scan
 def edit_items(
     text: str, key: str, changed: Mapping[int, Mapping[str, PropertyValue] | None], added: Sequence[PropertyValue] = ()
 ) -> str:
-    """`text` with some items of the list `key` changed and some added behind them.
+    """Return `text` with some items of the list `key` changed and some added at its end.
 
-    `changed` has, by the place of an item, the keys of it that are set (None: that key leaves), or None: the item leaves.
-    A list without items leaves as well. Raises FrontmatterError, as `front_matter.edit` does."""
+    `changed` maps the position of an item to the keys to set in it (None: remove the key), or to None: remove the
+    item. A list that becomes empty is removed. Raises FrontmatterError, as `front_matter.edit` does."""
     start, end, cut = find_fences(text)
     current = scan(text[start:end]) if start else Properties({})
     name = next((name for name in current.values if name.casefold() == key.casefold()), key)
@@ -53,7 +53,7 @@ def _merge_item(value: Any, changes: Mapping[str, PropertyValue] | None) -> Any:
 
 
 def _edit_item_lines(lines: str, wanted: Any, changes: Mapping[str, PropertyValue] | None, newline: str) -> str:
-    """The lines of an item after the changes: those of the keys that changed, if it has a line for each of them."""
+    """Return the lines of an item after the changes: only changed keys, if each key has its own line."""
     if changes is None:
         return ""
     indent = " " * _indent(lines)
@@ -68,7 +68,7 @@ def _edit_item_lines(lines: str, wanted: Any, changes: Mapping[str, PropertyValu
 
 
 def _item_spans(inner: str, current: Properties, name: str) -> list[tuple[int, int]]:
-    """Where the lines of each item begin and end; comments and blank lines behind it are not its. None: not so written."""
+    """Return the span of each item's lines, without comments and blank lines after it; none if they are not one per line."""
     keys = current.keys or {}
     if keys[name].value is not None or current.flow:
         return []

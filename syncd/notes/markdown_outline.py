@@ -1,9 +1,8 @@
 """Make the outline of a Markdown body: blocks, headings, links, tags, tasks and callouts, and the text to search.
 
-Laws, tested: every character of `text` that is not white space lies in exactly one block; `text` is the body without
-its comments, line for line; code keeps every character. The grammar is CommonMark with tables (markdown-it, blocks
-only) and Obsidian's own blocks: `%%` comments, `$$` math, callouts. Reference definitions stay text, as footnotes
-must."""
+Laws, tested: every non-blank character of `text` lies in exactly one block; `text` is the body without its comments,
+line for line; code keeps every character. The grammar is CommonMark with tables (markdown-it, blocks only) and
+Obsidian's own blocks: `%%` comments, `$$` math, callouts. Reference definitions stay text, as footnotes must."""
 
 from __future__ import annotations
 
@@ -23,10 +22,10 @@ if TYPE_CHECKING:
     from markdown_it.rules_block import StateBlock
     from markdown_it.token import Token
 
-DEEPEST = 60  # containers within containers; what lies deeper is searchable, but its links are not seen
-MOST_LINES = 20_000  # the grammar makes some 2 KB of objects of a line
-PARAGRAPH_LINES = 1_000  # of a body with more lines: fewer blocks, and as few as that to scan at once
-MOST_MARKS = 20_000  # links and tags of a body: a note that holds more is no note that a person follows
+DEEPEST = 60  # most nested containers; deeper text is searchable, but its links are not found
+MOST_LINES = 20_000  # the grammar needs about 2 KB of memory per line
+PARAGRAPH_LINES = 1_000  # shortest paragraph of a body with more lines: fewer blocks, of limited size
+MOST_MARKS = 20_000  # most links and tags of a body; no person follows more
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _BARE_CR = re.compile(r"\r(?!\n)")
@@ -52,24 +51,24 @@ _KINDS: dict[str, BlockKind] = {
 
 @dataclass(slots=True)
 class Outline:
-    """What a body holds, in order; lines are 0-based in the body, offsets are into `text`."""
+    """Holds the elements of a body, in order; lines are 0-based in the body, offsets are into `text`."""
 
     text: str
     blocks: list[Block] = field(default_factory=list)
     headings: list[Heading] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)  # where each of `links` begins, in the body as it was given
+    places: list[int] = field(default_factory=list)  # offset of each of `links` in the given body
     tags: list[str] = field(default_factory=list)
-    tag_places: list[int] = field(default_factory=list)  # where the "#" of each of `tags` stands, likewise
+    tag_places: list[int] = field(default_factory=list)  # offset of the "#" of each of `tags` in the given body
     callouts: list[Callout] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
     defects: list[Defect] = field(default_factory=list)
 
 
 def parse_outline(body: str, hidden: Sequence[tuple[int, int]] = ()) -> Outline:
-    """Everything the body holds; what is `hidden` (spans) is left out of its text, as comments are.
+    """Parse the body; the `hidden` spans are left out of its text, like comments.
 
-    Never raises: what the grammar can't read is outlined as paragraphs."""
+    Never raises: a body that the grammar can't read is outlined as paragraphs."""
     reader = _Reader(body, hidden)
     try:
         tokens = _grammar().parse(body) if len(reader.starts) <= MOST_LINES else None
@@ -78,17 +77,17 @@ def parse_outline(body: str, hidden: Sequence[tuple[int, int]] = ()) -> Outline:
         tokens, why = None, type(error).__name__
     if tokens is None:
         tokens = _parse_paragraphs(body, reader.starts)
-        reader.add_defect("unread-markdown", f"its structure is not read ({why}); its text is searched")
+        reader.add_defect("unread-markdown", f"Memex did not read its structure ({why}); its text is searchable")
     return reader.read(tokens)
 
 
 def is_open_ended(body: str) -> bool:
-    """Whether what is added behind the body would be part of code or a comment that is not closed."""
+    """Return whether text added at the end of the body would be inside unclosed code or an unclosed comment."""
     return any(defect.name in ("unclosed-fence", "unclosed-comment") for defect in parse_outline(body).defects)
 
 
 def _parse_paragraphs(body: str, starts: Sequence[int]) -> list[Token]:
-    """The tokens of a body read as nothing but paragraphs, which blank lines end; those of very many lines are joined."""
+    """Return the tokens of a body read as paragraphs between blank lines; in very long bodies they are joined."""
     from markdown_it.token import Token  # noqa: PLC0415 - as in `_grammar`
 
     tokens: list[Token] = []
@@ -114,11 +113,13 @@ class _Reader:
         self.starts = _line_starts(body)
         self.out = Outline(body)
         self.hidden = list(hidden)
-        self.pieces: list[tuple[BlockKind, int, int, Heading | None]] = []  # top-level: kind, first line, line behind
-        self.found: list[tuple[int, Link]] = []  # the links, each with where it begins
+        self.pieces: list[
+            tuple[BlockKind, int, int, Heading | None]
+        ] = []  # top-level: kind, first line, line after the last
+        self.found: list[tuple[int, Link]] = []  # the links, each with its offset
         self.quotes = 0
 
-    def read(self, tokens: list[Token]) -> Outline:  # noqa: C901, PLR0912 - a kind of token a branch
+    def read(self, tokens: list[Token]) -> Outline:  # noqa: C901, PLR0912 - one branch for each kind of token
         table = False
         for at, token in enumerate(tokens):
             kind = token.type
@@ -147,7 +148,7 @@ class _Reader:
                 self._read_block(tokens, at, first, behind)
             elif token.level >= DEEPEST - 1 and not any(d.name == "deep-nesting" for d in self.out.defects):
                 self.add_defect(
-                    "deep-nesting", f"line {first + 1} is nested too deep: links and tags below it are not seen"
+                    "deep-nesting", f"line {first + 1} is nested too deep: links and tags below it are not found"
                 )
         self._assemble()
         return self.out
@@ -166,7 +167,7 @@ class _Reader:
         room = MOST_MARKS - len(self.found) - len(self.out.tags)
         inline = scan(text, cells=cells, most=room)
         if len(inline.links) + len(inline.tags) > room and not any(d.name == "many-marks" for d in self.out.defects):
-            self.add_defect("many-marks", f"it has more than {MOST_MARKS:,} links and tags; the others are not seen")
+            self.add_defect("many-marks", f"it has more than {MOST_MARKS:,} links and tags; the others are ignored")
         self.out.tags += [tag for _, tag in inline.tags]
         self.out.tag_places += [offset + at for at, _ in inline.tags]
         for at, link in inline.links:
@@ -175,7 +176,7 @@ class _Reader:
         self.hidden += [(offset + start, offset + end) for start, end in inline.hidden]
 
     def _hide_html_comments(self, content: str, first: int, behind: int) -> None:
-        """Hide the comments of raw HTML; one that is not closed hides the rest, as it does in Obsidian."""
+        """Hide the comments of raw HTML; an unclosed one hides the rest, as in Obsidian."""
         if _VERBATIM.match(content):
             return
         at, end = self.starts[first], self.starts[behind]
@@ -187,7 +188,7 @@ class _Reader:
             at = self.hidden[-1][1]
 
     def _hide_comment(self, first: int, behind: int, *, closed: bool) -> None:
-        """Hide a `%%` block. Obsidian sees the tags in it, and links there should follow a note that moves."""
+        """Hide a `%%` block. Obsidian finds tags in it, and its links must follow moved notes, so both are read."""
         opening = COMMENT.search(self.body, self.starts[first])
         assert opening is not None
         end = self.starts[behind]
@@ -201,13 +202,16 @@ class _Reader:
 
     def _report_unclosed(self, mark: str, line: int) -> None:
         self.add_defect(
-            "unclosed-comment", f"the comment {mark} in line {line + 1} is not closed: what follows is not searched"
+            "unclosed-comment",
+            f"the comment {mark} in line {line + 1} is not closed: the text after it is not searched",
         )
 
     def _check_fence(self, token: Token, first: int, behind: int) -> None:
         last = self.body[self.starts[behind - 1] : self.starts[behind]].rstrip()
         if behind - first == 1 or not last.endswith(token.markup) or last.lstrip(" \t>").strip(token.markup[0]):
-            self.add_defect("unclosed-fence", f"the code fence in line {first + 1} is not closed: what follows is code")
+            self.add_defect(
+                "unclosed-fence", f"the code fence in line {first + 1} is not closed: the text after it is code"
+            )
 
     def _read_callout(self, inner: list[Token], line: int) -> None:
         if callout := _CALLOUT.match(_first_line(inner)):
@@ -230,12 +234,14 @@ class _Reader:
         self.pieces.append((kind, first, behind, heading))
 
     def _assemble(self) -> None:
-        """Leave the comments out of the text, then place every line of it in a block."""
-        self.found.sort(key=lambda pair: pair[1].line)  # in a line, in the order in which they were seen
+        """Remove the comments from the text, then assign every line to a block."""
+        self.found.sort(key=lambda pair: pair[1].line)  # within a line, in the order in which they were found
         self.out.places, self.out.links = [at for at, _ in self.found], [link for _, link in self.found]
         self.out.text = text = _remove_hidden(self.body, self.hidden)
         starts = _line_starts(text) if self.hidden else self.starts
-        starts.extend([len(text)] * (len(self.starts) - len(starts)))  # a last line that was only a comment is gone
+        starts.extend(
+            [len(text)] * (len(self.starts) - len(starts))
+        )  # a last line with only a comment no longer exists
         trail: list[Heading] = []
         line = 0
         end: tuple[BlockKind, int, int, None] = ("paragraph", len(starts) - 1, len(starts) - 1, None)
@@ -259,7 +265,7 @@ class _Reader:
 
 
 def _line_starts(text: str) -> array[int]:
-    """Where each line begins, and at last where the text ends; a last line without a line end counts as one."""
+    """Return the offset of each line and the end of the text; a last line without a line end counts as one."""
     starts = array("L", (0,))
     starts.extend(end.end() for end in _LINE_END.finditer(text))
     if starts[-1] != len(text):
@@ -268,8 +274,8 @@ def _line_starts(text: str) -> array[int]:
 
 
 def _remove_hidden(text: str, hidden: list[tuple[int, int]]) -> str:
-    """`text` less the hidden spans, of which only the line ends stay: it has as many lines as before."""
-    blank = " " if hidden and _BARE_CR.search(text) else ""  # so that no CR and LF come together to one line end
+    """Return `text` without the hidden spans except their line ends, so that the number of lines stays equal."""
+    blank = " " if hidden and _BARE_CR.search(text) else ""  # so that a CR and an LF don't merge into one line end
     parts, at = [], 0
     for start, end in sorted(hidden):
         if end > at:
@@ -279,21 +285,21 @@ def _remove_hidden(text: str, hidden: list[tuple[int, int]]) -> str:
 
 
 def _visible_text(text: str) -> str:
-    """A heading's text on one line, without comments."""
+    """Return a heading's text on one line, without comments."""
     if "%%" in text or "<!--" in text:
         text = _remove_hidden(text, scan(text).hidden)
     return " ".join(text.split())
 
 
 def _first_line(inner: list[Token]) -> str:
-    """The first line of a container that begins with a paragraph."""
+    """Return the first line of a container that begins with a paragraph."""
     if len(inner) > 1 and inner[1].type == "inline" and inner[0].type == "paragraph_open":
         return inner[1].content.partition("\n")[0]
     return ""
 
 
 def _find_closing_line(state: StateBlock, mark: re.Pattern[str], line: int, end_line: int) -> int | None:
-    """The line in which a block that opens in `line` is closed by the next `mark`; None: not in this container."""
+    """Return the line with the next `mark` that closes a block opened in `line`; None: not in this container."""
     closing = mark.search(state.src, state.eMarks[line])
     last = bisect_right(state.bMarks, closing.start(), lo=line) - 1 if closing else end_line
     if last >= end_line:
@@ -303,7 +309,7 @@ def _find_closing_line(state: StateBlock, mark: re.Pattern[str], line: int, end_
 
 
 def _comment_block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
-    """`%%` at the beginning of a line, up to the line with the next `%%`; at the top level also to the end."""
+    """Parse a block from a line that begins with `%%` to the line with the next `%%`; at the top level, or to the end."""
     begin, end = state.bMarks[start_line] + state.tShift[start_line], state.eMarks[start_line]
     if not state.src.startswith("%%", begin) or state.is_code_block(start_line):
         return False
@@ -324,7 +330,7 @@ _DOLLARS = re.compile(r"\$\$")
 
 
 def _math_block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
-    """`$$` at the beginning of a line, up to the line with the next `$$`, which may be the same."""
+    """Parse a block from a line that begins with `$$` to the line with the next `$$`, which may be the same line."""
     begin, end = state.bMarks[start_line] + state.tShift[start_line], state.eMarks[start_line]
     if not state.src.startswith("$$", begin) or state.is_code_block(start_line):
         return False
@@ -342,7 +348,7 @@ def _math_block(state: StateBlock, start_line: int, end_line: int, silent: bool)
 
 @functools.cache
 def _grammar() -> MarkdownIt:
-    from markdown_it import MarkdownIt  # noqa: PLC0415 - a command that reads no note needs no grammar
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - a command that reads no note does not need the grammar
 
     grammar = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable("table").disable("reference")
     ends: Any = {"alt": ["paragraph", "reference", "blockquote", "list"]}

@@ -14,9 +14,9 @@ from typing import Any
 import frontmatter
 import yaml
 
-# How the keys begin by which Memex tells a person of notes of the vault proper.
+# Prefix of the properties with suggestions that come from notes of the vault.
 SUGGESTED = "suggested_"
-# The keys that are a person's alone, or are written for a person alone: no agent sets, changes or reads one.
+# Properties for the person alone: no agent sets, changes or reads them.
 PERSONS = frozenset(
     {
         "promote",
@@ -34,7 +34,7 @@ PERSONS = frozenset(
         "unsafe_links",
     }
 )
-# The keys by which Obsidian Publish and Digital Garden (all that begin so) decide what goes on the web, and where.
+# Properties that control Obsidian Publish, and the prefix of those that control Digital Garden.
 PUBLISHING = frozenset({"publish", "permalink"})
 PUBLISHING_PREFIX = "dg-"
 OWNED = PERSONS | frozenset(
@@ -53,16 +53,16 @@ OWNED = PERSONS | frozenset(
     }
 )
 
-LARGEST = 65_536  # bytes between the fences
+LARGEST = 65_536  # most bytes between the fences
 DEEPEST = 20
-MOST_NODES = 5_000  # keys count too
-# Of these an agent's own part: the rest is room for the person's keys, whose size no agent is to learn.
+MOST_NODES = 5_000  # keys count as nodes
+# An agent's share of these limits: the rest is for the person's properties, whose size agents must not learn.
 LARGEST_OWN, MOST_OWN = 49_152, 4_000
 
 _OPEN = re.compile(r"\ufeff?---[ \t]*(\r\n|\n|\r)")
 _CLOSE = re.compile(r"(?<=[\r\n])---[ \t]*(?:\r\n|\n|\r|\Z)")
 
-# YAML 1.2, core schema; but only what would be written with the same characters: `007` and `1.10` stay text.
+# YAML 1.2, core schema, but only values that would be written with the same characters: `007` and `1.10` stay text.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,3999}")
 _DECIMAL = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:e[-+][0-9]{1,3})?")
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
@@ -71,11 +71,14 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _FIRST = -62_135_596_800_000  # the year 1
-_EARLIEST, _LATEST = 100_000_000_000, 253_402_300_799_999  # as a number: 1973, so no year is taken for a time; 9999
+_EARLIEST, _LATEST = (
+    100_000_000_000,
+    253_402_300_799_999,
+)  # as a number: from 1973, so that no year is read as a time, to 9999
 
 
 class FrontmatterError(ValueError):
-    """Properties that can't be read or can't be written; `defect` is the name it is listed under."""
+    """Reports properties that can't be read or written; `defect` is the name of the defect."""
 
     def __init__(self, message: str, *, defect: str = "bad-frontmatter") -> None:
         super().__init__(message)
@@ -84,7 +87,7 @@ class FrontmatterError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class PropertyKey:
-    """Where a top-level key stands between the fences (offsets), and its value, when that is written in one piece."""
+    """Describes the position of a top-level key between the fences, and of its value if it is in one piece."""
 
     start: int
     end: int
@@ -93,17 +96,17 @@ class PropertyKey:
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """What stands between the fences: values in order, keys that are there more than once, and where each key is."""
+    """Holds the properties: values in order, repeated keys, and the position of each key."""
 
     values: dict[str, Any]
     repeated: tuple[str, ...] = ()
     keys: dict[str, PropertyKey] | None = None
-    column: int = 0  # at which the keys stand
-    flow: bool = False  # `{a: 1}`: valid, but a key has no line of its own
+    column: int = 0  # the column of the keys
+    flow: bool = False  # `{a: 1}`: valid, but keys have no lines of their own
 
 
 def find_fences(text: str) -> tuple[int, int, int]:
-    """The offsets at which the properties begin and end and the body begins; (0, 0, cut) when there are none."""
+    """Return the offsets where the properties begin and end and the body begins; (0, 0, cut) when there are none."""
     opening = _OPEN.match(text)
     closing = _CLOSE.search(text, opening.end()) if opening else None
     if opening and closing:
@@ -112,17 +115,17 @@ def find_fences(text: str) -> tuple[int, int, int]:
 
 
 def is_for_person(key: str) -> bool:
-    """Whether what `key` says is a suggestion to the person, drawn from notes that no agent sees."""
+    """Return whether `key` holds a suggestion to the person, drawn from notes that no agent sees."""
     return key.strip().casefold().startswith(SUGGESTED)
 
 
 def is_reserved(key: str) -> bool:
-    """Whether `key` is one of `OWNED`. Letter case does not count, because in Obsidian it does not either."""
+    """Return whether `key` is in `OWNED`. Letter case does not count, as in Obsidian."""
     return key.strip().casefold() in OWNED
 
 
 def read(front: str) -> Properties:
-    """The properties of a front matter (fences included). Raises FrontmatterError."""
+    """Read the properties of a front matter (fences included). Raises FrontmatterError."""
     front = front.removeprefix("\ufeff")
     if not front:
         return Properties({})
@@ -132,7 +135,7 @@ def read(front: str) -> Properties:
 
 
 def scan(inner: str) -> Properties:
-    """The properties of what stands between the fences, with their places. Raises FrontmatterError."""
+    """Read the properties between the fences, with their positions. Raises FrontmatterError."""
     try:
         if len(inner.encode()) > LARGEST:
             raise FrontmatterError(f"the properties are larger than {LARGEST:,} bytes", defect="frontmatter-too-large")
@@ -146,7 +149,7 @@ def scan(inner: str) -> Properties:
 
 
 def exceeds_agent_limits(inner: str) -> bool:
-    """Whether what stands between the fences, the person's keys aside, is more than agents may write. Raises FrontmatterError."""
+    """Return whether the properties, except the person's, exceed what agents may write. Raises FrontmatterError."""
     properties = scan(inner)
     begins = sorted((inner.rfind("\n", 0, key.start) + 1, name) for name, key in (properties.keys or {}).items())
     ends = [at for at, _ in begins[1:]] + [len(inner)]
@@ -164,7 +167,7 @@ def _count_parts(value: Any) -> int:
 
 
 def find_scalars(inner: str) -> list[tuple[int, int, str | None, str]] | None:
-    """Each single value between the fences, keys too: start, end, kind of quotes, what it says; None: it is no YAML."""
+    """Return each scalar between the fences, keys too: start, end, quote style, text; None if it is not YAML."""
     events = _parse_events(inner)
     if events is None:
         return None
@@ -173,7 +176,7 @@ def find_scalars(inner: str) -> list[tuple[int, int, str | None, str]] | None:
 
 
 def read_structure(inner: str) -> list[tuple[str, str | None]] | None:
-    """How what stands between the fences is built, whatever its values say; None when it is no YAML."""
+    """Return the structure of the properties without their values; None if they are not YAML."""
     events = _parse_events(inner)
     return None if events is None else [(type(event).__name__, getattr(event, "style", None)) for event in events]
 
@@ -196,14 +199,14 @@ def _parse_events(inner: str) -> list[Any] | None:
 
 
 def as_text(value: Any) -> str | None:
-    """A scalar's text as it is written; None for nothing, a list or a mapping."""
+    """Return a scalar's text as written; None for null, a list or a mapping."""
     if isinstance(value, str):
         return value
     return None if value is None or isinstance(value, (list, dict)) else json.dumps(value)
 
 
 def as_time(value: Any) -> int | None:
-    """Epoch milliseconds of an ISO date or time (without a zone: UTC), or of such a number."""
+    """Return the epoch milliseconds of an ISO date or time (UTC without a zone), or of such a number."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return int(value) if _EARLIEST <= value <= _LATEST else None
     if not isinstance(value, str) or not _DATE.fullmatch(value.strip()):
@@ -213,11 +216,11 @@ def as_time(value: Any) -> int | None:
         at = ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
     except ValueError:  # 2026-13-45
         return None
-    return at if _FIRST <= at <= _LATEST else None  # a zone may lead beyond the years that there are
+    return at if _FIRST <= at <= _LATEST else None  # a zone may lead beyond the valid years
 
 
 class _Handler(frontmatter.YAMLHandler):  # type: ignore[misc, name-defined]  # python-frontmatter has no types
-    """Python-frontmatter's YAML with Obsidian's fences, never JSON or TOML, and the safe reader."""
+    """Parses with python-frontmatter's YAML handler, but with Obsidian's fences, and the safe reader."""
 
     repeated: tuple[str, ...] = ()
 
@@ -232,20 +235,22 @@ class _Handler(frontmatter.YAMLHandler):  # type: ignore[misc, name-defined]  # 
 
 
 class _Reader:
-    """Builds values from YAML events; lives while one block is read."""
+    """Builds values from YAML events of one front matter."""
 
     def __init__(self) -> None:
-        self.stack: list[tuple[dict[str, Any] | list[Any], str | None]] = []  # open containers, each with its next key
+        self.stack: list[
+            tuple[dict[str, Any] | list[Any], str | None]
+        ] = []  # open containers, each with its current key
         self.root: dict[str, Any] | None = None
         self.keys: dict[str, PropertyKey] = {}
         self.repeated: list[str] = []
         self.last = ""  # the last key of the root
-        self.opened: int | None = None  # where a flow value of the root begins
+        self.opened: int | None = None  # start of a flow value of the root
         self.nodes = self.documents = self.column = 0
         self.flow = False
 
     def read(self, inner: str) -> Properties:
-        event: Any  # the stubs know neither marks nor tags
+        event: Any  # the type stubs lack marks and tags
         for event in yaml.parse(inner, Loader=yaml.CSafeLoader):
             if isinstance(event, yaml.ScalarEvent):
                 self._read_scalar(event)
@@ -254,7 +259,7 @@ class _Reader:
             elif isinstance(event, yaml.CollectionEndEvent):
                 self._close_collection(event)
             elif isinstance(event, yaml.AliasEvent):
-                raise _error_at(event, f"YAML aliases (*{event.anchor}) are not read")
+                raise _error_at(event, f"YAML aliases (*{event.anchor}) are not supported")
             elif isinstance(event, yaml.DocumentStartEvent):
                 self.documents += 1
                 if self.documents > 1:
@@ -323,7 +328,7 @@ class _Reader:
                 f"the properties have more than {MOST_NODES:,} parts", defect="frontmatter-too-large"
             )
         if event.tag not in (None, "!", "tag:yaml.org,2002:str"):
-            raise _error_at(event, f"YAML tags ({event.tag}) are not read")
+            raise _error_at(event, f"YAML tags ({event.tag}) are not supported")
 
 
 def _error_at(event: Any, why: str) -> FrontmatterError:
@@ -331,7 +336,7 @@ def _error_at(event: Any, why: str) -> FrontmatterError:
 
 
 def _scalar_value(event: Any) -> str | int | float | bool | None:
-    """What a scalar says: the text as written, unless it is a plain number, boolean or null in its one true form."""
+    """Return a scalar's value: its text, unless it is a plain number, boolean or null in its canonical form."""
     text: str = event.value
     if event.style or event.tag:
         return text

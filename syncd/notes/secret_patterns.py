@@ -1,7 +1,7 @@
 """Find secrets in a text by patterns, name their kinds, and redact or mask them.
 
-Only stretches around long words are looked at, as every secret is one: prose costs almost nothing. Law, tested: any
-100 KB of text take less than a tenth of a second, and no result holds a character of a secret."""
+Only text around long words is searched, because every secret is a long word: prose costs almost nothing. Laws,
+tested: any 100 KB of text take less than a tenth of a second; no result contains a character of a secret."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from syncd.notes.secret_rules.value_randomness import is_placeholder, is_sequenc
 
 DEFECT: Final = "secret"
 ASSIGNED: Final = "assigned-secret"
-_SHORTEST: Final = 12  # characters of the words around which secrets are looked for
-_BEFORE: Final = 64  # characters before such a word that may say what it is
-_JUDGED: Final = 256  # characters of a value, which tell of all of it
+_SHORTEST: Final = 12  # length from which a word may be a secret
+_BEFORE: Final = 64  # characters before such a word that may name its kind
+_JUDGED: Final = 256  # characters of a value that are judged
 _WORD: Final = b"a" * _SHORTEST
-# What a long word consists of: letters, digits, and what joins them in addresses, names and base64.
+# Characters of long words: letters, digits, and characters that join them in addresses, names and base64.
 _IN_WORDS: Final = (
     bytes(97 if chr(code).isalnum() or chr(code) in "+/=_-.:~%$@!&#^*" else 32 for code in range(128)) + b" " * 128
 )
 _KEY_HEAD: Final = "PRIVATE KEY"
 _KEY_END: Final = "-----END"
-_KEY_LENGTH: Final = 32 * 1024  # characters between the two lines of a private key, at most
+_KEY_LENGTH: Final = 32 * 1024  # most characters between the two lines of a private key
 _BOUNDARY: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))\Z"  # a line break in JSON ends in a letter
-_STOPS: Final = ".:!?*_~"  # at the end of a value they belong to the sentence
+_STOPS: Final = ".:!?*_~"  # at the end of a value these belong to the sentence
 _PASSWORD_WORDS: Final = frozenset(["password", "passwd", "pass", "pwd", "secret", "token"])
 
 
 class Secret(NamedTuple):
-    """One secret of a text: where it begins and ends, and its kind."""
+    """Describes a secret in a text: its start, its end and its kind."""
 
     start: int
     end: int
@@ -54,12 +54,12 @@ _RULES: Final = tuple(
 KINDS: Final = tuple(dict.fromkeys([row.kind for row in FORMATS] + [ASSIGNED]))
 
 
-# Hints that many addresses have, and those that may have capitals; all others are found in one search.
+# Hints that occur in many addresses or may have capitals; all other hints are found in one search.
 _OTHER_HINTS: Final = ("://", "accountkey", "sharedaccesskey")
 
 
 def _compile_hints(hints: Iterable[str]) -> re.Pattern[str]:
-    """A pattern of all hints, by their first characters: several times as fast as the plain alternatives."""
+    """Compile a pattern of all hints, grouped by first character: several times faster than plain alternatives."""
     by_first: dict[str, list[str]] = {}
     for hint in hints:
         by_first.setdefault(hint[0], []).append(re.escape(hint[1:]))
@@ -69,25 +69,25 @@ def _compile_hints(hints: Iterable[str]) -> re.Pattern[str]:
 _HINTS: Final = _compile_hints(hint for row in FORMATS for hint in row.hints if hint not in (*_OTHER_HINTS, _KEY_HEAD))
 
 
-# Ids that name a kind of lookup and a digest of at most SHA-1's length, written as one word: they open nothing.
-# With more in front of the word it is another's key, and a longer value is as long as a key.
+# Ids made of a kind of lookup and a digest of at most SHA-1's length, as one word: they are not credentials.
+# A longer prefix may be the name of a real key, and a longer value may be a key.
 _LOOKUP_KEY: Final = re.compile(r"(?<![A-Za-z0-9_-])(?:sess|session|cache|dedup|idempotency)[-_]key:[0-9a-f]{12,40}\Z")
 _LABEL: Final = 16  # characters before "key" in such an id
 
 
 def find_secrets(text: str) -> tuple[str, ...]:
-    """The kinds of the secrets in `text`."""
+    """Return the kinds of the secrets in `text`."""
     kinds = {secret.kind for secret in locate_secrets(text)}
     return tuple(kind for kind in KINDS if kind in kinds)
 
 
 def redact(text: str) -> str:
-    """`text` with the name of its kind in place of each secret."""
+    """Return `text` with each secret replaced by the name of its kind."""
     return _replace(text, lambda secret, _: f"[{secret.kind}]")
 
 
 def redact_values(values: dict[str, Any]) -> dict[str, Any]:
-    """`values` of JSON with each of their texts redacted: an error, as callers are shown it and jobs keep it."""
+    """Return JSON `values` with all texts redacted, for errors that callers see and jobs keep."""
 
     def redact_value(value: Any) -> Any:
         if isinstance(value, str):
@@ -100,9 +100,9 @@ def redact_values(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def mask(text: str) -> str:
-    """`text` as `redact` has it, with eight digits of each secret's digest, so that two names stay two.
+    """Return `text` redacted, with eight digits of each secret's digest, so that two names stay different.
 
-    The digest has no key: what it tells of a value that dice made helps nobody to guess the rest."""
+    The digest has no key: eight digits don't help anybody to guess a random value."""
 
     def label(secret: Secret, value: str) -> str:
         digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
@@ -112,16 +112,16 @@ def mask(text: str) -> str:
 
 
 def refuse_secret(field: str, name: str) -> None:
-    """Raises InvalidArgument for a name that holds a secret: names go into files, Git and logs, where texts do not."""
+    """Raise InvalidArgument for a name that contains a secret: names reach files, Git and logs, texts do not."""
     if kinds := find_secrets(name):
         raise InvalidArgument(
-            f"{field} seems to hold a secret ({kinds[0]}), and names are kept in files, Git and logs; choose another",
+            f"{field} seems to hold a secret ({kinds[0]}), and names are stored in files, Git and logs; choose another name",
             field=field,
         )
 
 
 def locate_secrets(text: str) -> list[Secret]:
-    """Where the secrets of a text are, in order, none in another; of two that overlap, the kind that the table has first."""
+    """Return the secrets of a text in order, without overlaps; overlapping ones get the kind listed first in the table."""
     windows = list(_find_windows(text))
     if not windows and _KEY_HEAD not in text:
         return []
@@ -137,13 +137,13 @@ def locate_secrets(text: str) -> list[Secret]:
 
 
 def secret_defects(text: str) -> tuple[Defect, ...]:
-    """What is wrong with a note of an agent that says `text`."""
-    advice = "the note seems to hold a secret: take it out, and have it replaced wherever it is valid"
+    """Return the defects of an agent's note with this text."""
+    advice = "the note seems to hold a secret: remove it from the note, and revoke it where it is valid"
     return tuple(Defect(DEFECT, f"{rule}: {advice}") for rule in find_secrets(text))
 
 
 def list_flagged(pairs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
-    """Which paths hold which kind of secret, of all (path, defect as text)."""
+    """Return the paths with secrets and their kinds, from all (path, defect text) pairs."""
     mark = f"{DEFECT}: "
     return [
         {"path": path, "rule": defect.removeprefix(mark).partition(":")[0]}
@@ -161,7 +161,7 @@ def _replace(text: str, label: Callable[[Secret, str], str]) -> str:
 
 
 def _find_windows(text: str) -> Iterator[tuple[int, int]]:
-    """Where the long words of a text are, each with what stands before it; those that touch are one."""
+    """Yield the spans of long words with the text before them; adjacent spans are joined."""
     shape = text.encode("ascii", "replace").translate(_IN_WORDS)
     start, end = -1, -1
     at = shape.find(_WORD)
@@ -179,7 +179,7 @@ def _find_windows(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_format(rule: _Rule, text: str, windows: Iterable[tuple[int, int]]) -> Iterator[Secret]:
-    """The secrets of one row of the table, wherever one of its hints is."""
+    """Yield the secrets of one row of the table, wherever one of its hints occurs."""
     if rule.format.kind == "private-key":
         yield from _find_private_keys(rule, text)
         return
@@ -195,7 +195,7 @@ def _find_format(rule: _Rule, text: str, windows: Iterable[tuple[int, int]]) -> 
 
 
 def _match_at(rule: _Rule, text: str, at: int, length: int) -> tuple[str, int, int, int] | None:
-    """The value that decides, start and end of the secret, and the end of all, where a hint begins at `at`."""
+    """Return the deciding value, start and end of the secret, and end of the match, for a hint at `at`."""
     head = rule.head.search(text, max(0, at - rule.format.before), at)
     body = rule.body.match(text, at + length) if head else None
     if head is None or body is None:
@@ -212,7 +212,7 @@ def _is_secret(row: CredentialFormat, value: str) -> bool:
 
 
 def _find_private_keys(rule: _Rule, text: str) -> Iterator[Secret]:
-    """Private keys with all that stands between their two lines."""
+    """Yield private keys with everything between their two lines."""
     at, close = text.find(_KEY_HEAD), 0
     while at >= 0:
         match = _match_at(rule, text, at, len(_KEY_HEAD))
@@ -231,7 +231,7 @@ def _find_private_keys(rule: _Rule, text: str) -> Iterator[Secret]:
 def _find_assigned(
     text: str, window: tuple[int, int], assignments: Iterable[tuple[str, re.Pattern[str]]]
 ) -> Iterator[Secret]:
-    """Random values that a name or a header calls secret."""
+    """Yield random values that a name or a header marks as secret."""
     start, low = window[0], _lower(text[slice(*window)])
     for word, pattern in assignments:
         at = low.find(word)
@@ -240,14 +240,14 @@ def _find_assigned(
             if match:
                 value = match["value"].rstrip(_STOPS)
                 if word == "key" and _LOOKUP_KEY.search(text, max(0, start + at - _LABEL), match.end("value")):
-                    pass  # an id made of a digest
+                    pass  # an id that contains a digest
                 elif len(value) >= _SHORTEST and looks_random(value[:_JUDGED]) and not is_sequence(value[:_JUDGED]):
                     yield Secret(match.start("value"), match.start("value") + len(value), ASSIGNED)
             at = low.find(word, max(at + 1, match.end() - start if match else 0))
 
 
 def _lower(text: str) -> str:
-    """`text` in small letters, each where it was: one sign alone becomes two."""
+    """Return `text` in lower case with equal offsets: one character would become two."""
     return text.replace("\u0130", "i").lower()
 
 

@@ -13,17 +13,17 @@ TAGS: Final = 50
 
 
 def tag_of(text: str) -> str:
-    """`text` as a tag that Obsidian accepts: no "#", blanks as "-"."""
+    """Return `text` as a tag that Obsidian accepts: no "#", blanks as "-"."""
     return re.sub(r"[\s#,]+", "-", text.strip().lstrip("#").strip()).strip("-")[:100]
 
 
 def check_tags(texts: Sequence[str]) -> tuple[str, ...]:
-    """Tags as Obsidian accepts them, each once. Raises InvalidArgument."""
+    """Return tags as Obsidian accepts them, each once. Raises InvalidArgument."""
     tags: dict[str, str] = {}
     for tag in map(tag_of, texts):
         tags.setdefault(fold(tag), tag)
     if len(tags) > TAGS:
-        raise InvalidArgument(f"a node has at most {TAGS} tags", limit=TAGS)
+        raise InvalidArgument(f"a note can have at most {TAGS} tags", limit=TAGS)
     if "" in tags or any(key.startswith("collection:") for key in tags):
         raise InvalidArgument("a tag needs a letter or digit, and can't begin with `collection:`")
     return tuple(tags.values())

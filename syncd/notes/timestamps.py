@@ -1,4 +1,4 @@
-"""Write a timestamp as notes hold it: UTC with milliseconds, which also sorts as text."""
+"""Format timestamps for notes: UTC with milliseconds, which also sorts as text."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from datetime import UTC, datetime
 
 
 def iso(epoch_ms: int) -> str:
-    """A time as it is written in a note: UTC with milliseconds, which also sorts as text."""
+    """Format a time for a note: UTC with milliseconds, which also sorts as text."""
     moment = datetime.fromtimestamp(epoch_ms // 1000, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{epoch_ms % 1000:03d}Z"

@@ -1,7 +1,7 @@
 """Resolve destination conflicts: write a note that shows both versions and asks a person to tick what to do.
 
-The conflict is that another note already has the name of a promoted capture. Law, tested: nothing is overwritten,
-and nothing is done unless a box is ticked while both notes still say what was shown."""
+A destination conflict means that another note already has the name of a promoted capture. Laws, tested: nothing is
+overwritten; Memex acts only on a ticked box, and only while both notes are unchanged since the question was written."""
 
 from __future__ import annotations
 
@@ -26,33 +26,34 @@ from syncd.vault.location import REPORTS
 from syncd.vault.path_rules import file_name, join
 
 KIND: Final = "promote-merge"
-MOST: Final = 400  # lines of what differs
+MOST: Final = 400  # lines of the diff
 
 
 log = logging.getLogger(__name__)
 
 
 class DestinationConflicts:
-    """The questions about destinations that are taken, and what the answers do."""
+    """Asks the owner about destinations that are taken, and carries out the answers."""
 
     def __init__(self, snapshot: VaultSnapshot, promotions: Promotions, proposals: Proposals) -> None:
         self._snapshot, self._promotions, self._proposals = snapshot, promotions, proposals
         proposals.register(KIND, self._carry_out)
 
     def ask(self, taken: Sequence[tuple[Record, str]], *, whole: bool = True) -> dict[str, str]:
-        """Ask about these captures, each with what is at its destination; the name of the note that asks, by path of capture.
+        """Ask about captures whose destination is taken, and return the name of each question note by path of the capture.
 
-        If these are the `whole`, what is no longer so is not asked any more."""
+        `taken` pairs each capture with the path of the note at its destination. With `whole`, `taken` lists every
+        conflict, so questions about other captures are withdrawn."""
         asked: dict[str, str] = {}
         kept: list[str] = []
         for record, target in taken:
             try:
                 offered = self._offer_choices(record, target)
-            except MemexError:  # one of the two is being changed
+            except MemexError:  # the capture or the note is being changed
                 whole = False
                 continue
-            except Exception:  # a mistake of ours in one must not keep the others from being asked about
-                log.exception("a capture could not be asked about")
+            except Exception:  # a bug that one capture triggers must not block the questions about the others
+                log.exception("could not write the question about a capture")
                 whole = False
                 continue
             keys = self._proposals.offer(offered)
@@ -72,7 +73,7 @@ class DestinationConflicts:
         return [Proposal(KIND, (record.id, target, choice["choice"]), {**about, **choice}) for choice in choices]
 
     def _write_question(self, offered: Sequence[Proposal], record: Record, target: str) -> str:
-        """The name of the note that asks, which is made unless it is there; "" = none could be."""
+        """Return the name of the note that asks, and create the note if it does not exist; "" = there is nothing to ask."""
         snapshot = self._snapshot
         keys = [proposal.key for proposal in offered]
         if not keys:
@@ -92,7 +93,7 @@ class DestinationConflicts:
         return path.rpartition("/")[2][:-3]
 
     def _carry_out(self, about: Mapping[str, Any]) -> str:
-        """Do what was ticked, after which the other boxes are no question any more."""
+        """Carry out the ticked choice, and mark the other choices of the question as superseded."""
         outcome = self._apply_choice(about)
         same = (about["id"], about["target"])
         others = self._proposals.list_open().items()
@@ -102,17 +103,19 @@ class DestinationConflicts:
         return outcome
 
     def _apply_choice(self, about: Mapping[str, Any]) -> str:
-        """Do what was ticked. Raises Conflict or NotFound when one of the two is not what was shown."""
+        """Apply the ticked choice.
+
+        Raises Conflict or NotFound when the capture or the note changed since the question."""
         snapshot, target = self._snapshot, about["target"]
-        self._promotions.finish_pending()  # a crash may have left this very one half done
+        self._promotions.finish_pending()  # a crash may have interrupted this promotion
         if outcome := self._done_before_crash(about):
             return outcome
         record = snapshot.find_capture(about["id"])
         if about["choice"] != "leave":
             if record.content_hash != about["content"]:
-                raise Conflict("the capture was changed since")
+                raise Conflict("the capture has changed since then")
             if sha256(snapshot.vault.read(target)[0]) != about["digest"]:
-                raise Conflict(f"{target} was changed since")
+                raise Conflict(f"{target} has changed since then")
         if about["choice"] == "rename":
             plan = self._promotions.make_plan(record, to=target.rpartition("/")[0], called=about["name"])
             (done,) = self._promotions.carry_out([plan])
@@ -126,7 +129,7 @@ class DestinationConflicts:
         return "left in the inbox"
 
     def _done_before_crash(self, about: Mapping[str, Any]) -> str:
-        """What was done of it before a crash, and not told; "" = nothing."""
+        """Return what was done for this choice before a crash prevented the report; "" = nothing."""
         kind, source, there = self._promotions.last_action(about["id"])
         if not kind or self._snapshot.vault.stat(source) is not None:
             return ""
@@ -141,18 +144,18 @@ class DestinationConflicts:
         try:
             text = edit(remove_mark(decode(raw)), {"promote_problem": None})
         except FrontmatterError as error:
-            raise NotFound(f"its mark can't be taken out: {error}") from error
+            raise NotFound(f"its promotion mark can't be removed: {error}") from error
         if encode(text) != raw:
             snapshot.vault.replace(record.path, encode(text), digest=sha256(raw))
             snapshot.sync.hint([record.path])
 
 
 def format_question(offered: Iterable[Proposal], source: str, target: str, capture: str, note: str) -> str:
-    """The note that asks."""
+    """Format the note that asks what to do with a capture whose destination is taken."""
     labels = {
         "rename": "Promote the capture as “{name}”",
-        "append": "Append the capture's text to the note that is there; links to the capture lead to it then",
-        "leave": "Leave the capture in the inbox, and take its mark off",
+        "append": "Append the capture's text to the existing note, and point the capture's links to that note",
+        "leave": "Leave the capture in the inbox, and remove its mark",
     }
     boxes = [
         format_checkbox(
@@ -162,16 +165,16 @@ def format_question(offered: Iterable[Proposal], source: str, target: str, captu
     ]
     old, new = (redact(split(text)[1]).splitlines() for text in (note, capture))
     lines = list(difflib.unified_diff(old, new, quote_inline(target), quote_inline(source), lineterm="", n=3))
-    more = [f"… and {len(lines) - MOST:,} lines more"] if len(lines) > MOST else []
+    more = [f"… and {len(lines) - MOST:,} more lines"] if len(lines) > MOST else []
     return "\n".join(
         [
-            f"{link_to(source)} was marked to be promoted, and {link_to(target)} was there already. What is ticked is done:",
+            f"{link_to(source)} was marked for promotion, but {link_to(target)} already existed. Tick a box, and Memex carries it out:",
             "",
             *boxes,
             "",
-            "What differs, from the note that is there to the capture:",
+            "Differences, from the existing note to the capture:",
             "",
-            *(quote_block("\n".join([*lines[:MOST], *more]), "diff") if lines else ["Their texts are the same."]),
+            *(quote_block("\n".join([*lines[:MOST], *more]), "diff") if lines else ["Both texts are equal."]),
             "",
         ]
     )

@@ -1,8 +1,8 @@
 """Plan the link updates that keep every link of the vault working when files move; nothing is written here.
 
-Law, tested: after the move and the updates every link and card leads where it led before; a link that leads there
-anyway keeps its bytes. A link that would lead to another file counts too. No note of the inbox learns a folder
-outside its workspace."""
+Laws, tested: after the move and the updates, every link and card leads to the same file as before; a link that still
+leads there keeps its bytes; a link that would lead to another file is updated too. A note of the inbox never learns
+a folder outside its workspace."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _ESCAPE: Final = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
 
 @dataclass(frozen=True, slots=True)
 class LinkUpdates:
-    """What is to be written, by where the file is now: what it holds, and what it is to hold once all is moved.
+    """Holds the planned changes: for each current path, the bytes now and the bytes after the move.
 
-    A file that moves itself is among them if its text changes; what it is to hold belongs to its new place."""
+    A file that moves is included if its text changes; its bytes after the move belong at its new path."""
 
     changes: Mapping[str, tuple[bytes, bytes]] = field(default_factory=dict)
-    # File and target of each link that breaks, as nothing that may stand there leads on.
+    # File and target of each link that breaks, because no allowed link text leads to the target.
     lost: tuple[tuple[str, str], ...] = ()
-    # File and what in it names a moved file without linking to it, which is a person's to change.
+    # File, and the text in it that names a moved file without a link; only a person can change it.
     mentions: tuple[tuple[str, str], ...] = ()
-    unread: tuple[str, ...] = ()  # files that can't be read now: nobody knows whether they have such links
+    unread: tuple[str, ...] = ()  # files that can't be read now, so their links are unknown
 
 
 def plan_link_updates(
@@ -57,11 +57,11 @@ def plan_link_updates(
     moved: bool = False,
     along: Mapping[str, str] | None = None,
 ) -> LinkUpdates:
-    """What changes in all notes and canvases when files are moved (old path → new path), several at once.
+    """Plan the changes to all notes and canvases when files are moved (old path → new path), several at once.
 
-    `texts` are read in place of what is on disk (by path before the move). With `moved` the files lie at their new
-    places already, and only links that lead nowhere now are mended: the others may have been rewritten meanwhile. What
-    is to go `along` with them is at its old place still."""
+    `texts` replace the bytes on disk (by path before the move). With `moved`, the files are at their new paths
+    already, and only broken links are repaired, because the others may have been rewritten meanwhile. The files in
+    `along` are still at their old paths."""
     going = dict(along or {}) if moved else {**moves, **(along or {})}
     came = {new: old for old, new in moves.items() if old != new} if moved else {}
     moves = {old: new for old, new in {**moves, **(along or {})}.items() if old != new}
@@ -76,7 +76,7 @@ def plan_link_updates(
 
 
 def _make_privacy_rule(inbox: str) -> Callable[[str, str], bool]:
-    """Whether a note may not say where another one lies: those of a workspace know of their own only."""
+    """Return the rule which says whether a note may not name a path: notes of a workspace may name only paths in it."""
 
     def is_private(source: str, target: str) -> bool:
         here, there = locate(source, inbox), locate(target, inbox)
@@ -86,9 +86,9 @@ def _make_privacy_rule(inbox: str) -> Callable[[str, str], bool]:
 
 
 class MoveSeries:
-    """Several moves made one after another, with one look through the vault for all of them.
+    """Plans several moves made one after another with a single scan of the vault.
 
-    What a step changes is what `plan_link_updates` would say of it alone, at that time."""
+    Each step plans what `plan_link_updates` would plan for it at that time."""
 
     def __init__(self, vault: Vault, moves: Mapping[str, str], *, inbox: str = INBOX) -> None:
         files = list(vault.walk_files())
@@ -96,27 +96,29 @@ class MoveSeries:
         self._before, self._after = Paths(files), Paths(files)
         leads, names = {name_prefix(path) for path in (*moves, *moves.values())}, Names(moves)
         self._always: set[str] = set()  # files that any step may concern
-        self._led: dict[str, set[str]] = {}  # how a name begins → the files that may link to one
+        self._led: dict[str, set[str]] = {}  # prefix of a name → the files that may link to such a name
         for path in files:
             for beginning in self._relevant_prefixes(path, leads, names):
                 self._led.setdefault(beginning, set()).add(path) if beginning else self._always.add(path)
 
     def _relevant_prefixes(self, path: str, leads: set[str], names: Names) -> Collection[str]:
-        """How the names begin of those that move to which a file may link; "" = it may link to any, or name one."""
+        """Return the prefixes of moving names that a file may link to; "" = it may link to any, or mentions one."""
         if not _can_hold_links(path) or self._vault.ignores(path):
             return ()
         try:
             text = decode(self._vault.read(path)[0])
         except MemexError:
-            return ("",)  # which each step tells
+            return ("",)  # each step reports it as unread
         if path.endswith(".canvas") or any(find_mentions(path, text, names)):
             return ("",)
         return set(_matching_prefixes(text, leads))
 
     def plan_step(self, moves: Mapping[str, str], texts: Mapping[str, bytes]) -> LinkUpdates:
-        """What changes with these moves, from where the files are now. Nothing has moved until `record_moves` is called."""
+        """Plan the changes for these moves, from the current paths.
+
+        Nothing has moved until `record_moves` is called."""
         if gone := next((old for old in moves if self._before.exact_path(old) != old), None):
-            raise NotFound(f"nothing was at {gone}")
+            raise NotFound(f"there was no file at {gone}")
         _move_paths(self._after, moves)
         try:
             move = Move(moves, self._before, self._after, self._relative, _make_privacy_rule(self._inbox))
@@ -127,7 +129,7 @@ class MoveSeries:
             _move_paths(self._after, {new: old for old, new in moves.items()})
 
     def record_moves(self, moves: Mapping[str, str]) -> None:
-        """These files are where they were to be."""
+        """Record that these files have moved."""
         for paths in (self._before, self._after):
             _move_paths(paths, moves)
         for files in (self._always, *self._led.values()):
@@ -168,7 +170,7 @@ def _collect_updates(vault: Vault, files: Iterable[str], move: Move, look: _Look
             spots = find_in_canvas(text)
             if spots is None:
                 if names.occur_in(text):
-                    mentions.append((path, "it is no valid canvas, so it is left as it is"))
+                    mentions.append((path, "it is not a valid canvas, so Memex leaves it unchanged"))
                 continue
             edits, gone = find_edits(spots, old, new, move)
             written = apply_edits(text, edits)
@@ -183,12 +185,12 @@ def _collect_updates(vault: Vault, files: Iterable[str], move: Move, look: _Look
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """How files are read: as they are, or as they are about to be."""
+    """Reads files: the bytes on disk, or the bytes that are planned for them."""
 
     vault: Vault
     texts: Mapping[str, bytes]
-    came: Mapping[str, str]  # of what lies at its new place already: where it was
-    going: Mapping[str, str]  # of what lies at its old place still: where it is to be
+    came: Mapping[str, str]  # new path → old path of files that have moved already
+    going: Mapping[str, str]  # old path → new path of files that have not moved yet
 
     def read(self, path: str) -> bytes:
         text = self.texts.get(self.came.get(path, path))
@@ -200,7 +202,7 @@ def _can_hold_links(path: str) -> bool:
 
 
 def _uses_relative_links(vault: Vault) -> bool:
-    """Whether the vault's owner wants links to count from their note. Each link stays of its kind."""
+    """Return whether Obsidian is set to links relative to the note. Each existing link keeps its kind."""
     with suppress(MemexError, ValueError, RecursionError):
         settings = json.loads(vault.read(_SETTINGS)[0])
         return isinstance(settings, dict) and settings.get("newLinkFormat") == "relative"
@@ -214,11 +216,11 @@ def _find_bookmarks(vault: Vault, names: Names) -> Iterator[tuple[str, str]]:
             yield path, "a bookmark"
 
 
-# A quick look: whether a text may have a link to one of some names, without reading it as Markdown
+# A quick check: whether a text may have a link to one of some names, without parsing it as Markdown
 
 
 def name_prefix(path: str) -> str:
-    """How the base name of a file begins, folded and without `.md`: up to a sign that may be escaped or end a link."""
+    """Return the prefix of a file's base name, folded and without `.md`: up to a character that may be escaped or end a link."""
     return _cut_prefix(fold(path.rpartition("/")[2]))
 
 
@@ -231,14 +233,14 @@ def _cut_prefix(name: str) -> str:
 
 
 def may_link_to(text: str, leads: set[str]) -> bool:
-    """Whether a link of `text` may lead to a file whose name begins as one of `leads`. False is certain, True is not."""
+    """Return whether `text` may link to a file whose name has one of these prefixes. False is certain, True is not."""
     return any(True for _ in _matching_prefixes(text, leads))
 
 
 def _matching_prefixes(text: str, leads: set[str]) -> Iterator[str]:
-    """Those of `leads` that a link of `text` may lead to; "" = it may lead to any.
+    """Yield the `leads` that a link of `text` may lead to; "" = it may lead to any.
 
-    In time linear in the text: the text between two marks of links is looked at once."""
+    Takes time linear in the text: the text between two link marks is searched once."""
     pieces = _MARK.split(text)
     if len(pieces) == 1:
         return
@@ -250,7 +252,7 @@ def _matching_prefixes(text: str, leads: set[str]) -> Iterator[str]:
         end = ending.search(piece)
         target = piece[: end.start()] if end else piece
         if wiki and "\\" in target.removesuffix("\\"):
-            yield ""  # in quotes of a property: what it says is for whoever reads those
+            yield ""  # inside a quoted property: only the property reader can unescape it
         if not wiki:
             target = unquote(_ESCAPE.sub("", target))
         yield from leads.intersection(_cut_prefix(part) for part in fold(target).split("/"))

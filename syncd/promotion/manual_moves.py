@@ -1,8 +1,8 @@
 """Finish a person's manual moves of notes into, out of or within the inbox: properties, stored file and links.
 
-Laws, tested: a capture that a person dragged out of the inbox is promoted, and this can be undone; of links, only
-those that are broken now and led to a moved file before are repaired; a copied note, and one that is still being
-edited, is left alone. Two machines that see one move write equal bytes."""
+Laws, tested: a capture that a person dragged out of the inbox is promoted, and this can be undone; only links that
+are broken now and led to a moved file before are repaired; copied notes, and notes that are still being edited, are
+left alone. Two machines that see the same move write equal bytes."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ AUTHOR: Final = Author("daemon", "drag")
 
 @dataclass(frozen=True, slots=True)
 class ManualMove:
-    """A moved note as it is, and as it is to be, its links aside."""
+    """Holds a moved note: its current bytes, and the bytes it gets before its links are updated."""
 
     stray: MovedNote
-    document: Document  # as what it was before
+    document: Document  # parsed as the note at its old path
     raw: bytes
     text: bytes
-    out: bool  # it was a capture, and is a note of the vault proper
-    stored: StoredFile | None = None  # the file that is to go along
-    followed: Mapping[str, str] | None = None  # the file that was dragged along
+    out: bool  # it was a capture, and is now a note of the vault
+    stored: StoredFile | None = None  # the stored file that Memex still has to move
+    followed: Mapping[str, str] | None = None  # the stored file that the person moved too: old path → new path
 
 
 class ManualMoves:
-    """The job that finishes drags."""
+    """Runs the job that finishes manual moves."""
 
     def __init__(
         self, snapshot: VaultSnapshot, promotions: Promotions, moved_notes: MovedNotes, repo: Repository
@@ -56,26 +56,26 @@ class ManualMoves:
         self._snapshot, self._promotions, self._moved_notes, self._repo = snapshot, promotions, moved_notes, repo
 
     def run(self) -> None:
-        """Finish what is quiet."""
+        """Finish the moves of notes that nobody is editing."""
         if not self._snapshot.sync.ready.is_set():
             return
         with acting_as(AUTHOR):
             try:
                 moved_notes = self._moved_notes.find_moved()
                 if moved_notes and not self._is_git_busy() and all(self._is_quiet(note) for note in moved_notes):
-                    # together, as they may lead to each other
+                    # together, because they may link to each other
                     self._finish_moves([move for note in moved_notes if (move := self._plan_move(note))])
             except MemexError as error:
-                log.info("a drag waits: %s", error.message)
+                log.info("finishing a manual move later: %s", error.message)
 
-    # What is to be done
+    # Planning
 
     def _is_git_busy(self) -> bool:
         busy = self._repo.busy_reason()
         return bool(busy) and not busy.endswith(".lock")
 
     def _is_quiet(self, note: MovedNote) -> bool:
-        """Whether nobody is at work on it: it was moved a while ago, as Obsidian may still ask whether to mend links."""
+        """Return whether nobody is editing the note: some time has passed, as Obsidian may still ask whether to update links."""
         aged = time.time() - note.since / 1000 >= self._snapshot.settings.sync.adopt_s
         return aged and self._is_at_rest(note.new)
 
@@ -84,7 +84,7 @@ class ManualMoves:
         return stat is not None and not 0 <= time.time() - stat.mtime_ns / 1e9 < self._snapshot.settings.sync.adopt_s
 
     def _plan_move(self, note: MovedNote) -> ManualMove | None:
-        """What is to become of a note. None when nothing is, or nothing can be just now."""
+        """Plan what to do with a moved note. None when there is nothing to do, or nothing can be done now."""
         snapshot = self._snapshot
         raw, stat = snapshot.vault.read(note.new)
         document = snapshot.parse(raw, note.old, stat)
@@ -95,7 +95,7 @@ class ManualMoves:
         try:
             text = self._edit_properties(decode(raw), note, out=out, back=is_ and not was)
         except FrontmatterError as error:
-            log.info("the properties of a dragged note are left as they are: %s", error)
+            log.info("left the properties of a moved note unchanged: %s", error)
             text, out = raw, False
         stored, followed = self._find_stored_file(document, note) if out else (None, None)
         return ManualMove(note, document, raw, text, out, stored, followed)
@@ -109,7 +109,7 @@ class ManualMoves:
         return encode(text)
 
     def _find_stored_file(self, document: Document, note: MovedNote) -> tuple[StoredFile | None, dict[str, str] | None]:
-        """The stored file of a note: to go along if it stayed behind, or where it was dragged to."""
+        """Return the stored file of a note: the file to move if it stayed behind, or the path to which the person moved it."""
         snapshot = self._snapshot
         if document.file is None:
             return None, None
@@ -121,7 +121,7 @@ class ManualMoves:
         same = [path for path in candidates if snapshot.vault.digest_file(path).digest == digest]
         return None, {document.file: same[0]} if len(same) == 1 else None
 
-    # How it is done
+    # Execution
 
     def _finish_moves(self, moves: Sequence[ManualMove]) -> None:
         done = {move.stray.old: move.stray.new for move in moves}
@@ -135,7 +135,7 @@ class ManualMoves:
         moved_paths = {move.stray.new for move in moves}
         others = {path: pair for path, pair in updates.changes.items() if path not in moved_paths}
         if not all(self._is_at_rest(path) for path in others):
-            return  # somebody is at work on a note that is to be mended
+            return  # somebody is editing a note whose links need repair
         for move in sorted(moves, key=lambda move: not move.out):
             text = updates.changes.get(move.stray.new, (b"", move.text))[1]
             if move.out and (text != move.raw or move.stored or others):
@@ -148,7 +148,7 @@ class ManualMoves:
             self._write_file(path, before, after)
 
     def _git_author_of(self, move: ManualMove) -> str:
-        """Who dragged it, if Git brought it; "" = whoever owns this vault."""
+        """Return who moved the note, if Git brought the move; "" = the owner of this vault."""
         path, at = move.stray.new, self._snapshot.vault.stat(move.stray.new)
         if at is None or not head_moves.is_from_git(self._repo, path, move.raw, at.mtime_ns // 1_000_000_000):
             return ""
@@ -165,9 +165,9 @@ class ManualMoves:
 def _make_move_plan(
     move: ManualMove, text: bytes, others: Mapping[str, tuple[bytes, bytes]], updates: LinkUpdates
 ) -> MovePlan:
-    """What is left to do of a promotion whose note lies at its place already."""
+    """Plan the rest of a promotion whose note is already at its destination."""
     note, document = move.stray, move.document
-    # The journal keeps what the capture said: its file has gone, and nothing that fails brings it back.
+    # The journal keeps the capture's bytes: its file is gone, and a rollback does not bring it back.
     steps = [note_step(note.new, move.raw, text), FileChange(note.old, "", "", before=move.raw)]
     steps[1:1] = [note_step(path, *pair) for path, pair in sorted(others.items())]
     if move.stored:

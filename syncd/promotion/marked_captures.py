@@ -1,8 +1,8 @@
 """Promote captures that a person marked for promotion, once the note is quiet and no Git operation is under way.
 
 Laws, tested: the reason why a marked capture cannot be promoted is written into it as `promote_problem`, once, and
-removed when it is solved; nothing else is written; two machines that see one mark promote to equal bytes; a bug that
-one capture triggers delays no other."""
+removed when the problem is solved; nothing else is written; two machines that see the same mark promote to equal
+bytes; a bug that one capture triggers delays no other capture."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ KEY: Final = "promote_problem"
 
 @dataclass(frozen=True, slots=True)
 class ReadyCapture:
-    """A capture can be promoted so."""
+    """Holds the plan for a capture that can be promoted."""
 
     plan: Plan
 
 
 @dataclass(frozen=True, slots=True)
 class UndecidedCapture:
-    """Nobody can tell yet what is to become of a capture: it is looked at again."""
+    """Marks a capture that can't be decided yet; the job checks it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """A mistake of ours keeps a capture from being planned."""
+    """Marks a capture whose planning failed because of a bug in Memex."""
 
 
 Result: TypeAlias = ReadyCapture | TakenDestination | Problem | UndecidedCapture | Defect
@@ -56,17 +56,19 @@ Result: TypeAlias = ReadyCapture | TakenDestination | Problem | UndecidedCapture
 
 @dataclass(slots=True)
 class _Batch:
-    """The results of the captures that are marked, in the order in which they are planned."""
+    """Collects the results of the marked captures, in the order in which they are planned."""
 
     plans: list[Plan] = field(default_factory=list)
-    taken: list[tuple[Record, str]] = field(default_factory=list)  # captures, and what lies at their destination
+    taken: list[tuple[Record, str]] = field(
+        default_factory=list
+    )  # captures, and the path of the note at their destination
     problems: dict[str, str] = field(default_factory=dict)  # path → why it can't be promoted
-    spoken: dict[str, str] = field(default_factory=dict)  # paths that plans make, folded → as they are spelled
+    spoken: dict[str, str] = field(default_factory=dict)  # paths that plans create, folded → as they are spelled
     again: bool = False
-    unsure: bool = False  # whether a capture may still be in the way of something
+    unsure: bool = False  # whether a capture may have a conflict that is not known yet
 
     def add(self, record: Record, result: Result | None) -> None:
-        """Take in the result of one more capture."""
+        """Add the result of one more capture."""
         match result:
             case ReadyCapture(plan):
                 self.plans.append(plan)
@@ -85,16 +87,16 @@ class _Batch:
 
 @dataclass(slots=True)
 class LastLook:
-    """What the last look found."""
+    """Holds what the last check found."""
 
     moment: object = None
-    again: bool = False  # something waits of which no change of a note will tell
+    again: bool = False  # check again even if no note changes
     problems: dict[str, str] = field(default_factory=dict)  # path → why it can't be promoted
     promoted: int = 0  # since the start
 
 
 class MarkedCaptures:
-    """The job that does what marks ask for."""
+    """Runs the job that promotes marked captures."""
 
     def __init__(
         self,
@@ -111,7 +113,7 @@ class MarkedCaptures:
         self._look = LastLook()
 
     def run(self) -> None:
-        """Look, if anything has changed since the last time."""
+        """Check the marked captures, if anything has changed since the last check."""
         with acting_as(AUTHOR):
             last_look, snapshot = self._look, self._snapshot
             if not snapshot.vault.is_present():
@@ -126,18 +128,18 @@ class MarkedCaptures:
             self._promote_marked()
 
     def facts(self) -> dict[str, Any]:
-        """What its owner is told."""
+        """Return what the owner's status page shows about marked captures."""
         problems = [{"path": path, "problem": why} for path, why in sorted(self._look.problems.items())]
         return {"on": self._snapshot.settings.promote.marks, "problems": problems, "promoted": self._look.promoted}
 
     def _promote_marked(self) -> None:
-        """Plan what marks ask for, carry it out, and write down what can't be."""
+        """Plan the marked captures, carry out the plans, and record the problems."""
         batch, last_look = _Batch(), self._look
         try:
             for record, asked in self._waiting.find_captures(_needs_attention):
                 batch.add(record, self._decide(record, asked, batch.spoken))
         finally:
-            last_look.again |= batch.again  # also where reading the marks fails midway
+            last_look.again |= batch.again  # also when reading the marks fails midway
         problems = batch.problems
         last_look.again |= self._carry_out(batch.plans, problems)
         for path, note in self._merging.ask(batch.taken, whole=not batch.unsure).items():
@@ -146,7 +148,9 @@ class MarkedCaptures:
         last_look.problems = problems
 
     def _decide(self, record: Record, asked: OwnerMarks, spoken: Mapping[str, str]) -> Result | None:
-        """What is to become of one capture; None = nothing, and nothing is wrong. `spoken`: paths that other plans make."""
+        """Decide what to do with one capture; None = nothing to do, and no problem.
+
+        `spoken`: paths that other plans create."""
         try:
             if is_in_use(self._snapshot, self._repo, record.path):
                 return UndecidedCapture()
@@ -155,13 +159,13 @@ class MarkedCaptures:
                 return None
             return ReadyCapture(self._make_plan(record, asked, spoken))
         except Problem as error:
-            # Once the other capture is there, a person can be asked about it.
+            # The other capture is promoted first; then a person can be asked about the conflict.
             return UndecidedCapture() if isinstance(error, TakenDestination) and fold(error.target) in spoken else error
         except MemexError as error:
-            log.info("a marked capture waits: %s", error.message)
+            log.info("promoting a marked capture later: %s", error.message)
             return UndecidedCapture()
-        except Exception:  # a mistake of ours in one must not keep the others from being promoted
-            log.exception("a marked capture could not be planned")
+        except Exception:  # a bug that one capture triggers must not delay the others
+            log.exception("could not plan the promotion of a marked capture")
             return Defect()
 
     def _make_plan(self, record: Record, asked: OwnerMarks, spoken: Mapping[str, str]) -> Plan:
@@ -177,21 +181,21 @@ class MarkedCaptures:
                 self._write_problem(record, why, asked)
 
     def _carry_out(self, plans: list[Plan], problems: dict[str, str]) -> bool:
-        """Carry out what can be; whether something of it is left for another time."""
+        """Carry out the plans that can be carried out, and return whether some are left for later."""
         left = False
         outcomes = self._promotions.carry_out(plans, stopping=self._stopping())
         for plan, done in zip(plans, outcomes, strict=True):
             if isinstance(done, Problem):
                 problems[plan.source] = done.message
             elif isinstance(done, MemexError):
-                log.info("a promotion waits: %s", done.message)
+                log.info("promoting a capture later: %s", done.message)
                 left = True
             else:
                 self._look.promoted += 1
         return left
 
     def _write_problem(self, record: Record, why: str | None, asked: OwnerMarks | None = None) -> None:
-        """Write into the capture why it is not promoted, if it does not say so yet; None: take that out."""
+        """Write into the capture why it can't be promoted, unless it already says so; None removes the reason."""
         if asked is not None and asked.promote_problem == why:
             return
         try:
@@ -200,18 +204,18 @@ class MarkedCaptures:
                 self._snapshot.vault.replace(record.path, encode(edit(decode(raw), {KEY: why})), digest=record.digest)
                 self._snapshot.sync.hint([record.path])
         except (MemexError, FrontmatterError) as error:
-            log.info("why a capture is not promoted can't be written into it: %s", error)
+            log.info("could not write into a capture why it is not promoted: %s", error)
         except Exception:  # as above
-            log.exception("why a capture is not promoted can't be written into it")
+            log.exception("could not write into a capture why it is not promoted")
 
 
 def _needs_attention(marks: OwnerMarks) -> bool:
-    """Whether there is something to do, or to say, about a capture with these marks."""
+    """Return whether a capture with these marks needs an action or a message."""
     return marks.may_be_promotion or marks.promote_problem is not None
 
 
 def written_at(snapshot: VaultSnapshot, repo: Repository, path: str) -> int:
-    """When a note was written, as every machine that has it can tell: the time of the commit that brought it, or the file's."""
+    """Return when a note was written, equal on every machine that has it: the time of its commit, or of its file."""
     raw, stat = snapshot.vault.read(path)
     written = stat.mtime_ns // 1_000_000_000
     if head_moves.is_from_git(repo, path, raw, written):

@@ -1,8 +1,7 @@
 """Detect the notes that a person moved into, out of or within the inbox, by the ids in the index.
 
-Law, tested: a note that Memex moved or removed itself is not among them, nor is a copy, nor a note whose id an agent
-uses; a move made while Memex did not run, or on another machine, is found too. A detected move is remembered until
-it is handled."""
+Laws, tested: notes that Memex moved or removed, copies, and notes whose id an agent uses are not reported; a move
+made while Memex did not run, or on another machine, is found too. A detected move is remembered until it is handled."""
 
 from __future__ import annotations
 
@@ -27,15 +26,15 @@ from syncd.state import named_values
 from syncd.state.ledger import Ledger
 from syncd.vault.location import locate
 
-KEPT_MS: Final = 30 * 24 * 3600 * 1000  # so long a note that has gone may turn up elsewhere
-MADE_MS: Final = 3600 * 1000  # so long a queued note may wait until it is made, and the log knows it
-MANY: Final = 500  # changed notes from which all are compared, which costs less then
-_NAME: Final = "stray:"  # of a named value, before the id
+KEPT_MS: Final = 30 * 24 * 3600 * 1000  # how long a missing note may still turn up elsewhere
+MADE_MS: Final = 3600 * 1000  # longest wait between queueing a note and its entry in the audit log
+MANY: Final = 500  # above this number of changed notes, comparing all notes costs less
+_NAME: Final = "stray:"  # prefix of the named values; the id follows
 
 
 @dataclass(frozen=True, slots=True)
 class MovedNote:
-    """A note that is not where it was."""
+    """Describes a note that is no longer at its old path."""
 
     id: str
     old: str
@@ -44,14 +43,16 @@ class MovedNote:
 
 
 class _ChangedPaths:
-    """Collects the paths that an index reports as changed. It refers to nothing else, as agents hold the captures' index too."""
+    """Collects the paths that an index reports as changed.
+
+    It refers to nothing else, as agents hold the captures' index too."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._paths: set[str] | None = None  # None: all may have changed
 
     def add_changes(self, paths: Collection[str] | None) -> None:
-        """These have changed."""
+        """Add changed paths; None = everything may have changed."""
         with self._lock:
             if paths is None:
                 self._paths = None
@@ -59,21 +60,21 @@ class _ChangedPaths:
                 self._paths.update(paths)
 
     def take_changes(self) -> set[str] | None:
-        """What has changed since this was asked last."""
+        """Return the paths that changed since the last call, and clear them."""
         with self._lock:
             paths, self._paths = self._paths, set()
         return paths
 
 
 class MovedNotes:
-    """The notes that were moved. `find_moved` from one thread at a time."""
+    """Keeps the list of moved notes. Call `find_moved` from one thread at a time."""
 
     def __init__(self, snapshot: VaultSnapshot, ledger: Ledger, audit: AuditLog) -> None:
         self._snapshot, self._ledger, self._audit = snapshot, ledger, audit
         self._first = True
-        # path → the id of the note that was there at the last look, in the order in which they came there
+        # path → the id of the note that was there at the last check, in order of arrival
         self._where = self._current_ids()
-        # id → where its note was, when it was noticed that it is not, and where agents had given others its id by then
+        # id → old path of its note, when the move was noticed, and notes to which agents had given the id by then
         self._left: dict[str, tuple[str, int, list[str]]] = {
             id: (*json.loads(value), [])[:3] for id, value in named_values.read_prefixed(ledger, _NAME).items()
         }
@@ -82,7 +83,7 @@ class MovedNotes:
             scope_index.told.append(bell.add_changes)
 
     def find_moved(self) -> list[MovedNote]:
-        """Those that are elsewhere now, and not dealt with yet."""
+        """Return the moved notes that are not handled yet."""
         heard = [bell.take_changes() for bell in self._bells]
         changed = set().union(*(paths or () for paths in heard))
         if changed or None in heard:
@@ -101,18 +102,19 @@ class MovedNotes:
         return moved_notes
 
     def forget(self, ids: Collection[str]) -> None:
-        """Nothing is to be done for these any more."""
+        """Forget these moved notes: nothing is left to do for them."""
         for id in ids:
             self._left.pop(id, None)
         if ids:
             named_values.delete(self._ledger, [_NAME + id for id in ids])
 
-    # How
+    # Details
 
     def _current_ids(self) -> dict[str, str]:
-        """The notes that say their id, by path.
+        """Return the ids that notes state, by path.
 
-        Which of a note and a capture with one id was there first nobody knows; the note, as agents may give a capture any."""
+        Nothing says whether a note or a capture with the same id was there first; the note counts as first, because
+        agents can give a capture any id."""
         return {
             path: id
             for scope_index in (self._snapshot.notes, self._snapshot.captures)
@@ -120,7 +122,7 @@ class MovedNotes:
         }
 
     def _compare_paths(self, changed: set[str] | None) -> None:
-        """Notice what is no longer where it was at the last look."""
+        """Find the notes that are no longer where they were at the last check."""
         was, gone = self._where, []
         scopes = (self._snapshot.captures, self._snapshot.notes)
         if changed is None:
@@ -145,9 +147,9 @@ class MovedNotes:
                 continue
             try:
                 if self._exists(path):
-                    continue  # it can't be read just now
+                    continue  # it exists, but can't be read now
             except Unavailable:
-                now[path] = id  # nobody knows: it is looked at again
+                now[path] = id  # unknown: check again
                 self._bells[0].add_changes([path])
                 continue
             if not self._was_moved_by_memex(path):
@@ -165,12 +167,12 @@ class MovedNotes:
         return self._snapshot.vault.stat(path) is not None
 
     def _was_moved_by_memex(self, path: str) -> bool:
-        """Whether it was Memex that took the file away."""
+        """Return whether Memex itself removed the file."""
         last = self._audit.last_entry(path)
         return last is not None and not last.after and last.surface != "file"
 
     def _find_note(self, id: str, others: Collection[str]) -> str | None:
-        """Where the note of this id is, `others` aside; None when it is nowhere, or nobody can tell which one it is."""
+        """Return the path of the note with this id, except `others`; None when there is none, or it is unclear which one it is."""
         for scope_index in (self._snapshot.captures, self._snapshot.notes):
             paths = [
                 path for path in scope_index.index.paths_claiming_id(id) if path not in others and self._exists(path)
@@ -182,16 +184,16 @@ class MovedNotes:
         return None
 
     def _is_in_vault(self, id: str, paths: Collection[str]) -> bool:
-        """Whether a note of the vault has the id of these captures."""
+        """Return whether a note of the vault has the id of these captures."""
         return any(self._exists(path) for path in self._snapshot.notes.index.paths_claiming_id(id) if path not in paths)
 
     def _was_made_by_agent(self, id: str, path: str) -> bool:
-        """Whether an agent has made the note at `path` with that id, so that nobody has moved it there."""
+        """Return whether an agent created the note at `path` with this id, so that nobody moved it there."""
         entries = self._audit.entries_about(path=path)
         return any(entry.kind == "create" and entry.surface in AGENTS and entry.id == id for entry in entries)
 
     def _recall_captures(self) -> None:
-        """Notes of the vault proper that the audit log knows as captures: the index may have been made anew meanwhile."""
+        """Find notes of the vault that the audit log knows as captures: the index may have been rebuilt since they moved."""
         moved = document_ids(self._ledger)
         notes = {id: path for path, id in self._current_ids().items() if not self._is_capture(path)}
         self._remember_missing(
@@ -206,7 +208,7 @@ class MovedNotes:
         )
 
     def _may_be_same(self, id: str, note: str) -> bool:
-        """Whether a note may be the capture that an agent made with that id: it says that it was made then."""
+        """Return whether a note may be the capture that an agent created with this id: their creation times agree."""
         made = [
             entry.at for entry in self._audit.entries_about(id=id) if entry.kind == "create" and entry.surface in AGENTS
         ]
@@ -225,7 +227,7 @@ class MovedNotes:
 
 
 def _stated_ids(index: Index, paths: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
-    """Path and id of the notes that say theirs: of all, or of those at `paths`."""
+    """Return the path and id of the notes that state their id: all of them, or those at `paths`."""
     if paths is None:
         entries = list(index.manifest.copy().items())
     else:

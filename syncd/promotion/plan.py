@@ -1,6 +1,6 @@
 """Plan the promotion of a capture from the files on disk now, or give the reason why it cannot be promoted.
 
-Law, tested: nothing is written here, and no existing file is a destination."""
+Laws, tested: nothing is written here, and a destination is never an existing file."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.sync.hand_edits import LOCKED_S
 from syncd.vault.path_rules import join, objection
 
-_UNLINKED: Final = re.compile(r'[<>:"|?*#^\[\]]')  # what no name can hold in Windows, or in a link
+_UNLINKED: Final = re.compile(r'[<>:"|?*#^\[\]]')  # characters that names can't have on Windows, or in links
 
 
 class TakenDestination(Problem):
-    """Something has the name at the destination already."""
+    """Reports that a file at the destination already has the name."""
 
     def __init__(self, target: str) -> None:
-        super().__init__(f"{target} is there already, and is not overwritten", target=target)
+        super().__init__(f"{target} already exists, and Memex does not overwrite it", target=target)
         self.target = target
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """The stored file that goes along."""
+    """Describes the stored file that moves with the note."""
 
     old: str
     new: str
@@ -57,31 +57,31 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to become of one capture."""
+    """Describes the promotion of one capture."""
 
     document: Document
-    raw: bytes  # as it is
+    raw: bytes  # current
     target: str
-    text: bytes  # as it is to be, its links aside
+    text: bytes  # after promotion, before links are updated
     at: int  # epoch ms: when it was marked
     tool: str  # promote, mark
     chosen: str  # what chose the folder: you, rule, suggestion, setting
-    id: str  # that it has in the vault proper: its own, unless a note there has it
+    id: str  # the note's id in the vault: the capture's own, unless a note there has it
     stored: StoredFile | None = None
 
     @property
     def source(self) -> str:
-        """Where it is."""
+        """Return the path of the capture."""
         return self.document.path
 
     @property
     def moves(self) -> dict[str, str]:
-        """Which files go where."""
+        """Return the files that move: old path → new path."""
         along = {self.stored.old: self.stored.new} if self.stored else {}
         return {self.source: self.target, **along}
 
     def steps(self, updates: LinkUpdates) -> list[FileChange]:
-        """What becomes of each file, in order: what is made, then what leads to it, and what goes at the end."""
+        """Return the file changes in order: first the new note, then the notes that link to it, then the removals."""
         text = updates.changes[self.source][1] if self.source in updates.changes else self.text
         steps = [note_step(self.target, None, text)]
         steps += [note_step(path, *raws) for path, raws in sorted(updates.changes.items()) if path != self.source]
@@ -93,20 +93,24 @@ class Plan:
 
 
 def is_in_use(snapshot: VaultSnapshot, repo: Repository, path: str) -> bool:
-    """Whether somebody may still be at work on a note, or Git on the files. Raises what keeps it from being read."""
+    """Return whether somebody may still be editing a note, or Git works on the files.
+
+    Raises if the note can't be read."""
     raw, stat = snapshot.vault.read(path)
     age, busy = time.time() - stat.mtime_ns / 1e9, repo.busy_reason()
     if 0 <= age < snapshot.settings.sync.adopt_s or (busy and not (busy.endswith(".lock") and age > LOCKED_S)):
         return True
     document = snapshot.parse(raw, path, stat)
-    return document.writable and snapshot.sync.edits.is_pending(document)  # what can't be written to stays so
+    return document.writable and snapshot.sync.edits.is_pending(
+        document
+    )  # a note that can't be changed never gets its pending edits
 
 
 def read_promotable(snapshot: VaultSnapshot, record: Record) -> tuple[Document, bytes]:
-    """The capture as it is. Raises Problem when it can't be promoted, or Conflict when it has just changed."""
+    """Read the capture. Raises Problem when it can't be promoted, or Conflict when it has just changed."""
     raw, stat = snapshot.vault.read(record.path)
     if sha256(raw) != record.digest:
-        raise Conflict("the capture was changed a moment ago; try again in a moment", retryable=True)
+        raise Conflict("the capture changed a moment ago; try again in a moment", retryable=True)
     document = snapshot.parse(raw, record.path, stat)
     if why := refusal_reason(document, read_marks(decode(raw))) or _find_duplicate_id(snapshot, document):
         raise Problem(why)
@@ -123,9 +127,9 @@ def make_plan(
     called: str | None = None,
     spoken: Mapping[str, str] | None = None,
 ) -> Plan:
-    """What is to become of this capture, in the folder `to` and `called` so, if that is said.
+    """Plan the promotion of this capture. `to`, `called`: folder and name, if given; `spoken`: see `reserve_paths`.
 
-    `spoken` for is what `reserve_paths` has noted. Raises Problem, TakenDestination, or Conflict when it has just changed."""
+    Raises Problem, TakenDestination, or Conflict when the capture has just changed."""
     document, raw = read_promotable(snapshot, record)
     owner_marks, spoken = read_marks(decode(raw)), spoken or {}
     settings, name = snapshot.settings.promote, rename_instruction_file(record.path.rpartition("/")[2])[:-3]
@@ -156,7 +160,7 @@ def make_plan(
 
 
 def choose_id(snapshot: VaultSnapshot, document: Document, raw: bytes, used: Collection[str] = ()) -> str:
-    """The id of a capture in the vault proper: another one than its own if a note there has that, or it was just `used`."""
+    """Return the id of a capture in the vault: a different one if a note there has its id, or `used` contains it."""
     assert document.claimed_id is not None, "read_promotable refuses one without"
     there = (
         path for path in snapshot.notes.index.paths_claiming_id(document.claimed_id) if not snapshot.is_archived(path)
@@ -168,9 +172,9 @@ def choose_id(snapshot: VaultSnapshot, document: Document, raw: bytes, used: Col
 def free_id(
     snapshot: VaultSnapshot, text: bytes, target: str, changed: Mapping[str, tuple[bytes, bytes]]
 ) -> dict[str, tuple[bytes, bytes]]:
-    """What changes so that a note which comes back to `target` has its id: another there that took it since has its own.
+    """Return the changes so that a note which returns to `target` has its id: a capture that took the id gets another one.
 
-    `changed` is what changes anyway. Raises Problem."""
+    `changed` holds the changes planned so far. Raises Problem."""
     workspace, freed = snapshot.workspace_of(target), dict(changed)
     id = snapshot.parse(text, target, Stat(0, 0, 0)).claimed_id
     for path in snapshot.captures.index.paths_claiming_id(id) if id else ():
@@ -180,24 +184,24 @@ def free_id(
                 freed[path] = before, encode(replace_id(decode(now), derive_other_id(id or "", before)))
             except FrontmatterError as error:
                 raise Problem(
-                    f"{path} has the same `id` by now, and its properties can't be changed: mend them"
+                    f"{path} now has the same `id`, and its properties can't be changed: repair them"
                 ) from error
     return freed
 
 
 def _find_duplicate_id(snapshot: VaultSnapshot, document: Document) -> str:
-    """Why the id of a capture keeps it where it is; "" = nothing does."""
+    """Return why the capture's id prevents its promotion; "" = it does not."""
     if document.claimed_id is None:
         raise Conflict(
             "the capture has no id yet; it gets one once it is quiet, so try again in a moment", retryable=True
         )
     captures = snapshot.captures.index.paths_claiming_id(document.claimed_id)
     others = [path for path in captures if path != document.path and snapshot.workspace_of(path) == document.workspace]
-    return f"{others[0]} has the same `id`: take it out of one of the two" if others else ""
+    return f"{others[0]} has the same `id`: remove it from one of the two" if others else ""
 
 
 def reserve_paths(spoken: dict[str, str], plan: Plan) -> None:
-    """Note for plans that follow which paths this one is to make, each folded and as it is spelled; folders too."""
+    """Reserve the paths that this plan creates, folders included, for the plans that follow: folded → as spelled."""
     for path in plan.moves.values():
         parts = path.split("/")
         for depth in range(1, len(parts) + 1):
@@ -206,7 +210,9 @@ def reserve_paths(spoken: dict[str, str], plan: Plan) -> None:
 
 
 def resolve_folder(snapshot: VaultSnapshot, folder: str, spoken: Mapping[str, str]) -> str:
-    """The folder as it is spelled on the disk, or where it is spoken for, as far as it is. Raises Problem when no note can be put there."""
+    """Return the folder as it is spelled on disk, or in a reserved path.
+
+    Raises Problem when no note can be put there."""
     done = ""
     for part in folder.split("/") if folder else ():
         try:
@@ -221,7 +227,9 @@ def resolve_folder(snapshot: VaultSnapshot, folder: str, spoken: Mapping[str, st
             )
         done = join(done, there)
     if done and snapshot.vault.ignores(done, folder=True):
-        raise Problem(f"the folder {done!r} is left out of the index (vault.ignore), so the note would not be found")
+        raise Problem(
+            f"the folder {done!r} is excluded from the index (vault.ignore), so searches would not find the note"
+        )
     if done:
         above, _, last = done.rpartition("/")
         if last in snapshot.vault.list_names(above) and last not in snapshot.vault.list_folders(above):
@@ -230,7 +238,7 @@ def resolve_folder(snapshot: VaultSnapshot, folder: str, spoken: Mapping[str, st
 
 
 def _choose_name(snapshot: VaultSnapshot, folder: str, wanted: str, current: str, spoken: Mapping[str, str]) -> str:
-    """The base name of the note: one that no other note of the vault has. Raises TakenDestination when the destination has it."""
+    """Return a base name that no other note of the vault has. Raises TakenDestination when the destination has it."""
     there = {fold(name): name for name in snapshot.vault.list_names(folder)}
     for name in candidate_names(wanted, current):
         file = fold(f"{name}.md")
@@ -245,7 +253,7 @@ def _choose_name(snapshot: VaultSnapshot, folder: str, wanted: str, current: str
 def find_stored_file(
     snapshot: VaultSnapshot, document: Document, folder: str, spoken: Mapping[str, str]
 ) -> StoredFile | None:
-    """The file that goes along with the note of its text, unless another note holds its text too."""
+    """Return the file that moves with the note of its text, unless another note holds its text too."""
     old = document.file
     if old is None or {record.path for record in snapshot.captures.index.records_of_file(old)} - {document.path}:
         return None
@@ -266,7 +274,7 @@ def find_stored_file(
 
 
 def choose_free_name(snapshot: VaultSnapshot, target: str) -> str:
-    """A base name for a note in the place of `target`, that no note of the vault has."""
+    """Return a base name for a note at `target` that no note of the vault has."""
     folder, _, name = target.rpartition("/")
     there = {fold(existing) for existing in snapshot.vault.list_names(folder)}
     made = candidate_names(name[:-3], name[:-3])
@@ -276,11 +284,15 @@ def choose_free_name(snapshot: VaultSnapshot, target: str) -> str:
 
 
 def plan_merge(snapshot: VaultSnapshot, record: Record, target: str) -> MovePlan:
-    """How the text of a capture is appended to the note at `target`. Raises Problem, or Conflict when it has just changed."""
+    """Plan to append the text of a capture to the note at `target`.
+
+    Raises Problem, or Conflict when it has just changed."""
     document, raw = read_promotable(snapshot, record)
     assert document.claimed_id is not None, "read_promotable refuses one without"
     if document.file:
-        raise Problem("it holds the text of a stored file, which can't be appended: promote it under another name")
+        raise Problem(
+            "it holds the text of a stored file, and Memex can't append that text: promote it under another name"
+        )
     there, _ = snapshot.vault.read(target)
     body = split(decode(raw))[1]
     updates = plan_link_updates(
@@ -293,7 +305,7 @@ def plan_merge(snapshot: VaultSnapshot, record: Record, target: str) -> MovePlan
     end = "\r\n" if "\r\n" in text else "\n"
     gap = "" if not text or text.endswith(end * 2) else end if text.endswith(end) else end * 2
     if body and is_open_ended(split(text)[1]):
-        raise Problem(f"{target} ends in code or a comment that is not closed: close it, and tick again")
+        raise Problem(f"{target} ends in an unclosed code block or comment: close it, and tick the box again")
     steps = [note_step(target, there, encode(f"{text}{gap}{body}"))]
     steps += [note_step(path, *pair) for path, pair in sorted(changed.items())]
     steps.append(note_step(record.path, raw, None))
@@ -307,7 +319,7 @@ def plan_merge(snapshot: VaultSnapshot, record: Record, target: str) -> MovePlan
 
 
 def describe_links(updates: LinkUpdates, changed: Sequence[str]) -> dict[str, Any]:
-    """What is to be told of links, as JSON values; `changed` are the notes that were given other ones."""
+    """Return the link changes to report, as JSON values; `changed` are the notes whose links were updated."""
     pairs = {"lost": updates.lost, "mentions": updates.mentions}
     lists = {name: [list(pair) for pair in values] for name, values in pairs.items()}
     return {"relinked": list(changed), **lists, "unread": list(updates.unread)}

@@ -1,8 +1,7 @@
-"""Decide the promoted note of a capture: its folder, its name and its text; and the way back.
+"""Decide the promoted note of a capture, its folder, name and text, and the text of a capture that returns.
 
-Law, tested: of the text only the lines of the keys named here change; a text that stays unedited comes back byte for
-byte. A folder that a note or a setting names is data: it never leads out of the vault, into the inbox or to hidden
-names."""
+Laws, tested: only the lines of the properties named here change; a text that stays unedited returns byte for byte. A
+folder that a note or a setting names is data: it never leads out of the vault, into the inbox or to hidden names."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from syncd.notes.timestamps import iso
 from syncd.vault.instruction_files import is_instruction_stem
 from syncd.vault.path_rules import HOLE, file_name, objection, template_objection
 
-# What a note of the vault proper no longer says: marks, suggestions, and what only the inbox counts.
+# Properties that a promotion removes: marks, suggestions, and values that only matter in the inbox.
 INBOX_ONLY: Final = (
     "promote",
     "promote_to",
@@ -44,29 +43,29 @@ INBOX_ONLY: Final = (
 )
 PROMOTED_AT: Final = "promoted_at"
 UNCLEAR: Final = "its `promote` is neither true nor false: tick its box, or write `promote: true`"
-DEFECT: Final = "a mistake of Memex keeps it from being promoted; the daemon's log says more"
-# Defects with which a capture stays where it is, and what its owner does about each.
+DEFECT: Final = "a bug in Memex prevents its promotion; see the daemon's log"
+# Defects that prevent a promotion, and what the owner can do about each.
 HINDERING: Final[Mapping[str, str]] = {
-    "bad-id": "its `id` is none: take it out, and it gets one",
-    "bad-frontmatter": "its properties can't be read: mend them",
+    "bad-id": "its `id` is not valid: remove it, and Memex writes a new one",
+    "bad-frontmatter": "its properties can't be read: repair them",
     "frontmatter-too-large": "its properties are too large to be read: shorten them",
-    "duplicate-keys": "a property is there twice: leave one of the two",
-    "unclosed-frontmatter": "its properties have no closing `---`: write it",
-    "conflict-copy": "a sync program set this version aside: keep what you need of it, and delete it",
-    "merge-conflict": "a merge left its markers in it: settle them",
-    "not-utf8": "it is not valid UTF-8: save it anew",
-    "nul-bytes": "it has NUL bytes in it: it may be damaged",
-    "secret": "it seems to hold a secret: take it out, or drag the note to its place yourself",
+    "duplicate-keys": "it has a property twice: remove one of the two",
+    "unclosed-frontmatter": "its properties have no closing `---`: add it",
+    "conflict-copy": "it is a conflict copy that a sync program made: keep what you need of it, and delete it",
+    "merge-conflict": "it contains merge markers: resolve the conflict, and remove them",
+    "not-utf8": "it is not valid UTF-8: save it as UTF-8",
+    "nul-bytes": "it contains NUL bytes: it may be damaged",
+    "secret": "it seems to hold a secret: remove the secret, or move the note manually",
 }
 
 
 class Problem(InvalidArgument):
-    """Why a capture can't be promoted as it is, and what mends it; for its owner alone."""
+    """Says why a capture can't be promoted as it is, and how to fix it; for its owner alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromotionRule:
-    """Captures that have all of what is given go to `folder`, under `name` if it is given."""
+    """Sends captures that match all given fields to `folder`, named by the template `name` if there is one."""
 
     folder: str
     name: str = ""
@@ -83,7 +82,7 @@ class PromotionRule:
             raise ValueError(f"name {wrong}")
 
     def matches(self, document: Document) -> bool:
-        """Whether this capture is one of these. Letter case does not count; a tag stands for those below it too."""
+        """Return whether the rule matches this capture. Letter case does not count; a tag matches its subtags too."""
         tag = fold(self.tag.lstrip("#"))
         tags = [fold(name) for name in document.tags]
         pairs = ((self.source, document.source), (self.collection, document.collection))
@@ -96,7 +95,7 @@ class PromotionRule:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a capture is to go, and what it is to be called (without ".md")."""
+    """Describes where a capture goes, and its new base name (without ".md")."""
 
     folder: str  # "" = the vault's root
     stem: str
@@ -104,9 +103,9 @@ class Destination:
 
 
 def refusal_reason(document: Document, marks: OwnerMarks) -> str:
-    """Why this capture can't be promoted at all; "" = it can."""
+    """Return why this capture can't be promoted at all; "" = it can."""
     if document.type == "entity":
-        return "it is a node of the graph, which stays in the inbox; drag it out yourself if it is to be a plain note"
+        return "it is an entity of the graph, which stays in the inbox; move it out manually to make it a plain note"
     defects = {defect.name for defect in document.defects}
     for name, advice in HINDERING.items():
         if name in defects:
@@ -114,7 +113,7 @@ def refusal_reason(document: Document, marks: OwnerMarks) -> str:
     if not document.writable:
         return HINDERING["bad-frontmatter"]
     if marks.twice:
-        return f"the property {marks.twice[0]!r} is there in two spellings: leave one of the two"
+        return f"the property {marks.twice[0]!r} exists in two spellings: remove one of the two"
     return ""
 
 
@@ -129,11 +128,12 @@ def choose_destination(
     to: str | None = None,
     old_title: bool = False,
 ) -> Destination:
-    """Where this capture goes. `to` is what a command says, before all others. Raises Problem for a folder that can't be.
+    """Choose where this capture goes. Raises Problem for an invalid folder.
 
-    `old_title`: no person chose the name of its file, which is an earlier title."""
+    `to` is the folder of a command, and comes first. `old_title`: Memex made the file's name from an earlier title,
+    so no person chose it."""
     if to is None and "promote_to" in marks.unclear:
-        raise Problem("its `promote_to` is no folder: write the path of one, such as Projects/Ideas")
+        raise Problem("its `promote_to` is not a folder: write a path such as Projects/Ideas")
     rule = next((candidate for candidate in rules if candidate.matches(document)), None)
     chosen = (
         (to, "you"),
@@ -147,7 +147,7 @@ def choose_destination(
 
 
 def check_folder(folder: str, inbox: str) -> str:
-    """A folder of the vault as it is written. Raises Problem for one that no note may be promoted into."""
+    """Return a folder as the vault spells paths. Raises Problem for a folder that no note may be promoted into."""
     path = folder.strip().rstrip("/")
     if not path and not folder.startswith("/"):
         return ""  # the root
@@ -156,25 +156,25 @@ def check_folder(folder: str, inbox: str) -> str:
     if "[[" in path or "]]" in path:
         raise Problem(f"the folder {folder!r} is a link; write its path instead, such as Projects/Ideas")
     if path.lower().endswith(".md"):
-        raise Problem(f"{folder!r} has the name of a note; name the folder only", folder=folder[:200])
+        raise Problem(f"{folder!r} is the name of a note; give the folder only", folder=folder[:200])
     if is_inside(path, inbox):
         raise Problem(f"the folder {folder!r} is the inbox, or lies in it", folder=folder[:200])
     return path
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Whether `path` is `folder` or lies below it, as a disk sees it that knows no letter case."""
+    """Return whether `path` is `folder` or lies below it, ignoring letter case as some file systems do."""
     return f"{fold(path)}/".startswith(f"{fold(folder)}/")
 
 
 def spell_like_existing(folder: str, there: Iterable[str]) -> str:
-    """The folder of this name that is `there` already, however its letters are written; else `folder`."""
+    """Return the existing folder of this name, however its letters are cased; else `folder`."""
     folders = sorted(there)
     return folder if folder in folders else next((name for name in folders if fold(name) == fold(folder)), folder)
 
 
 def stem(document: Document, template: str, *, old_title: bool = False) -> str:
-    """The base name that a template gives a capture; its own where the template says nothing."""
+    """Return the base name that a template gives a capture; its current one where the template gives none."""
     current = document.path.rpartition("/")[2][:-3]
     values = {
         "title": document.title if old_title else name_of_capture(document),
@@ -188,15 +188,15 @@ def stem(document: Document, template: str, *, old_title: bool = False) -> str:
 
 
 def name_of_capture(document: Document) -> str:
-    """A capture's title; once somebody has given its file another name than that, this name."""
+    """Return a capture's title, or the name of its file once somebody has renamed it."""
     current = document.path.rpartition("/")[2][:-3]
     if document.type == "file" and document.file:
-        return current  # `report.pdf`: it is called after its file
+        return current  # `report.pdf`: its name is that of its stored file
     return document.title if is_named_after_title(document.path, document.title) else current
 
 
 def candidate_names(wanted: str, current: str) -> Iterator[str]:
-    """The base names to try in turn: the one that is wanted, the capture's own, then numbered ones."""
+    """Yield the base names to try in turn: the wanted one, the capture's own, then numbered ones."""
     yield wanted
     if current != wanted:
         yield current
@@ -210,33 +210,38 @@ def candidate_names(wanted: str, current: str) -> Iterator[str]:
 
 
 def promote_text(text: str, at: int, *, id: str | None = None) -> str:
-    """The text of a capture as a note of the vault, promoted at that time (epoch ms). Raises FrontmatterError.
+    """Return the text of a capture as a note of the vault, promoted at that time (epoch ms).
 
-    `id` is what it has instead of its own, which a note of the vault has."""
+    Raises FrontmatterError.
+
+    `id` replaces the capture's own id, if a note of the vault has that one."""
     renamed = text if id is None else replace_id(text, id)
     return _set_and_remove(renamed, {PROMOTED_AT: iso(at)}, without=INBOX_ONLY)
 
 
 def replace_id(text: str, id: str) -> str:
-    """`text` with another id in place of the one that it has. Raises FrontmatterError."""
+    """Return `text` with another id in place of its own. Raises FrontmatterError."""
     return edit(text, {key: id for key in read_properties(split(text)[0]) if key.casefold() == "id"})
 
 
 def derive_other_id(id: str, raw: bytes) -> str:
-    """An id for a note that says it has this one, which another has; the same one on every machine."""
+    """Derive a new id for a note whose id is taken; every machine derives the same one."""
     return path_id(f"{id} {hashlib.sha256(raw).hexdigest()}")
 
 
 def remove_mark(text: str) -> str:
-    """The text of a capture without its person's wish that it be promoted. Raises FrontmatterError."""
+    """Return the text of a capture without its promotion mark. Raises FrontmatterError."""
     values = read_properties(split(text)[0])
     return edit(text, {key: False for key, value in values.items() if key.casefold() == "promote" and value is True})
 
 
 def restore_capture(now: str, before: str, after: str) -> str:
-    """The capture that was promoted from `before` to `after` and says `now` what it says. Raises FrontmatterError.
+    """Return the text of a capture that was promoted from `before` to `after` and reads `now`.
 
-    Unedited, it is as it was, the wish to be promoted aside; edited, it keeps the edits and gets back what it lost."""
+    Raises FrontmatterError.
+
+    Unedited, it gets its old bytes, except for the promotion mark; edited, it keeps the edits and gets its
+    properties back."""
     back = remove_mark(before)
     if now == after:
         return back
@@ -257,7 +262,7 @@ def _read_id(text: str) -> str | None:
 
 
 def _set_and_remove(text: str, wanted: Mapping[str, PropertyValue], *, without: Iterable[str]) -> str:
-    """`text` with these properties, and `without` those in any spelling."""
+    """Return `text` with the `wanted` properties set, and the properties in `without` removed in any spelling."""
     values: Mapping[str, Any] = read_properties(split(text)[0])
     gone = set(without)
     named = {key.casefold() for key in wanted}

@@ -1,7 +1,7 @@
 """Carry out promotions: move a capture out of the inbox as a note of the vault, with all its links; and move it back.
 
 Laws, tested: a promotion is complete or did not happen, whatever fails or is killed; nothing at the destination is
-overwritten; what somebody changed meanwhile is theirs. When a call returns, the index is true."""
+overwritten; changes that somebody makes meanwhile are kept. When a call returns, the index matches the files."""
 
 from __future__ import annotations
 
@@ -32,45 +32,45 @@ from syncd.promotion.vault_snapshot import VaultSnapshot
 
 log = logging.getLogger(__name__)
 
-WAYS: Final = ("promote", "unpromote", "merge")  # in the journal
-TRIES: Final = 5  # each is lost to somebody who changes a note at the very moment
-NOTHING: Final = "-"  # in place of a commit, where nothing was to be committed
+WAYS: Final = ("promote", "unpromote", "merge")  # kinds in the journal
+TRIES: Final = 5  # a try fails when somebody changes a note at the same moment
+NOTHING: Final = "-"  # in place of a commit id, when there was nothing to commit
 NO_HISTORY: Final = frozenset({"no-git", "no-repo", "bare"})
-KNOWN_S: Final = 1.0  # after which the index is told of what was promoted meanwhile, where many are at once
-FOLDERS: Final = 1_000  # latest moves among which a folder that a promotion made is looked for
-AGAIN_S: Final = 30.0  # until what could not be ended or committed is tried again
+KNOWN_S: Final = 1.0  # how often a series of promotions updates the index
+FOLDERS: Final = 1_000  # latest moves that are searched for folders a promotion created
+AGAIN_S: Final = 30.0  # wait before an unfinished promotion or commit is tried again
 AUTHOR: Final = Author("daemon", "promote")
 Progress = Callable[[int, int, str], None]
 
 
 @dataclass(slots=True)
 class _Earlier:
-    """What the promotions of one call have done so far."""
+    """Records what the promotions of one call have done so far."""
 
-    relinked: set[str] = field(default_factory=set)  # notes whose links they rewrote
-    ids: set[str] = field(default_factory=set)  # that they gave away
-    steps: list[FileChange] = field(default_factory=list)  # of which the index does not know yet
+    relinked: set[str] = field(default_factory=set)  # notes whose links were rewritten
+    ids: set[str] = field(default_factory=set)  # ids of the promoted notes
+    steps: list[FileChange] = field(default_factory=list)  # changes that are not in the index yet
 
 
 class Promotions:
-    """The promotions of one vault. Safe from any thread: one is carried out at a time."""
+    """Carries out the promotions of one vault. Safe from any thread: one is carried out at a time."""
 
     def __init__(self, snapshot: VaultSnapshot, journal: ChangeJournal, repo: Repository, commits: Committer) -> None:
         self._snapshot, self._journal, self._repo, self._commits = snapshot, journal, repo, commits
-        self.lock = threading.RLock()  # of whoever moves captures
-        self._owed = True  # something may be half done, or in no commit yet
-        self._not_before = float("-inf")  # when that is looked at again
+        self.lock = threading.RLock()  # held while captures are moved
+        self._owed = True  # something may be unfinished or uncommitted
+        self._not_before = float("-inf")  # earliest time of the next try
 
-    # What the owner asks for
+    # The owner's commands
 
     def make_plan(self, record: Record, *, tool: str = "promote", at: int | None = None, **options: Any) -> Plan:
-        """What is to become of a capture. Raises Problem for one that can't be promoted as it is."""
+        """Plan the promotion of a capture. Raises Problem for one that can't be promoted as it is."""
         return make_plan(
             self._snapshot, record, tool=tool, at=_now_ms() // 1000 * 1000 if at is None else at, **options
         )
 
     def merge(self, reference: str, target: str) -> dict[str, Any]:
-        """Append the text of a capture to a note of the vault, to which all links lead from then on; what came of it."""
+        """Append the text of a capture to a note of the vault, redirect all its links there, and return the outcome."""
         return self.carry_out_move(lambda: plan_merge(self._snapshot, self._snapshot.find_capture(reference), target))
 
     def carry_out(
@@ -80,7 +80,7 @@ class Promotions:
         progress: Progress | None = None,
         stopping: threading.Event | None = None,
     ) -> list[dict[str, Any] | MemexError]:
-        """Carry these out one after another; what came of each, or what kept it from that. The vault is looked through once."""
+        """Carry out plans one after another, with one scan of the vault, and return the outcome or the error of each."""
         by = self.owner()
         done: list[dict[str, Any] | MemexError] = []
         earlier = _Earlier()
@@ -90,7 +90,7 @@ class Promotions:
             ending.callback(lambda: self._update_indexes(earlier.steps))
             for plan in plans:
                 if stopping is not None and stopping.is_set():
-                    done.append(Unavailable("the daemon is stopping; the rest is done later"))
+                    done.append(Unavailable("the daemon is stopping; the remaining captures are promoted later"))
                     continue
                 done.append(self._carry_out_plan(plan, by, series, earlier))
                 if earlier.steps and time.monotonic() - indexed_at > KNOWN_S:
@@ -104,15 +104,15 @@ class Promotions:
     def _carry_out_plan(
         self, plan: Plan, by: str, series: MoveSeries | None, earlier: _Earlier
     ) -> dict[str, Any] | MemexError:
-        """Carry out one plan after those before it in the same call; what came of it, or what kept it from that."""
+        """Carry out one plan after the earlier ones of the same call, and return its outcome or its error."""
         try:
             again = plan.source in earlier.relinked or plan.id in earlier.ids
             move_plan = self.make_move_plan(self._renew_plan(plan, earlier.ids) if again else plan, series)
             outcome = self._apply_move(move_plan, by, known=series is None)
         except MemexError as error:
             return error
-        except Exception:  # a mistake of ours in one must not keep the others from being promoted
-            log.exception("a capture could not be promoted")
+        except Exception:  # a bug that one capture triggers must not block the others
+            log.exception("could not promote a capture")
             return Problem(DEFECT)
         earlier.relinked.update(outcome["relinked"])
         earlier.ids.add(outcome["id"])
@@ -122,43 +122,43 @@ class Promotions:
         return outcome
 
     def _renew_plan(self, plan: Plan, ids: Collection[str]) -> Plan:
-        """The plan for a capture in which a promotion before this one has rewritten links, or that gave away its id."""
+        """Renew a plan after an earlier promotion rewrote links in its capture, or took its id."""
         raw, _ = self._snapshot.vault.read(plan.source)
         id = choose_id(self._snapshot, plan.document, raw, ids)
         return replace(plan, raw=raw, text=encode(promote_text(decode(raw), plan.at, id=id)), id=id)
 
     def _make_series(self, plans: Sequence[Plan]) -> MoveSeries | None:
-        """One look for many; for one alone its own is enough."""
+        """Return one scan for many plans; None for a single plan, which scans the vault itself."""
         if len(plans) < 2:
             return None
         moves = {old: new for plan in plans for old, new in plan.moves.items()}
         return MoveSeries(self._snapshot.vault, moves, inbox=self._snapshot.inbox)
 
     def unpromote(self, reference: str) -> dict[str, Any]:
-        """Bring a promoted note back into the inbox, as it was; what came of it. Raises what keeps it from that."""
+        """Return a promoted note to the inbox, and return the outcome. Raises an error if that is not possible."""
         outcome = self.carry_out_move(lambda: plan_return(self._snapshot, self._journal, reference))
         self._remove_made_folders(outcome["source"])
         return outcome
 
     def carry_out_move(self, decide: Callable[[], MovePlan], *, by: str | None = None) -> dict[str, Any]:
-        """Carry out the way that `decide` finds, which is asked again when a file changed meanwhile; what came of it.
+        """Carry out the move that `decide` plans, planning again when a file changed meanwhile; return the outcome.
 
-        `by`: None = the owner. Raises what keeps it from that."""
+        `by`: None = the owner. Raises an error if the move is not possible."""
         with self.lock:
             self.finish_pending()
             for _ in range(TRIES):
                 with suppress(_FilesChanged):
                     return self._apply_move(decide(), self.owner() if by is None else by)
-        raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
+        raise Conflict("the notes kept changing; try again in a moment", retryable=True)
 
     def finish_move(self, move_plan: MovePlan, *, by: str = "") -> dict[str, Any]:
-        """Carry out what somebody else has planned, the rest of what a person did by hand say; what came of it."""
+        """Carry out a move that the caller has planned, such as the rest of a manual move; return the outcome."""
         with self.lock:
             self.finish_pending()
             return self._apply_move(move_plan, by or self.owner())
 
     def owner(self) -> str:
-        """Who says so: the person whom Git knows, or the user of the system."""
+        """Return who gives the commands: the person set in Git, or the user of the system."""
         name, mail = (self._repo.query("config", "--get", f"user.{what}") or "" for what in ("name", "email"))
         if name or mail:
             return f"{name} <{mail}>".strip() if mail else name
@@ -167,7 +167,9 @@ class Promotions:
         return ""
 
     def finish_pending(self, *, at_once: bool = False) -> list[MadeCommit]:
-        """Finish what was begun, and commit what could not be committed yet, or has to wait a little; the commits."""
+        """Finish interrupted promotions, commit what is not committed yet, and return the commits.
+
+        After a failure it waits before the next try, unless `at_once` is set."""
         made: list[MadeCommit] = []
         if not self._owed or (time.monotonic() < self._not_before and not at_once):
             return made
@@ -178,7 +180,7 @@ class Promotions:
             for entry in self._journal.uncommitted(_now_ms() - RECENT_MS):
                 steps = self._journal.steps(entry.seq)
                 commit, left_out = self._commit(entry, steps)
-                if self._not_before > time.monotonic():  # Git does not allow the others either
+                if self._not_before > time.monotonic():  # Git refuses the other commits too
                     break
                 if commit:
                     subject = _commit_message(entry, json.loads(entry.about)).partition("\n")[0]
@@ -187,19 +189,19 @@ class Promotions:
         return made
 
     def due_commits(self) -> Iterator[DueCommit]:
-        """The commits that Git did not allow yet."""
+        """Yield the commits that Git has not allowed yet."""
         for entry in self._journal.uncommitted(_now_ms() - RECENT_MS):
-            with suppress(MemexError):  # nobody can tell
+            with suppress(MemexError):  # a file can't be read
                 if due := self._make_due_commit(entry, self._journal.steps(entry.seq)):
                     yield due
 
     def last_action(self, id: str) -> tuple[str, str, str]:
-        """What was done last with a capture, where it was, and where it went; "" = nothing."""
+        """Return the kind of the last action on a capture, its old path and its new path; "" = none."""
         last = next((entry for entry in reversed(self._journal.entries_of(id)) if entry.state == "done"), None)
         return (last.kind, last.source, last.target) if last else ("", "", "")
 
     def latest(self, limit: int) -> list[dict[str, Any]]:
-        """What was promoted last and not taken back, the newest first."""
+        """Return the latest promotions that were not undone, newest first."""
         over: set[str] = set()
         rows = []
         for entry in reversed(self._journal.latest_entries(2 * limit)):
@@ -211,7 +213,7 @@ class Promotions:
         return rows[:limit]
 
     def facts(self) -> dict[str, Any]:
-        """What is left of promotions that somebody came in between."""
+        """Return the promotions that are torn, unfinished or uncommitted."""
         recent = self._journal.latest_entries(200)
         return {
             "torn": [
@@ -223,10 +225,10 @@ class Promotions:
             "uncommitted": sum(entry.state == "done" and not entry.commit_id for entry in recent),
         }
 
-    # How
+    # Details
 
     def make_move_plan(self, plan: Plan, series: MoveSeries | None = None) -> MovePlan:
-        """What is to become of all files that a promotion touches."""
+        """Plan the changes to all files that a promotion touches."""
         snapshot, document = self._snapshot, plan.document
         texts = {plan.source: plan.text}
         if series is not None:
@@ -245,13 +247,13 @@ class Promotions:
         return MovePlan("promote", plan.id, plan.source, plan.target, steps, about)
 
     def _missing_folders(self, paths: Iterable[str]) -> set[str]:
-        """The folders that have to be made for files at these paths."""
+        """Return the folders that files at these paths need and that do not exist."""
         parts = [path.split("/")[:-1] for path in paths]
         folders = {"/".join(names[:depth]) for names in parts for depth in range(1, len(names) + 1)}
         return {folder for folder in folders if not self._snapshot.vault.exists(folder)}
 
     def _remove_made_folders(self, path: str) -> None:
-        """Remove the folders above `path` that a promotion made, where nothing is in them any more."""
+        """Remove the empty folders above `path` that a promotion created."""
         made = {
             folder
             for entry in self._journal.latest_entries(FOLDERS)
@@ -259,14 +261,14 @@ class Promotions:
             for folder in json.loads(entry.about).get("folders", ())
         }
         folder = path.rpartition("/")[0]
-        with suppress(MemexError):  # something is in it, or somebody has removed it
+        with suppress(MemexError):  # it is not empty, or somebody has removed it
             while folder in made:
                 self._snapshot.vault.remove_folder(folder)
                 folder = folder.rpartition("/")[0]
 
     def _apply_move(self, move_plan: MovePlan, by: str, *, known: bool = True) -> dict[str, Any]:
-        """Go this way, and make it known, unless whoever asks does so."""
-        self._owed, steps = True, move_plan.steps  # until it has ended well
+        """Carry out the move, and update the index unless the caller does (`known` is false)."""
+        self._owed, steps = True, move_plan.steps  # until it has succeeded
         entry = self._journal.begin(move_plan, by=by, at=_now_ms())
         try:
             self._journal.roll_forward(steps)
@@ -277,7 +279,7 @@ class Promotions:
             self._take_back(entry, steps)
             raise
         self._journal.set_state(entry.seq, "done")
-        log.info("%s: one more note", move_plan.kind)
+        log.info("%s: moved one note", move_plan.kind)
         if known:
             self._update_indexes(steps)
         commit, left_out = self._commit(entry, steps)
@@ -286,19 +288,21 @@ class Promotions:
         return {**move, "by": by, "commit": commit, "left_out": left_out, **links}
 
     def _take_back(self, entry: Entry, steps: Sequence[FileChange], why: str = "") -> None:
-        """Have nothing of it; what can't be taken back just now is so later."""
+        """Roll back the move; what can't be rolled back now is tried again later."""
         try:
             left = self._journal.roll_back(steps)
-            others = {entry.source} if self._is_same_note(entry) else {entry.source, entry.target}  # theirs, and whole
+            others = (
+                {entry.source} if self._is_same_note(entry) else {entry.source, entry.target}
+            )  # somebody else's, and complete
             mine = [path for path in left if path not in others]
             about = json.loads(entry.about) | {"left": mine, "why": why}
             self._journal.set_state(entry.seq, "torn" if mine else "undone", about=json.dumps(about))
         except MemexError as error:
-            log.warning("a promotion is half done and will be ended later: %s", error.message)
+            log.warning("a promotion is incomplete; Memex finishes it later: %s", error.message)
             self._owed = True
 
     def _resume(self, entry: Entry) -> None:
-        """End what a crash broke off: forward, unless somebody has changed the capture, or something is at its destination."""
+        """Finish a move that a crash interrupted; roll it back if the capture changed or the destination is taken."""
         steps = self._journal.steps(entry.seq)
         try:
             strange = self._journal.find_conflicts(steps)
@@ -308,10 +312,10 @@ class Promotions:
                 if step.path in (entry.source, entry.target)
             }
             ours = entry.target in strange and self._is_same_note(entry)
-            if not any(here.values()):  # somebody has taken the note away, and it is theirs
+            if not any(here.values()):  # somebody has removed the note, and it stays removed
                 self._journal.set_state(entry.seq, "undone")
             elif entry.source in strange or (entry.target in strange and not ours):
-                self._take_back(entry, steps, "somebody has changed it meanwhile")
+                self._take_back(entry, steps, "it was changed meanwhile")
             else:
                 self._journal.roll_forward(steps, without=strange)
                 if strange - {entry.target}:
@@ -321,12 +325,12 @@ class Promotions:
                     )
                 self._journal.set_state(entry.seq, "done")
         except MemexError as error:
-            log.warning("a promotion that was broken off can't be ended yet: %s", error.message)
+            log.warning("could not finish an interrupted promotion yet: %s", error.message)
             self._owed = True
         self._snapshot.sync.hint(step.path for step in steps)
 
     def _is_same_note(self, entry: Entry) -> bool:
-        """Whether the file at the destination is the note in question, edited since."""
+        """Return whether the file at the destination is the promoted note, edited since."""
         with suppress(MemexError, FrontmatterError):
             raw, _ = self._snapshot.vault.read(entry.target)
             values = read_properties(split(decode(raw))[0])
@@ -334,14 +338,14 @@ class Promotions:
         return False
 
     def _mend_links(self, moves: dict[str, str]) -> None:
-        """Mend the links of notes that were edited while their promotion was broken off."""
+        """Repair the links of notes that were edited while their promotion was interrupted."""
         updates = plan_link_updates(self._snapshot.vault, moves, inbox=self._snapshot.inbox, moved=True)
         for path, (before, after) in updates.changes.items():
             with suppress(Conflict, NotFound):  # they are being edited again
                 self._snapshot.vault.replace(path, after, digest=sha256(before))
 
     def _update_indexes(self, steps: Sequence[FileChange]) -> None:
-        """Have the index say what the files say."""
+        """Update the index from the files."""
         if not steps:
             return
         gone = [step.path for step in steps if not step.now]
@@ -350,12 +354,14 @@ class Promotions:
                 with hold_commits(scope_index) as index:
                     index.commit([], [path for path in gone if path in index.manifest])
             self._snapshot.sync.run(under=[step.path for step in steps])
-        except Unavailable as error:  # the files are what counts
-            log.warning("what was promoted is not indexed yet: %s", error.message)
+        except Unavailable as error:  # the files are the truth; the index follows later
+            log.warning("promoted notes are not indexed yet: %s", error.message)
             self._snapshot.sync.request_listing()
 
     def _commit(self, entry: Entry, steps: Sequence[FileChange]) -> tuple[str, list[str]]:
-        """Commit it; the commit ("" = none), and the notes that are not in it because a person has edits in them."""
+        """Commit the move.
+
+        Returns the commit ("" = none), and the notes left out because they have a person's edits."""
         try:
             due = self._make_due_commit(entry, steps)
         except MemexError:
@@ -376,7 +382,9 @@ class Promotions:
         return made, [path for path in due.changes if path not in due.approved and path not in there]
 
     def _make_due_commit(self, entry: Entry, steps: Sequence[FileChange]) -> DueCommit | None:
-        """The commit of it; None when the capture is there again. Raises Unavailable when nobody can tell."""
+        """Return the commit of a move; None when the capture exists again.
+
+        Raises Unavailable when the files can't be read."""
         changes = {}
         for step in steps:
             try:
@@ -399,11 +407,11 @@ class Promotions:
 
 
 class _FilesChanged(Conflict):
-    """Somebody changed one of the files at the very moment."""
+    """Reports that a file changed during the move."""
 
 
 def _commit_message(entry: Entry, about: dict[str, Any]) -> str:
-    """What the commit says."""
+    """Format the commit message of a move."""
     lines = [f"{entry.source} → {entry.target}"]
     if relinked := about.get("relinked"):
         lines.append(f"links in {len(relinked)} other file{'s' if len(relinked) > 1 else ''}")

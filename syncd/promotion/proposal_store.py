@@ -18,14 +18,17 @@ from index.errors import MemexError, Unavailable
 from syncd.notes.checkboxes import Answer, ProposalOutcome
 from syncd.state.ledger import Ledger
 
-# Carries out what a proposal is about (with its `key`), and says what was done. It looks first whether all is still as it was:
-# Conflict or NotFound when it is not. A crash may call it again after it has done its work.
+# Carries out a proposal (`about` with its `key`), and returns what it did. It first checks that its notes are unchanged, and
+# raises Conflict or NotFound if not. After a crash it may be called again although its work is done.
 Carrier: TypeAlias = Callable[[Mapping[str, Any]], str]
 
 OPEN: Final = ("open", "accepted")
-LATE: Final = ("merge-duplicates", "tag-merge")  # done last, in this order: they change the texts that others are about
+LATE: Final = (
+    "merge-duplicates",
+    "tag-merge",
+)  # done last, in this order: they change texts that other proposals are about
 STATES: Final = (*OPEN, "carried", "dismissed", "stale")
-GONE: Final = "it is no longer so"
+GONE: Final = "it no longer applies"
 OTHER: Final = "another answer was carried out"
 
 log = logging.getLogger(__name__)
@@ -33,9 +36,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One change that a person may want: `about` is all that whoever carries it out is told, digests of notes included.
+    """Describes one change that a person may want: `about` holds all that its carrier needs, digests of notes included.
 
-    Once dismissed, nothing of this kind is proposed again about the same `subject`, whatever it says by then."""
+    Once dismissed, no proposal of this kind is made again about the same `subject`, whatever its `about`."""
 
     kind: str
     subject: tuple[str, ...]
@@ -43,25 +46,25 @@ class Proposal:
 
     @property
     def key(self) -> str:
-        """16 hexadecimal digits that name just this change."""
+        """Return 16 hexadecimal digits that identify this change."""
         return hashlib.sha256(_canonical_json([self.kind, dict(self.about)]).encode()).hexdigest()[:16]
 
 
 class Proposals:
-    """All proposals; safe from any thread. What is noted is on disk when a call returns."""
+    """Stores all proposals; safe from any thread. When a call returns, its changes are on disk."""
 
     def __init__(self, ledger: Ledger, now: Callable[[], int]) -> None:
-        self.problem = ""  # why the last one that was accepted could not be carried out yet, in a sentence
+        self.problem = ""  # why the last accepted proposal could not be carried out yet, as a sentence
         self._ledger, self._now = ledger, now
         self._carriers: dict[str, Carrier] = {}
         self._proposal_execution = threading.Lock()
 
     def register(self, kind: str, carrier: Carrier) -> None:
-        """Have proposals of this kind carried out so."""
+        """Register the carrier that carries out proposals of this kind."""
         self._carriers[kind] = carrier
 
     def offer(self, proposals: Iterable[Proposal]) -> list[str]:
-        """Note what was found; the keys of those that wait for an answer, in their order."""
+        """Store proposals, and return the keys of those that wait for an answer, in their order."""
         with self._ledger.transaction():
             waiting = self._find_waiting(proposals)
             for key, (proposal, state) in waiting.items():
@@ -79,11 +82,11 @@ class Proposals:
         return list(waiting)
 
     def waiting_keys(self, proposals: Iterable[Proposal]) -> list[str]:
-        """The keys that `offer` would answer; nothing is noted."""
+        """Return the keys that `offer` would return, without storing anything."""
         return list(self._find_waiting(proposals))
 
     def _find_waiting(self, proposals: Iterable[Proposal]) -> dict[str, tuple[Proposal, str]]:
-        """Those that are neither done nor dismissed, each with its state, "" = unknown so far."""
+        """Return the proposals that are neither done nor dismissed, each with its state; "" = not stored yet."""
         waiting: dict[str, tuple[Proposal, str]] = {}
         for proposal in proposals:
             key = proposal.key
@@ -96,31 +99,31 @@ class Proposals:
         return waiting
 
     def withdraw(self, kinds: Collection[str], kept: Collection[str]) -> None:
-        """Of these kinds only what is `kept` still holds; the others that are open are stale."""
+        """Mark open proposals of these kinds as stale, except those in `kept`."""
         gone = [(GONE, key) for key, kind in self._keys_in_state("open") if kind in kinds and key not in kept]
         self._run_for_each("UPDATE proposals SET state = 'stale', said = ? WHERE key = ? AND state = 'open'", gone)
 
     def mark_superseded(self, keys: Iterable[str]) -> None:
-        """In place of these another one was carried out; those that are open are stale, and told so in their note."""
+        """Mark open proposals as stale, because another answer to their question was carried out."""
         gone = [(OTHER, key) for key in keys]
         self._run_for_each("UPDATE proposals SET state = 'stale', said = ? WHERE key = ? AND state = 'open'", gone)
 
     def mark_placed(self, keys: Iterable[str], report: str) -> None:
-        """These stand in the note at `report`."""
+        """Record that the note at `report` shows these proposals."""
         self._run_for_each("UPDATE proposals SET report = ? WHERE key = ?", [(report, key) for key in keys])
 
     def list_unplaced(self, keys: Iterable[str]) -> list[str]:
-        """Those of these that no note shows yet."""
+        """Return those of these keys that no note shows yet."""
         shown = {key for (key,) in self._ledger.query("SELECT key FROM proposals WHERE report != ''")}
         return [key for key in keys if key not in shown]
 
     def report_of(self, key: str) -> str:
-        """The note in which a proposal stands; "" = in none."""
+        """Return the note that shows a proposal; "" = none."""
         rows = self._ledger.query("SELECT report FROM proposals WHERE key = ?", (key,))
         return str(rows[0][0]) if rows else ""
 
     def record_answers(self, answers: Mapping[str, Answer]) -> list[str]:
-        """Note what a person answered; the keys that this changed. Only what is open can be answered."""
+        """Record a person's answers, and return the keys that changed. Only open proposals can be answered."""
         known = {key for key, _ in self._keys_in_state("open")}
         new = {key: answer for key, answer in answers.items() if key in known}
         self._run_for_each(
@@ -129,17 +132,19 @@ class Proposals:
         return list(new)
 
     def accepted_keys(self) -> set[str]:
-        """Those that wait to be carried out."""
+        """Return the keys of accepted proposals that are not carried out yet."""
         return {key for key, _ in self._keys_in_state("accepted")}
 
     def reopen(self, keys: Iterable[str]) -> None:
-        """A person has taken these ticks back, before anything was done."""
+        """Reopen accepted proposals whose ticks a person removed before anything was done."""
         self._run_for_each(
             "UPDATE proposals SET state = 'open' WHERE key = ? AND state = 'accepted'", [(key,) for key in keys]
         )
 
     def carry_out(self, stopping: threading.Event | None = None) -> dict[str, ProposalOutcome]:
-        """Carry out what was accepted; what became of each. What can't be done just now is left for the next call."""
+        """Carry out the accepted proposals, and return the outcome of each.
+
+        What can't be done now is left for the next call."""
         done: dict[str, ProposalOutcome] = {}
         with self._proposal_execution:
             self.problem = ""
@@ -158,7 +163,7 @@ class Proposals:
         return done
 
     def outcomes(self) -> dict[str, ProposalOutcome]:
-        """What became of all that are over and were not dismissed, by key."""
+        """Return the outcomes of all proposals that were carried out or became stale, by key."""
         rows = self._ledger.query("SELECT key, state, said FROM proposals WHERE state IN ('carried', 'stale')")
         return {
             key: ProposalOutcome(state == "carried", message, state == "stale" and message == OTHER)
@@ -166,32 +171,32 @@ class Proposals:
         }
 
     def list_open(self) -> dict[str, tuple[str, dict[str, Any]]]:
-        """The kind of each that waits for an answer, and what it is about, by key."""
+        """Return the kind and the `about` of each open proposal, by key."""
         rows = self._ledger.query("SELECT key, kind, about FROM proposals WHERE state = 'open'")
         return {key: (kind, json.loads(about)) for key, kind, about in rows}
 
     def counts(self) -> dict[str, int]:
-        """How many there are in each state."""
+        """Return the number of proposals in each state."""
         rows = self._ledger.query("SELECT state, count(*) FROM proposals GROUP BY state")
         return dict.fromkeys(STATES, 0) | dict(rows)
 
     def _carry_out_one(self, key: str, kind: str, about: Mapping[str, Any]) -> ProposalOutcome | None:
-        """What became of it; None when it is left for later."""
+        """Carry out one proposal, and return its outcome; None when it is left for later."""
         carrier = self._carriers.get(kind)
         if carrier is None:
-            self.problem = f"nothing here carries out a proposal of the kind {kind}"
+            self.problem = f"Memex can't carry out proposals of the kind {kind}"
             return None
         try:
             return ProposalOutcome(done=True, said=carrier({**about, "key": key}))
         except MemexError as error:
             if error.retryable or isinstance(error, Unavailable):
                 self.problem = error.message
-                log.warning("a proposal (%s) could not be carried out yet: %s", kind, error.message)
+                log.warning("could not carry out a proposal (%s) yet: %s", kind, error.message)
                 return None
             return ProposalOutcome(done=False, said=error.message)
-        except Exception:  # a mistake of ours in one must not keep the others from being carried out
-            self.problem = f"a proposal of the kind {kind} could not be carried out; the daemon's log says more"
-            log.exception("a proposal (%s) could not be carried out", kind)
+        except Exception:  # a bug that one proposal triggers must not block the others
+            self.problem = f"a proposal of the kind {kind} could not be carried out; see the daemon's log"
+            log.exception("could not carry out a proposal (%s)", kind)
             return None
 
     def _keys_in_state(self, state: str) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Plan the return of a promoted note to the inbox, from the journal and the files on disk now.
 
-Law, tested: a note that nobody has edited since becomes what it was, byte for byte, except for its promotion mark;
-an edited note keeps its edits. Nothing is written here."""
+Laws, tested: a note that nobody has edited since gets its old bytes back, except for its promotion mark; an edited
+note keeps its edits. Nothing is written here."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from syncd.promotion.promoted_note import Problem, candidate_names, restore_capt
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.vault.path_rules import join
 
-STANDING: Final = ("promote", "unpromote")  # kinds in the journal, of which the last one tells where a note belongs
+STANDING: Final = ("promote", "unpromote")  # kinds in the journal; the last such entry says where a note belongs
 
 
 def plan_return(snapshot: VaultSnapshot, journal: ChangeJournal, reference: str) -> MovePlan:
-    """The way back of the promoted note of this id, or at this path. Raises NotFound, Problem or Conflict."""
+    """Plan the return of the promoted note with this id or path. Raises NotFound, Problem or Conflict."""
     entry, path = _find_promotion(snapshot, journal, reference)
     raw, _ = snapshot.vault.read(path)
     steps = {step.path: step for step in journal.steps(entry.seq)}
@@ -62,7 +62,7 @@ def plan_return(snapshot: VaultSnapshot, journal: ChangeJournal, reference: str)
 
 
 def _find_promotion(snapshot: VaultSnapshot, journal: ChangeJournal, reference: str) -> tuple[Entry, str]:
-    """The promotion that is to be taken back, and where the note is now."""
+    """Return the promotion to undo, and the current path of the note."""
     index = snapshot.notes.index
 
     def is_promoted(record: Record) -> bool:
@@ -75,10 +75,10 @@ def _find_promotion(snapshot: VaultSnapshot, journal: ChangeJournal, reference: 
     id = index.manifest[candidate.path].id if candidate else reference
     last = _current_promotion(journal, id)
     if last is None:
-        raise NotFound(f"{reference[:200]!r} is no note that was promoted here; memex log tells what became of a note")
+        raise NotFound(f"{reference[:200]!r} is not a promoted note; `memex log` shows the history of a note")
     paths = [path for path in index.paths_claiming_id(id) if not snapshot.is_archived(path)]
     if len(paths) > 1 and last.target not in paths:
-        raise Problem(f"{len(paths)} notes have the `id` {id}: take it out of all but one", paths=paths[:10])
+        raise Problem(f"{len(paths)} notes have the `id` {id}: remove it from all but one", paths=paths[:10])
     path = last.target if last.target in paths or not paths else paths[0]
     if snapshot.vault.stat(path) is None:
         raise NotFound(f"the promoted note is not at {path} any more; put it back, or give it its `id` again")
@@ -86,7 +86,7 @@ def _find_promotion(snapshot: VaultSnapshot, journal: ChangeJournal, reference: 
 
 
 def _current_promotion(journal: ChangeJournal, id: str) -> Entry | None:
-    """The promotion of that id that was not taken back; what another note of that id went through is none."""
+    """Return the promotion of this id that was not undone, if promoting was the last action on it."""
     entries = (
         entry
         for entry in reversed(journal.entries_of(id))
@@ -97,11 +97,11 @@ def _current_promotion(journal: ChangeJournal, id: str) -> Entry | None:
 
 
 def _return_path(snapshot: VaultSnapshot, entry: Entry, path: str) -> str:
-    """Where the note goes: to where it was, or beside it under another name where that is taken."""
+    """Return the path to which the note returns: its old path, or a numbered name beside it if that is taken."""
     folder, _, name = entry.source.rpartition("/")
     workspace = folder.removeprefix(f"{snapshot.inbox}/").partition("/")[0]
     if workspace not in snapshot.vault.list_folders(snapshot.inbox):
-        raise Conflict(f"the workspace {workspace!r} is no longer there: memex workspace create {workspace}")
+        raise Conflict(f"the workspace {workspace!r} no longer exists; create it: memex workspace create {workspace}")
     there = {fold(existing) for existing in snapshot.vault.list_names(folder)}
     here = fold(path.rpartition("/")[2])
     for stem in candidate_names(name[:-3], name[:-3]):
@@ -112,7 +112,7 @@ def _return_path(snapshot: VaultSnapshot, entry: Entry, path: str) -> str:
 
 
 def _returnable_files(snapshot: VaultSnapshot, steps: Sequence[FileChange]) -> list[FileChange]:
-    """The stored files that went along and can come back: they are there, and their old place is free."""
+    """Return the stored files that moved with the note and can return: they exist, and their old path is free."""
     return [
         step
         for step in steps
@@ -124,7 +124,7 @@ def _returnable_files(snapshot: VaultSnapshot, steps: Sequence[FileChange]) -> l
 
 
 def _restorable_notes(snapshot: VaultSnapshot, steps: Any, excluded: set[str]) -> dict[str, tuple[bytes, bytes]]:
-    """The notes that were rewritten and that nobody has touched since: what they hold, and what they held."""
+    """Return the notes that the promotion rewrote and nobody has changed since: their bytes now, and before it."""
     changes = {}
     for step in steps:
         if step.twin or step.path in excluded or step.before is None or step.after is None:

@@ -17,7 +17,7 @@ from syncd.vault.vault import Vault
 
 @dataclass(frozen=True, slots=True)
 class VaultSnapshot:
-    """The vault with its captures and notes, as a promotion meets them."""
+    """Holds the vault, its indexes and its settings for a promotion."""
 
     vault: Vault
     sync: Sync
@@ -28,28 +28,28 @@ class VaultSnapshot:
 
     @property
     def inbox(self) -> str:
-        """The folder of the inbox."""
+        """Return the path of the inbox."""
         return self.settings.vault.inbox
 
     def parse(self, raw: bytes, path: str, stat: Stat) -> Document:
-        """The document that these bytes are."""
+        """Parse these bytes as the note at `path`."""
         mtime_ms = stat.mtime_ns // 1_000_000
         return parse(raw, path, mtime_ms=mtime_ms, inbox=self.inbox, collections=self.settings.kb.all_collections)
 
     def workspace_of(self, path: str) -> str:
-        """The workspace that a path lies in; "" = none."""
+        """Return the workspace that contains a path; "" = none."""
         return locate(path, self.inbox).workspace
 
     def is_archived(self, path: str) -> bool:
-        """Whether a path is that of a capture that was set aside."""
+        """Return whether a path is that of an archived capture."""
         return path.startswith(f"{self.inbox}/{ARCHIVE}/")
 
     def keeps_old_title(self, record: Record) -> bool:
-        """Whether the name of a capture's file is one that Memex made of an earlier title, so that no person chose it."""
+        """Return whether Memex made the file's name from an earlier title, so that no person chose it."""
         return self.automatic.has(record.id, "file", file_stem(record.path))
 
     def find_capture(self, reference: str) -> Record:
-        """The capture that is meant by that. Raises NotFound, or InvalidArgument where it may be one of several."""
+        """Return the capture that a reference means. Raises NotFound, or InvalidArgument when several match."""
         record = note_lookup.find_note([self.captures.index], reference)
         if record is None:
             raise note_lookup.missing_note([self.captures.index], reference, "memex recent lists them")

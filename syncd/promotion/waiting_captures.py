@@ -1,7 +1,7 @@
 """List the captures that wait for their owner's decision, with the marks that the owner has set on each so far.
 
-Law, tested: marks are those of the bytes that the index saw, so no note is read; a look asks the index about the
-captures that have changed since the last one, and about no others."""
+Laws, tested: marks are those of the bytes in the index, so no note is read; a refresh asks the index only about the
+captures that changed since the last one."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from syncd.indexes.index_builds import ScopeIndex
 
 
 def any_marks(_: OwnerMarks) -> bool:
-    """Whatever the owner has said, or has not."""
+    """Accept any marks, and no marks."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class MarkedCapture:
-    """A capture as far as its marks are concerned."""
+    """Holds what the index knows about a capture's marks."""
 
-    digest: str  # of the bytes that said so
+    digest: str  # of the bytes with these marks
     type: str
     marks: OwnerMarks
 
 
 class WaitingCaptures:
-    """The captures and their marks. Safe from any thread."""
+    """Holds the captures and their marks. Safe from any thread."""
 
     def __init__(self, captures: ScopeIndex) -> None:
         self._captures = captures
         self._looking, self._telling = threading.Lock(), threading.Lock()
         self._known: dict[str, MarkedCapture] = {}
         self._changed: set[str] = set()
-        self._all = True  # to be looked at anew
-        self.reads = 0  # rows that were read, all looks together
+        self._all = True  # read all captures at the next refresh
+        self.reads = 0  # rows read in all refreshes
         captures.told.append(self._add_changes)
 
     @property
     def version(self) -> object:
-        """Something that is another once anything in the inbox has changed; quick to ask."""
+        """Return a value that differs once anything in the inbox has changed; cheap to get."""
         index = self._captures.index
         return id(index), index.generation
 
     def find_captures(self, only: Callable[[OwnerMarks], bool] = any_marks) -> list[tuple[Record, OwnerMarks]]:
-        """The captures whose marks `only` wants, nodes among them, by path; what is not read just now is left out."""
+        """Return the captures whose marks `only` accepts, entities included, by path; captures being read now are left out."""
         with self._looking:
             self._refresh()
             wanted = {path: known for path, known in self._known.items() if only(known.marks)}
@@ -59,13 +59,13 @@ class WaitingCaptures:
         ]
 
     def marked(self) -> dict[str, MarkedCapture]:
-        """All captures with their marks, by path, nodes among them; quick, however many there are."""
+        """Return all captures with their marks by path, entities included; fast for any number of captures."""
         with self._looking:
             self._refresh()
             return self._known.copy()
 
     def marks_of(self, path: str) -> OwnerMarks:
-        """The marks of one capture; none where there is no such capture."""
+        """Return the marks of one capture; no marks if there is no such capture."""
         with self._looking:
             self._refresh()
             return self._known[path].marks if path in self._known else OwnerMarks()
@@ -91,5 +91,5 @@ class WaitingCaptures:
             self._known.pop(path, None)
         self.reads += len(rows)
         for path, digest, kind, marks in rows:
-            if digest:  # else nobody knows its bytes: it is about to be read again
+            if digest:  # else its bytes are unknown: the index reads it again
                 self._known[path] = MarkedCapture(digest, kind, decode_marks(marks))

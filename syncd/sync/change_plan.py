@@ -1,8 +1,8 @@
-"""Plan the changes between two listings: what the vault holds now, and what the catalog remembers.
+"""Plan the changes between two listings: what the vault contains now, and what the catalog remembers.
 
-Law, tested: the plan's changes, applied to the manifest, give exactly what was seen; a path appears in at most one
-change, and equal inputs give equal plans. A survey looks at stats only; a plan looks at digests, so a file whose
-bytes are already indexed is never a change, however new its stat."""
+Laws, tested: the plan's changes, applied to the manifest, give exactly the seen state; a path appears in at most one
+change, and equal inputs give equal plans. A comparison uses only stats; a plan uses digests, so a file whose bytes
+are indexed is never a change, even if its stat is new."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from syncd.vault.path_rules import is_below
 
 @dataclass(frozen=True, slots=True)
 class AddedNote:
-    """A note that the catalog does not know."""
+    """Describes a note that is not in the catalog."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class ModifiedNote:
-    """A known note with other bytes, or one that still lacks its vectors."""
+    """Describes a known note with other bytes, or one that still lacks its vectors."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class MovedNote:
-    """The same bytes at another path."""
+    """Describes a note with equal bytes at another path."""
 
     old: str
     new: str
@@ -40,7 +40,7 @@ class MovedNote:
 
 @dataclass(frozen=True, slots=True)
 class RemovedNote:
-    """A known note that is gone."""
+    """Describes a known note that no longer exists."""
 
     path: str
 
@@ -50,7 +50,9 @@ Change: TypeAlias = AddedNote | ModifiedNote | MovedNote | RemovedNote
 
 @dataclass(frozen=True, slots=True)
 class StatComparison:
-    """What stats alone tell: `suspects` must be read, `missing` are remembered but not listed. Both are sorted."""
+    """Holds the result of comparing stats: `suspects` must be read, `missing` are known but not listed.
+
+    Both are sorted."""
 
     suspects: list[str]
     missing: list[str]
@@ -59,7 +61,7 @@ class StatComparison:
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """A suspect as it was read: the digest of the bytes, the id they claim, and the stat of that very read."""
+    """Holds what was read of a suspect: the digest of its bytes, the id they claim, and the stat of that read."""
 
     digest: str
     claimed_id: str | None
@@ -68,10 +70,10 @@ class ReadFile:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do: moves first, then additions, modifications and removals, each in order of path.
+    """Lists the changes: moves first, then additions, modifications and removals, each ordered by path.
 
-    `touched` are files whose bytes are already indexed but whose stat is not; `unchanged` counts all files that need
-    nothing but perhaps that."""
+    `touched` are files whose bytes are indexed but whose stat is not; `unchanged` counts these and all other files
+    without a change."""
 
     changes: list[Change]
     touched: dict[str, Stat]
@@ -85,9 +87,9 @@ def compare_stats(
     under: Collection[str] | None = None,
     embedded: bool = True,
 ) -> StatComparison:
-    """Compare a listing with the manifest by stat; `under` restricts both to these paths and what lies below them.
+    """Compare a listing with the manifest by stat; `under` restricts both to these paths and everything below them.
 
-    With `embedded`, a note that was indexed without vectors is a suspect too: say so when an encoder is ready."""
+    With `embedded`, a note that was indexed without vectors is a suspect too; set it when an encoder is ready."""
     if under is not None:
         scope = frozenset(under)
         files = {path: stat for path, stat in files.items() if is_below(path, scope)}
@@ -100,10 +102,10 @@ def compare_stats(
 def plan_changes(
     seen: Mapping[str, ReadFile], missing: Collection[str], manifest: Mapping[str, Entry], *, embedded: bool = True
 ) -> Plan:
-    """Turn what was read into changes. `missing` are the remembered paths known to be gone; others stay untouched.
+    """Turn the read files into changes. `missing` are known paths that no longer exist; other paths stay untouched.
 
-    A missing path and a new one with the same bytes are a move; a moved note that was edited on the way is not: it is
-    a removal and an addition, and keeps its identity by the id it claims."""
+    A missing path and a new one with the same bytes are a move. A note that was moved and edited is a removal and an
+    addition, and keeps its identity through the id it claims."""
     added: list[str] = []
     modified: list[str] = []
     touched: dict[str, Stat] = {}
@@ -131,22 +133,22 @@ def plan_changes(
 
 
 def is_mass_removal(missing: int, known: int, *, share: float, floor: int = 20) -> bool:
-    """Whether so much is missing at once that it may be an accident: `share` or more of the `known` notes.
+    """Return whether so many notes are missing that it may be an accident: at least `share` of the `known` notes.
 
-    A vault of fewer than `floor` notes is never held: there a clean-out is ordinary."""
+    A vault of fewer than `floor` notes never counts: there, removing many is normal."""
     return known >= floor and missing > 0 and missing >= share * known
 
 
 def _must_read(stat: Stat, entry: Entry | None, *, embedded: bool) -> bool:
-    """Whether a listed file must be read; an entry without a digest was forgotten on purpose."""
+    """Return whether a listed file must be read; an entry without a digest was reset on purpose."""
     return entry is None or not entry.digest or entry.stat != stat or (embedded and not entry.embedded)
 
 
 def _pair_moves(gone: Iterable[Entry], new: Mapping[str, ReadFile]) -> list[MovedNote]:
-    """Pair gone and new files with equal bytes, one to one: by the id they claim, then the file name, then the inode.
+    """Pair missing and new files with equal bytes, one to one: by claimed id, then file name, then inode.
 
-    The rounds go from the closest likeness to none but the digest. Each is linear and pairs in the order of `gone` and
-    `new`, which is that of their paths, so a moved folder of a thousand empty notes keeps each one's place."""
+    The rounds go from the closest match to the digest alone. Each is linear, and pairs in the order of paths, so a
+    moved folder of a thousand empty notes keeps the order of its notes."""
     moves: list[MovedNote] = []
     left, right = {entry.path: entry for entry in gone}, dict(new)
     rounds = [(same_id, name, ino) for same_id in (True, False) for name in (True, False) for ino in (True, False)]

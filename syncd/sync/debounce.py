@@ -1,7 +1,7 @@
-"""Debounce changed paths: decide when a path has settled, so that a burst of hints becomes one look at the file.
+"""Debounce changed paths: decide when a path has settled, so that a burst of hints causes one check of the file.
 
-Law, tested: `settle` splits the pending paths and loses none; a path is ready once it has been quiet, or once it has
-waited as long as patience allows, and not before. Times are seconds of a monotonic clock, passed in by the caller."""
+Laws, tested: `settle` splits the pending paths and loses none; a path is ready once it has been quiet, or has waited
+as long as `patience` allows, and not before. Times are seconds of a monotonic clock, given by the caller."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class EventBurst:
-    """When a path was first and last heard of since it was last settled."""
+    """Holds when a path was first and last reported since it last settled."""
 
     first: float
     last: float
@@ -22,19 +22,19 @@ Pending: TypeAlias = Mapping[str, EventBurst]
 
 
 def add_hints(pending: Pending, paths: Iterable[str], now: float) -> Pending:
-    """`pending` with these paths heard of at `now`: a known burst goes on, others begin."""
+    """Return `pending` with these paths reported at `now`: known bursts continue, others begin."""
     fresh = {path: EventBurst(pending[path].first, now) if path in pending else EventBurst(now, now) for path in paths}
     return {**pending, **fresh}
 
 
 def settle(pending: Pending, now: float, *, quiet: float, patience: float) -> tuple[list[str], Pending]:
-    """Split `pending` into the paths to look at now (sorted) and the bursts to keep."""
+    """Split `pending` into the paths to check now (sorted) and the bursts to keep."""
     ready = sorted(path for path, burst in pending.items() if _due_at(burst, quiet, patience) <= now)
     return ready, {path: burst for path, burst in pending.items() if _due_at(burst, quiet, patience) > now}
 
 
 def next_due_at(pending: Pending, *, quiet: float, patience: float) -> float | None:
-    """The time at which the next path settles if nothing more is heard; None when nothing is pending."""
+    """Return when the next path settles if nothing more is reported; None when nothing is pending."""
     return min((_due_at(burst, quiet, patience) for burst in pending.values()), default=None)
 
 

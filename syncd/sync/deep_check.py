@@ -1,7 +1,7 @@
 """Run the daily deep check: compare every note's bytes with the catalog, and the catalog with the stores of each index.
 
-The check finds what no event and no stat shows: an edit that kept size and time, a write through a memory mapping, a
-lost row.
+The check finds changes that no event and no stat shows: an edit that kept size and time, a write through a memory
+mapping, a lost row.
 
 Law, tested: the check writes no row; a path that differs goes through the sync pipeline, which reads the file."""
 
@@ -29,22 +29,22 @@ from syncd.vault.vault import Vault
 log = logging.getLogger(__name__)
 
 DAY_S = 86_400.0
-NIGHT_HOUR = 3  # local time at which those that are not overdue are made, with other work of the night
-FIRST_S = 120.0  # seconds after a start at which one that is due is made: then the start's own work is done
-SLICE_S, REST = 0.02, 4  # seconds of work at a time, and how many times that it rests: searches don't notice
+NIGHT_HOUR = 3  # local hour of a check that is not overdue, together with other nightly jobs
+FIRST_S = 120.0  # seconds after a start until an overdue check: then the start's own work is done
+SLICE_S, REST = 0.02, 4  # seconds of work at a time, and the factor of the pause after it, so that searches stay fast
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """A check that came to its end."""
+    """Holds the result of a completed check."""
 
-    at: int | None = None  # epoch milliseconds; None = there was none yet
-    checked: int = 0  # notes that were read
-    mended: int = 0  # notes that were not known as they are, and rows that no note stands for
+    at: int | None = None  # epoch milliseconds; None = no check yet
+    checked: int = 0  # number of notes read
+    mended: int = 0  # notes whose indexed state was wrong, and rows without a note
 
 
 class DeepCheck:
-    """Makes checks, one at a time, and remembers the last one over restarts in the file `remembered`."""
+    """Makes checks, one at a time, and keeps the last result across restarts in the file `remembered`."""
 
     def __init__(
         self, vault: Vault, builds: IndexBuilds, hint: Callable[[Iterable[str]], None], remembered: Path
@@ -54,7 +54,7 @@ class DeepCheck:
         self.last = self._load_last()
 
     def run(self, stopping: threading.Event, progress: Progress | None = None) -> CheckResult:
-        """Check everything. One that is told to stop, or loses the vault, is not remembered."""
+        """Check everything. An interrupted check, or one during which the vault disappears, is not saved."""
         with self._one:
             indexes = self._builds.live.indexes.values()
             checked, mended = 0, sum(self._compare_halves(index) for index in indexes)
@@ -72,20 +72,20 @@ class DeepCheck:
                 if stopping.wait(REST * (time.monotonic() - begun)) or not self._vault.is_present():
                     return CheckResult(self.last.at, checked, mended)
             self.last = CheckResult(time.time_ns() // 1_000_000, checked, mended)
-            with suppress(OSError):  # a full disk: then the next start makes it again
+            with suppress(OSError):  # a full disk: then the next start repeats the check
                 self._save_last()
             if mended:
-                log.warning("the deep check found %d notes or rows that no event had told of", mended)
+                log.warning("the deep check found %d notes or rows that no event had reported", mended)
             return self.last
 
     def facts(self) -> dict[str, Any]:
-        """When the last check was made, and what it came to."""
+        """Return the time and the result of the last check."""
         return asdict(self.last)
 
     def due_in(self, now_ms: int) -> float:
-        """Seconds until the next one: the next night, or soon after the start where a day has gone by without one.
+        """Return the seconds until the next check: at night, or soon after the start if a day has passed without one.
 
-        So a daemon that never runs at night, or was stopped in the middle of a check, gets it too."""
+        A daemon that never runs at night, or was stopped during a check, therefore gets its check too."""
         if self.last.at is None or now_ms - self.last.at >= (DAY_S - FIRST_S) * 1000:
             return FIRST_S
         local = time.localtime(now_ms / 1000)
@@ -93,20 +93,20 @@ class DeepCheck:
         return (NIGHT_HOUR * 3600 - since_midnight - 1) % DAY_S + 1
 
     def _compare_halves(self, index: Index) -> int:
-        """Compare what the catalog claims with what the store holds."""
+        """Compare the catalog with the store."""
         torn, orphans = index.repair_torn()
         index.forget_digests(torn)
         self._hint([entry.path for entry in torn])
         return len(torn) + orphans
 
     def _differs(self, index: Index, entry: Entry) -> bool:
-        """Whether the note's bytes are not the known ones, though its stat is; it is then on its way down the pipe."""
+        """Return whether the note's bytes differ from the indexed ones although its stat does not; then reindex it."""
         try:
             raw, stat = self._vault.read(entry.path)
         except NotFound:
             self._hint([entry.path])
             return False
-        except Unavailable:  # the pipe says so where people look
+        except Unavailable:  # the pipeline reports it
             return False
         if hashlib.sha256(raw).hexdigest() == entry.digest:
             return False
@@ -120,7 +120,7 @@ class DeepCheck:
         try:
             record = json.loads(self._file.read_text("utf-8"))
             return CheckResult(int(record["at"]), int(record["checked"]), int(record["mended"]))
-        except (OSError, ValueError, KeyError, TypeError):  # none yet, or torn by a power cut: it is made again
+        except (OSError, ValueError, KeyError, TypeError):  # missing, or damaged by a power cut: check again
             return CheckResult()
 
     def _save_last(self) -> None:

@@ -1,9 +1,9 @@
 """Record hand edits of inbox notes, which count as updates, until each note is quiet and gets its update stamp.
 
-Law, tested: an edit is stamped once, even after a restart or a second notice. A change by a tool, a change that Git
-brought, and a note that already states a newer time are not stamped. Until the stamp, no caller that compares
-versions mistakes the note for its earlier version. The row of an edit states what the note was; the note itself
-shows whether the row still holds."""
+Laws, tested: an edit is stamped once, even after a restart or a second report. Changes by a tool, changes that Git
+brought, and notes that already state a newer time are not stamped. Until the stamp, no caller that compares versions
+confuses the note with its earlier version. The row of an edit holds the note's earlier state; the note itself shows
+whether the row is still valid."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from syncd.state.ledger import Ledger
 from syncd.vault.vault import Vault
 
 LOCKED_S: Final = (
-    30.0  # a lock of Git is waited for so long after the edit; an unfinished merge for as long as it takes
+    30.0  # how long after an edit a lock of Git is waited for; an unfinished merge is waited for without a limit
 )
-# Defects of notes that hold more than one version of themselves: which one counts is not said yet.
+# Defects of notes that contain several versions of themselves: it is unknown which one counts.
 TORN: Final = frozenset({"conflict-copy", "merge-conflict", "unclosed-frontmatter"})
 LATEST_MS: Final = 253_402_300_800_000  # the year 10000
 
@@ -43,11 +43,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A note that was edited by hand: what it was before, as the index had it, and when it was written last."""
+    """Describes a manually edited note: its indexed state before the edit, and when it was written last."""
 
     path: str
     id: str
-    was: str  # its `visible_digest`
+    was: str  # its `visible_digest` before
     version: int
     created_at: int
     updated_at: int | None
@@ -55,7 +55,9 @@ class Edit:
 
 
 class HandEdits:
-    """The edits that wait for their stamp. The pipe notices and stamps, one pass at a time; tools ask, in any thread."""
+    """Manages edits that wait for their stamp.
+
+    The pipeline reports and stamps, one pass at a time; tools query from any thread."""
 
     def __init__(self, ledger: Ledger, audit: AuditLog, repo: Repository, vault: Vault) -> None:
         self._ledger, self._audit, self._repo, self._vault = ledger, audit, repo, vault
@@ -63,29 +65,31 @@ class HandEdits:
 
     @property
     def paths(self) -> Collection[str]:
-        """The paths of notes to look at again."""
+        """Return the paths of notes to check again."""
         return self._rows.keys()
 
     def is_pending(self, document: Document) -> bool:
-        """Whether this note has been edited by somebody and does not say so yet. Ask after its row was read."""
+        """Return whether somebody has edited this note and its properties don't show it yet.
+
+        Call it after reading the note's row."""
         edit = self._rows.get(document.path)
         return edit is not None and document.version <= edit.version
 
     def notice_edit(self, document: Document, stat: Stat, index: Index) -> bool:
-        """Compare a note as it was read with what the index has; whether it is to be stamped once it is quiet.
+        """Compare a note with its indexed state; return whether it must be stamped once it is quiet.
 
-        To be asked before the note is committed: who finds it in the index then finds the edit here too."""
+        Call it before the note is committed, so that a caller who finds the note in the index finds its edit too."""
         if document.scope != "captures" or any(defect.name == "conflict-copy" for defect in document.defects):
             return False
         edit = self._rows.get(document.path) or self._find_edit(document, index)
         if edit is None:
             return False
         path, own_id, claimed = document.path, path_id(document.path), document.claimed_id
-        if not document.writable or (claimed is None and edit.id != own_id):  # half written, perhaps
+        if not document.writable or (claimed is None and edit.id != own_id):  # perhaps half written
             self._save(edit)
             return False
         if claimed not in (None, edit.id) and edit.id != own_id:
-            self._delete(path)  # another note by now
+            self._delete(path)  # now another note
             return False
         if document.version > edit.version or visible_digest(document) == edit.was:
             self._delete(path)
@@ -96,7 +100,7 @@ class HandEdits:
         return not any(defect.name in TORN for defect in document.defects)
 
     def stamp_properties(self, document: Document, raw: bytes, stat: Stat) -> Mapping[str, PropertyValue] | None:
-        """What to write into a note that was edited, {} for nothing; None while Git is at work on the files."""
+        """Return the properties to write into an edited note, {} for none; None while a Git operation is under way."""
         edit = self._rows.get(document.path)
         if edit is None:
             return {}
@@ -108,17 +112,18 @@ class HandEdits:
             return {}
         before = edit.created_at if edit.updated_at is None else edit.updated_at
         stamps: dict[str, PropertyValue] = {"version": edit.version + 1}
-        if document.updated_at is None or document.updated_at <= before:  # else its writer has set it
+        if document.updated_at is None or document.updated_at <= before:  # otherwise the editor has set it
             at = edit.edited_at if 0 <= edit.edited_at < LATEST_MS else before
             stamps = {"updated_at": iso(max(at, before)), **stamps}
-        if document.created_at == stat.mtime_ns // 1_000_000:  # else it would be that of every edit
+        if document.created_at == stat.mtime_ns // 1_000_000:  # otherwise it would follow every edit
             stamps = {"created_at": iso(edit.created_at), **stamps}
         return stamps
 
     def identity_properties(self, document: Document, text: str, stat: Stat) -> dict[str, PropertyValue]:
-        """The id of a note that has none, and when it was made if it does not say so as `created_at`.
+        """Return the id for a note without one, and its creation time if it has no `created_at`.
 
-        Of a note that Git has, from the commit that made it: each device that adopts it then writes the same bytes."""
+        For a note in Git they come from the commit that created it, so every device that adopts the note writes
+        equal bytes."""
         made = find_creation(self._repo, document.path)
         id = uuid.uuid5(uuid.NAMESPACE_URL, f"{made.commit} {made.path}") if made else uuid.uuid4()
         undated = document.created_at == stat.mtime_ns // 1_000_000
@@ -126,18 +131,18 @@ class HandEdits:
         return {"id": str(id), **({"created_at": iso(at)} if undated or not _states_creation(text) else {})}
 
     def discard(self, path: str) -> None:
-        """The note at `path` says it now, or never can."""
+        """Drop the edit of the note at `path`: it is stamped, or can't be."""
         self._delete(path)
 
     def forget_missing(self, there: Collection[str]) -> None:
-        """Of notes that are not `there` nothing is owed any more."""
+        """Drop the edits of notes that no longer exist."""
         for path in [path for path in self._rows if path not in there]:
             self._delete(path)
 
-    # How
+    # Details
 
     def _find_edit(self, document: Document, index: Index) -> Edit | None:
-        """The edit that this note shows against the one the index has; None when it is none, or nobody can tell."""
+        """Return the edit that this note shows compared with the index; None if there is none, or it is unknown."""
         before = index.record_at(document.path)
         if before is None and document.claimed_id is not None:
             before = index.record(document.claimed_id, document.workspace)
@@ -156,7 +161,7 @@ class HandEdits:
         return Edit(document.path, before.id, was, before.version, before.created_at, before.updated_at, 0)
 
     def _is_own_write(self, document: Document) -> bool:
-        """Whether these very bytes are the last that Memex has written there."""
+        """Return whether these bytes are the last that Memex wrote there."""
         last = self._audit.last_entry(document.path)
         return last is not None and last.after == document.digest
 
@@ -170,7 +175,7 @@ class HandEdits:
             self._execute("DELETE FROM edits WHERE path = ?", path)
 
     def _execute(self, statement: str, *values: Any) -> None:
-        """Remember over a restart. What can't be is remembered until then: the pipe stops for no ledger."""
+        """Save across restarts. If that fails, the edit is kept in memory only, so that the pipeline goes on."""
         with suppress(Unavailable), self._ledger.transaction():
             self._ledger.execute(statement, values)
 
@@ -181,9 +186,9 @@ def _states_creation(text: str) -> bool:
 
 
 def visible_digest(note: Document | Record) -> str:
-    """What agents can read and write of a note, as a digest: its text, title, tags, collection, summary and metadata.
+    """Return a digest of what agents can read and write of a note: text, title, tags, collection, summary and metadata.
 
-    A person's own marks (`promote`, `promote_to`, `review`), relations and the name of the file are no part."""
+    A person's own marks (`promote`, `promote_to`, `review`), relations and the file's name are not included."""
     stem = note.path.rpartition("/")[2][:-3]
     title = None if note.title == stem else note.title
     filed = [note.collection, has_several(note)]

@@ -1,6 +1,6 @@
 """Run one index pass: find changed files, read, chunk and embed them, and commit the result to the index.
 
-Law: a pass decides from the files alone, so its cause may be late, doubled or wrong without harm."""
+Law: a pass decides from the files alone, so a late, duplicate or wrong cause does no harm."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ from syncd.vault.vault import Listing, Vault
 
 log = logging.getLogger(__name__)
 
-WINDOW = 48  # documents between two commits of a bulk run: a few seconds of work
-WINDOW_BYTES = 1_000_000  # of their text, unless one is larger: what is made of a window is in memory at once
-MANY = 200  # paths from which one listing of the whole vault is cheaper than a look at each
-BULK = 500  # files of a pass from which it gives way to calls: of so many, nobody waits for one
-TRIES = 5  # looks at a file that can't be read just now, further and further apart; then it waits for a listing
-POISONED = 100  # notes in a row that can't be indexed, from which it is not the notes' fault
+WINDOW = 48  # notes between two commits of a bulk run: a few seconds of work
+WINDOW_BYTES = 1_000_000  # most bytes of text in a window, unless one note is larger: its results are in memory at once
+MANY = 200  # above this number of paths, one listing of the whole vault is cheaper than checking each path
+BULK = 500  # above this number of files, a pass yields to calls: nobody waits for a single file
+TRIES = 5  # tries for a file that can't be read now, with growing pauses; then it waits for a listing
+POISONED = 100  # notes in a row that can't be indexed, above which the notes are not the cause
 
 Progress = Callable[[int, int, str], None]  # done, total, stage
 
 
 @dataclass(slots=True)
 class PassOutcome:
-    """What a pass did, counted."""
+    """Counts what a pass did."""
 
     added: int = 0
     modified: int = 0
@@ -68,29 +68,29 @@ class PassOutcome:
 
     @property
     def changes(self) -> int:
-        """How many documents it changed."""
+        """Return the number of changed notes."""
         return self.added + self.modified + self.moved + self.removed
 
     def add(self, other: PassOutcome) -> None:
-        """Count `other` in."""
+        """Add the counts of `other`."""
         for field in fields(self):
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
 
 @dataclass(frozen=True, slots=True)
 class PassRequest:
-    """What a pass is about: a build, where to look (None = everywhere), and what may be believed."""
+    """Describes a pass: its build, its paths (None = everything), and which absences it may accept."""
 
     build: Build
-    live: bool  # the build that answers, as opposed to one that is being made beside it
+    live: bool  # the build answers searches; otherwise it is being made
     under: frozenset[str] | None = None
-    accept: bool = False  # believe every absence
-    at_once: bool = False  # believe a small absence without waiting
-    beside: Build | None = None  # while another build is made: the one that answers meanwhile, kept up to date
+    accept: bool = False  # accept every absence
+    at_once: bool = False  # accept a small absence without waiting
+    beside: Build | None = None  # while another build is made: the build that answers meanwhile, kept up to date
 
 
 class IndexPass:
-    """Makes passes. One at a time; captures may be committed in between by other threads."""
+    """Makes passes, one at a time; other threads may commit captures in between."""
 
     def __init__(
         self,
@@ -107,22 +107,22 @@ class IndexPass:
         self._inbox, self._adopt_s, self._collections = inbox, adopt_s, collections
         self._filing = CollectionChanges(collections)
         self._adoption = NoteAdoption(vault, pending_paths, edits, self._filing, self._parse)
-        self.failed: dict[str, str] = {}  # path → why it could not be read at the last look
-        self.unseen = False  # some folders could not be listed at the last listing
-        # Given each look of the index that answers, and at what it was; quick, raises nothing.
+        self.failed: dict[str, str] = {}  # path → why it could not be read last time
+        self.unseen = False  # some folders could not be listed last time
+        # Called with each listing for the live build, and the paths it covers; must be fast and raise nothing.
         self.on_look: Callable[[Listing, Collection[str] | None], object] = lambda *_: None
-        self._tries: dict[str, int] = {}  # path → how often it was put off
-        self._poisoned = 0  # notes in a row on which a defect of ours showed
-        self._urgent = False  # a pass over saves is under way inside of another
+        self._tries: dict[str, int] = {}  # path → how often it was postponed
+        self._poisoned = 0  # notes in a row that triggered a bug
+        self._urgent = False  # a pass over saved notes is running inside another pass
 
     def run(self, request: PassRequest, progress: Progress | None = None) -> PassOutcome:
-        """One pass. Raises Unavailable when a new build is being made and not everything can be seen."""
+        """Run one pass. Raises Unavailable when a new build is being made and some notes can't be read."""
         outcome = PassOutcome()
         listing = self._list_notes(request.under)
         if request.live:
             self.on_look(listing, request.under)
         if not request.live and (self._removal_rules.held_count or not listing.complete):
-            raise Unavailable("some notes can't be seen just now, so no new index is made; memex status names them")
+            raise Unavailable("some notes can't be read now, so no new index is built; memex status names them")
         suspects: list[str] = []
         missing: list[str] = []
         embedding = all(index.can_embed for index in request.build.indexes.values())
@@ -174,24 +174,24 @@ class IndexPass:
     def _list_rewritten(
         self, named: Collection[str], files: Mapping[str, Stat], suspects: Collection[str], index: Index
     ) -> list[str]:
-        """The notes among those `named` by an event whose bytes differ from what was indexed, though their stats do not."""
+        """Return the notes `named` by an event whose bytes differ from the index although their stats do not."""
         known = set(suspects)
         return sorted(path for path in named if path in files and path not in known and self._differs(path, index))
 
     def _differs(self, path: str, index: Index) -> bool:
         entry = index.manifest.get(path)
-        with suppress(MemexError):  # it changes just now and there will be an event, or it can't be read
+        with suppress(MemexError):  # it is changing and will cause an event, or it can't be read
             return entry is not None and self._vault.digest_file(path).digest != entry.digest
         return False
 
     def _record_skipped(self, request: PassRequest, index: Index, skipped: dict[str, str]) -> None:
-        """Remember what this look found that is no note to read."""
+        """Record the files that this listing skipped."""
         looked = partial(is_below, folders=request.under or ("",))
         left_out = {path: why for path, why in skipped.items() if looked(path)}
         index.replace_skipped(left_out, lambda path: self._locate(path).workspace, of=looked)
 
     def _current_stat(self, path: str) -> Stat | None:
-        """The stat of the note at `path` now; None when there is none, or one that is too large to be read."""
+        """Return the current stat of the note at `path`; None when it is missing or too large."""
         stat = self._vault.stat(path)
         return stat if stat is not None and stat.size <= self._vault.max_bytes else None
 
@@ -212,7 +212,7 @@ class IndexPass:
         for path, seconds in wait.items():
             self._pending_paths.recheck(path, seconds)
         if held and not self._removal_rules.held_count and request.under is not None:
-            self._pending_paths.request_listing()  # this pass saw a part of what was held
+            self._pending_paths.request_listing()  # this pass saw only some of the held paths
         return gone
 
     def _process(
@@ -223,7 +223,7 @@ class IndexPass:
         outcome: PassOutcome,
         progress: Progress | None,
     ) -> None:
-        """Window by window; what is gone goes last, so that its vectors can still be found by their digest."""
+        """Process window by window; removals come last, so that their vectors can still be found by digest."""
         left, finished = set(gone), 0
         suspects = [path for window in windows for path in window]
 
@@ -242,7 +242,7 @@ class IndexPass:
                         self._process_window(request, window, left, outcome, meanwhile)
                 except BaseException:
                     for path in suspects[finished:] if request.live else ():
-                        self._pending_paths.recheck(path, FINAL)  # they are still pending
+                        self._pending_paths.recheck(path, FINAL)  # still pending
                     raise
                 done(window)
                 finished += len(window)
@@ -254,7 +254,7 @@ class IndexPass:
             outcome.removed += sum(path not in index.manifest for path in paths)
 
     def _run_urgent(self, request: PassRequest, outcome: PassOutcome, busy: Collection[str]) -> None:
-        """A save does not wait behind a bulk run, nor behind a note that takes minutes to embed; those in hand are `busy`."""
+        """Index saved notes during a bulk run or a long embedding, so that they don't wait; `busy` are being processed."""
         answering = request.build if request.live else request.beside
         if self._urgent or answering is None or not (due := self._pending_paths.take_due()):
             return
@@ -281,19 +281,19 @@ class IndexPass:
         try:
             self._commit(request, documents, left, outcome, lambda _: meanwhile(window))
         except Unavailable:
-            raise  # no note's fault
-        except Exception as fault:  # noqa: BLE001 - one note must not keep the others out
+            raise  # not caused by a note
+        except Exception as fault:  # noqa: BLE001 - one note must not block the others
             if len(documents) == 1:
                 self._record_defect(next(iter(documents)), fault, outcome)
                 return
-            for path in documents:  # which one is found out
+            for path in documents:  # find out which one
                 self._process_window(request, [path], left, outcome, meanwhile)
         else:
             self._poisoned = 0
 
     def _record_defect(self, path: str, fault: Exception, outcome: PassOutcome) -> None:
-        """A note on which a defect of ours shows: it is left out, and named."""
-        log.error("%a can't be indexed", path, exc_info=fault)
+        """Skip a note that triggers a bug, and record it."""
+        log.error("could not index %a", path, exc_info=fault)
         outcome.failed += 1
         why = fault.message if isinstance(fault, MemexError) else f"{type(fault).__name__}, see the log"
         self.failed[path] = f"can't be indexed: {why}"
@@ -348,7 +348,7 @@ class IndexPass:
                 if error.retryable and tries < TRIES:
                     self._tries[path] = tries + 1
                     self._pending_paths.recheck(path, FINAL * 2**tries)
-            except Exception as fault:  # noqa: BLE001 - one note must not keep the others out
+            except Exception as fault:  # noqa: BLE001 - one note must not block the others
                 self._record_defect(path, fault, outcome)
             else:
                 self.failed.pop(path, None)
@@ -357,7 +357,7 @@ class IndexPass:
                     yield path, (document, stat)
 
     def _read_note(self, request: PassRequest, path: str) -> tuple[Document | None, Stat]:
-        """The document at `path`; None when it is to be looked at again, as an editor may be in the middle of it, or never."""
+        """Read the note at `path`; None when it must be checked again because an editor may be writing it, or never."""
         raw, stat = self._vault.read(path)
         age = time.time() - stat.mtime_ns / 1e9
         if (
@@ -384,9 +384,9 @@ class IndexPass:
         return document, stat
 
     def _is_as_indexed(self, request: PassRequest, raw: bytes, path: str, stat: Stat) -> bool:
-        """Whether a large note, which Memex has just written or somebody touched, is as it was indexed; its stat is noted.
+        """Return whether a large note that was written or touched is already indexed; its new stat is recorded.
 
-        To read it once more would take ten times its size of memory, beside whatever else is being done with it."""
+        Reading it again would need ten times its size in memory, beside other work on it."""
         index = request.build.indexes[self._locate(path).scope]
         entry, record = index.manifest.get(path), index.record_at(path)
         if entry is None or record is None or not entry.embedded:
@@ -403,7 +403,7 @@ class IndexPass:
 
 
 def _split_into_windows(paths: Sequence[str], sizes: Sequence[int]) -> Iterator[list[str]]:
-    """The paths in lists of `WINDOW` at most, and of `WINDOW_BYTES` unless a single file is larger."""
+    """Split the paths into lists of at most `WINDOW` paths, and `WINDOW_BYTES` unless a single file is larger."""
     window: list[str] = []
     filled = 0
     for path, size in zip(paths, sizes, strict=True):
@@ -417,7 +417,7 @@ def _split_into_windows(paths: Sequence[str], sizes: Sequence[int]) -> Iterator[
 
 
 def _find_elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[str]:
-    """Which of these notes are still there under another name: as the same file, or with the same bytes."""
+    """Return which of these notes still exist under another name: as the same file, or with equal bytes."""
     entries = {path: entry for index in build.indexes.values() for path, entry in index.manifest.copy().items()}
     stats = set(listing.files.values())
     digests = {entry.digest for path, entry in entries.items() if path not in missing} - {""}
@@ -426,13 +426,13 @@ def _find_elsewhere(build: Build, listing: Listing, missing: Collection[str]) ->
 
 
 def _known_record(document: Document, index: Index) -> Record | None:
-    """What is known of a note until now, perhaps under another path."""
+    """Return the indexed row of a note, perhaps under another path."""
     there = index.record_at(document.path)
     return there or (index.record(document.claimed_id, document.workspace) if document.claimed_id else None)
 
 
 def _has_file_time(document: Document, stat: Stat) -> bool:
-    """Whether a note's time is its file's, for want of a property: it then moves with the file's."""
+    """Return whether a note's creation time is its file's, because no property states it; then it changes with the file."""
     return document.created_at == stat.mtime_ns // 1_000_000
 
 

@@ -1,8 +1,7 @@
 """Adopt a note that a person put into the inbox or edited there: write the properties that Memex needs.
 
-This happens once the note is quiet.
-
-Law, tested: only the lines of the written keys change; a property that cannot be written now is written later."""
+Memex does this once the note is quiet. Law, tested: only the lines of the written keys change; a property that
+cannot be written now is written later."""
 
 from __future__ import annotations
 
@@ -21,13 +20,13 @@ from syncd.sync.hand_edits import HandEdits
 from syncd.sync.pending_paths import PendingPaths
 from syncd.vault.vault import Vault
 
-BUSY = 10.0  # seconds until an edit is stamped that could not be just now
-# Defects of notes that are given no id.
+BUSY = 10.0  # seconds before a failed stamp is tried again
+# Defects of notes that get no id.
 UNADOPTED = frozenset({"bad-id", "conflict-copy", "merge-conflict", "unclosed-frontmatter"})
 
 
 class NoteAdoption:
-    """Writes what a note owes: its id, a node's ordinals, one collection, the stamp of an edit."""
+    """Writes missing properties: the id, a node's ordinals, a single collection, the stamp of an edit."""
 
     def __init__(
         self,
@@ -46,9 +45,9 @@ class NoteAdoption:
         )
 
     def adopt(self, document: Document, raw: bytes, stat: Stat) -> tuple[Document, Stat]:
-        """Give a note that a person dropped in its `id` and `created_at`, a node's new facts their ordinals, one collection.
+        """Write the `id` and `created_at` of a new note, the ordinals of a node's new facts, and a single collection.
 
-        An edit gets its stamp; nothing else is changed."""
+        An edit gets its stamp; nothing else changes."""
         text = decode(raw)
         stamps = self._edits.stamp_properties(document, raw, stat)
         if stamps is None:
@@ -57,7 +56,7 @@ class NoteAdoption:
             if document.claimed_id is None and is_adoptable(document):
                 text = edit(text, self._edits.identity_properties(document, text, stat))
             if document.node:
-                with suppress(Conflict):  # in code that is not closed, or out of ordinals
+                with suppress(Conflict):  # a fact is in unclosed code, or the ordinals are used up
                     text = state_ordinals(text, now=int(time.time() * 1000))
             text = edit(self._filing.settle(document.path, text), stamps or {})
             if text == decode(raw):
@@ -66,18 +65,18 @@ class NoteAdoption:
             stat = self._vault.replace(document.path, raw, digest=document.digest)
         except FrontmatterError:
             self._edits.discard(document.path)
-            return document, stat  # it has its defect already
+            return document, stat  # its defect is recorded already
         except (Conflict, NotFound, Unavailable):  # changed a moment ago, or the disk is full or read-only
             if stamps:
                 self._pending_paths.recheck(document.path, BUSY)
-            return document, stat  # it is found all the same, and adopted at a later look
+            return document, stat  # it is searchable anyway, and adopted later
         if stamps:
             self._edits.discard(document.path)
         return self._parsed(raw, document.path, stat), stat
 
 
 def is_adoptable(document: Document) -> bool:
-    """Whether a note of the inbox lacks what `adopt` would write."""
+    """Return whether a note of the inbox lacks something that `adopt` would write."""
     lacks = (
         document.claimed_id is None or (document.node is not None and document.node.unsettled) or has_several(document)
     )
@@ -86,7 +85,7 @@ def is_adoptable(document: Document) -> bool:
 
 
 def list_unadopted(paths: Iterable[str], index: Index, edited: Collection[str]) -> list[str]:
-    """Those of these known notes of the inbox that were not quiet yet when they were read.
+    """Return those of these known inbox notes that were not quiet yet when they were read.
 
     They lack an id or ordinals, name several collections, or were `edited`."""
     manifest, several = index.manifest, {*index.contested_paths(), *edited}

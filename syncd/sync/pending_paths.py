@@ -1,6 +1,6 @@
 """Hold the pending paths of the sync pipeline: hints that settle, paths to check again, requests for a listing.
 
-Law: every path put here is handed out at least once afterwards; `pending` counts it until the pipeline has finished
+Law: every path put here is returned at least once afterwards, and counts as pending until the pipeline has finished
 with it."""
 
 from __future__ import annotations
@@ -13,62 +13,62 @@ from contextlib import contextmanager
 
 from syncd.sync.debounce import Pending, add_hints, next_due_at, settle
 
-LONGEST = 60.0  # seconds of sleep when nothing is pending
+LONGEST = 60.0  # longest sleep in seconds when nothing is pending
 
 
 class PendingPaths:
-    """Shared by the watcher, the jobs and the pipe's own thread."""
+    """Holds the paths shared by the watcher, the jobs and the pipeline's thread."""
 
     def __init__(self, *, quiet: float, patience: float) -> None:
         self._quiet, self._patience = quiet, patience
         self._changed = threading.Condition()
         self._hints: set[str] = set()
         self._settling: Pending = {}
-        self._later: dict[str, float] = {}  # path → when to look again
+        self._later: dict[str, float] = {}  # path → when to check again
         self._listing = True
-        self._working: Counter[str] = Counter()  # path → in how many hands it is
+        self._working: Counter[str] = Counter()  # path → number of threads working on it
         self.stopped = False
 
     def hint(self, paths: Iterable[str]) -> None:
-        """These paths may have changed."""
+        """Add paths that may have changed."""
         with self._changed:
             self._hints.update(paths)
             self._changed.notify_all()
 
     def request_listing(self) -> None:
-        """Look at the whole vault soon."""
+        """Request a listing of the whole vault."""
         with self._changed:
             self._listing = True
             self._changed.notify_all()
 
     def recheck(self, path: str, after: float) -> None:
-        """Look at `path` once more in so many seconds."""
+        """Check `path` again in this many seconds."""
         with self._changed:
             self._later[path] = time.monotonic() + max(after, 0.05)
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Wake whoever waits; nothing is handed out any more."""
+        """Wake all waiting threads, and return no more paths."""
         with self._changed:
             self.stopped = True
             self._changed.notify_all()
 
     def resume(self) -> None:
-        """Hand out again."""
+        """Return paths again."""
         with self._changed:
             self.stopped = False
 
     def pause(self, seconds: float) -> None:
-        """Wait, but not past a stop."""
+        """Wait, at most until `stop`."""
         with self._changed:
             self._changed.wait_for(lambda: self.stopped, seconds)
 
     def wait(self, other: Callable[[], bool], every: float = 5.0) -> bool:
-        """Wait for a path that is due, a listing that is wanted, or `other` to hold, which is asked now and then.
+        """Wait for a due path, a requested listing, or `other` to hold, which is called regularly.
 
-        True when a listing is wanted; the wish is then granted."""
+        Returns True when a listing is requested, and clears the request."""
         while True:
-            also = other()  # it may take a while, and hints come in meanwhile
+            also = other()  # it may take a while, and hints arrive meanwhile
             with self._changed:
                 if self.stopped or self._listing or self._seconds_until_due() <= 0 or also:
                     wanted, self._listing = self._listing, False
@@ -76,7 +76,7 @@ class PendingPaths:
                 self._changed.wait(min(self._seconds_until_due(), every))
 
     def take_due(self) -> list[str]:
-        """The paths to look at now, sorted. They are no longer waiting: see `processing`."""
+        """Return the paths to check now, sorted. They are no longer waiting: see `processing`."""
         with self._changed:
             now = self._take_hints()
             ready, self._settling = settle(self._settling, now, quiet=self._quiet, patience=self._patience)
@@ -87,7 +87,7 @@ class PendingPaths:
 
     @contextmanager
     def processing(self, paths: Iterable[str]) -> Iterator[Callable[[Iterable[str]], None]]:
-        """Count `paths` as pending until they are dealt with; what is given says which now are."""
+        """Count `paths` as pending until they are processed; call the yielded function with the finished ones."""
         left = set(paths)
 
         def finish(some: Iterable[str]) -> None:
@@ -107,12 +107,12 @@ class PendingPaths:
 
     @property
     def count(self) -> int:
-        """How many paths are known to have changed and can't be found yet."""
+        """Return the number of changed paths that are not indexed yet."""
         return len(self.paths)
 
     @property
     def paths(self) -> set[str]:
-        """These paths."""
+        """Return the changed paths that are not indexed yet."""
         with self._changed:
             return self._hints | self._settling.keys() | self._later.keys() | self._working.keys()
 

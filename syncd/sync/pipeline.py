@@ -1,6 +1,6 @@
 """Run the sync pipeline: read the changed paths, and bring the index up to date with the files.
 
-Law: events are hints. A pass looks at the files themselves, so a missed, doubled or wrong event costs one look and
+Law: events are hints. A pass reads the files themselves, so a missed, duplicate or wrong event costs one check and
 nothing else."""
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from syncd.vault.vault import Listing, Vault
 
 log = logging.getLogger(__name__)
 
-BUILDING = "index: being built anew; searches are answered from the one before"
-LOST = "index: its files were taken away or damaged, and it is being built anew; until then searches fail or miss notes"
-ROUNDS, FEW = 5, 10  # looks at what changed while an index was built, until it is no more than so many notes
+BUILDING = "index: being rebuilt; the previous index answers searches meanwhile"
+LOST = "index: its files were removed or damaged, and it is being rebuilt; until then searches fail or miss notes"
+ROUNDS, FEW = 5, 10  # most rounds over changes made during a build, until at most this many notes change
 HELD = (
-    "removals held: many notes vanished at once and stay searchable for now; "
-    "if that was meant, run: memex index --accept-removals"
+    "removals held: many notes disappeared at once and stay searchable for now; "
+    "if you removed them on purpose, run: memex index --accept-removals"
 )
-FIRST_S = 10.0  # seconds after which the first pass begins in any case
-PAUSE = 5.0, 30.0  # seconds before a failed pass is made again: after an expected failure, after a defect
-AGAIN = {"build": 30.0, "embed": 30.0, "root": 1.0}  # seconds between two tries of what did not come about
+FIRST_S = 10.0  # seconds after which the first pass starts in any case
+PAUSE = 5.0, 30.0  # seconds before a failed pass is repeated: after an expected failure, after a bug
+AGAIN = {"build": 30.0, "embed": 30.0, "root": 1.0}  # seconds between two tries of a failed step
 
 
 class Sync:
-    """Keeps the indexes true to the vault. `run` is one pass; `start` makes passes as hints come in."""
+    """Keeps the indexes up to date with the vault. `run` is one pass; `start` makes passes as hints arrive."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Sync:
     ) -> None:
         self.vault, self.builds, self.edits = vault, builds, edits
         self.other_files = OtherFileNames(vault)
-        self.ready = threading.Event()  # set once a first listing has been indexed
+        self.ready = threading.Event()  # set once the first listing has been indexed
         self._pending_paths = PendingPaths(quiet=settings.quiet_s, patience=settings.patience_s)
         self._removal_rules = RemovalRules(repo, state / "head", share=settings.removal_share)
         self._index_pass = IndexPass(
@@ -72,20 +72,20 @@ class Sync:
         self._thread: threading.Thread | None = None
         self._trouble: dict[str, str] = {}
         self.passes = {"done": 0, "failed": 0}
-        self._tried = dict.fromkeys(AGAIN, -AGAIN["build"])  # when each was last tried in vain
-        self._moved: float | None = None  # when the pass under way last came further
-        self.progress: tuple[int, int] | None = None  # of the pass under way: notes done, of how many
+        self._tried = dict.fromkeys(AGAIN, -AGAIN["build"])  # when each step last failed
+        self._moved: float | None = None  # when the current pass last made progress
+        self.progress: tuple[int, int] | None = None  # of the current pass: finished notes, all notes
 
     def hint(self, paths: Iterable[str]) -> None:
-        """These paths may have changed."""
+        """Add paths that may have changed."""
         self._pending_paths.hint(paths)
 
     def request_listing(self) -> None:
-        """Look at the whole vault soon."""
+        """Request a pass over the whole vault."""
         self._pending_paths.request_listing()
 
     def list_now(self) -> None:
-        """Look at the whole vault; what fails is tried again by the pipe's own thread, and raised."""
+        """Run a pass over the whole vault; a failure is raised, and the pipeline's thread tries again."""
         try:
             self.run()
         except MemexError:
@@ -93,7 +93,7 @@ class Sync:
             raise
 
     def start(self, after: threading.Event | None = None) -> None:
-        """Begin to make passes in a thread of its own; the first is over the whole vault, once `after` is set, or soon."""
+        """Start making passes in a thread; the first covers the whole vault, once `after` is set or soon."""
         self._pending_paths.resume()
         self._pending_paths.request_listing()
 
@@ -106,11 +106,11 @@ class Sync:
         self._thread.start()
 
     def interrupt(self) -> None:
-        """Make no further pass; the one under way ends with the window in hand."""
+        """Make no further pass; the current one ends with its current window."""
         self._pending_paths.stop()
 
     def stop(self) -> None:
-        """Finish the window in hand and make no further pass."""
+        """Finish the current window and make no further pass."""
         self.interrupt()
         if self._thread:
             self._thread.join()
@@ -118,17 +118,17 @@ class Sync:
 
     @property
     def pending_count(self) -> int:
-        """How many paths are known to have changed and can't be found yet."""
+        """Return the number of changed paths that are not indexed yet."""
         return self._pending_paths.count
 
     @property
     def pending_paths(self) -> set[str]:
-        """These paths."""
+        """Return the changed paths that are not indexed yet."""
         return self._pending_paths.paths
 
     @property
     def stalled_s(self) -> float:
-        """Seconds since the pass under way last came further; 0 when none is under way. A dead thread never moves again."""
+        """Return the seconds since the current pass made progress; 0 without a pass, infinity if the thread has died."""
         if self._thread is not None and not self._thread.is_alive() and not self._pending_paths.stopped:
             return float("inf")
         moved = self._moved
@@ -136,14 +136,14 @@ class Sync:
 
     @contextmanager
     def _track_pass(self, progress: Progress | None) -> Iterator[Progress]:
-        """One pass at a time, seen to move: what is given is told how far it has come."""
+        """Run one pass at a time, and record its progress through the yielded function."""
 
         def report(done: int, total: int, stage: str) -> None:
             self.progress, self._moved = (done, total), time.monotonic()
             if progress:
                 progress(done, total, stage)
 
-        with self._passing, acting_as(ADOPTION):  # all that a pass writes
+        with self._passing, acting_as(ADOPTION):  # the author of all writes of a pass
             self._moved = time.monotonic()
             try:
                 yield report
@@ -152,49 +152,49 @@ class Sync:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Why each path could not be read at the last look."""
+        """Return why each path could not be read last time."""
         return dict(self._index_pass.failed)
 
     @property
     def held_removals(self) -> int:
-        """How many removals wait for certainty."""
+        """Return the number of held removals."""
         return self._removal_rules.held_count
 
     @property
     def problems(self) -> list[str]:
-        """What keeps the index from being true to the files, in sentences."""
+        """Return the reasons why the index may differ from the files, as sentences."""
         trouble = list(self._trouble.values())
         if self.held_removals:
             trouble.append(HELD)
         if self._index_pass.unseen:
             trouble.append(
-                "vault: some folders can't be read, so what is known of them is kept; memex status names them"
+                "vault: some folders can't be read, so their indexed notes are kept; memex status names them"
             )
         return trouble
 
     @property
     def activity(self) -> str:
-        """What the pipeline works on just now, in a few words; "" once the vault was read and no long pass is under way."""
+        """Return the pipeline's current activity in a few words; "" when the vault was read and no long pass is running."""
         if (progress := self.progress) and progress[1] > 1:
             return f"indexing {progress[0]:,}/{progress[1]:,}"
         return "" if self.ready.is_set() else "reading the vault for the first time"
 
     def has_note(self, folded: str) -> bool:
-        """Whether a note of the vault has this base name, in the form of `names.fold`."""
+        """Return whether a note of the vault has this base name, in the form of `names.fold`."""
         return any(folded in index.names for index in self.builds.live.indexes.values())
 
     def is_name_taken(self, folded: str) -> bool:
-        """Whether a note or another file of the vault has this base name."""
+        """Return whether a note or another file of the vault has this base name."""
         return self.has_note(folded) or self.other_files.is_taken(folded)
 
     def on_listing(self, callback: Callable[[Listing, Collection[str] | None], object]) -> None:
-        """Have `callback` called with what each pass sees, and where it looked (None: everywhere)."""
+        """Set the callback that gets each pass's listing, and the paths it covers (None: everything)."""
         self._index_pass.on_look = callback
 
     def run(
         self, under: Collection[str] | None = None, *, accept: bool = False, progress: Progress | None = None
     ) -> PassOutcome:
-        """Look at `under` (None = the whole vault) and make the index true to it. `accept` believes every absence."""
+        """Index the changes of `under` (None = the whole vault). `accept` accepts every absence."""
         with self._track_pass(progress) as tell:
             started = time.monotonic()
             paths = None if under is None or "" in under else frozenset(under)
@@ -211,19 +211,19 @@ class Sync:
             return outcome
 
     def rebuild(self, *, fresh: bool, progress: Progress | None = None) -> PassOutcome:
-        """Index the whole vault into a new build while the old one answers, then switch over.
+        """Index the whole vault into a new build while the old one answers, then switch to it.
 
-        Meanwhile changes go to the old build; the last look, with commits held back, carries them over."""
+        Meanwhile changes go to the old build; a last pass, with commits held back, carries them over."""
         with self._track_pass(progress) as tell:
             started = time.monotonic()
             if not self._check_vault():
-                raise Unavailable("the vault is missing, so no new index can be made of it")
+                raise Unavailable("the vault is missing, so Memex can't build a new index")
             if not self.builds.is_lost() and (problem := self.builds.missing_encoder()):
-                raise Unavailable(f"a new index would have no vectors now, so the one there is stays: {problem}")
+                raise Unavailable(f"a new index would have no vectors now, so the current index stays: {problem}")
             self._trouble["build"] = LOST if self.builds.is_lost() else BUILDING
             build = self.builds.begin(fresh=fresh)
             done = sum(len(index.manifest) for index in build.indexes.values())
-            log.info("building the index anew in %s: %d notes are in it already", build.folder.name, done)
+            log.info("rebuilding the index in %s: %d notes are in it already", build.folder.name, done)
             try:
                 outcome = self._fill_build(build, tell)
             finally:
@@ -241,7 +241,7 @@ class Sync:
     def _fill_build(self, build: Build, progress: Progress) -> PassOutcome:
         request = PassRequest(build, live=False, beside=None if self.builds.is_lost() else self.builds.live)
         outcome = self._index_pass.run(request, progress)
-        for _ in range(ROUNDS):  # what changed meanwhile; the rest is done while commits are held back
+        for _ in range(ROUNDS):  # changes made meanwhile; the last ones are indexed while commits are held back
             if self._pending_paths.stopped:
                 break
             more = self._index_pass.run(request)
@@ -256,7 +256,7 @@ class Sync:
             self._index_pass.run(request)
             self.builds.switch(build)
         self._mark_listed(build)
-        self._pending_paths.request_listing()  # a pass over a build that does not answer yet gives no note its id
+        self._pending_paths.request_listing()  # a pass over a build that does not answer yet writes no ids into notes
         return outcome
 
     def _mark_listed(self, build: Build) -> None:
@@ -266,7 +266,7 @@ class Sync:
         self.ready.set()
 
     def _run_loop(self) -> None:
-        """The thread: wait until there is something to do, and do it."""
+        """Run the thread: wait for work, and do it."""
         while not self._pending_paths.stopped:
             due: list[str] = []
             try:
@@ -283,16 +283,16 @@ class Sync:
                     with self._pending_paths.processing(due):
                         self.run(due)
             except MemexError as error:
-                log.warning("a pass failed and will be made again: %s", error)
+                log.warning("a pass failed and will be repeated: %s", error)
                 self._record_failure(f"indexing: {error.message}", PAUSE[0], due)
-            except Exception:  # the top of the loop: the daemon outlives a defect, and says so
+            except Exception:  # top of the loop: the daemon survives a bug, and reports it
                 log.exception("a pass failed")
                 self._record_failure("indexing: a pass failed unexpectedly; see the log", PAUSE[1], due)
             else:
                 self._trouble.pop("sync", None)
 
     def _reason_for_pass(self) -> str:
-        """What else calls for a pass over everything: a key of `AGAIN`, "held", or "" when nothing does."""
+        """Return another reason for a pass over everything: a key of `AGAIN`, "held", or "" for none."""
         self.builds.keep_previous_encoder()
         if "vault" in self._trouble:
             return "root" if self._may_try("root") and self.vault.root.is_dir() else ""
@@ -309,7 +309,7 @@ class Sync:
         self._tried[what] = time.monotonic() if vain else -AGAIN[what]
 
     def _rebuild(self) -> None:
-        """Build anew; while that can't be, the index there is is kept true."""
+        """Rebuild the index; if that fails, the current index is kept up to date."""
         self._record_try("build", True)
         self.rebuild(fresh=self.builds.is_lost())
         self._record_try("build", False)
@@ -326,14 +326,14 @@ class Sync:
         return any(index.can_embed and index.words_only_count for index in self.builds.live.indexes.values())
 
     def _check_vault(self) -> bool:
-        """Whether the vault is there, perhaps again."""
+        """Return whether the vault is present, after reopening it if necessary."""
         if not self.vault.is_present():
             try:
                 self.vault.reopen()
             except MemexError as error:
                 if "vault" not in self._trouble:
                     log.warning("%s", error)
-                # Told to whoever asks how the daemon is, so without the path.
+                # Without the path, because agents read it too.
                 self._trouble["vault"] = (
                     "vault missing: its folder is gone, empty or can't be opened; the index is kept"
                 )
@@ -344,4 +344,4 @@ class Sync:
 
 
 def _describe_end(build: Build, builds: IndexBuilds) -> str:
-    return "the new index answers" if build is builds.live else "the new index is not complete yet, and is gone on with"
+    return "the new index answers" if build is builds.live else "the new index is not complete; the build resumes later"

@@ -15,37 +15,37 @@ from syncd.git import head_moves
 from syncd.git.repository import GitPosition, Repository
 from syncd.sync.change_plan import is_mass_removal
 
-FINAL = 2.0  # seconds for which a missing or emptied file must stay so: editors remove and make again
-CERTAIN = 600.0  # seconds after which a mass removal is believed
-LOOKS = 2.0, 60.0  # first and longest pause between two looks at what is held
+FINAL = 2.0  # seconds for which a file must stay missing or empty: editors remove and recreate files
+CERTAIN = 600.0  # seconds after which a mass removal is accepted
+LOOKS = 2.0, 60.0  # first and longest pause between two checks of held removals
 
 
 class RemovalRules:
-    """Remembers since when each path has been missing, and whether the removals are held."""
+    """Records since when each path has been missing, and whether removals are held."""
 
     def __init__(self, repo: Repository, remembered: Path, *, share: float) -> None:
         self._repo, self._file, self._share = repo, remembered, share
         self._since: dict[str, float] = {}
         self._held_since: float | None = None
-        self._head: str | None = None  # where HEAD was when they were held
+        self._head: str | None = None  # HEAD when they were held
         self._look, self._pause = 0.0, LOOKS[0]
 
     @property
     def held_count(self) -> int:
-        """How many removals wait for certainty; 0 when none is held."""
+        """Return the number of held removals; 0 when none is held."""
         return len(self._since) if self._held_since is not None else 0
 
     def is_due(self) -> bool:
-        """Whether what is held should be looked at again, because it may be believed now."""
+        """Return whether held removals should be checked again, because they may be accepted now."""
         return self._held_since is not None and (time.monotonic() >= self._look or self._repo.head() != self._head)
 
     def mark_present(self, paths: Iterable[str]) -> None:
-        """These are there."""
+        """Record that these paths exist."""
         for path in paths:
             self._since.pop(path, None)
 
     def keep_only(self, missing: Iterable[str]) -> None:
-        """A listing of everything: only these are missing."""
+        """Record, after a listing of everything, that only these paths are missing."""
         there = set(missing)
         self._since = {path: since for path, since in self._since.items() if path in there}
 
@@ -57,10 +57,10 @@ class RemovalRules:
         at_once: bool,
         elsewhere: Callable[[Collection[str]], set[str]] = lambda _: set(),
     ) -> tuple[list[str], dict[str, float]]:
-        """The paths whose absence is certain, and for each of the others in how many seconds to look again.
+        """Return the paths that are certainly removed, and for the others the seconds until the next check.
 
-        `known` is the number of indexed notes, `elsewhere` tells which of them only have another name. `at_once`
-        believes a small absence without waiting, as after a start."""
+        `known` is the number of indexed notes; `elsewhere` returns those that only have another name. `at_once`
+        accepts a small absence without waiting, as after a start."""
         now = time.monotonic()
         for path in missing:
             self._since.setdefault(path, now)
@@ -75,19 +75,19 @@ class RemovalRules:
         return gone, wait
 
     def accept(self, missing: Iterable[str]) -> None:
-        """A person agrees to the removal of all of these."""
+        """Accept the removal of these paths on behalf of a person."""
         self.mark_present(missing)
         self._held_since = None
 
     def remember_head(self) -> None:
-        """The vault was listed; if nothing is missing, remember where Git's HEAD stands."""
+        """Record Git's HEAD after a listing without missing notes."""
         now, last = self._repo.position(), self._read_last_position()
         if now.head and not self._since and (last is None or (now.head, now.log) != (last.head, last.log)):
-            with suppress(OSError):  # a full disk: then the next checkout is held, which is the safe side
+            with suppress(OSError):  # a full disk: then the next checkout is held, which is safe
                 self._file.write_text(f"{now.head} {now.log}", "utf-8")
 
     def _is_mass_removal(self, known: int, elsewhere: Callable[[Collection[str]], set[str]]) -> bool:
-        """Whether so much is missing that it may be an accident; each question is only asked if the one before says so."""
+        """Return whether so much is missing that it may be an accident; costlier checks run only if needed."""
         missing = set(self._since)
         for explained in (None, elsewhere, self._removed_by_git):
             missing -= explained(missing) if explained else set()
@@ -96,7 +96,7 @@ class RemovalRules:
         return True
 
     def _removed_by_git(self, _: Collection[str]) -> set[str]:
-        """The notes that Git itself took away since the last listing, also if they came after it."""
+        """Return the notes that Git removed since the last listing, even if they were added after it."""
         last = self._read_last_position()
         return head_moves.removed_paths(self._repo, last, self._repo.position()) if last else set()
 

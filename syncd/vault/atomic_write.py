@@ -18,16 +18,16 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FileChanged(Exception):
-    """The file is no longer the one that was looked at."""
+    """Reports that the file is no longer the one that was read."""
 
 
 def to_stat(status: os.stat_result) -> Stat:
-    """What tells one state of a file from another."""
+    """Return the values that distinguish states of a file."""
     return Stat(status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 def create(calls: Calls, folder: int, name: str, data: Iterable[bytes], *, mode: int) -> Stat:
-    """Make the file `name` of these pieces; FileExistsError when there is one already."""
+    """Create the file `name` from these pieces. Raises FileExistsError when it exists."""
     with ExitStack() as undo:
         temp, made = _write_temporary(calls, undo, folder, data, mode=mode, old=None)
         calls.rename(folder, temp, name)
@@ -38,10 +38,10 @@ def create(calls: Calls, folder: int, name: str, data: Iterable[bytes], *, mode:
 
 
 def replace(calls: Calls, folder: int, name: str, data: bytes, *, old: int, was: Stat) -> Stat:
-    """Put `data` in place of the file that is open as `old`; `FileChanged` when `name` is no longer as it `was`.
+    """Replace the file that is open as `old` with `data`; raises `FileChanged` when `name` is no longer as it `was`.
 
-    The two trade names and only then is the old one looked at again, so an edit that came in between is put back
-    rather than lost. Mode, owner and extended attributes stay, as far as the system lets us."""
+    The two files swap names, and only then the old one is checked, so an edit in between is restored instead of
+    lost. Mode, owner and extended attributes stay, as far as the system allows."""
     mode = stat.S_IMODE(os.fstat(old).st_mode)
     with ExitStack() as undo:
         temp, made = _write_temporary(calls, undo, folder, (data,), mode=mode, old=old)
@@ -56,7 +56,7 @@ def replace(calls: Calls, folder: int, name: str, data: bytes, *, old: int, was:
 
 
 def remove(calls: Calls, folder: int, name: str, *, was: Stat) -> None:
-    """Remove the file `name`; `FileChanged` when it is no longer as it `was`."""
+    """Remove the file `name`; raises `FileChanged` when it is no longer as it `was`."""
     with ExitStack() as undo:
         temp = _move_aside(calls, undo, folder, name, was=was)
         calls.unlink(temp, dir_fd=folder)
@@ -65,18 +65,18 @@ def remove(calls: Calls, folder: int, name: str, *, was: Stat) -> None:
 
 @contextmanager
 def removing(calls: Calls, folder: int, name: str, *, was: Stat) -> Iterator[None]:
-    """Take the file `name` away for good, unless the block fails: then it is back. `FileChanged` when it is not as it `was`."""
+    """Remove the file `name`; if the block fails, restore it. Raises `FileChanged` when it is not as it `was`."""
     with ExitStack() as undo:
         temp = _move_aside(calls, undo, folder, name, was=was)
         yield
         undo.pop_all()
-    _remove_if_same(calls, folder, temp, was.ino)  # what can't be removed any more is swept later
+    _remove_if_same(calls, folder, temp, was.ino)  # if that fails, the cleanup removes it later
 
 
 def _write_temporary(
     calls: Calls, undo: ExitStack, folder: int, data: Iterable[bytes], *, mode: int, old: int | None
 ) -> tuple[str, Stat]:
-    """A temporary file that holds `data` on disk; `undo` removes it."""
+    """Write `data` to a temporary file on disk; `undo` removes it."""
     temp = new_temporary_name()
     file = calls.open(folder, temp, _NEW, 0o600)
     try:
@@ -98,7 +98,7 @@ def _write_temporary(
 
 
 def _copy_attributes(old: int, new: int) -> None:
-    """Give the new file the owner and the attributes of the old one, as far as the system lets us."""
+    """Copy the owner and the attributes of the old file, as far as the system allows."""
     before, after = os.fstat(old), os.fstat(new)
     if (before.st_uid, before.st_gid) != (after.st_uid, after.st_gid):
         with suppress(PermissionError):
@@ -111,7 +111,7 @@ def _copy_attributes(old: int, new: int) -> None:
 
 
 def _move_aside(calls: Calls, undo: ExitStack, folder: int, name: str, *, was: Stat) -> str:
-    """The temporary name that the file `name` has now, on disk; `undo` gives its own back. `FileChanged` as above."""
+    """Rename `name` to a temporary name, on disk, and return it; `undo` renames it back. Raises `FileChanged`."""
     temp = new_temporary_name()
     calls.rename(folder, name, temp)
     undo.callback(_rename_back, calls, folder, temp, name)
@@ -122,7 +122,7 @@ def _move_aside(calls: Calls, undo: ExitStack, folder: int, name: str, *, was: S
 
 
 def _remove_if_same(calls: Calls, folder: int, name: str, ino: int) -> None:
-    """Remove `name` if it still is the file with inode `ino`; used where a failure can't be helped any more."""
+    """Remove `name` if it is still the file with inode `ino`; used where errors can't be handled any more."""
     with suppress(OSError):
         if os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino == ino:
             calls.unlink(name, dir_fd=folder)

@@ -1,4 +1,4 @@
-"""Make a listing of the notes below a folder from stats alone, and name every file that is left out.
+"""Make a listing of the notes below a folder from stats alone, and name every file that is skipped.
 
 Laws, tested: no file is opened and no link followed; a folder that cannot be read, a missing root and a note that is
 not downloaded never look like a deletion."""
@@ -18,11 +18,11 @@ from syncd.vault.atomic_write import to_stat
 from syncd.vault.openat import Opener, lstat, scan_folder
 from syncd.vault.path_rules import is_note, is_utf8, join, name_behind_placeholder, placeholder_path, to_printable
 
-# Of the path and size of a file that is no note: why it can't be listed beside them, "" = it is, None = nobody asks.
+# For the path and size of a file that is not a note: why it can't be listed, "" = it is listed, None = not wanted.
 Wanted: TypeAlias = Callable[[str, int], str | None]
 
 ANY_SIZE: Final = 1 << 63
-_DATALESS = 0x40000000  # macOS SF_DATALESS: the right name and size, but reading it waits for a download
+_DATALESS = 0x40000000  # macOS SF_DATALESS: name and size are right, but reading waits for a download
 _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder"}
 LINK = "is a link; links are not followed"
 AWAY = "is not downloaded to this machine"
@@ -30,29 +30,29 @@ AWAY = "is not downloaded to this machine"
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The notes below a folder, and what stands beside them unread."""
+    """Holds the notes below a folder, and the files that were skipped."""
 
     files: dict[str, Stat]
-    skipped: dict[str, str]  # printable path -> why it is no note of ours, as the rest of a sentence
-    complete: bool  # False: a folder could not be read, or the root is not the one that was opened
-    unread: frozenset[str] = frozenset()  # files and folders that are there but can't be read now; "" = everything
-    others: dict[str, Stat] = field(default_factory=dict)  # the files that are no notes and wanted all the same
-    shifted: bool = False  # a folder was moved away meanwhile: another look may be complete
+    skipped: dict[str, str]  # printable path -> why it is skipped, as the rest of a sentence
+    complete: bool  # False: a folder could not be read, or the root was replaced
+    unread: frozenset[str] = frozenset()  # existing files and folders that can't be read now; "" = everything
+    others: dict[str, Stat] = field(default_factory=dict)  # wanted files that are not notes
+    shifted: bool = False  # a folder was moved meanwhile: another listing may be complete
 
     def is_gone(self, path: str) -> bool:
-        """Whether this listing proves that nothing it lists is at `path`, which must lie in what was listed."""
+        """Return whether this listing proves that nothing exists at `path`, which must be in the listed area."""
         parents = (path[:end] for end, letter in enumerate(path) if letter == "/")
         there = path in self.files or path in self.others
         return not there and self.unread.isdisjoint(("", path, *parents))
 
 
 def want_none(_path: str, _size: int) -> str | None:
-    """Nobody asks for files that are no notes."""
+    """Want no files other than notes."""
     return None
 
 
 class ListingWalk:
-    """A listing while it is made: folders are visited, and what they hold is sorted."""
+    """Makes a listing: visits folders, and sorts their files."""
 
     def __init__(
         self, opened: Opener, root: int, ignores: Callable[..., bool], max_bytes: int, wanted: Wanted = want_none
@@ -67,7 +67,7 @@ class ListingWalk:
         self._shifted = False
 
     def visit(self, under: str) -> None:
-        """Look at everything below a folder, or at the one file that is there."""
+        """Visit everything below a folder, or the one file at the path."""
         folders = [under]
         try:
             if under:
@@ -77,19 +77,19 @@ class ListingWalk:
                     self._classify(under, status)
         except OSError as error:
             folders = []
-            self._record_unread(under, f"can't be looked at: {error_text(error)}")
+            self._record_unread(under, f"can't be checked: {error_text(error)}")
         while folders:
             folder = folders.pop()
             try:
                 self._visit_folder(folder, folders)
             except FileNotFoundError:
                 self._shifted = True
-                self._record_unread(folder, "was moved away while it was listed")
+                self._record_unread(folder, "was moved during the listing")
             except OSError as error:
-                self._record_unread(folder, f"can't be read, so what is known of it is kept: {error_text(error)}")
+                self._record_unread(folder, f"can't be read, so its indexed notes are kept: {error_text(error)}")
 
     def to_listing(self, lost: str) -> Listing:
-        """What was found; `lost` says why none of it is to be believed, or ""."""
+        """Return the listing; `lost` says why it is not valid, or ""."""
         if lost:
             self._record_unread("", lost)
         return Listing(self._files, self._skipped, self._complete, frozenset(self._unread), self._others, self._shifted)
@@ -114,7 +114,7 @@ class ListingWalk:
                     self._classify(path, entry.stat(follow_symlinks=False))
 
     def _classify(self, path: str, status: os.stat_result | None) -> None:
-        """Sort one path in: a note, something that is named and left alone, or nothing at all."""
+        """Sort one path: a note, a skipped file, or nothing."""
         reason = ""
         if status is None:
             status = self._lstat(path)
@@ -135,7 +135,7 @@ class ListingWalk:
             self._files[path] = to_stat(status)
 
     def _classify_other(self, path: str, status: os.stat_result) -> None:
-        """Sort a file in that is no note."""
+        """Sort a file that is not a note."""
         reason = self._wanted(path, status.st_size) if stat.S_ISREG(status.st_mode) else None
         if reason is None:
             return
@@ -151,32 +151,32 @@ class ListingWalk:
 
 
 def unfit_reason(status: os.stat_result, max_bytes: int) -> str:
-    """Why what was found is not a note to read, or ""."""
+    """Return why a file is not a readable note, or ""."""
     if not stat.S_ISREG(status.st_mode):
         return describe_kind(status.st_mode)
     if getattr(status, "st_flags", 0) & _DATALESS:
         return AWAY
     if status.st_size > max_bytes:
-        return f"is too large: {status.st_size:,} bytes, and the limit is {max_bytes:,}"
+        return f"is too large: {status.st_size:,} bytes; the limit is {max_bytes:,}"
     return ""
 
 
 def describe_kind(mode: int) -> str:
-    """What a thing that is not a regular file is."""
+    """Describe something that is not a regular file."""
     if stat.S_ISLNK(mode):
         return LINK
     return f"is {_KINDS.get(stat.S_IFMT(mode), 'a device')}, not a note"
 
 
 def error_text(error: OSError) -> str:
-    """What went wrong, in words that name the way out; never a path of the host."""
+    """Describe an error and its solution; never names a path of the host."""
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:
             return "the disk is full; free some space and try again"
         case errno.EROFS:
             return "the disk is mounted read-only"
         case errno.EACCES | errno.EPERM:
-            return "permission denied; the account that Memex runs under must be allowed to"
+            return "permission denied; give access to the account that Memex runs under"
         case errno.EMFILE | errno.ENFILE:
             return "too many files are open"
         case _:

@@ -1,7 +1,7 @@
 """Decide the location of a path in the vault: its scope, workspace, namespace and type.
 
-A capture is a file below a workspace's folder; a workspace is a folder of the inbox. Files that lie beside the
-workspaces (reports, the archive, the review table) belong to the scope "vault", so no tool can reach them."""
+A capture is a file below a workspace's folder; a workspace is a folder of the inbox. Files beside the workspaces
+(reports, the archive, the review table) belong to the scope "vault", so no tool can reach them."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ ENTITIES, FILES = "Entities", "Files"
 REPORTS, ARCHIVE = (
     "Reports",
     "Archive",
-)  # beside the workspaces, for people: what was found, and captures that were set aside
-ABOUT = "About.md"  # beside the workspaces: what the inbox is, for people
+)  # beside the workspaces, for people: reports, and archived captures
+ABOUT = "About.md"  # beside the workspaces: explains the inbox to people
 BESIDE = frozenset({"reports", "archive"})
 RESERVED = BESIDE | {"entities", "files"}  # casefolded names that no workspace or namespace may have
 
 
 @dataclass(frozen=True, slots=True)
 class NoteLocation:
-    """What a path says about the document there; `workspace` and `namespace` are "" in the vault proper."""
+    """Describes what a path says about its note; `workspace` and `namespace` are "" outside the inbox."""
 
     scope: Scope
     workspace: str
     namespace: str
-    type: str  # "note", "entity" or "file": what the folder implies
+    type: str  # "note", "entity" or "file", implied by the folder
 
 
 VAULT = NoteLocation("vault", "", "", "note")
 
 
 def locate(path: str, inbox: str = INBOX) -> NoteLocation:
-    """Where `path` (relative to the vault, "/" between parts) stands."""
+    """Return the location of `path` (relative to the vault, "/" between parts)."""
     top = inbox.split("/")
     parts = path.split("/")
     if parts[: len(top)] != top or len(parts) < len(top) + 2:
@@ -52,7 +52,7 @@ def locate(path: str, inbox: str = INBOX) -> NoteLocation:
 
 
 def check_workspace_name(name: str) -> str:
-    """`name` if it can be a folder of the inbox or of a workspace. Raises InvalidArgument."""
+    """Return `name` if it can be a folder of the inbox or of a workspace. Raises InvalidArgument."""
     if not name or name != folder_name(name) or fold(name) in RESERVED or name.startswith("."):
         raise InvalidArgument(
             f"{name!r} can't be a workspace or namespace: use letters, digits, blanks, - and _ (not Reports, Archive, Entities, Files)",
@@ -62,12 +62,14 @@ def check_workspace_name(name: str) -> str:
 
 
 def namespace_path(namespace: str) -> str:
-    """The folder of `namespace` below its workspace; "" for the workspace's own top level."""
+    """Return the folder of `namespace` below its workspace; "" for the workspace's own top level."""
     if namespace == "default":
         return ""
     parts = namespace.split("/")
     if len(parts) > 8:
-        raise InvalidArgument("a namespace has at most 8 levels", namespace=namespace[:200])
+        raise InvalidArgument("a namespace can have at most 8 levels", namespace=namespace[:200])
     if any(part.casefold().endswith(".md") for part in parts):
-        raise InvalidArgument("a namespace is a folder; a name that ends in .md is a note's", namespace=namespace[:200])
+        raise InvalidArgument(
+            "a namespace is a folder, and names that end in .md are for notes", namespace=namespace[:200]
+        )
     return "/".join(check_workspace_name(part) for part in parts)

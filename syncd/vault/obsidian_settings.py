@@ -1,7 +1,7 @@
-"""Read from the vault's own settings which notes Obsidian keeps apart: templates, daily notes, and excluded files.
+"""Read from the vault's own settings which notes Obsidian treats separately: templates, daily notes, excluded files.
 
-The settings are read when they are asked for, so that a change is in force at once. What is missing, unreadable or of
-another type names nothing."""
+The settings are read at each call, so a change applies at once. Missing, unreadable or invalid settings name
+nothing."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ _TEMPLATE_FOLDERS: Final = (
 )
 _TEMPLATE_NOTES: Final = ((_DAILY, "template"), (".obsidian/zk-prefixer.json", "template"))
 _EXCLUDED: Final = (".obsidian/app.json", "userIgnoreFilters")
-_LONGEST: Final = 500  # characters of a filter; nobody writes more by purpose
+_LONGEST: Final = 500  # longest filter in characters
 
 
 class ObsidianSettings:
-    """What the settings of one vault say."""
+    """Reads the settings of one vault."""
 
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
 
     def special_folders(self) -> list[str]:
-        """The folders for daily notes and templates."""
+        """Return the folders for daily notes and templates."""
         return [folder for place in ((_DAILY, "folder"), *_TEMPLATE_FOLDERS) if (folder := self._read_text(*place))]
 
     def template_test(self) -> PathTest:
-        """Whether a path is that of a template."""
+        """Return a test whether a path is a template."""
         folders = [self._read_text(*place) for place in _TEMPLATE_FOLDERS]
         notes = [self._read_text(*place) for place in _TEMPLATE_NOTES]
-        # The root as the folder for templates would make one of every note.
+        # The root as template folder would make every note a template.
         starts = tuple(f"{fold(folder.strip('/'))}/" for folder in folders if folder.strip("/"))
         named = {fold(note.strip("/").removesuffix(".md") + ".md") for note in notes if note}
         return lambda path: fold(path).startswith(starts) or fold(path) in named
 
     def exclusion_test(self) -> PathTest:
-        """Whether a path is among the files that Obsidian's own search leaves out."""
+        """Return a test whether a path is excluded from Obsidian's own search."""
         filters = self._read_filters()
         patterns: list[re.Pattern[str]] = []
         for text in filters:
             if len(text) > 2 and text.startswith("/") and text.endswith("/"):
-                with suppress(re.error):  # what JavaScript alone knows leaves out nothing
+                with suppress(re.error):  # a pattern that only JavaScript supports excludes nothing
                     patterns.append(re.compile(text[1:-1]))
         starts = tuple(fold(text) for text in filters if not text.startswith("/"))
         return lambda path: fold(path).startswith(starts) or any(pattern.search(path) for pattern in patterns)
@@ -67,7 +67,7 @@ class ObsidianSettings:
         return value if isinstance(value, str) else ""
 
     def _read(self, path: str, key: str) -> object:
-        with suppress(MemexError, ValueError, RecursionError):  # not there, or no JSON
+        with suppress(MemexError, ValueError, RecursionError):  # missing, or not JSON
             settings: object = json.loads(self._vault.read(path)[0])
             return settings.get(key) if isinstance(settings, dict) else None
         return None

@@ -22,20 +22,24 @@ from syncd.vault.path_rules import join, temporary_name
 Opener: TypeAlias = Callable[[int, str, int, int], int]
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_OPENAT2 = 437  # the same number on every architecture whose table was unified in 2019; ENOSYS on the others
+_OPENAT2 = 437  # the same on every architecture whose numbers were unified in 2019; ENOSYS on the others
 _BENEATH, _NO_SYMLINKS, _NO_MAGICLINKS = 0x08, 0x04, 0x02  # linux/openat2.h
 _NOREPLACE, _EXCHANGE = 1, 2  # linux/fs.h
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 _PATH_MAX = 4096
-_LACKING = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ENOTSUP})  # no such call, or a sandbox hides it
+_LACKING = frozenset(
+    {errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ENOTSUP}
+)  # the call does not exist, or a sandbox blocks it
 
-_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})  # nothing of ours can be there
+_ABSENT = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
+)  # no file of the vault can exist there
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _How(ctypes.Structure):
-    """`struct open_how` of openat2(2)."""
+    """Represents `struct open_how` of openat2(2)."""
 
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
@@ -52,10 +56,10 @@ def _call_libc(function: Any, *arguments: Any) -> int:
 
 
 def openat2(root: int, path: str, flags: int, mode: int = 0) -> int:
-    """Open `path` below `root` in one step that no rename or link can lead astray (Linux 5.6 and later)."""
+    """Open `path` below `root` in one step that renames and links can't redirect (Linux 5.6 and later)."""
     raw = os.fsencode(path)
     if len(raw) >= _PATH_MAX:
-        return open_stepwise(root, path, flags, mode)  # the kernel takes no longer path in one call
+        return open_stepwise(root, path, flags, mode)  # the kernel accepts no longer path in one call
     if "\0" in path:
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
     how = _How(flags | os.O_CLOEXEC, mode if flags & os.O_CREAT else 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)
@@ -66,10 +70,10 @@ def openat2(root: int, path: str, flags: int, mode: int = 0) -> int:
 
 
 def open_stepwise(root: int, path: str, flags: int, mode: int = 0) -> int:
-    """Open `path` below `root` one name at a time, where there is no openat2: macOS, old kernels, strict sandboxes.
+    """Open `path` below `root` one name at a time, for systems without openat2: macOS, old kernels, strict sandboxes.
 
-    Each folder is held open while its child is opened without following links, so a swap underneath is an error, never
-    a way out."""
+    Each folder is held open while its child is opened without following links, so a swap in between causes an error
+    and never leads outside."""
     *folders, name = path.split("/") if path != "." else ["."]
     if any(part in ("", "..") for part in (*folders, name)) or "." in folders:
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
@@ -88,13 +92,13 @@ def open_stepwise(root: int, path: str, flags: int, mode: int = 0) -> int:
 
 @functools.cache
 def choose_opener() -> Opener:
-    """The best way to open that this kernel and sandbox allow."""
+    """Choose the best way to open files that this kernel and sandbox allow."""
     if sys.platform != "linux":
         return open_stepwise
     try:
         os.close(openat2(-1, ".", FOLDER))
     except OSError as error:
-        return openat2 if error.errno == errno.EBADF else open_stepwise  # a call that exists looks at its arguments
+        return openat2 if error.errno == errno.EBADF else open_stepwise  # an existing call checks its arguments
     raise AssertionError
 
 
@@ -105,7 +109,7 @@ def _renameat2(folder: int, old: str, new: str, flags: int) -> None:
 
 
 def rename(folder: int, old: str, new: str) -> None:
-    """Give the file `old` the name `new` in the same folder; FileExistsError when the name is taken."""
+    """Rename the file `old` to `new` in the same folder; raises FileExistsError when the name is taken."""
     try:
         _renameat2(folder, old, new, _NOREPLACE)
     except OSError as error:
@@ -115,7 +119,7 @@ def rename(folder: int, old: str, new: str) -> None:
 
 
 def rename_by_link(folder: int, old: str, new: str) -> None:
-    """`rename` by a second hard link, for disks and systems without RENAME_NOREPLACE."""
+    """Rename by a second hard link, for disks and systems without RENAME_NOREPLACE."""
     os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     try:
         os.unlink(old, dir_fd=folder)
@@ -125,7 +129,7 @@ def rename_by_link(folder: int, old: str, new: str) -> None:
 
 
 def exchange(folder: int, name: str, other: str) -> None:
-    """Let two files of a folder trade names; `other` is at no moment missing."""
+    """Swap the names of two files in a folder; `other` always exists."""
     try:
         _renameat2(folder, name, other, _EXCHANGE)
     except OSError as error:
@@ -135,7 +139,7 @@ def exchange(folder: int, name: str, other: str) -> None:
 
 
 def exchange_stepwise(folder: int, name: str, other: str) -> None:
-    """`exchange` in three steps, for disks and systems without RENAME_EXCHANGE."""
+    """Swap names in three steps, for disks and systems without RENAME_EXCHANGE."""
     spare = new_temporary_name()
     os.link(other, spare, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     try:
@@ -151,7 +155,7 @@ def exchange_stepwise(folder: int, name: str, other: str) -> None:
 
 
 def lstat(opened: Opener, root: int, path: str) -> os.stat_result | None:
-    """What is at `path` below `root`, links not followed; None when nothing is, or a link or file is in its way."""
+    """Return the stat of `path` below `root` without following links; None if it is missing, or a link or file blocks it."""
     folder, _, name = path.rpartition("/")
     try:
         here = opened(root, folder or ".", FOLDER, 0)
@@ -170,7 +174,7 @@ def lstat(opened: Opener, root: int, path: str) -> os.stat_result | None:
 
 
 def scan_folder(opened: Opener, root: int, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """What is in a folder below `root` ("" = the root itself), each with its path; ask the entry before the next."""
+    """Yield the entries of a folder below `root` ("" = the root), each with its path; use an entry before taking the next."""
     here = opened(root, folder or ".", FOLDER, 0)
     try:
         with os.scandir(here) as scan:
@@ -181,22 +185,22 @@ def scan_folder(opened: Opener, root: int, folder: str) -> Iterator[tuple[str, o
 
 
 def sync_file(file: int) -> None:
-    """Have the bytes of an open file or folder on the disk itself: on macOS fsync leaves them in the drive's cache."""
+    """Sync an open file or folder to the disk itself: on macOS, fsync leaves the bytes in the drive's cache."""
     if _FULL_SYNC is not None:
-        with contextlib.suppress(OSError):  # a disk that has no such call
+        with contextlib.suppress(OSError):  # the disk does not support the call
             fcntl.fcntl(file, _FULL_SYNC)
             return
     os.fsync(file)
 
 
 def new_temporary_name() -> str:
-    """A temporary name that nothing has."""
+    """Return a new temporary name."""
     return temporary_name(secrets.token_hex(8))
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The calls through which the vault is changed."""
+    """Holds the calls through which the vault is changed."""
 
     open: Opener = field(default_factory=choose_opener)
     write: Callable[[int, memoryview], int] = os.write

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from syncd.vault.instruction_files import is_instruction_stem
 
-# Folders of other programs, and the note that obsidian-git puts in the root while a merge is in conflict.
+# Folders of other programs, and the note that obsidian-git writes into the root during a merge conflict.
 _FOREIGN = frozenset({"node_modules", "conflict-files-obsidian-git.md"})
-# What editors and sync programs leave beside a note while they save it.
+# Files that editors and sync programs leave beside a note while they save it.
 _PASSING = re.compile(r"~syncthing~|.*(?:~|\.swp|\.tmp)\Z|4913\Z", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\.(.+)\.icloud\Z", re.DOTALL)
 _TEMPORARY = re.compile(r"\.memex-[0-9a-f]{16}\.tmp\Z")
@@ -24,10 +24,10 @@ _UNFIT = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\\\\
 DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|\Z)", re.IGNORECASE)
 NAME_BYTES, PATH_BYTES = 255, 1000
 HOLE = re.compile(r"\{([^{}]*)\}")
-HOLES = ("title", "date", "source", "id")  # of a capture: what a template for the name of its note may hold
-TITLE_BYTES = 200  # of 255: room for a suffix and ".md"
+HOLES = ("title", "date", "source", "id")  # placeholders in a template for the name of a capture's note
+TITLE_BYTES = 200  # out of 255: leaves room for a suffix and ".md"
 TITLE_LENGTH = 80
-SUFFIX = " note"  # makes a harmless name of one that a system or a program takes for something of its own
+SUFFIX = " note"  # added to a name that has a special meaning for a system or a program
 _UNSAFE = re.compile(
     r'[\\/:*?"<>|#^\[\]%\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufffe\uffff'
     "\U000e0000-\U000e007f]|[\ud800-\udfff]"
@@ -36,12 +36,12 @@ _BLANK = re.compile(r"\s+")
 
 
 def collision_key(text: str) -> str:
-    """`text` as a person or a case-insensitive disk tells it apart: NFC, without letter case."""
+    """Return `text` in the form in which people and case-insensitive disks compare it: NFC, without letter case."""
     return unicodedata.normalize("NFC", text).casefold()
 
 
 def is_utf8(name: str) -> bool:
-    """Whether `name` can be encoded as UTF-8; the name of a file may hold other bytes."""
+    """Return whether `name` can be encoded as UTF-8; a file name may contain other bytes."""
     if name.isascii():
         return True
     try:
@@ -52,7 +52,7 @@ def is_utf8(name: str) -> bool:
 
 
 def to_printable(path: str) -> str:
-    r"""`path` for people and JSON: bytes that are not UTF-8 become `\xe9`."""
+    r"""Return `path` for people and JSON: bytes that are not UTF-8 become `\xe9`."""
     if is_utf8(path):
         return path
     raw = re.sub("[\ud800-\udc7f\udd00-\udfff]", "\ufffd", path).encode("utf-8", "surrogateescape")
@@ -60,19 +60,19 @@ def to_printable(path: str) -> str:
 
 
 def join(folder: str, name: str) -> str:
-    """The path of `name` in `folder`; "" is the root."""
+    """Return the path of `name` in `folder`; "" is the root."""
     return f"{folder}/{name}" if folder else name
 
 
 def is_note(name: str) -> bool:
-    """Whether a file of this name is a Markdown note."""
+    """Return whether a file with this name is a Markdown note."""
     return name[-3:].lower() == ".md"
 
 
 def is_ignored(path: str, *, folder: bool = False) -> bool:
-    """Whether a path is noise: hidden, of another program, or a file on its way to its own name.
+    """Return whether a path is noise: hidden, of another program, or a temporary file.
 
-    A `folder` is never on its way: a person's `Old~` or `x.tmp` may hold notes."""
+    A `folder` is never temporary: a person's `Old~` or `x.tmp` may contain notes."""
     return (
         path.startswith(".")
         or "/." in path
@@ -82,36 +82,36 @@ def is_ignored(path: str, *, folder: bool = False) -> bool:
 
 
 def temporary_name(token: str) -> str:
-    """The name of a file that Memex is writing; `token` is 16 hex digits."""
+    """Return the name of a file that Memex is writing; `token` is 16 hex digits."""
     return f".memex-{token}.tmp"
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a name is one that `temporary_name` gave: nobody else's file is ever swept."""
+    """Return whether a name comes from `temporary_name`: the cleanup removes no other files."""
     return _TEMPORARY.match(name) is not None
 
 
 def name_behind_placeholder(name: str) -> str | None:
-    """The real name behind a placeholder of a note that iCloud has moved off this machine."""
+    """Return the real name of a note that iCloud replaced by a placeholder."""
     match = _PLACEHOLDER.match(name)
     return match[1] if match and is_note(match[1]) else None
 
 
 def path_behind_placeholder(path: str) -> str:
-    """The file that a placeholder at `path` stands for; `path` itself, if it is none."""
+    """Return the file that a placeholder at `path` stands for; `path` itself if it is not a placeholder."""
     folder, _, name = path.rpartition("/")
     match = _PLACEHOLDER.match(name)
     return join(folder, match[1]) if match else path
 
 
 def placeholder_path(path: str) -> str:
-    """Where the placeholder of the note at `path` would be."""
+    """Return the path of the placeholder for the note at `path`."""
     folder, slash, name = path.rpartition("/")
     return f"{folder}{slash}.{name}.icloud"
 
 
 def find_collisions(paths: Iterable[str]) -> list[tuple[str, ...]]:
-    """Groups of paths that differ only in letter case or Unicode form: other systems can't hold both."""
+    """Return groups of paths that differ only in letter case or Unicode form: other systems can't store both."""
     groups: dict[str, list[str]] = {}
     for path in paths:
         groups.setdefault(collision_key(path), []).append(path)
@@ -119,14 +119,14 @@ def find_collisions(paths: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def objection(path: str, *, reading: bool = False, new: bool = False) -> str:  # noqa: PLR0911 - a list of reasons
-    """Why Memex will not touch `path` ("" = it will): what follows "the path … " in a message.
+    """Return why Memex does not touch `path` ("" = it does): text that follows "the path … " in a message.
 
-    Reading wants a path that stays below the root and out of Git's folder; writing keeps out of everything hidden or
-    ignored as well; making something new also wants a name that every system and every tool can live with."""
+    Reading requires a path below the root and outside Git's folder; writing also forbids hidden and ignored paths;
+    creating also requires a name that works on every system and in every tool."""
     if not path:
         return "is empty"
     if "\0" in path:
-        return "has a NUL in it"
+        return "contains a NUL"
     if not is_utf8(path):
         return "is not Unicode"
     for part in path.split("/"):
@@ -140,7 +140,7 @@ def objection(path: str, *, reading: bool = False, new: bool = False) -> str:  #
         if reason:
             return reason
     if not reading and is_ignored(path):
-        return "is one that the vault's programs ignore, so nothing written there would be found"
+        return "is ignored, so searches would not find a note there"
     if new and len(path.encode()) > PATH_BYTES:
         return f"is longer than {PATH_BYTES} bytes"
     return ""
@@ -152,24 +152,24 @@ def _git_objection(part: str) -> str:
 
 
 def _hidden_objection(part: str) -> str:
-    return "has a hidden name in it" if part.translate(_DROPPED).startswith(".") else ""
+    return "contains a hidden name" if part.translate(_DROPPED).startswith(".") else ""
 
 
 def _name_objection(part: str) -> str:
-    """Why a new name should not be this one: each can't exist on some system, or is taken for something else."""
+    """Return why a new name is refused: it can't exist on some system, or has a special meaning."""
     if _UNFIT.search(part):
-        return "has a control character or a backslash in it"
+        return "contains a control character or a backslash"
     if part[0] in "- " or part[-1] in ". ":
-        return "has a name in it that starts with a dash or blank, or ends in a dot or blank"
+        return "contains a name that starts with a dash or blank, or ends in a dot or blank"
     if DEVICE.match(part):
-        return "has the name of a Windows device in it"
+        return "contains the name of a Windows device"
     if len(part.encode()) > NAME_BYTES:
-        return f"has a name in it that is longer than {NAME_BYTES} bytes"
+        return f"contains a name that is longer than {NAME_BYTES} bytes"
     return ""
 
 
 def template_objection(template: str) -> str:
-    """Why names can't be made by this template ("" = they can): what follows it in a message."""
+    """Return why this template can't make names ("" = it can): text that follows it in a message."""
     unknown = next((hole for hole in HOLE.findall(template) if hole not in HOLES), None)
     if unknown is not None:
         return f"holds {{{unknown}}}, which is not known; there are {', '.join(f'{{{hole}}}' for hole in HOLES)}"
@@ -179,11 +179,11 @@ def template_objection(template: str) -> str:
 
 
 def compile_ignore_patterns(patterns: Sequence[str]) -> Callable[[str], bool]:
-    """A test for paths that a person wants left out.
+    """Return a test for paths that a person wants to ignore.
 
-    `Templates` or `*.excalidraw.md` means that name at any depth; with a slash inside or in front (`Notes/Old`,
-    `/Templates`) the pattern starts at the root. What lies below an ignored folder is ignored. `*` and `?` stand
-    for characters of one name; a bracket is a bracket, because names of notes have them."""
+    `Templates` or `*.excalidraw.md` means this name at any depth; with a slash inside or in front (`Notes/Old`,
+    `/Templates`) the pattern starts at the root. Everything below an ignored folder is ignored. `*` and `?` match
+    characters of one name; brackets are literal, because names of notes contain them."""
     anywhere: list[str] = []
     rooted: dict[int, list[str]] = {}
     for pattern in patterns:
@@ -208,7 +208,7 @@ def compile_ignore_patterns(patterns: Sequence[str]) -> Callable[[str], bool]:
 
 
 def _name_regex(pattern: str) -> str:
-    """A pattern as a regular expression whose wildcards stay within one name."""
+    """Return a pattern as a regular expression whose wildcards stay within one name."""
     return "".join(_WILD.get(piece[:1]) or re.escape(piece) for piece in re.split(r"(\*+|\?)", pattern))
 
 
@@ -220,7 +220,7 @@ def _ignore_nothing(_path: str) -> bool:
 
 
 def is_below(path: str, folders: Collection[str]) -> bool:
-    """Whether `path` is one of `folders` or lies under one; "" is the root. Pass a set when there are many."""
+    """Return whether `path` is one of `folders` or below one; "" is the root. Pass a set when there are many."""
     if "" in folders or path in folders:
         return True
     cut = path.rfind("/")
@@ -232,7 +232,7 @@ def is_below(path: str, folders: Collection[str]) -> bool:
 
 
 def folder_name(title: str) -> str:
-    """`title` as the name of a folder that every file system and every kind of link can hold; may be empty."""
+    """Return `title` as a folder name for every file system and every kind of link; may be empty."""
     name = _UNSAFE.sub(" ", unicodedata.normalize("NFC", title)).replace("\u00a0", " ").replace("\u202f", " ")
     name = _cut_name(_BLANK.sub(" ", name).strip(" .-~"))
     head, dot, ending = name.partition(".")
@@ -240,14 +240,14 @@ def folder_name(title: str) -> str:
 
 
 def file_name(title: str) -> str:
-    """`title` as the base name of a note, without ".md"; may be empty.
+    """Return `title` as the base name of a note, without ".md"; may be empty.
 
-    Every file system and every kind of link can hold it, and no coding agent takes the file for its instructions."""
+    Every file system and every kind of link can express it, and no coding agent takes the file for instructions."""
     name = folder_name(title)
     return f"{_cut_name(name, len(SUFFIX))}{SUFFIX}" if is_instruction_stem(name) else name
 
 
 def _cut_name(name: str, room: int = 0) -> str:
-    """The beginning of `name` that fits into a name, with `room` for as many ASCII characters after it."""
+    """Return the beginning of `name` that fits into a file name, with `room` for this many ASCII characters after it."""
     cut = name[: TITLE_LENGTH - room].encode()[: TITLE_BYTES - room]
     return cut.decode(errors="ignore").strip(" .-~")

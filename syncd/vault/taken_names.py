@@ -1,6 +1,6 @@
 """Track the names taken by files that are not notes, or reserved for them, so that no other file gets such a name.
 
-Law: the link `[[report.pdf]]` keeps its target, no matter who wrote the file and where in the vault it lies."""
+Law: the link `[[report.pdf]]` keeps its target, no matter who wrote the file and where in the vault it is."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from index.errors import Unavailable
 from index.names import fold
 from syncd.vault.vault import Vault
 
-FRESH_S: Final = 2.0  # a look at the whole vault serves for so long: uploads come in bursts
+FRESH_S: Final = 2.0  # how long a listing of the whole vault is reused: uploads come in bursts
 _ENDING = re.compile(r"\.\w{1,10}\Z")
 
 
 class OtherFileNames:
-    """The files of a vault that are no notes, by base name."""
+    """Holds the files of a vault that are not notes, by base name."""
 
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
@@ -30,9 +30,9 @@ class OtherFileNames:
         self._reserved: set[str] = set()
 
     def find_paths(self, folded: str) -> set[str]:
-        """Where files have this base name, in the form of `names.fold`."""
+        """Return the paths of files with this base name, in the form of `names.fold`."""
         if not _ENDING.search(folded):
-            return set()  # `[[name]]` means a note then
+            return set()  # then `[[name]]` means a note
         with self._lock:
             if time.monotonic() - self._looked >= FRESH_S:
                 named: dict[str, set[str]] = {}
@@ -43,24 +43,24 @@ class OtherFileNames:
         return {path for path in paths if self._exists(path)}
 
     def _exists(self, path: str) -> bool:
-        """Whether it still is, as far as can be told."""
+        """Return whether the file still exists, as far as is known."""
         try:
             return self._vault.exists(path)
         except Unavailable:
             return True
 
     def is_taken(self, folded: str) -> bool:
-        """Whether any file has it."""
+        """Return whether any file has the name."""
         return bool(self.find_paths(folded))
 
     def add(self, path: str) -> None:
-        """There is a file at `path` now."""
+        """Add a new file at `path`."""
         with self._lock:
             self._named.setdefault(_folded_name(path), set()).add(path)
 
     @contextmanager
     def reserve(self, *names: str) -> Iterator[bool]:
-        """Keep folded base names, or paths, to the caller; False when somebody else has one of them."""
+        """Reserve folded base names, or paths, for the caller; yields False when another caller has one of them."""
         with self._lock:
             ours = self._reserved.isdisjoint(names)
             if ours:

@@ -1,7 +1,7 @@
 """Read, list and durably change the files of the vault; no path leads out of its root.
 
 Laws, tested: no path and no link leads out of the root or into a hidden folder; an acknowledged change is on disk,
-and a failed call changed nothing; absence is not deletion: only `Listing.is_gone` says that a note is gone."""
+and a failed call changed nothing; absence is not deletion: only `Listing.is_gone` proves that a note was removed."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ from syncd.vault.path_rules import (
 __all__ = ["Listing", "Vault", "is_ignored"]
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
-_RACES = 10  # times that a folder may be removed before anything is in it
-_PIECE = 1 << 20  # bytes of a large file that are in memory at a time
-_PATIENCE = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08)  # seconds before each look at a file, or a tree, that keeps changing
-LOST = "the vault's folder is missing or was replaced; nothing is changed until it is back"
+_RACES = 10  # how often an empty new folder may be removed by others
+_PIECE = 1 << 20  # bytes of a large file in memory at a time
+_PATIENCE = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08)  # seconds before each try to read a file or folder that keeps changing
+LOST = "the vault's folder is missing or was replaced; Memex changes nothing until it is back"
 
 
 class NameTaken(Conflict):
-    """Something has the very name that was to be made; another name may be free."""
+    """Reports that the name of a new file is taken; another name may be free."""
 
 
 class FolderBlocked(Conflict):
-    """A file or a link is where a folder would have to be: no other name helps."""
+    """Reports that a file or a link has the name of a needed folder: no other name helps."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileDigest:
-    """What a file held when all of it was read."""
+    """Holds the digest of a whole file, and its stat."""
 
-    digest: str  # sha256, hex
+    digest: str  # SHA-256 in hex
     stat: Stat
 
 
 class Vault:
-    """One folder of Markdown. Paths are relative to it, "/" between names, exactly as the disk has them."""
+    """Provides one folder of Markdown. Paths are relative to it, "/" between names, exactly as on disk."""
 
     def __init__(
         self,
@@ -73,13 +73,13 @@ class Vault:
     ) -> None:
         self.root = root
         self.max_bytes = max_bytes
-        self._wanted = wanted  # of files that are no notes: which are listed beside them
+        self._wanted = wanted  # which files other than notes are listed
         self._ignores = compile_ignore_patterns(ignore)
         self._calls = calls or Calls()
         self._fd = self._open_root()
-        umask = os.umask(0o077)  # can only be read by setting it; stricter for the blink in between
+        umask = os.umask(0o077)  # it can only be read by setting it; stricter for that moment
         os.umask(umask)
-        self._mode = 0o666 & ~umask  # a new note is as open as if its owner had made it in an editor
+        self._mode = 0o666 & ~umask  # a new note has the mode that the owner's editor would give it
 
     def _open_root(self) -> int:
         try:
@@ -88,9 +88,9 @@ class Vault:
             raise Unavailable(f"the vault at {self.root} can't be opened: {error_text(error)}") from error
 
     def reopen(self) -> None:
-        """Take the folder that stands at the root's path now; safe beside calls in other threads.
+        """Use the folder that is now at the root's path; safe beside calls in other threads.
 
-        An empty one is refused: it is where a disk that is not there would be mounted."""
+        An empty folder is refused: it may be the mount point of a missing disk."""
         fresh = self._open_root()
         if not os.listdir(fresh):  # noqa: PTH208 - of a descriptor
             os.close(fresh)
@@ -99,34 +99,34 @@ class Vault:
         os.close(fresh)
 
     def close(self) -> None:
-        """Let go of the folder; the vault can't be used after it."""
+        """Close the folder; the vault can't be used afterwards."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
     def is_present(self) -> bool:
-        """Whether the folder at the root's path still is the one that was opened."""
+        """Return whether the folder at the root's path is still the one that was opened."""
         try:
             return os.path.samestat(self.root.stat(), os.fstat(self._fd))
         except OSError:
             return False
 
     def can_write(self, folder: str = "") -> bool:
-        """Whether this user may make files in a folder, as far as its rights and its disk say; True where there is none."""
+        """Return whether this user may create files in a folder, by its permissions and its disk; True if it does not exist."""
         try:
             missing = folder != "" and not self.exists(folder)
             return missing or os.access(folder or ".", os.W_OK | os.X_OK, dir_fd=self._fd)
         except (OSError, MemexError):
-            return True  # it is missing, and that is told
+            return True  # a missing vault is reported elsewhere
 
     def ignores(self, path: str, *, folder: bool = False) -> bool:
-        """Whether a path is noise, or was asked to be left out."""
+        """Return whether a path is noise, or the person wants to ignore it."""
         return is_ignored(path, folder=folder) or self._ignores(path)
 
     def list_notes(self, under: str = "") -> Listing:
-        """The notes below a folder, or the one at a path; nothing is read and no link is followed.
+        """List the notes below a folder, or the one at a path; nothing is read and no link is followed.
 
-        While folders are moved away under its eyes it looks again: what it has not seen would be neither here nor gone."""
+        If folders are moved meanwhile it lists again, because unseen notes would be neither present nor removed."""
         under = "" if under == "." else under
         if under and (objection(under, reading=True) or self.ignores(under, folder=True)):
             return Listing({}, {}, complete=True)
@@ -140,7 +140,7 @@ class Vault:
         return listing
 
     def list_folders(self, under: str = "") -> list[str]:
-        """The names of the folders directly in `under`, sorted; none when it is missing, hidden ones left out."""
+        """Return the names of the folders directly in `under`, sorted, without hidden ones; none when it is missing."""
         if under:
             self._check_path(under, reading=True)
         with self._translate_errors(under or "."), suppress(FileNotFoundError):
@@ -152,7 +152,7 @@ class Vault:
         return []
 
     def list_names(self, under: str = "") -> list[str]:
-        """The names of all that lies directly in the folder `under`, be it hidden; none when it is missing."""
+        """Return the names of everything directly in `under`, hidden or not; none when it is missing."""
         if under:
             self._check_path(under, reading=True)
         with self._translate_errors(under or "."), suppress(FileNotFoundError):
@@ -160,7 +160,7 @@ class Vault:
         return []
 
     def walk_files(self, ignores: Callable[..., bool] = is_ignored) -> Iterator[str]:
-        """The paths of all files, also of those that are not downloaded, or were asked to be left out; a folder that can't be read is passed over."""
+        """Yield the paths of all files, even ones that are not downloaded or are ignored; unreadable folders are skipped."""
         folders = [""]
         while folders:
             with suppress(OSError):
@@ -175,13 +175,13 @@ class Vault:
                         yield path
 
     def walk_other_files(self) -> Iterator[str]:
-        """The paths of all files that are no notes; folders that can't be read are passed over."""
+        """Return the paths of all files that are not notes; unreadable folders are skipped."""
         return (path for path in self.walk_files(self.ignores) if not is_note(path))
 
     # Reading
 
     def stat(self, path: str) -> Stat | None:
-        """The stat of the regular file at `path`; None when there certainly is none, Unavailable when nobody knows."""
+        """Return the stat of the regular file at `path`; None when there certainly is none, Unavailable when unknown."""
         if objection(path, reading=True):
             return None
         with self._translate_errors(path):
@@ -189,14 +189,14 @@ class Vault:
         return atomic_write.to_stat(status) if status is not None and stat.S_ISREG(status.st_mode) else None
 
     def exists(self, path: str) -> bool:
-        """Whether anything is at `path`, be it a link or a folder. Unavailable when nobody knows."""
+        """Return whether anything is at `path`, even a link or a folder. Raises Unavailable when unknown."""
         if objection(path, reading=True):
             return False
         with self._translate_errors(path):
             return self._lstat(path) is not None
 
     def check_folder(self, path: str) -> None:
-        """Raises InvalidArgument where `path` can't be a folder, as a file, a link or the like has its name or one above."""
+        """Raise InvalidArgument if `path` can't be a folder because a file or a link has its name, or one above it."""
         parts = path.split("/")
         for depth in range(1, len(parts) + 1):
             with self._translate_errors(path):
@@ -204,10 +204,10 @@ class Vault:
             if status is None:
                 return
             if not stat.S_ISDIR(status.st_mode):
-                raise InvalidArgument(f"{path} can't be a folder: a file or a link stands in its way")
+                raise InvalidArgument(f"{path} can't be a folder: a file or a link blocks the path")
 
     def read(self, path: str) -> tuple[bytes, Stat]:
-        """The bytes of one state of a file, and its stat: never half of one state and half of the next."""
+        """Return the bytes and the stat of one state of a file, never a mix of two states."""
         self._check_path(path, reading=True)
         for pause in _PATIENCE:
             if pause:
@@ -217,10 +217,12 @@ class Vault:
                 status = self._lstat(path)
                 if status is not None and atomic_write.to_stat(status) == was and len(data) == was.size:
                     return data, was
-        raise Unavailable(f"{path} keeps changing while it is read; it is read again once it is quiet")
+        raise Unavailable(f"{path} keeps changing while Memex reads it; Memex reads it again once it is quiet")
 
     def digest_file(self, path: str, into: Callable[[bytes], object] = lambda _: None) -> FileDigest:
-        """The digest of a file of any size; its bytes go to `into`, a piece at a time. Conflict when it changed meanwhile."""
+        """Return the digest of a file of any size; its bytes go to `into` piece by piece.
+
+        Raises Conflict when it changes."""
         self._check_path(path, reading=True)
         digest = hashlib.sha256()
         with self._translate_errors(path), self._open_file(path, most=ANY_SIZE) as file:
@@ -234,7 +236,7 @@ class Vault:
 
     @contextmanager
     def _open_file(self, path: str, *, most: int | None = None) -> Iterator[int]:
-        """Open a regular file; looked at first, because opening alone can block or set off a device."""
+        """Open a regular file; its stat is checked first, because opening alone can block or trigger a device."""
         most = self.max_bytes if most is None else most
         self._check_readable(path, self._lstat(path), most)
         file = self._calls.open(self._fd, path, _READ, 0)
@@ -246,7 +248,7 @@ class Vault:
 
     def _check_readable(self, path: str, status: os.stat_result | None, most: int) -> None:
         if status is None:
-            raise NotFound(f"nothing is at {path}")
+            raise NotFound(f"there is no file at {path}")
         if reason := unfit_reason(status, most):
             raise Unavailable(f"{path} {reason}", retryable=reason == AWAY)
 
@@ -257,7 +259,7 @@ class Vault:
         return status
 
     def _read_bytes(self, file: int) -> tuple[bytes, Stat]:
-        """What is in an open file, and the stat it had before the first byte was read."""
+        """Return the bytes of an open file, and its stat before the first byte was read."""
         was = atomic_write.to_stat(os.fstat(file))
         pieces, size = [], 0
         while size <= self.max_bytes and (piece := os.read(file, 1 << 20)):
@@ -268,9 +270,9 @@ class Vault:
     # Changing
 
     def create(self, path: str, data: bytes, *, again: bool = False) -> Stat:
-        """Make a file, and the folders it needs; Conflict when the name is taken.
+        """Create a file, and the folders it needs; raises Conflict when the name is taken.
 
-        `again` puts back what was there a moment ago, so any name that the disk takes will do."""
+        `again` restores a file that existed a moment ago, so any name that the disk accepts is allowed."""
         self._check_path(path, new=not again)
         folder, _, name = path.rpartition("/")
         with self._translate_errors(path, making=True):
@@ -279,9 +281,9 @@ class Vault:
             )
 
     def create_from_file(self, path: str, source: Path, digest: str) -> Stat:
-        """Make a file of what `source`, which lies outside, holds, a piece at a time; Conflict when the name is taken.
+        """Create a file from `source`, which is outside, piece by piece; raises Conflict when the name is taken.
 
-        Its sha256 must be `digest`, else Conflict: it has changed since it was read."""
+        Its SHA-256 must be `digest`; otherwise it has changed since it was read, and Conflict is raised."""
         self._check_path(path, new=True)
         folder, _, name = path.rpartition("/")
 
@@ -293,20 +295,20 @@ class Vault:
             return self._make_in_folder(folder, copy)
 
     def replace(self, path: str, data: bytes, *, digest: str) -> Stat:
-        """Change a file whose bytes have the sha256 `digest`; Conflict when they have another by now."""
+        """Change a file whose bytes have the SHA-256 `digest`; raises Conflict when they have another."""
         self._check_path(path)
         with self._translate_errors(path), self._open_file(path) as old, self._open_parent(path) as (folder, name):
             was = self._check_unchanged(old, digest)
             return atomic_write.replace(self._calls, folder, name, data, old=old, was=was)
 
     def remove(self, path: str, *, digest: str | None = None) -> None:
-        """Take a file away; with `digest`, only if its bytes still have that sha256."""
+        """Remove a file; with `digest`, only if its bytes still have that SHA-256."""
         self._check_path(path)
         with self._translate_errors(path), self._open_parent(path) as (folder, name):
             if digest is None:
                 was = self.stat(path)
                 if was is None:
-                    raise NotFound(f"no file is at {path}")
+                    raise NotFound(f"no file exists at {path}")
             else:
                 with self._open_file(path) as old:
                     was = self._check_unchanged(old, digest)
@@ -314,7 +316,7 @@ class Vault:
 
     @contextmanager
     def removing(self, path: str, was: FileDigest) -> Iterator[None]:
-        """Take a file of any size away, as it was when it was measured; it is back when the block fails."""
+        """Remove a file of any size if it is unchanged; if the block fails, restore it."""
         self._check_path(path)
         with ExitStack() as gone:
             with self._translate_errors(path):
@@ -323,21 +325,21 @@ class Vault:
             yield
 
     def make_folder(self, path: str) -> None:
-        """Make a folder and those above it; one that is there already is fine."""
+        """Create a folder and its parents; an existing one is fine."""
         self._check_path(path, new=True)
         with self._translate_errors(path, making=True), self._make_folders(path) as (folder, undo):
             self._calls.fsync(folder)
             undo.pop_all()
 
     def remove_folder(self, path: str) -> None:
-        """Take an empty folder away; Conflict when anything is in it."""
+        """Remove an empty folder; raises Conflict when it is not empty."""
         self._check_path(path)
         with self._translate_errors(path), self._open_parent(path) as (folder, name):
             self._calls.rmdir(name, dir_fd=folder)
             self._calls.fsync(folder)
 
     def remove_empty_folders(self, path: str, *, below: str) -> None:
-        """Remove the folder in which `path` was, and each above it, while they are empty; `below` itself stays."""
+        """Remove the folder that contained `path`, and its parents, while they are empty; `below` itself stays."""
         folder = path.rpartition("/")[0]
         with suppress(MemexError):  # it is not empty, or somebody else has removed it
             while folder.startswith(f"{below}/"):
@@ -345,12 +347,12 @@ class Vault:
                 folder = folder.rpartition("/")[0]
 
     def remove_leftovers(self, *, older_s: float = 0) -> list[str]:
-        """Remove what a crash left half written, and name it; once others write, only what is `older_s` seconds old."""
+        """Remove half-written files of a crash, and return their names; while others write, only those `older_s` seconds old."""
         swept: list[str] = []
         folders = [""]
         while folders:
             folder = folders.pop()
-            with suppress(OSError):  # a folder that can't be read has no leftovers that we could have made
+            with suppress(OSError):  # Memex can't have left files in a folder that it can't read
                 for path, entry in scan_folder(self._calls.open, self._fd, folder):
                     if entry.is_dir(follow_symlinks=False):
                         if not is_ignored(path, folder=True):
@@ -379,7 +381,7 @@ class Vault:
             os.close(here)
 
     def _make_in_folder(self, path: str, make: Callable[[int], Stat]) -> Stat:
-        """Call `make` with a folder, making what is missing of it; again when it was empty and somebody removed it."""
+        """Call `make` with a folder, creating it if needed; repeat if somebody removed the empty folder."""
         for left in reversed(range(_RACES)):
             try:
                 with self._make_folders(path) as (folder, undo):
@@ -394,7 +396,7 @@ class Vault:
 
     @contextmanager
     def _make_folders(self, path: str) -> Iterator[tuple[int, ExitStack]]:
-        """Open a folder, making what is missing of it; that is unmade again unless the caller empties the stack."""
+        """Open a folder, creating missing ones; they are removed again unless the caller empties the stack."""
         with ExitStack() as opened, ExitStack() as undo:
             here, done = self._fd, ""
             for part in path.split("/") if path else ():
@@ -412,10 +414,10 @@ class Vault:
             yield here, undo
 
     def _remove_made_folder(self, folder: int, name: str) -> None:
-        with suppress(OSError):  # somebody else has put something there
+        with suppress(OSError):  # somebody else has added a file there
             self._calls.rmdir(name, dir_fd=folder)
 
-    # What can go wrong
+    # Errors
 
     def _check_path(self, path: str, *, reading: bool = False, new: bool = False) -> None:
         reason = objection(path, reading=reading, new=new)
@@ -424,7 +426,7 @@ class Vault:
 
     @contextmanager
     def _translate_errors(self, path: str, *, making: bool = False) -> Iterator[None]:
-        """Errors of the system, said in the words of the vault; nothing is believed of a root that was replaced."""
+        """Translate system errors into errors of the vault; a replaced root is always reported as missing."""
         if not self.is_present():
             raise Unavailable(LOST)
         try:
@@ -438,7 +440,7 @@ class Vault:
 
 
 def _read_verified(file: FileIO, digest: str) -> Iterator[bytes]:
-    """The pieces of a file, whose digest is compared before the last of them counts."""
+    """Yield the pieces of a file, and compare its digest at the end."""
     hasher = hashlib.sha256()
     while piece := file.read(_PIECE):
         hasher.update(piece)
@@ -448,22 +450,22 @@ def _read_verified(file: FileIO, digest: str) -> Iterator[bytes]:
 
 
 def _is_older(entry: os.DirEntry[str], older_s: float) -> bool:
-    """Whether the file has been as it is for so long: a write in hand takes moments."""
+    """Return whether the file has been unchanged for this long: a running write takes moments."""
     return not older_s or time.time() - entry.stat(follow_symlinks=False).st_ctime > older_s
 
 
-def _failure(error: OSError, path: str, *, making: bool) -> MemexError:  # noqa: PLR0911 - a table, one line a case
-    """An error of the system at `path`, in the words of the vault; `making`: something new was to be put there."""
+def _failure(error: OSError, path: str, *, making: bool) -> MemexError:  # noqa: PLR0911 - a table, one line per case
+    """Return the error of the vault for a system error at `path`; `making`: while creating something new."""
     match error.errno:
         case errno.EEXIST:
-            return NameTaken(f"{path} exists already")
+            return NameTaken(f"{path} already exists")
         case errno.ENOTEMPTY:
             return Conflict(f"{path} is not empty")
         case errno.ENOENT:
-            return NotFound(f"nothing is at {path}")
+            return NotFound(f"{path} does not exist")
         case errno.ENOTDIR | errno.ELOOP | errno.EXDEV | errno.EISDIR:
             blocked = FolderBlocked if making else NotFound
-            return blocked(f"no file is at {path}: a link or another file stands in its way")
+            return blocked(f"no file exists at {path}: a link or another file blocks the path")
         case errno.ENAMETOOLONG:
             return InvalidArgument(f"the name of {path} is too long for the disk")
         case errno.EACCES | errno.EPERM | errno.EROFS:

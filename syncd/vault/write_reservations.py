@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class WriteReservations:
-    """The turns of one process. Safe from any thread."""
+    """Manages the reservations of one process. Safe from any thread."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -18,7 +18,7 @@ class WriteReservations:
 
     @contextmanager
     def reserve(self, paths: Collection[str]) -> Iterator[None]:
-        """Keep writers off these files: who is at one ends first, who comes waits."""
+        """Keep writers away from these files: current writers finish first, new ones wait."""
         wanted = frozenset(paths)
         with self._changed:
             self._changed.wait_for(lambda: not self._reserved and wanted.isdisjoint(self._writing))

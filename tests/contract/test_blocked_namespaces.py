@@ -72,7 +72,7 @@ def test_it_is_refused_at_once(rim, way, namespace):
     answer = WAYS[way](rim, namespace)
     assert time.monotonic() - begun < 20
     assert "INVALID_ARGUMENT" in str(answer), answer
-    assert "stands in its way" in str(answer) or "ends in .md" in str(answer), answer
+    assert "blocks the path" in str(answer) or "end in .md" in str(answer), answer
     assert "Captures" not in str(answer)
     assert rim.files() == before
 

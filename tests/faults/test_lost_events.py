@@ -432,7 +432,7 @@ def test_a_second_daemon_on_one_vault_that_is_wanted_is_told(daemon, tmp_path):
     with Daemon(tmp_path, state=tmp_path / "other") as second:
         told = [one for state in (daemon, second) for one in state.status("degraded")]
         pid = daemon.process.pid
-        assert told == [f"vault: process {pid} serves it too, with another state folder; stop one of the two"]
+        assert told == [f"vault: process {pid} also serves it, with another state folder; stop one of the two"]
         assert Path(second.vault) == daemon.vault
         assert second.stop() == 0
     assert daemon.status("degraded") == []

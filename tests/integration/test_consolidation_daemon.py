@@ -32,13 +32,13 @@ def test_what_is_ticked_comes_about_by_itself_and_over_a_kill(tmp_path, models):
         told = memex.json("consolidate")
         report = memex.vault / told["report"]
         assert "proposal" in memex.run("status")
-        memex.write(told["report"], report.read_text().replace("- [ ] Write the tag", "- [x] Write the tag"))
+        memex.write(told["report"], report.read_text().replace("- [ ] Replace the tag", "- [x] Replace the tag"))
         time.sleep(4)  # sync.adopt_s, within which a person may still change their mind
         assert memex.json("job", "run", "ticks", "--wait")["error"] == ""
         assert "k8s" not in {tag for note in memex.json("recent") for tag in note["tags"]}
         assert "✅" in report.read_text()
-        made = memex.git("log", "--format=%s%n%b", "--grep=Write the tag kubernetes in place of k8s")
-        assert made.startswith("Write the tag")
+        made = memex.git("log", "--format=%s%n%b", "--grep=Replace the tag k8s with kubernetes")
+        assert made.startswith("Replace the tag")
         assert "Approved-By: Ada <ada@example.org>" in made
         assert (memex.vault / "Mine.md").read_text() == "my own #k8s, and [[Search 2]]\n"
         memex.write(told["report"], report.read_text().replace("- [ ] Keep", "- [x] Keep"))

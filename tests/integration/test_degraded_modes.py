@@ -177,7 +177,7 @@ def test_each_degraded_state_is_in_every_answer(world, unwell, words):
 
 def test_an_inbox_that_can_not_be_written_to_is_told_by_status_alone(world):
     with not_writable(world) as told:
-        saying = {who for who, sentences in told.items() if any("can't be written to" in one for one in sentences)}
+        saying = {who for who, sentences in told.items() if any("Memex can't write to" in one for one in sentences)}
     assert saying == {who for who in told if "status" in who}
 
 

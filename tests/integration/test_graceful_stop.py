@@ -103,7 +103,7 @@ def test_a_loop_that_is_held_up_stops_the_signs_of_life(memex):
     assert memex.ear.silent(4.0, "WATCHDOG")
     memex.ear.until("WATCHDOG=1", 60)
     assert memex.stop()[0] == 0
-    assert "the service manager gets no sign of life" in memex.said
+    assert "no sign of life is sent to the service manager" in memex.said
 
 
 @pytest.mark.slow  # a capture in flight alone: test_daemon.py
@@ -155,7 +155,7 @@ def test_a_stop_drains_whatever_is_under_way(memex):
         thread.join()
     assert (code, seconds < 45) == (0, True), (seconds, memex.said)
     assert "Traceback" not in memex.said
-    assert "left running: hanging" in memex.said
+    assert "jobs still running at the stop: hanging" in memex.said
     assert asking.wait(30) == 7
     assert b"stopping" in asking.communicate()[1]
     indexing.communicate(timeout=60)

@@ -161,7 +161,7 @@ def test_a_node_that_somebody_ticked_can_still_be_written_to(world):
     assert "two" in file.read_text()
     world.run()
     world.app.services.marked_captures.run()
-    assert "node of the graph" in (read_marks(file.read_text()).promote_problem or "")
+    assert "entity of the graph" in (read_marks(file.read_text()).promote_problem or "")
     assert file.exists()
 
 

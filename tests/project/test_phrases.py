@@ -21,7 +21,7 @@ from tests.support.sources import sources
 REMAINING = {
     "help": 30,
     "settings": 4,
-    "errors": 18,
+    "errors": 12,
 }
 
 

@@ -54,7 +54,7 @@ def verdict(now: Mapping[str, Any]) -> StatusVerdict:
 
 def _with_git_advice(problem: str, now: Mapping[str, Any]) -> str:
     """A problem whose way out is on this page, with that."""
-    text, elsewhere, _ = problem.partition("; memex status has the way out")
+    text, elsewhere, _ = problem.partition("; memex status shows how to fix this")
     git = now.get("git")
     advice = git.get("advice") if elsewhere and isinstance(git, Mapping) else ""
     return f"git: {advice}" if advice else text

@@ -1,7 +1,7 @@
 """Find the captures of a workspace that need attention: copies, outdated or unused captures, and tags to merge.
 
-Notes are compared when they share runs of words or rare words, or are near in meaning: the likeliest pairs first and
-at most `LOOKED_AT` pairs, so that the time is bounded. The result states how many pairs were left out.
+Notes are compared when they share runs of words or rare words, or are near in meaning: the likeliest pairs first and at
+most `LOOKED_AT` pairs, so that the time is bounded. The result states how many pairs were left out.
 
 Laws, tested: equal values give equal findings in any order; a note that shares nothing with others changes no
 finding about them; a note has at most one role towards another note."""
@@ -35,31 +35,31 @@ from syncd.notes.secret_patterns import redact
 
 LIMIT: Final = 50  # of each list
 LOOKED_AT: Final = 10_000  # pairs of notes whose sentences are compared
-NEAR: Final = 0.6  # cosine from which on a note is compared with those nearest to it
-RUNS: Final = 0.25  # of the runs of three words of the shorter one
-RARE: Final = 1.6  # rare words, by how rare they are
-SHARED: Final = 0.3  # of the words of the shorter one, without which nothing else counts
+NEAR: Final = 0.6  # lowest cosine at which a note is compared with its nearest notes
+RUNS: Final = 0.25  # lowest share of the shorter note's runs of three words
+RARE: Final = 1.6  # lowest sum of the rarities of shared rare words
+SHARED: Final = 0.3  # lowest share of the shorter note's words; below it a pair is skipped
 BATCH: Final = 256  # pairs whose texts are read at a time
-HELD: Final = 1_500  # notes whose claims are kept at hand
-SERIES: Final = 4  # notes that say the same of other figures: a log, of which each is true
+HELD: Final = 1_500  # notes whose claims stay in memory
+SERIES: Final = 4  # notes that differ only in figures: from this number on, they are a log and all true
 QUOTED: Final = 240  # characters of a sentence
-QUOTES: Final = 4  # of what only a copy says
-OLD_MS: Final = 180 * 86_400_000  # before a capture may be called unused
+QUOTES: Final = 4  # sentences that only the copy has
+OLD_MS: Final = 180 * 86_400_000  # age from which a capture may be called unused
 
 REASONS: Final[Mapping[tuple[str, str], str]] = {
-    IS: "the newer says that it is so, the older that it is not",
-    IS_NOT: "the newer says that it is not so, the older that it is",
-    OVER: "the newer says that it is over",
-    INSTEAD: "the newer tells of something else in its place",
+    IS: "the newer note affirms what the older one denies",
+    IS_NOT: "the newer note denies what the older one affirms",
+    OVER: "the newer note says that it has ended",
+    INSTEAD: "the newer note names a replacement",
 }
-# The texts of some captures, by their numbers; what is gone is left out. And: go on, or raise.
+# Texts returns the texts of captures by their numbers, without missing ones. GoOn returns, or raises to stop the scan.
 Texts: TypeAlias = Callable[[Sequence[int]], Mapping[int, str]]
 GoOn: TypeAlias = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonResult:
-    """What comparing notes found, and how many pairs of those worth it were not looked at."""
+    """Holds the findings of a comparison of notes, and how many of the chosen pairs were not compared."""
 
     duplicates: tuple[Finding, ...]
     near: tuple[Finding, ...]
@@ -68,7 +68,9 @@ class ComparisonResult:
 
 
 def choose_pairs(sketches: Sequence[Sketch], rows: Sequence[int], neighbours: Neighbours, go_on: GoOn) -> Pairs:
-    """Choose the pairs of notes that are worth comparing, the likeliest first. `rows`: which note each of those with neighbours is."""
+    """Choose the pairs of notes that are worth comparing, the likeliest first.
+
+    `rows` maps each row of `neighbours` to the number of its note."""
     runs = similarity_sketch.pairs_sharing_runs(sketches, RUNS)
     go_on()
     words = similarity_sketch.pairs_sharing_words(sketches, RARE)
@@ -90,7 +92,7 @@ def compare_pairs(
     go_on: GoOn = lambda: None,
     looked_at: int = LOOKED_AT,
 ) -> ComparisonResult:
-    """Find what the sentences of these pairs say of each other. `captures`: in order of their ids; `common`: what many texts say."""
+    """Compare the sentences of these pairs; `captures` are ordered by id, `common` has the frequent runs."""
     looked = sorted(map(tuple, pairs[:looked_at].tolist()))
     reader = ReadTexts(captures, texts, Claims(places), functools.cache(common.distinctiveness))
     copies: list[tuple[int, int, Duplicate]] = []
@@ -109,7 +111,7 @@ def compare_pairs(
             if not sentences and not copy:
                 continue
             if compare_titles(older_note[1], newer_note[1]) == "loose" and common.is_form(older_note[0], newer_note[0]):
-                continue  # a form that was filled in for two things
+                continue  # one form, filled in for two things
             if copy:
                 copies.append((older, newer, copy))
             elif _is_surely_later(captures[older], captures[newer]):
@@ -122,7 +124,7 @@ def compare_pairs(
 
 @dataclass(slots=True)
 class ReadTexts:
-    """The texts and claims of the notes that are looked at just now."""
+    """Caches the texts and claims of the notes that are being compared."""
 
     captures: Sequence[DocumentOverview]
     texts: Texts
@@ -131,7 +133,7 @@ class ReadTexts:
     read: dict[int, tuple[str, NoteClaims]] = field(default_factory=dict)
 
     def read_ahead(self, numbers: Collection[int]) -> None:
-        """Have these at hand, and forget others if they are too many."""
+        """Load the notes with these numbers, and drop others if there are too many."""
         if len(self.read) > HELD:
             self.read = {n: note for n, note in self.read.items() if n in numbers}
         for n, text in sorted(self.texts(sorted(set(numbers) - self.read.keys())).items()):
@@ -139,13 +141,13 @@ class ReadTexts:
 
 
 def _older_first(a: int, b: int, captures: Sequence[DocumentOverview]) -> tuple[int, int]:
-    """The older first."""
+    """Return the two numbers, the older note first."""
     older, newer = sorted((a, b), key=lambda n: (captures[n].created_at, captures[n].id))
     return older, newer
 
 
 def _is_surely_later(older: DocumentOverview, newer: DocumentOverview) -> bool:
-    """Whether there is no doubt which of two was said later: an old note that was edited since may be the truer one."""
+    """Return whether the newer note is surely the later statement: an old note that was edited since may be right."""
     changed = older.created_at if older.updated_at is None else older.updated_at
     return older.created_at < newer.created_at and changed < (newer.updated_at or newer.created_at)
 
@@ -153,14 +155,14 @@ def _is_surely_later(older: DocumentOverview, newer: DocumentOverview) -> bool:
 def _find_duplicates(
     workspace: str, captures: Sequence[DocumentOverview], copies: Sequence[tuple[int, int, Duplicate]]
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """Each copy with the best of those that it could be merged into, none of them a copy itself."""
+    """Pair each copy with the best note to merge it into; that note is never a copy itself."""
     kept_of: dict[int, tuple[float, int, Duplicate]] = {}
     for older, newer, duplicate in copies:
         kept, copy = (older, newer) if duplicate.kept == 0 else (newer, older)
         known = kept_of.get(copy)
         if known is None or (-duplicate.score, kept) < (-known[0], known[1]):
             kept_of[copy] = (duplicate.score, kept, duplicate)
-    # Of a ring of copies, one stays: the one whose copies are surest is left.
+    # In a ring of copies, the note with the surest copies is kept.
     chosen: dict[int, tuple[float, int, Duplicate]] = {}
     for copy, (score, kept, duplicate) in sorted(kept_of.items(), key=lambda item: (-item[1][0], item[0])):
         if kept not in chosen and all(copy != other for _, other, _ in chosen.values()):
@@ -169,12 +171,12 @@ def _find_duplicates(
     near: list[Finding] = []
     for copy, (score, kept, duplicate) in chosen.items():
         how = {
-            "equal": "they are word for word the same",
-            "edited": "they are the same but for small edits",
-            "part": "the first says all that the second says, and more",
-            "words": "they say the same in other words",
+            "equal": "both have the same words",
+            "edited": "they differ only in small edits",
+            "part": "the first contains everything in the second, and more",
+            "words": "they say the same in different words",
         }[duplicate.how]
-        more = f"; only the second says “{quote_text(duplicate.lost[0])}”" if duplicate.lost else ""
+        more = f"; only the second contains “{quote_text(duplicate.lost[0])}”" if duplicate.lost else ""
         quotes = tuple(Quote(captures[copy].id, quote_text(text, QUOTED)) for text in duplicate.lost[:QUOTES])
         finding = _make_finding(
             workspace, "merge-duplicates", [captures[kept], captures[copy]], score, f"{how}{more}", quotes
@@ -186,7 +188,7 @@ def _find_duplicates(
 def _find_superseded(
     workspace: str, captures: Sequence[DocumentOverview], opposed: Sequence[tuple[int, int, tuple[OpposedClaims, ...]]]
 ) -> tuple[Finding, ...]:
-    """Each older note with the newest that says otherwise, unless they are entries of a log."""
+    """Pair each older note with the newest note that contradicts it, unless they are entries of a log."""
     logs = _find_series([(older, newer) for older, newer, _ in opposed])
     newest: dict[int, tuple[int, tuple[OpposedClaims, ...]]] = {}
     for older, newer, claims in opposed:
@@ -218,7 +220,7 @@ def _find_superseded(
 
 
 def _find_series(pairs: Sequence[tuple[int, int]]) -> set[int]:
-    """The notes of groups of `SERIES` and more that all stand against each other."""
+    """Return the notes in groups of at least `SERIES` notes that contradict each other."""
     group: dict[int, int] = {}
 
     def find_root(n: int) -> int:
@@ -243,9 +245,9 @@ def find_unused(
     now: int,
     old_ms: int = OLD_MS,
 ) -> tuple[Finding, ...]:
-    """Find captures that are older than `old_ms`, were never changed, and to which no note links.
+    """Find captures that are older than `old_ms`, were never changed, and have no link to them.
 
-    `linked`: the ids of those that a note links to."""
+    `linked` holds the ids of the notes that have a link to them."""
     findings = []
     for capture in captures:
         age = now - capture.created_at
@@ -253,7 +255,7 @@ def find_unused(
             continue
         days = age // 86_400_000
         score = min(1.0, age / (4 * old_ms))
-        reason = f"captured {days:,} days ago, and neither changed nor linked to since"
+        reason = f"captured {days:,} days ago; no changes and no links to it since then"
         findings.append(_make_finding(workspace, "archive", [capture], round(score, 3), reason))
     return _best_first(findings)
 
@@ -282,7 +284,7 @@ def find_tag_synonyms(
 
 
 def quote_text(text: str, most: int = 120) -> str:
-    """Make a text of a note fit to stand in a sentence: on one line, without secrets, cut."""
+    """Make a note's text fit for a quote in a sentence: one line, without secrets, cut."""
     text = " ".join(redact(text).split())
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
@@ -295,7 +297,7 @@ def _make_finding(  # noqa: PLR0917 - a value is filled in
     reason: str,
     quotes: tuple[Quote, ...] = (),
 ) -> Finding:
-    """A finding about `captures`, in the order of its kind."""
+    """Make a finding about `captures`, which are in the order of its kind."""
     ids = tuple(capture.id for capture in captures)
     hashes = tuple(capture.content_hash for capture in captures)
     return Finding(kind, key_of(workspace, kind, ids, ()), workspace, ids, (), hashes, score, reason, quotes)

@@ -12,20 +12,21 @@ ENGLISH: Final = "en"
 
 
 class CuePhrases:
-    """Words and phrases of a kind: `_` stands for a blank, `any` is of whatever language, `wide` of scripts without blanks.
+    """Holds words and phrases of one kind; `_` means a blank, `any` is for all languages, `wide` for scripts without blanks.
 
-    Those of English count in every text: its words stand in notes of all languages, and short notes are taken for it."""
+    The English ones count in every text: notes of all languages contain English words, and short notes are taken for
+    English."""
 
     def __init__(self, *, any: str, wide: str, en: str, **languages: str) -> None:
         self._of = {name: _compile_phrases(f"{en} {any} {words}", wide) for name, words in languages.items()}
         self._of[ENGLISH] = _compile_phrases(f"{en} {any}", wide)
 
     def count(self, text: str, language: str) -> int:
-        """How many there are in a text of this language."""
+        """Count the phrases in a text of this language."""
         return len(self.spans(text, language))
 
     def spans(self, text: str, language: str) -> list[tuple[int, int]]:
-        """Where they are."""
+        """Return the positions of the phrases in a text of this language."""
         return [match.span() for match in self._of.get(language, self._of[ENGLISH]).finditer(text)]
 
 
@@ -38,7 +39,7 @@ def _alternatives(text: str) -> str:
     return "|".join(re.escape(word).replace("_", r"\s+") for word in words)
 
 
-# What was said before is not so any more.
+# An earlier statement is no longer true.
 CHANGE: Final = CuePhrases(
     en="""now no_longer anymore any_more instead moved moves switched changed changes replaced replaces replacing as_of from_now_on updated
     update corrected correction deprecated obsolete renamed raised lowered reduced increased postponed rescheduled after_all
@@ -54,37 +55,37 @@ CHANGE: Final = CuePhrases(
     이제 더_이상 대신 변경 변경되었다""",
     wide="変更 今後 代わり 廃止 移行 延期 改めた 改为 改成 不再 现在 調整 调整 取代 代替 变更 变成",
 )
-# The same, where nothing is told of one occasion: "since" may as well give a reason for what happened.
+# Also a change, unless the sentence tells of one occasion: there "since" may give a reason.
 SINCE: Final = CuePhrases(
     en="since", de="seit", fr="depuis", es="desde", pt="desde", nl="sinds", any="", wide="以来 自从 부터"
 )  # fmt: skip
-# In a title: what the note tells is the later one.
+# In a title: the note describes the newer state.
 NEW: Final = CuePhrases(
     en="new", de="neu neue neuer neues neuen", fr="nouveau nouvelle nouveaux nouvelles", es="nuevo nueva nuevos nuevas", pt="novo nova novos novas",
     it="nuovo nuova nuovi nuove", nl="nieuw nieuwe", any="новый новая новое новые nowy nowa nowe 새로운 새", wide="新しい 新",
 )  # fmt: skip
-# Something else takes its place.
+# Something is replaced.
 INSTEAD: Final = CuePhrases(
     en="instead instead_of no_longer not_any_more replaced replaces replacing rather_than",
     de="statt stattdessen anstatt anstelle nicht_mehr ersetzt", fr="au_lieu_de remplacé remplace", es="en_vez_de en_lugar_de ya_no reemplaza",
     pt="em_vez_de já_não substitui", it="invece_di al_posto_di non_più", nl="in_plaats_van niet_meer vervangt",
     any="вместо больше_не zamiast już_nie 대신 더_이상", wide="代わり 不再 取代 代替",
 )  # fmt: skip
-# It is over: what was said of it can't be relied on.
+# Something has ended: earlier statements about it no longer hold.
 OVER: Final = CuePhrases(
     en="deprecated obsolete no_longer retired discontinued cancelled canceled removed shut_down switched_off abolished",
     de="veraltet abgeschafft eingestellt abgeschaltet nicht_mehr entfällt", fr="annulé annulée supprimé supprimée obsolète",
     es="cancelado cancelada obsoleto obsoleta suprimido suprimida", pt="cancelado cancelada obsoleto obsoleta", it="annullato annullata abolito abolita",
     nl="vervallen afgeschaft", any="отменён отменен устарел", wide="廃止 非推奨 中止 取消 废弃 停用 不再 作废 폐지 중단",
 )  # fmt: skip
-# "Without" is none of these: what is without a net is not connected, and both say the same.
+# "Without" is not among these: "without a net" and "not connected" say the same.
 NOT: Final = CuePhrases(
     en="not no never cannot can't won't doesn't don't isn't aren't wasn't didn't shouldn't mustn't nobody nothing none",
     de="nicht kein keine keinen keiner keinem nie niemals nichts", fr="pas jamais rien aucun aucune", es="no nunca tampoco nada ninguno ninguna",
     pt="não nunca nada nem", it="non mai niente nessun nessuna", nl="niet geen nooit niets",
     any="не нет никогда nigdy nie 않는다 않다 않고 없다 아니다", wide="ません ない なかった 不是 没有 不支持 不能 不会 不再 不可 无法 未",
 )  # fmt: skip
-# It tells of one occasion: another one may well have gone otherwise.
+# The sentence tells of one occasion: another occasion may have gone differently.
 ONCE: Final = CuePhrases(
     en="""today tonight yesterday this_morning this_week last_night took ran measured peaked slept spent bought scored weighed walked felt was were
     went came saw met introduced released published founded born died won lost played opened added launched shipped""",
@@ -108,7 +109,7 @@ OPPOSITES: Final = tuple(
         )
     )
 )  # fmt: skip
-# Two sides, of which each is as it is: what is told of one is not told of the other.
+# Two sides of one thing: a statement about one side says nothing about the other.
 SIDES: Final = tuple(
     (frozenset(first.split()), frozenset(second.split()))
     for first, second in (
@@ -127,7 +128,7 @@ SIDES: Final = tuple(
     )
 )  # fmt: skip
 
-# What parts of a work, or of a list that somebody keeps, are called: a number behind one says which is meant.
+# Names of parts of a work or of a list: the number after one says which part is meant.
 _PARTS: Final = """issue issues ticket tickets pr pull bug bugs discussion page pages chapter section article paragraph step figure fig table appendix lesson
     part episode season volume vol line question exercise rfc pep cve iso commit invoice chap sec art item note quarter sprint
     seite kapitel abschnitt artikel schritt abbildung abb tabelle teil folge band zeile aufgabe frage paragraf rechnung quartal
@@ -135,9 +136,9 @@ _PARTS: Final = """issue issues ticket tickets pr pull bug bugs discussion page 
     página capítulo sección artículo paso figura tabla parte episodio línea pregunta factura secção seção capitolo sezione articolo passo
     pagina hoofdstuk sectie artikel stap deel aflevering"""
 PARTS: Final = frozenset(_PARTS.split())
-COUNTED_PARTS: Final = frozenset("条條页頁章节節巻卷話话回集題题課课")  # the same, behind the number
+COUNTED_PARTS: Final = frozenset("条條页頁章节節巻卷話话回集題题課课")  # names of parts that follow the number
 
-# Names of parts of the day and other occasions: two notes that bear different ones tell of two moments.
+# Names of parts of the day and other occasions: titles with different ones are about two moments.
 MOMENT: Final = _compile_phrases(
     """morning noon evening night afternoon monday tuesday wednesday thursday friday saturday sunday spring summer autumn winter
     january february march april may june july august september october november december first second third fourth fifth
@@ -148,7 +149,7 @@ MOMENT: Final = _compile_phrases(
     janeiro fevereiro março maio junho julho setembro outubro novembro dezembro gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre""",
     "朝 夜 昼 夕方 早上 晚上 第一 第二 第三 第四",
 )
-# Since when something is so tells of no moment.
+# A start date does not name a moment.
 FROM: Final = re.compile(
     rf"(?<!\w)(?:from|as\s+of|starting(?:\s+in)?|since|ab|seit|à\s+partir\s+(?:de|du)|depuis|desde|a\s+partir\s+de|dal|da|vanaf|sinds)\s+{MOMENT.pattern}",
     re.IGNORECASE,

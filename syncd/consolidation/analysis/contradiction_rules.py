@@ -1,6 +1,6 @@
 """Decide by rules whether two claims contradict each other: the evidence as values, the objections and rules as tables.
 
-Law, tested: each threshold decides where its field says, and a finding carries the name of the rule that decided it."""
+Laws, tested: each threshold decides where its field says; a finding carries the name of the rule that decided it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from syncd.consolidation.analysis.sentence_claims import WIDE, Claim
 
-# In what two claims differ, where it is no word of theirs.
+# Differences between two claims that are not words of the claims.
 IS: Final = ("not so", "so")
 IS_NOT: Final = ("so", "not so")
 OVER: Final = ("so", "over")
@@ -19,33 +19,36 @@ INSTEAD: Final = ("so", "something else")
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """From which values on two claims are compared, are about one thing, and contradict each other.
+    """Sets when two claims are compared, are about one thing, and contradict each other.
 
-    A worth is what words say of a topic: a noun that few notes have is worth about 1. The values were chosen on the tuning half of the
-    pairs in `tests/bench/planted/`. With them `tests.bench --only consolidate` finds 57 of the 76 contradictions of all four sets,
-    and nothing that is none. Each field says what another value of it does to these two figures, all others as they are."""
+    The worth of words is what they say about a topic: a noun that few notes have is worth about 1. The values were
+    chosen on the tuning half of the pairs in `tests/bench/planted/`. With them `tests.bench --only consolidate`
+    finds 57 of the 76 contradictions of all four sets, and no false ones. Each field's comment gives these two
+    figures for other values of the field, all other fields unchanged."""
 
     touching: float = 0.4  # share of the worth of the lighter claim: 57 at 0.2; 56 at 0.48, 55 at 0.6
-    support: float = 1.3  # worth that both claims and the titles share: 58 and 2 wrong at 1.04, 48 at 1.56
-    support_loose: float = 1.2  # times `support`, where the titles may name two things: 57 at 0.6, 56 at 1.44
-    support_sure: float = 0.75  # times `support`, where a change is told and a claim is whole: 57 at 0.38, 56 at 0.9
-    whole: float = 0.95  # `alike` from which on a claim is whole in the other: 57 at 0.5, 55 without the rule
+    support: float = 1.3  # worth shared by both claims and the titles: 58 and 2 wrong at 1.04, 48 at 1.56
+    support_loose: float = 1.2  # factor of `support` when the titles may name two things: 57 at 0.6, 56 at 1.44
+    support_sure: float = (
+        0.75  # factor of `support` when a change is stated and a claim is whole: 57 at 0.38, 56 at 0.9
+    )
+    whole: float = 0.95  # lowest `alike` at which a claim is wholly in the other: 57 at 0.5, 55 without the rule
     alike: float = 0.6  # share of the lighter claim, for another value and an end: 57 at 0.3, 54 at 0.72
-    mutual: float = 0.6  # share of the worth of both claims, where no change is told: 56 at 0.3, 55 at 0.72
-    few: float = 0.6  # telling power of a word that few notes have, 0 to 1: 57 from 0.3 to 0.9; keeps forms apart
-    parallel: float = 0.2  # worth that each claim alone has, per worth of both: 57 from 0.1 to 0.3
-    parallel_changed: float = 0.85  # the same where a change is told: 54 at 0.43, 57 at 1.28
+    mutual: float = 0.6  # share of the worth of both claims when no change is stated: 56 at 0.3, 55 at 0.72
+    few: float = 0.6  # distinctiveness of a word that few notes have, 0 to 1: 57 from 0.3 to 0.9; keeps forms apart
+    parallel: float = 0.2  # worth that only one claim has, per worth of both: 57 from 0.1 to 0.3
+    parallel_changed: float = 0.85  # `parallel` when a change is stated: 54 at 0.43, 57 at 1.28
     loose: float = 0.5  # worth of each title that the other note lacks: 55 at 0.4; a false duplicate at 0.75
     many: int = 150  # pairs of claims of two notes: 57 at 20, 57 and 4 wrong at 300
     code: float = 0.7  # worth of a name made of letters and figures: 56 at 0.35, 57 at 1.05
     anchor: float = 1.0  # worth of a sentence that both notes have: 57 from 0.5 to 1.5
     turned: float = 0.6  # times `support`, to deny, end or replace a claim: 57 from 0.3 to 0.9
-    denied: float = 0.75  # `alike` of a claim and what denies it: 57 from 0.38 to 0.9, 54 without the rule
+    denied: float = 0.75  # `alike` of a claim and its denial: 57 from 0.38 to 0.9, 54 without the rule
     instead: float = 0.8  # share of the older claim, to replace it: 58 at 0.64, 57 at 0.96, 56 at 1.2
-    renamed: float = 0.65  # share of the older claim, where a name in its middle is another: 58 at 0.33, 56 at 0.78
-    renamed_end: float = 0.45  # the same where it ends in the name: 58 at 0.36, 56 at 0.54
-    renamed_subject: float = 0.4  # share of the newer claim that the older note says: 57 at 0.2, 56 at 0.48
-    shown: int = 3  # pairs of sentences that a finding quotes: it decides nothing
+    renamed: float = 0.65  # share of the older claim when a name in its middle differs: 58 at 0.33, 56 at 0.78
+    renamed_end: float = 0.45  # `renamed` when the claim ends in the name: 58 at 0.36, 56 at 0.54
+    renamed_subject: float = 0.4  # share of the newer claim that the older note has: 57 at 0.2, 56 at 0.48
+    shown: int = 3  # pairs of sentences that a finding quotes; decides nothing
 
 
 LIMITS: Final = Thresholds()
@@ -53,55 +56,55 @@ LIMITS: Final = Thresholds()
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """What the claims of two notes have in common: whether they are about one thing."""
+    """Holds what the claims of two notes have in common, to decide whether they are about one thing."""
 
     older: Claim
     newer: Claim
     shared: frozenset[str]  # words of both
-    both: float  # what these words say, and the names made of letters and figures that both have
-    subject: float  # the same, and what the titles say of it besides
+    both: float  # worth of these words, and of the shared names made of letters and digits
+    subject: float  # `both`, and the worth that the titles add
     anchored: bool  # the notes have an equal sentence
-    agreed: bool  # so they have, or their titles speak of one thing
-    changed: bool  # the newer note tells that something changed
+    agreed: bool  # they have an equal sentence, or titles about one thing
+    changed: bool  # the newer note says that something changed
     loose: bool  # the titles may be about two things
 
     @property
     def support(self) -> float:
-        """What speaks for the claims being about one thing."""
+        """Return the evidence that the claims are about one thing."""
         return self.subject + LIMITS.anchor * self.anchored
 
     @property
     def similarity(self) -> float:
-        """How much of the claim that says less the other one says, 0 to 1."""
+        """Return how much of the shorter claim the other one contains, 0 to 1."""
         return self.both / max(self.both, min(self.older.weight, self.newer.weight))
 
     @property
     def is_mostly_shared(self) -> bool:
-        """Whether both say most of what they say together."""
+        """Return whether most of the content of both claims is shared."""
         return 2 * self.both >= LIMITS.mutual * (self.older.weight + self.newer.weight)
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """In what the two claims differ."""
+    """Holds the differences between two claims."""
 
     overlap: Overlap
-    older_only: Mapping[str, float]  # what the older claim speaks of and the newer note does not
+    older_only: Mapping[str, float]  # words of the older claim that the newer note lacks
     newer_only: Mapping[str, float]
     differs: bool  # a figure, date, state or name differs
-    conflict: tuple[str, str] | None  # these two, if only one of them can be right
-    special: bool  # a title names what only its own claim speaks of
-    rare: bool  # a word that both claims share is one that few notes have
-    many: bool  # the notes are so long that chance brings some claims together
+    conflict: tuple[str, str] | None  # the two values, if only one of them can be right
+    special: bool  # a title has a word that only its own claim has
+    rare: bool  # the claims share a word that few notes have
+    many: bool  # the notes are so long that some claims match by chance
 
     @property
     def difference_ratio(self) -> float:
-        """How much each says of what the other does not, for what both say."""
+        """Return how much content only one claim has, relative to the shared content."""
         return min(sum(self.older_only.values()), sum(self.newer_only.values())) / self.overlap.both
 
     @property
     def is_focused(self) -> bool:
-        """Whether the claims say little besides what they share."""
+        """Return whether the claims contain little besides their shared content."""
         changed = self.overlap.changed and not self.many
         return self.difference_ratio <= (LIMITS.parallel_changed if changed else LIMITS.parallel)
 
@@ -112,7 +115,7 @@ Difference: TypeAlias = Callable[[Evidence], tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A way in which two claims contradict each other, and what each says in the other's place."""
+    """Describes one way in which two claims contradict each other, and the difference it reports."""
 
     name: str
     holds: Callable[[Evidence], bool]
@@ -143,7 +146,7 @@ def _has_another_value(evidence: Evidence) -> bool:
 
 
 def _can_contradict(evidence: Evidence) -> bool:
-    """Whether claims without values that differ can contradict each other at all."""
+    """Return whether claims without differing values can contradict each other at all."""
     return evidence.overlap.agreed and not evidence.many and not evidence.differs
 
 
@@ -154,7 +157,9 @@ def _shares_subject(evidence: Evidence) -> bool:
 def _is_denied(evidence: Evidence) -> bool:
     overlap, older, newer = evidence.overlap, evidence.overlap.older, evidence.overlap.newer
     denies, denied = (older, newer) if older.negated else (newer, older)
-    sure = not WIDE.search(older.text + newer.text) or newer.changed  # there a syllable is not always a "not"
+    sure = (
+        not WIDE.search(older.text + newer.text) or newer.changed
+    )  # in these scripts a syllable is not always a "not"
     return bool(
         _shares_subject(evidence)
         and older.negated != newer.negated
@@ -184,7 +189,7 @@ def _is_replaced(evidence: Evidence) -> bool:
 
 
 def _is_renamed(evidence: Evidence) -> bool:
-    """Whether another name stands in the place of one, where the newer note tells that something changed."""
+    """Return whether a name is replaced by another, where the newer note says that something changed."""
     overlap, older, only = evidence.overlap, evidence.overlap.older, evidence.older_only
     subject = max(LIMITS.support, LIMITS.renamed_subject * overlap.newer.weight)
     if not _can_contradict(evidence) or not overlap.changed or overlap.subject < subject:
@@ -227,7 +232,7 @@ RULES: Final = (
 
 
 def find_objection(overlap: Overlap) -> str:
-    """Name the first objection to comparing two claims; "" when there is none."""
+    """Return the name of the first objection to comparing two claims; "" = none."""
     return next((name for name, holds in OBJECTIONS if holds(overlap)), "")
 
 
@@ -237,7 +242,7 @@ def find_rule(evidence: Evidence) -> Rule | None:
 
 
 def score_evidence(evidence: Evidence) -> float:
-    """How sure a contradiction is, 0.45 to 1: it orders what is shown and decides nothing."""
+    """Score how sure a contradiction is, 0.45 to 1; the score only orders the findings."""
     overlap = evidence.overlap
     total = (
         0.45

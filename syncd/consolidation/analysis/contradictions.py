@@ -26,23 +26,25 @@ from syncd.consolidation.analysis.contradiction_rules import (
 )
 from syncd.consolidation.analysis.sentence_claims import Claim, Value
 
-Differing: TypeAlias = tuple[list[Value], list[Value]]  # values of a kind, of each of two claims
+Differing: TypeAlias = tuple[list[Value], list[Value]]  # values of one kind, for each of two claims
 Telling: TypeAlias = Callable[[str], float]  # 1 for a word that few notes have, less for one that many have
 
 
 @dataclass(frozen=True, slots=True)
 class NoteClaims:
-    """What a note claims. What a word says is less, the more of the claims have it: it tells none of them from the rest."""
+    """Holds what a note claims.
+
+    A word is worth less, the more claims of the note have it, as it does not set them apart."""
 
     title: Claim
     claims: tuple[Claim, ...]
-    words: frozenset[str]  # of all of it
-    named: bool  # its title is more than the beginning of its text
-    rare: frozenset[str] = frozenset()  # those of its words that few notes have
+    words: frozenset[str]  # of the title and all claims
+    named: bool  # the title is not just the beginning of the text
+    rare: frozenset[str] = frozenset()  # words of it that few notes have
 
     @classmethod
     def of(cls, title: Claim, claims: tuple[Claim, ...], telling: Telling = lambda _: 1.0) -> NoteClaims:
-        """A note with this title and these claims. `telling`: how much a word, as it is written, tells in this workspace."""
+        """Make the claims of a note. `telling` returns how distinctive a written word is in this workspace."""
         counts = Counter(word for claim in claims for word in claim.words)
         tells = {word: telling(shown) for claim in (title, *claims) for word, shown in claim.shown.items()}
         weighted = tuple(
@@ -61,13 +63,13 @@ class NoteClaims:
 
 @dataclass(frozen=True, slots=True)
 class OpposedClaims:
-    """A claim of the older note, the one of the newer note that stands against it, and in what they differ."""
+    """Holds a claim of the older note, the contradicting claim of the newer one, and their difference."""
 
     older: str
     newer: str
-    difference: tuple[str, str]  # what each says in the other's place
+    difference: tuple[str, str]  # the differing words or values, older first
     score: float
-    changed: bool  # the newer one tells that something changed
+    changed: bool  # the newer claim says that something changed
     rule: str  # the name of the rule by which they contradict each other
 
 
@@ -90,13 +92,13 @@ def find_contradictions(older: NoteClaims, newer: NoteClaims) -> tuple[OpposedCl
         if opposed and (opposed.older not in surest or surest[opposed.older].score < opposed.score):
             surest[opposed.older] = opposed
     often = Counter(opposed.newer for opposed in surest.values())
-    # One sentence against several is a list's, or chance.
+    # A sentence that contradicts several is an item of a list, or chance.
     single = [opposed for opposed in surest.values() if often[opposed.newer] == 1]
     return tuple(sorted(single, key=lambda opposed: (-opposed.score, opposed.older, opposed.newer))[: LIMITS.shown])
 
 
 def _claims_sharing_words(older: NoteClaims, newer: NoteClaims, same: set[str]) -> Iterator[tuple[Claim, Claim]]:
-    """The claims of both that share words."""
+    """Yield the pairs of claims of both notes that share enough words."""
     holders: dict[str, list[int]] = defaultdict(list)
     for n, claim in enumerate(newer.claims):
         if claim.text not in same:
@@ -115,13 +117,13 @@ def _claims_sharing_words(older: NoteClaims, newer: NoteClaims, same: set[str]) 
 
 
 def _has_rival(claim: Claim, other: Claim, claims: Sequence[Claim]) -> bool:
-    """Whether another of these `claims` shares as much with `claim` as `other` does: which is meant is then not told."""
+    """Return whether another claim shares as much with `claim` as `other` does, so that the counterpart is unclear."""
     both = claim.words.keys() & other.words.keys()
     return any(rival is not other and both <= rival.words.keys() for rival in claims) if len(claims) > 1 else False
 
 
 def compare_titles(older: NoteClaims, newer: NoteClaims) -> Literal["apart", "loose", ""]:
-    """Say whether the titles tell two things "apart", are "loose" about it, or agree: ""."""
+    """Compare the titles: "apart" = they name two things, "loose" = they may name two things, "" = they agree."""
     title, other = older.title, newer.title
     named = older.named and newer.named
     brief = all(note.claims and 2 * len(note.title.text) <= len(note.claims[0].text) for note in (older, newer))
@@ -181,11 +183,11 @@ def _measure_overlap(
     anchored: bool,
     loose: bool,
 ) -> Overlap:
-    """What two claims share. `title`: the words of one title that the other note has too, and what they say."""
+    """Measure what two claims share. `title`: words of one title that the other note has too, with their worth."""
     shared = {word: worth for word, worth in claim.words.items() if word in other.words}
     codes = set(_code_values(claim)) & set(_code_values(other))
     both = sum(shared.values()) + LIMITS.code * len(codes)
-    few = len(shared) + len(codes) < 2  # then words count only if both titles have them
+    few = len(shared) + len(codes) < 2  # then a word counts only if both titles have it
     named = {
         word: worth
         for word, worth in title.items()
@@ -205,7 +207,7 @@ def _measure_overlap(
 
 
 def _collect_evidence(overlap: Overlap, older: NoteClaims, newer: NoteClaims) -> Evidence:
-    """In what two claims differ that share enough."""
+    """Collect the differences between two claims that share enough."""
     claim, other = overlap.older, overlap.newer
     older_only, newer_only = _words_of_one(claim, other, newer.words), _words_of_one(other, claim, older.words)
     differing = _differing_values(claim, other)
@@ -222,7 +224,7 @@ def _collect_evidence(overlap: Overlap, older: NoteClaims, newer: NoteClaims) ->
 
 
 def _titles_agree(claim: Claim, other: Claim, older: NoteClaims, newer: NoteClaims) -> bool:
-    """Whether the titles speak of one thing, or one of them of what the claims do."""
+    """Return whether the titles share a word or a name, or one title shares a word with the other note's claim."""
     titles = older.title.words.keys(), newer.title.words.keys()
     codes = [{value.value for value in title.values} for title in (older.title, newer.title)]
     return bool(
@@ -231,7 +233,7 @@ def _titles_agree(claim: Claim, other: Claim, older: NoteClaims, newer: NoteClai
 
 
 def _words_of_one(claim: Claim, other: Claim, known: frozenset[str]) -> dict[str, float]:
-    """What a claim speaks of and the other note does not; names made of letters and figures too, unless alike in form."""
+    """Return the words of a claim that the other note lacks, and its names of letters and digits of a different form."""
     forms = {value.sign for value in other.values if value.kind == "code"}
     return {word: worth for word, worth in claim.words.items() if word not in known} | {
         value.value: LIMITS.code for value in claim.values if value.kind == "code" and value.sign not in forms
@@ -239,7 +241,7 @@ def _words_of_one(claim: Claim, other: Claim, known: frozenset[str]) -> dict[str
 
 
 def _differing_values(claim: Claim, other: Claim) -> list[Differing]:
-    """The values of both that can be compared and are not the same."""
+    """Return the values of both claims that are comparable and not equal."""
     differing = []
     kinds = dict.fromkeys((value.kind, value.sign) for value in claim.values)
     for kind, sign in kinds:
@@ -253,7 +255,7 @@ def _differing_values(claim: Claim, other: Claim) -> list[Differing]:
 
 
 def _are_equal(value: Value, other: Value) -> bool:
-    if value.kind == "date":  # a year or a day that one of them leaves out
+    if value.kind == "date":  # one of them may leave out the year or the day
         (a, _, year), (b, _, its_year) = value.value.partition(" "), other.value.partition(" ")
         (month, _, day), (its_month, _, its_day) = a.partition("-"), b.partition("-")
         same = (month == its_month or "0" in (month, its_month)) and (day == its_day or "0" in (day, its_day))
@@ -264,13 +266,13 @@ def _are_equal(value: Value, other: Value) -> bool:
 def _find_conflict(
     claim: Claim, other: Claim, differing: list[Differing], shared: frozenset[str], *, changed: bool
 ) -> tuple[str, str] | None:
-    """What differs, if it is all about one thing."""
+    """Return the two conflicting values, if all differences are about one thing."""
     if not differing:
         return None
     first = [(ours[0], theirs[0]) for ours, theirs in differing]
     names = [pair for pair in first if pair[0].names]
     kinds = {value.kind for value, _ in first}
-    another = "date" in kinds and (claim.entry or other.entry)  # something else happened on another day
+    another = "date" in kinds and (claim.entry or other.entry)  # another day is another event
     if (
         another
         or kinds & {"side", "part"}
@@ -282,7 +284,7 @@ def _find_conflict(
     if names and names[0][0].before <= 1 and len(shared) < 2:
         return None
     if kinds & {"date", "day"} and kinds - {"date", "day", "time"} and not changed:
-        return None  # two moments, each with its figures
+        return None  # two moments, each with its own figures
     before, after = first[0]
     return _format_value(before), _format_value(after)
 
@@ -292,7 +294,7 @@ def _code_values(claim: Claim) -> Iterator[str]:
 
 
 def _format_value(value: Value) -> str:
-    """A value as a person reads it."""
+    """Return a value as it is written."""
     return value.shown or value.value
 
 

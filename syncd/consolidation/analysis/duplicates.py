@@ -1,7 +1,7 @@
 """Decide whether two notes are duplicates: equal, edited, in another order, one part of the other, or reworded.
 
-Laws, tested: a note is a duplicate of itself; two notes are none if each states a figure, date or name for which the
-other note states another."""
+Laws, tested: a note is a duplicate of itself; two notes are not duplicates if each states a figure, date or name for
+which the other note states another."""
 
 from __future__ import annotations
 
@@ -14,65 +14,65 @@ from index.text.similarity_sketch import RUN, word_stems
 from syncd.consolidation.analysis.contradictions import NoteClaims, compare_titles
 from syncd.consolidation.analysis.sentence_claims import WIDE, Claim
 
-LEAST: Final = 2.0  # what the words of a note say together: shorter ones are not compared
-RUNS: Final = 0.5  # of the runs of three words of the shorter one, the other has, where it was edited
-WORDS: Final = 0.75  # of what its words say the other says, where it is told in other words
-BOTH: Final = 0.6  # and of both together
-LOST: Final = 0.12  # of what the copy says the kept one may lack
-SAME: Final = 0.6  # of the characters of titles without blanks
-SLOTTED: Final = 3  # words of titles of which one stands in the place of another
+LEAST: Final = 2.0  # lowest worth of a note's words; shorter notes are not compared
+RUNS: Final = 0.5  # lowest share of the shorter note's runs of three words in an edited copy
+WORDS: Final = 0.75  # lowest share of the shorter note's word worth in a reworded copy
+BOTH: Final = 0.6  # lowest share of the word worth of both notes in a reworded copy
+LOST: Final = 0.12  # highest worth of a claim's words that the kept note may lack
+SAME: Final = 0.6  # lowest share of equal characters in titles of scripts without blanks
+SLOTTED: Final = 3  # words in titles that differ in one word, from which they name two things
 _LINK: Final = re.compile(r"\[\[(?:[^\]|#\n]*/)?([^\]|#\n/]+)")
-_BLANKS: Final = re.compile(r"\{\{[^{}\n]+\}\}|<%.+?%>")  # what a template leaves to be filled in
+_BLANKS: Final = re.compile(r"\{\{[^{}\n]+\}\}|<%.+?%>")  # placeholders of a template
 _BLANK: Final = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """How two notes are the same: "equal" in their words, "edited", "part" of the other, or told in other "words"."""
+    """Describes a duplicate: "equal" in its words, "edited", a "part" of the other note, or in other "words"."""
 
     how: Literal["equal", "edited", "part", "words"]
-    kept: int  # 0 or 1: which of the two says all of it
+    kept: int  # 0 or 1: the note that contains everything
     score: float
     lost: tuple[str, ...]  # sentences that only the other has
 
 
 def normalize(text: str) -> str:
-    """Reduce a text to its letters and figures."""
+    """Reduce a text to its letters and digits."""
     return _BLANK.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
 
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """A note as it is compared."""
+    """Prepares a note for comparison."""
 
     text: str
     said: NoteClaims
 
     @property
     def words(self) -> dict[str, float]:
-        """What its text speaks of; where it has none, its title."""
+        """Return the words of its text with their worth; of its title if it has no text."""
         claims = self.said.claims or (self.said.title,)
         return {word: worth for claim in claims for word, worth in claim.words.items()}
 
     @property
     def name(self) -> tuple[str, ...]:
-        """The words of its title."""
+        """Return the words of its title."""
         return tuple(normalize(self.said.title.text).split())
 
     @property
     def links(self) -> set[tuple[str, ...]]:
-        """The names of the notes that it links to."""
+        """Return the names of the notes that it links to."""
         return {tuple(normalize(link).split()) for link in _LINK.findall(self.text)}
 
 
 def find_duplicate(note: tuple[str, NoteClaims], other: tuple[str, NoteClaims]) -> Duplicate | None:
-    """Whether two notes, the older first, say the same; each with its text."""
+    """Decide whether two notes, the older first, are duplicates; each is given with its text."""
     older, newer = _Note(*note), _Note(*other)
     ours, theirs = older.words, newer.words
     sizes = sum(ours.values()), sum(theirs.values())
     named = compare_titles(older.said, newer.said)
     if named == "apart" or min(sizes) < LEAST * (1.5 if named else 1):
-        return None  # too little to tell, the less so under titles that tell two things
+        return None  # too little text to decide; titles that may name two things need more
     if normalize(older.text) == normalize(newer.text):
         return Duplicate("equal", 0, 1.0, ())
     runs, its_runs = _word_runs(older.text), _word_runs(newer.text)
@@ -85,7 +85,7 @@ def find_duplicate(note: tuple[str, NoteClaims], other: tuple[str, NoteClaims]) 
     kept = 0 if sizes[0] >= sizes[1] else 1
     copy, whole = (newer.said, older.said) if kept == 0 else (older.said, newer.said)
     if _tells_of_change(newer.said) and not _tells_of_change(older.said):
-        return None  # the newer one tells that something is otherwise now
+        return None  # the newer note says that something changed
     if not _has_all_values(whole, copy) or (
         _is_negated(older.said) != _is_negated(newer.said) and min(sizes) < 2 * LEAST
     ):
@@ -99,7 +99,7 @@ def find_duplicate(note: tuple[str, NoteClaims], other: tuple[str, NoteClaims]) 
 
 
 def _are_two_things(older: _Note, newer: _Note) -> bool:
-    """Whether two notes are about two things, though they share most of their words."""
+    """Return whether two notes are about two things although they share most of their words."""
     return any(
         differ(older, newer)
         for differ in (_one_is_template, _one_links_to_other, _follow_own_titles, _titles_differ_in_slot)
@@ -107,24 +107,24 @@ def _are_two_things(older: _Note, newer: _Note) -> bool:
 
 
 def _one_is_template(older: _Note, newer: _Note) -> bool:
-    """Whether one of them is a template, with blanks to be filled in."""
+    """Return whether exactly one of them is a template with placeholders."""
     return bool(_BLANKS.search(older.text)) != bool(_BLANKS.search(newer.text))
 
 
 def _one_links_to_other(older: _Note, newer: _Note) -> bool:
-    """Whether one of them links to the other, and the other not to the same note."""
+    """Return whether one of them links to the other, which does not link to itself."""
     return newer.name in older.links - newer.links or older.name in newer.links - older.links
 
 
 def _follow_own_titles(older: _Note, newer: _Note) -> bool:
-    """Whether each tells of what its own title names and the other note does not."""
+    """Return whether each text has a word of its own title that the other note lacks."""
     older_only = older.said.title.words.keys() - newer.said.words
     newer_only = newer.said.title.words.keys() - older.said.words
     return bool(older_only & older.words.keys() and newer_only & newer.words.keys())
 
 
 def _titles_differ_in_slot(older: _Note, newer: _Note) -> bool:
-    """Whether the titles differ in one word, and either each note lacks that of the other or they are long."""
+    """Return whether the titles differ in one word, and either each note lacks the other's word or both titles are long."""
     if not _differ_in_one_word(list(older.name), list(newer.name)):
         return False
     lacking = all(
@@ -134,7 +134,7 @@ def _titles_differ_in_slot(older: _Note, newer: _Note) -> bool:
 
 
 def _differ_in_one_word(title: list[str], other: list[str]) -> bool:
-    """Whether two titles differ in one word: "Theme A", "Theme B"."""
+    """Return whether two titles differ in one word: "Theme A", "Theme B"."""
     if WIDE.search("".join(title + other)):
         title, other = list(" ".join(title)), list(" ".join(other))
         least = min(len(title), len(other))
@@ -154,7 +154,7 @@ def _word_runs(text: str) -> set[tuple[str, ...]]:
 
 
 def _has_all_values(whole: NoteClaims, copy: NoteClaims) -> bool:
-    """Whether all figures, dates and names of kinds that the copy tells are in the whole."""
+    """Return whether the whole contains all figures, dates and names of the copy."""
     held = {(value.kind, value.value) for claim in (whole.title, *whole.claims) for value in claim.values}
     copied = {(value.kind, value.value) for claim in copy.claims for value in claim.values if value.kind != "side"}
     return copied <= held
@@ -165,6 +165,6 @@ def _is_negated(note: NoteClaims) -> bool:
 
 
 def _is_new(claim: Claim, whole: NoteClaims) -> bool:
-    """Whether a claim says much that the whole does not."""
+    """Return whether much of a claim is missing in the whole."""
     lacking = sum(worth for word, worth in claim.words.items() if word not in whole.words)
     return lacking > max(LOST, 0.25 * claim.weight)

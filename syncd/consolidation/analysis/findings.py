@@ -12,8 +12,8 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar
 from index.model import DocumentOverview
 from syncd.graph.attention_report import Report
 
-# merge-duplicates: the second says nothing that the first does not. supersede: the first, newer, takes the second's place.
-# relate: two nodes may deserve a relation. tag-merge: one tag becomes another. archive: a capture that nobody uses.
+# merge-duplicates: the second note adds nothing to the first. supersede: the first, newer note replaces the second.
+# relate: two entities may need a relation. tag-merge: one tag becomes another. archive: a capture is unused.
 Kind: TypeAlias = Literal["merge-duplicates", "supersede", "relate", "tag-merge", "archive"]
 
 KEY: Final = 16  # hexadecimal digits of a key
@@ -23,7 +23,7 @@ E = TypeVar("E")
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A sentence of a document: on one line, without secrets."""
+    """Holds a sentence of a note: on one line, without secrets."""
 
     id: str
     text: str
@@ -31,15 +31,18 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A proposal. `ids` in the order of its kind: kept and copy, newer and older, the two nodes, the one capture, or none.
+    """Describes a proposal.
 
-    `hashes` are the content hashes of those documents as they were compared: whoever carries it out compares them again."""
+    `ids` are in the order of its kind: kept and copy, newer and older, two entities, one capture, none.
+
+    `hashes` are the content hashes of the compared notes: they are compared again before the proposal is carried
+    out."""
 
     kind: Kind
     key: str
     workspace: str
     ids: tuple[str, ...]
-    would: tuple[str, ...]  # what else it would do, by kind: the tag that stays and the one that becomes it
+    would: tuple[str, ...]  # more values, by kind: the tag that stays and the tag that is replaced
     hashes: tuple[str, ...]
     score: float  # 0..1; the highest are shown first
     reason: str  # one sentence
@@ -48,7 +51,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Captures that are about one thing, and what that is in a few words."""
+    """Holds captures about one topic, with a short label."""
 
     number: int  # from 1, the largest first
     ids: tuple[str, ...]
@@ -57,29 +60,29 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Findings(Generic[E]):
-    """All of a workspace. Lists are cut, best first; `of` counts by name what there was before."""
+    """Holds all findings of a workspace. Lists are cut, best first; `of` holds their full lengths by name."""
 
     workspace: str
-    documents: int  # that were looked at
-    duplicates: tuple[Finding, ...]  # the same words
-    near: tuple[Finding, ...]  # the same said with small differences
+    documents: int  # number of scanned notes
+    duplicates: tuple[Finding, ...]  # equal words
+    near: tuple[Finding, ...]  # edited or reworded
     supersedes: tuple[Finding, ...]
     relations: tuple[Finding, ...]
     unused: tuple[Finding, ...]
     synonyms: tuple[Finding, ...]
     clusters: tuple[Group, ...]
-    graph: Report[E]  # of the nodes: stale summaries, relation candidates, orphans, clusters
-    named: Mapping[str, DocumentOverview]  # by id: all captures that a finding or a group speaks of
+    graph: Report[E]  # about the entities: stale summaries, relation candidates, orphans, clusters
+    named: Mapping[str, DocumentOverview]  # by id: all captures in a finding or a group
     of: Mapping[str, int]
-    degraded: tuple[str, ...] = ()  # what kept it from being whole
+    degraded: tuple[str, ...] = ()  # why the findings are incomplete
 
     @property
     def proposals(self) -> tuple[Finding, ...]:
-        """All that can be carried out, in the order in which it is shown."""
+        """Return all findings that can be carried out, in the order of the report."""
         return (*self.supersedes, *self.duplicates, *self.near, *self.synonyms, *self.relations, *self.unused)
 
 
 def key_of(workspace: str, kind: Kind, ids: tuple[str, ...], would: tuple[str, ...]) -> str:
-    """The stable key of a finding."""
+    """Return the stable key of a finding."""
     text = "\0".join((workspace, kind, *ids, "", *would))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:KEY]

@@ -3,7 +3,7 @@
 A claim is a sentence, or a part of one between semicolons. Words are compared by their stems, so that the forms of a
 word match; values are compared only within their kind, so that days are not compared with euros.
 
-Law, tested: the text of a claim stands in the note, apart from markup, on one line."""
+Law, tested: the text of a claim occurs in the note, apart from markup, on one line."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from syncd.consolidation.analysis.change_words import (
 
 ValueKind: TypeAlias = Literal["date", "time", "day", "number", "code", "part", "state", "side"]
 
-MOST: Final = 60  # claims of a text that are looked at
-LONGEST: Final = 400  # characters of one
-READ: Final = 12_000  # of a text
-IDENTIFIES: Final = 8  # digits of a number that counts nothing: it says which of many is meant
-DENIED: Final = 40  # characters behind a "not" that it is about
+MOST: Final = 60  # claims read from a text
+LONGEST: Final = 400  # characters of a claim
+READ: Final = 12_000  # characters read from a text
+IDENTIFIES: Final = 8  # digits from which a number without a unit identifies a thing
+DENIED: Final = 40  # characters after a "not" that it negates
 
 
 def _word_set(text: str) -> frozenset[str]:
@@ -56,7 +56,7 @@ _UNIT_WORDS: Final = _word_set(
     jour jours semaine semaines mois an ans heure heures día días semana semanas mes meses año años hora horas dia dias mês ano anos
     giorno giorni settimana settimane mese mesi anno anni ora ore minuti dag dagen weken maanden jaar uur"""
 )
-# What stands before a figure without being what it counts or numbers.
+# Words before a figure that are neither its unit nor the name of the numbered thing.
 _LOOSE: Final = _word_set(
     """to at is are was of for about than over under by from until till per and or in on with the a an only exactly least most up
     approximately around between within after before every each be as it has have takes costs
@@ -89,11 +89,11 @@ _CLAUSE: Final = re.compile(r"[;；]\s*")
 WIDE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _UNIT: Final = re.compile(
     r".[^\u3041-\u309f]?"
-)  # what stands behind a figure in scripts without blanks, but for grammar
+)  # the unit after a figure in scripts without blanks, without grammatical endings
 _ROW: Final = re.compile(r"^\s*\|(?!\s*:?-+).*\|\s*$", re.MULTILINE)
 _HEADING: Final = re.compile(r"^[ ]{0,3}#{1,6}[ \t].*$", re.MULTILINE)
 _BLOCK: Final = re.compile(r"^\s*(?:`{3,}|~{3,}).*?(?:^\s*(?:`{3,}|~{3,})\s*$|\Z)", re.MULTILINE | re.DOTALL)
-# Behind these, a release tells since when or where something is so, and not which one is in use.
+# After these, a release says since when or where something holds, and not which one is in use.
 _OCCASION: Final = re.compile(
     r"(?<!\w)(?:in|since|from|with|as of|before|after|until|ab|seit|vor|mit|dans|depuis|avec|desde|en|con|da|dal|vanaf|sinds|met)\s+"
     r"(?:all\s+|some\s+)?(?:[^\W\d_][\w-]*\s+){0,2}v?$",
@@ -102,8 +102,8 @@ _OCCASION: Final = re.compile(
 _RELEASE: Final = _word_set("version versions release releases build v ver firmware update")
 _LED: Final = re.compile(
     r"\W*(?:on|in|am|im|le|el|em|il|op|at|since)?\s*", re.IGNORECASE
-)  # before a date that an entry begins with
-_CALLED: Final = re.compile(r"\w\($")  # what a function is given is no figure of the text's
+)  # words before the date at the beginning of an entry
+_CALLED: Final = re.compile(r"\w\($")  # an argument of a function is not a figure of the text
 _MIXED: Final = re.compile(r"(?=.*\d)(?=.*[^\W\d_]).{2,}")
 
 
@@ -112,48 +112,48 @@ _DATED: Final = frozenset({"iso", "dmy", "mdy", "my", "cjk", "dotted"})
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A figure, date or the like. Two of one kind and `sign` can be compared."""
+    """Holds a figure, date or similar value. Two values are comparable if their kind and `sign` are equal."""
 
     kind: ValueKind
     sign: str  # its unit, or the word before it
     value: str
-    names: bool = False  # it tells which of several is meant, as in "station 3"
-    before: int = 0  # words of the claim before it, but for the one that it stands by
+    names: bool = False  # it identifies one of several, as in "station 3"
+    before: int = 0  # words of the claim before it, without the word it belongs to
     shown: str = field(default="", compare=False)  # as it is written
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One thing that a text says."""
+    """Holds one statement of a text."""
 
     text: str
-    words: Mapping[str, float]  # stem → how much it says of the topic, in their order
+    words: Mapping[str, float]  # stem → its worth for the topic, in text order
     values: tuple[Value, ...]
     negated: bool
-    denied: frozenset[str]  # what is, the words that stand by a "not"
-    changed: bool  # it tells that something is not as it was
-    instead: bool  # or that it takes the place of something
-    over: bool  # or that something is at its end
-    once: bool  # or what happened on one occasion
-    new: bool  # or it calls something new
+    denied: frozenset[str]  # words near a "not"
+    changed: bool  # it says that something changed
+    instead: bool  # it says that something is replaced
+    over: bool  # it says that something has ended
+    once: bool  # it tells of one occasion
+    new: bool  # it calls something new
     entry: bool = False  # it begins with a date, as an entry of a log does
     shown: Mapping[str, str] = field(default_factory=dict)  # stem → as it is written
 
     @property
     def weight(self) -> float:
-        """How much its words say together."""
+        """Return the total worth of its words."""
         return sum(self.words.values())
 
 
 @dataclass(slots=True)
 class Claims:
-    """Reads what texts claim; a word that it has seen before is not looked at again."""
+    """Reads the claims of texts, and caches the words it has analysed."""
 
     places: Mapping[str, int]  # how common English words are, the most frequent at 0
     _seen: dict[tuple[str, bool, str], tuple[Token, ...]] = field(default_factory=dict)
 
     def read(self, title: str, text: str) -> tuple[Claim, tuple[Claim, ...]]:
-        """What a note's title says, and what its text does."""
+        """Return the claim of a note's title, and the claims of its text."""
         text = text[:READ]
         language = detect_language(f"{title}\n{text}", self.places)
         unique_sentences = dict.fromkeys(split_sentences(text))
@@ -170,7 +170,7 @@ class Claims:
         words: dict[str, float] = {}
         shown: dict[str, str] = {}
         values: list[Value] = []
-        at, last = 0, ("", False)  # the word before, and whether it has a capital
+        at, last = 0, ("", False)  # the previous word, and whether it is capitalized
         entry = False
         for match in _VALUE.finditer(text):
             last = self._read_words(text[at : match.start()], language, words, shown, values) or last
@@ -203,7 +203,7 @@ class Claims:
     def _read_words(
         self, text: str, language: TextLanguage, words: dict[str, float], shown: dict[str, str], values: list[Value]
     ) -> tuple[str, bool] | None:
-        """Take in the words between two values; the last of them, if there is one."""
+        """Read the words between two values; return the last of them, if any."""
         last = None
         for piece in PIECE.findall(text):
             last = (piece.lower(), piece[:1].isupper())
@@ -225,7 +225,7 @@ class Claims:
 
 
 def split_sentences(text: str) -> Iterator[str]:
-    """Split a text into its sentences in order, rows of tables among them; headings and code are left out."""
+    """Split a text into its sentences in order, then the rows of tables; headings and code are left out."""
     text = _BLOCK.sub("\n", text)
     rows = [
         plain_text(" ".join(cell.strip() for cell in row[0].strip().strip("|").split("|")))
@@ -239,7 +239,7 @@ def split_sentences(text: str) -> Iterator[str]:
 def _denied_words(
     text: str, nots: list[tuple[int, int]], words: Mapping[str, float], shown: Mapping[str, str]
 ) -> frozenset[str]:
-    """The words behind each "not" or, at an end, before it."""
+    """Return the words after each "not", or before it if none follow."""
     denied: set[str] = set()
     for start, end in nots:
         behind, before = (
@@ -257,7 +257,7 @@ def _wide_states(text: str) -> Iterator[str]:
 
 
 def _state_values(lower: set[str], words: dict[str, float]) -> list[Value]:
-    """The states of which a claim names one and not its opposite; their words count no longer among its `words`."""
+    """Return the states that a claim names without their opposites, and remove their words from `words`."""
     values = []
     for number, (state, opposite) in enumerate(OPPOSITES):
         if bool(lower & state) != bool(lower & opposite):
@@ -269,7 +269,7 @@ def _state_values(lower: set[str], words: dict[str, float]) -> list[Value]:
 
 
 def _side_values(lower: set[str]) -> list[Value]:
-    """The sides of which a claim names one and not the other: they tell which of several things is meant."""
+    """Return the sides that a claim names without the other side: they identify one of several things."""
     return [
         Value("side", str(number), "0" if lower & side else "1", True)
         for number, (side, other) in enumerate(SIDES)
@@ -280,7 +280,7 @@ def _side_values(lower: set[str]) -> list[Value]:
 def _add_value(  # noqa: PLR0912 - one branch for each kind of value
     match: re.Match[str], near: tuple[str, bool], words: dict[str, float], values: list[Value]
 ) -> int:
-    """Add the value that was found; where to go on reading."""
+    """Add the value of this match, and return the position where reading continues."""
     kind, text, count = match.lastgroup or "", fold_accents(match[0]), len(words)
     if kind == "unit":
         kind = "number"
@@ -312,7 +312,7 @@ def _add_value(  # noqa: PLR0912 - one branch for each kind of value
 
 
 def _add_worded_number(match: re.Match[str], values: list[Value], count: int) -> int:
-    """A number in letters counts if what it counts stands behind it."""
+    """Add a number in words if the word after it can be counted; return where reading continues."""
     behind = re.match(
         r"\s+(?:(?:an?|of|an?|una?|une|einen?|eine[rs]?|di|de)\s+)?([^\W\d_]{2,})", match.string[match.end() :]
     )
@@ -359,7 +359,7 @@ def _add_figure(match: re.Match[str], near: tuple[str, bool], words: dict[str, f
 
 
 def _is_counted(word: str) -> bool:
-    """Whether a word behind a figure is what it counts."""
+    """Return whether a word after a figure is its unit."""
     return word in _UNIT_WORDS or (
         word not in _LOOSE and word not in stopwords.ENGLISH and len(word) > 1 and not NOT.count(word, ENGLISH)
     )
@@ -370,7 +370,7 @@ def _normalize_unit(word: str) -> str:
 
 
 def _normalize_date(text: str) -> str:
-    """A date in figures, as far as it is told: equal for equal dates, however they are written."""
+    """Return a date in figures, as far as it is given: equal dates give equal texts."""
     if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
         return "{1}-{2} {0}".format(*map(int, text.split("-")))
     if parts := re.fullmatch(r"(\d{1,2})[./](\d{1,2})[./](\d{2,4})", text):

@@ -1,9 +1,9 @@
 """Find tag synonyms in a workspace: spelling variants, short forms, typos, and the last part of a nested tag.
 
-The rules find few synonyms and are sure of them: tags that only mean nearly one thing are left alone, because a
-merge would lose what tells them apart.
+The rules find only sure synonyms: tags that mean only nearly the same are left alone, because a merge would lose their
+difference.
 
-Law, tested: equal tags give an equal answer in any order; a tag becomes at most one other, which is used more."""
+Laws, tested: equal tags give an equal answer in any order; a tag becomes at most one other tag, which is used more."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ from typing import Final, TypeAlias
 
 from index.text.tags import SHORT, fold_accents, key_of, words_of
 
-LONG: Final = 7  # letters of a word in which one wrong letter is a typo
-TYPED: Final = 2, 0.25  # uses of a typo at most, and of its share of the right one's
-INFLECTED: Final = ("n", "en", "s", "es", "x")  # what may end a word that is not English
-TOGETHER: Final = 3, 0.6  # documents that have both tags, and their share of the rarer one's, for a loose end
-EQUAL: Final = 5, 0.85  # documents of each, and how many of all have both, for tags that are always given together
-MANY: Final = 16  # tags of a document from which on it says nothing of which belong together
+LONG: Final = 7  # letters from which one wrong letter in a word is a typo
+TYPED: Final = 2, 0.25  # highest number of uses of a typo, and its highest share of the right tag's uses
+INFLECTED: Final = ("n", "en", "s", "es", "x")  # endings of inflected words that are not English
+TOGETHER: Final = (
+    3,
+    0.6,
+)  # for `heron` beside `project/heron`: notes with both tags, and their share of the notes with the short one
+EQUAL: Final = 5, 0.85  # for tags that always occur together: notes of each, and the share of notes with both
+MANY: Final = 16  # notes with this many tags or more are no evidence that tags belong together
 
-Uses: TypeAlias = Mapping[str, Sequence[int]]  # the documents that have each tag
+Uses: TypeAlias = Mapping[str, Sequence[int]]  # the notes that have each tag
 
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """One tag that is another, and why."""
+    """Names a tag to replace by another, with the reason."""
 
     kept: str
     merged: str
@@ -36,7 +39,7 @@ class Synonym:
 
 
 def find_synonyms(uses: Uses, places: Mapping[str, int]) -> list[Synonym]:
-    """Find the tags that mean the same, the surest first. `places`: how common English words are."""
+    """Find the tags that mean the same, the surest first. `places`: frequency ranks of English words."""
     rank = {tag: (-len(set(uses[tag])), -len(tag), tag) for tag in uses}
     best: dict[str, tuple[float, str, str]] = {}
     for tag, other, score, why in sorted(set(_find_pairs(uses, places))):
@@ -47,7 +50,7 @@ def find_synonyms(uses: Uses, places: Mapping[str, int]) -> list[Synonym]:
     synonyms = []
     for merged, (score, near, why) in best.items():
         kept = near
-        while kept in best:  # no tag becomes one that becomes another
+        while kept in best:  # a replacement is never replaced itself
             kept = best[kept][1]
         synonyms.append(
             Synonym(
@@ -69,7 +72,7 @@ def _describe_count(documents: Sequence[int]) -> str:
 
 def _find_pairs(uses: Uses, places: Mapping[str, int]) -> Iterator[tuple[str, str, float, str]]:
     yield from _pairs_of_equal_key(
-        uses, lambda tag: fold_accents(tag).replace("_", "-"), 1.0, "only capitals, accents or hyphens differ"
+        uses, lambda tag: fold_accents(tag).replace("_", "-"), 1.0, "they differ only in capitals, accents or hyphens"
     )
     yield from _pairs_of_equal_key(uses, _path_key, 0.95, "they are forms of the same words")
     yield from _pairs_of_equal_key(uses, _unordered_key, 0.85, "they have the same words in another order")
@@ -105,7 +108,7 @@ def _unordered_key(tag: str) -> str:
 
 
 def _abbreviations(uses: Uses) -> Iterator[tuple[str, str, float, str]]:
-    """`rrf` is reciprocal-rank-fusion, and `k8s` kubernetes."""
+    """Find abbreviations: `rrf` for reciprocal-rank-fusion, and `k8s` for kubernetes."""
     known: dict[str, list[str]] = defaultdict(list)
     for tag in uses:
         known[fold_accents(tag)].append(tag)
@@ -121,7 +124,7 @@ def _abbreviations(uses: Uses) -> Iterator[tuple[str, str, float, str]]:
 
 
 def _inflections(uses: Uses, places: Mapping[str, int]) -> Iterator[tuple[str, str, float, str]]:
-    """`reise` and `reisen`; of English words the plural alone, which their keys share."""
+    """Find inflected forms: `reise` and `reisen`. English plurals are not handled here; their keys are equal."""
     known = {fold_accents(tag): tag for tag in sorted(uses)}
     for name, tag in known.items():
         if len(name) < 5 or not name.isalpha():
@@ -133,7 +136,7 @@ def _inflections(uses: Uses, places: Mapping[str, int]) -> Iterator[tuple[str, s
 
 
 def _typing_errors(uses: Uses, places: Mapping[str, int]) -> Iterator[tuple[str, str, float, str]]:
-    """Two tags of which one has a letter more, less, other or in the place of its neighbour, and is hardly used."""
+    """Find pairs of tags that differ in one letter, or in two swapped neighbours, of which one is hardly used."""
     groups: dict[str, set[str]] = defaultdict(set)
     for tag in uses:
         name = fold_accents(tag)
@@ -165,7 +168,7 @@ def _split_words(tag: str) -> list[str]:
 
 
 def _is_one_letter_off(tag: str, other: str) -> bool:
-    """Whether one change makes the one the other, and not at its end, where forms of words differ."""
+    """Return whether one changed letter makes the tags equal; the last letter doesn't count, as word forms differ there."""
     short, long = sorted((tag, other), key=len)
     at = next((n for n, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
     if len(short) < len(long):
@@ -175,7 +178,7 @@ def _is_one_letter_off(tag: str, other: str) -> bool:
 
 
 def _used_together(uses: Uses) -> Iterator[tuple[str, str, float, str]]:
-    """`heron` beside `project/heron`, and tags that share a word and are always given together."""
+    """Find `heron` beside `project/heron`, and tags that share a word and always occur together."""
     tagged: dict[int, list[str]] = defaultdict(list)
     for tag in sorted(uses):
         for document in set(uses[tag]):
@@ -186,7 +189,7 @@ def _used_together(uses: Uses) -> Iterator[tuple[str, str, float, str]]:
         long, loose = sorted((first, second), key=lambda tag: -tag.count("/"))
         if "/" in long and _path_key(long.rpartition("/")[2]) == _path_key(loose) and "/" not in loose:
             if both >= TOGETHER[0] and both >= TOGETHER[1] * len(set(uses[loose])):
-                yield long, loose, 0.6, f"{loose} is given together with {long}, of which it is the end"
+                yield long, loose, 0.6, f"{loose} occurs together with {long}, and is its last part"
         elif min(sizes) >= EQUAL[0] and both >= EQUAL[1] * (sum(sizes) - both):
             shared = set(words_of(first)) & set(words_of(second))
             if shared and "/" not in first + second:

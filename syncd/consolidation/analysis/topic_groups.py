@@ -14,7 +14,7 @@ from index.text.key_terms import Reader, choose_label
 from syncd.consolidation.analysis.findings import Group
 from syncd.graph.similar_nodes import ComparedNodes
 
-SMALLEST: Final = 3  # captures of a group: two that are alike are told as a pair, if there is anything to tell
+SMALLEST: Final = 3  # captures of a group; two similar captures are reported as a pair, if at all
 
 Texts: TypeAlias = Callable[[Sequence[int]], Mapping[int, str]]
 
@@ -28,7 +28,7 @@ def find_groups(
     *,
     limit: int,
 ) -> tuple[list[Group], int]:
-    """Find the `limit` largest groups, and how many there are. `part`: the captures by their numbers."""
+    """Find the `limit` largest groups, and the number of all groups. `part`: the captures by their numbers."""
     clusters = [group for group in part.find_clusters(neighbours) if len(group) >= SMALLEST]
     shown = [sorted(group) for group in clusters[:limit]]
     members = sorted({n for group in shown for n in group})

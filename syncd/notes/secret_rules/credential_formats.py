@@ -1,7 +1,7 @@
-"""List the formats of credentials that services issue: one row for each kind, with where its facts come from.
+"""List the formats of credentials that services issue: one row for each kind, with the source of its facts.
 
 The expressions are this project's own; only the facts (prefix, alphabet, length) come from the sources. Each takes
-time in proportion to the text: no repetition gives back what it has taken."""
+time in proportion to the text, because no repetition backtracks."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ AZURE: Final = "learn.microsoft.com: storage connection strings, shared access s
 
 
 class CredentialFormat(NamedTuple):
-    """One kind: one of `hints`, then `body`; before the hint stands no letter or digit, or else what `head` matches.
+    """Describes one kind: one of `hints`, then `body`; before the hint is no letter or digit, or a match of `head`.
 
-    The secret is the group `value` of `body`, or all of head, hint and body."""
+    The secret is the group `value` of `body`, or the whole match of head, hint and body."""
 
     kind: str
-    hints: tuple[str, ...]  # written as they are in the text, or in small letters where `folds`
+    hints: tuple[str, ...]  # as written in the text, or in lower case if `folds`
     body: str
     source: str
     head: str = ""
     folds: bool = False  # whether the hint may be written with capitals
-    before: int = 0  # characters that `head` may take
+    before: int = 0  # most characters that `head` matches
     random: bool = True  # whether the value is a secret only if it looks random
-    needs: str = ""  # what the text has to contain besides
+    needs: str = ""  # text that must occur too
 
 
 _B62, _URL = "[A-Za-z0-9]", "[A-Za-z0-9_-]"
@@ -156,7 +156,7 @@ FORMATS: Final = (
     CredentialFormat("url-password", ("://",), r"[^\s/:@\"'<>]{0,64}+:(?P<value>[^\s/@\"'<>]{3,256}+)(?=@)", DETECT, head=r"\Z", random=False),
 )  # fmt: skip
 
-# Names after which a value is a secret if it looks random; in small letters, in several languages.
+# Names after which a random value is a secret; in lower case, in several languages.
 _WORDS: Final = (
     *("secret", "token", "passw", "passphrase", "kennwort", "mot de passe", "contrase", "senha", "credential"),
     *("密码", "密碼", "口令", "密钥", "密鑰", "パスワード", "пароль"),
@@ -172,9 +172,9 @@ _KEY_OF: Final = (
 
 _FOLDED: Final = (
     re.IGNORECASE | re.ASCII
-)  # without ASCII, "k" and "s" would be refused: two signs are their capitals too
+)  # without ASCII, "k" and "s" would be refused: two other characters are their capitals too
 
-# A word in small letters, and what matches where it stands.
+# A word in lower case, and the pattern that matches at its position.
 ASSIGNMENTS: Final[Mapping[str, tuple[str, re.RegexFlag]]] = {
     **{word: (f".{{{len(word)}}}{_SUFFIX}{_SIGN}{_VALUE}", re.ASCII | re.DOTALL) for word in _WORDS},
     "pwd": (rf"(?<![a-z])pwd{_SUFFIX}{_SIGN}{_VALUE}", _FOLDED),
@@ -190,5 +190,7 @@ ASSIGNMENTS: Final[Mapping[str, tuple[str, re.RegexFlag]]] = {
 
 @functools.cache
 def compile_assignment(word: str) -> re.Pattern[str]:
-    """The pattern of a word of `ASSIGNMENTS`. To compile all takes long, and few words stand in a text."""
+    """Compile the pattern of a word of `ASSIGNMENTS`.
+
+    Compiling all takes long, and a text contains few of the words."""
     return re.compile(*ASSIGNMENTS[word])

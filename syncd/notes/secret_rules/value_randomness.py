@@ -1,7 +1,7 @@
 """Judge the randomness of a value: whether a program generated it, or a person wrote it with words.
 
-The judgement compares how many bits the value costs under two models: characters drawn from its alphabet, and words
-as in prose, identifiers, file names and slugs. It is pure, and takes time in proportion to the value."""
+The judgement compares the bits of the value under two models: characters drawn from its alphabet, and words as in
+prose, identifiers, file names and slugs. It has no side effects, and takes time in proportion to the value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import Final
 
-# Bits that a letter costs after another one in the words of this project's own documents and code: 26 rows for the
+# Bits of a letter after another one, measured on the words of this project's documents and code: 26 rows for the
 # first letter, one digit for each second letter.
 _BIGRAM_BITS: Final = (
     *("85449759496353959343567859", "37672887569389379447499959", "39673993594499289583599989"),
@@ -30,13 +30,13 @@ _PAIRS: Final = {
     for second, digit in enumerate(row)
 }
 _FIRST: Final = 4.2  # bits of the first letter of a word
-_CAPITAL: Final = 3.0  # more, where a capital begins a word inside a name: aNameLikeThis
+_CAPITAL: Final = 3.0  # extra bits when a capital begins a word inside a name: aNameLikeThis
 _DIGIT, _TO_DIGIT, _FROM_DIGIT = 3.3, 5.5, 3.0
-_JOINT, _SYMBOL = 3.0, 10.0  # what joins two words, and any other character
-_ACRONYM: Final = 2.0  # more for a capital after a capital, where the name has small letters too
+_JOINT, _SYMBOL = 3.0, 10.0  # a character that joins two words, and any other character
+_ACRONYM: Final = 2.0  # extra bits for a capital after a capital, if the name has lower-case letters too
 _JOINTS: Final = frozenset("-_./")
-_SLACK: Final = 0.5  # bits of each character by which words may be the better explanation
-_SHANNON: Final = 2.5  # bits of each character; less is repetition
+_SLACK: Final = 0.5  # bits per character by which the word model may be better for a random value
+_SHANNON: Final = 2.5  # bits per character; fewer mean repetition
 _PLACEHOLDER: Final = re.compile(
     r"example|sample|dummy|change_?me|placeholder|redacted|your|insert|replace|xxxx|\*\*\*|\.\.\.|\{\{|\$\{|\A\$\(|\A<|\A%\w+%\Z"
 )
@@ -44,19 +44,19 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value stands for another one: `<your-key>`, `changeme`, `${TOKEN}`."""
+    """Return whether a value is a placeholder: `<your-key>`, `changeme`, `${TOKEN}`."""
     return _PLACEHOLDER.search(value.lower()) is not None
 
 
 def is_sequence(value: str) -> bool:
-    """Whether most characters follow the one before in order: `1234567890abcdef`."""
+    """Return whether most characters follow their predecessor in order: `1234567890abcdef`."""
     low = value.lower()
     steps = sum(ord(second) - ord(first) in (0, 1) for first, second in pairwise(low))
     return steps * 2 > len(value)
 
 
 def looks_random(value: str) -> bool:
-    """Whether a program generated the value: no placeholder, no UUID, no number, no words, no repetition."""
+    """Return whether a program generated the value: not a placeholder, UUID, number, words or repetition."""
     if is_placeholder(value) or _UUID.fullmatch(value.lower()):
         return False
     if sum(map(str.isalpha, value)) < 2 or shannon_bits(value) < _SHANNON:
@@ -65,12 +65,12 @@ def looks_random(value: str) -> bool:
 
 
 def shannon_bits(value: str) -> float:
-    """The entropy of a value's characters, in bits for each."""
+    """Return the entropy of a value's characters, in bits per character."""
     return -sum(count / len(value) * math.log2(count / len(value)) for count in Counter(value).values())
 
 
 def random_bits(value: str) -> float:
-    """The bits of the value if each character was drawn from the smallest usual alphabet that has them all."""
+    """Return the bits of the value if each character was drawn from the smallest usual alphabet with all of them."""
     if re.fullmatch(r"[0-9a-f]*|[0-9A-F]*", value):
         return 4.0 * len(value)
     kinds = ((r"[a-z]", 26), (r"[A-Z]", 26), (r"[0-9]", 10), (r"[-_]", 2), (r"[+/=]", 3), (r"[^A-Za-z0-9_+/=-]", 10))
@@ -78,7 +78,7 @@ def random_bits(value: str) -> float:
 
 
 def word_bits(value: str) -> float:
-    """The bits of the value if it consists of words, digits and what joins them."""
+    """Return the bits of the value if it consists of words, digits and joining characters."""
     mixed = any(map(str.islower, value))
     bits, before = 0.0, "/"
     for char in value:

@@ -264,7 +264,7 @@ def test_a_capture_whose_every_name_is_taken_gives_up(world, space, monkeypatch,
 
     monkeypatch.setattr(writer, limit, value)
     monkeypatch.setattr(world.app.opened.vault, "create", create)
-    with pytest.raises(Conflict, match="were being taken") as caught:
+    with pytest.raises(Conflict, match="kept taking the names") as caught:
         space.capture("a heron")
     assert caught.value.retryable
     assert len(asked) == len(set(asked)) == tries

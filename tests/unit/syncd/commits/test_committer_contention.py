@@ -34,7 +34,7 @@ def test_a_lock_that_somebody_holds_is_waited_for(rig):
     old = time.time() - 3600
     os.utime(lock, (old, old))
     assert rig.commits.flush(0.0) == 0
-    assert "memex status has the way out" in rig.commits.problem
+    assert "memex status shows how to fix this" in rig.commits.problem
     assert lock.exists()
     lock.unlink()
     assert rig.commits.flush() == 1

@@ -26,7 +26,7 @@ def test_nothing_is_committed_in_the_midst_of_an_operation(rig):
     rig.git("commit", "-qm", "ours", "Note.md")
     rig.git("merge", "-q", "other", check=False)
     assert rig.commits.flush() == 0
-    assert "conflicts are left" in rig.commits.problem
+    assert "unresolved conflicts" in rig.commits.problem
     rig.person("Note.md", "both\n")
     rig.git("add", "Note.md")
     assert rig.commits.commit({A: b"one\n"}, "no") is None
@@ -155,6 +155,6 @@ def test_a_vault_inside_another_work_tree_is_committed_by_nobody(tmp_path):
     rig.agent(A, "one\n")
     assert (rig.commits.flush(), rig.commits.commit_pending(), rig.commits.problem) == (0, [], "")
     assert (rig.commits.commit({A: b"one\n"}, "no"), rig.commits.problem) == (None, "")
-    assert "no history" in rig.commits.hindrance()
+    assert "no Git history" in rig.commits.hindrance()
     assert git(tmp_path, "log", "--format=%s").split() == ["begin"]
     rig.close()

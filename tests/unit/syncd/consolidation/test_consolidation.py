@@ -77,7 +77,7 @@ def test_a_proposal_keeps_its_own_commit_when_git_does_not_allow_it_at_once(inbo
     one = inbox.capture("nobody reads this")
     inbox.say(inbox.finding("archive", one.id))
     (path,) = [inbox.run()["report"]]
-    inbox.tick(path, "into the archive")
+    inbox.tick(path, "Archive [[")
     inbox.world.git("checkout", "-q", "--detach")
     assert inbox.look()
     inbox.world.git("checkout", "-q", "main")
@@ -96,7 +96,7 @@ def test_a_promotion_under_way_and_a_tick_wait_for_each_other(inbox):
     one = inbox.capture("nobody reads this")
     inbox.say(inbox.finding("archive", one.id))
     (path,) = [inbox.run()["report"]]
-    inbox.tick(path, "into the archive")
+    inbox.tick(path, "Archive [[")
     with inbox.app.services.promotions.lock:
         ticking = threading.Thread(target=inbox.look)
         ticking.start()
@@ -126,7 +126,7 @@ def test_the_older_note_says_which_one_takes_its_place(inbox):
     inbox.tick(path, "as superseded by")
     before = inbox.read(older.path)
     (said,) = inbox.look().values()
-    assert "takes its place" in said
+    assert "replaces it" in said
     assert inbox.read(older.path) == before.replace("\n---\n", '\nsuperseded_by: "[[the port is 8080]]"\n---\n', 1)
 
 
@@ -156,7 +156,7 @@ def test_one_tag_is_written_in_place_of_another_in_all_captures_of_the_workspace
     inbox.say(inbox.finding("tag-merge", would=("kubernetes", "k8s")))
     (path,) = [inbox.run()["report"]]
     before = inbox.read(other.path)
-    inbox.tick(path, "in place of “k8s”")
+    inbox.tick(path, "Replace the tag “k8s”")
     assert list(inbox.look().values()) == ["2 captures changed"]
     assert inbox.read(one.path).endswith("about #kubernetes in text, `#k8s` in code")
     assert inbox.record(one.id).tags == ("kubernetes", "db")
@@ -174,7 +174,7 @@ def test_of_boxes_that_are_ticked_together_none_keeps_another_from_being_carried
         inbox.finding("supersede", newer.id, older.id),
     )
     (path,) = [inbox.run()["report"]]
-    for words in ("in place of “k8s”", "Keep [[", "as superseded by"):
+    for words in ("Replace the tag “k8s”", "Keep [[", "as superseded by"):
         inbox.tick(path, words)
     said = list(inbox.look().values())
     assert len(said) == 3
@@ -187,8 +187,8 @@ def test_an_unused_capture_goes_to_the_archive_where_no_agent_sees_it(inbox):
     one = inbox.capture("nobody reads this")
     inbox.say(inbox.finding("archive", one.id))
     (path,) = [inbox.run()["report"]]
-    inbox.tick(path, "into the archive")
-    assert list(inbox.look().values()) == [f"it is at Captures/Archive/default/{one.path.rpartition('/')[2]}"]
+    inbox.tick(path, "Archive [[")
+    assert list(inbox.look().values()) == [f"it is now at Captures/Archive/default/{one.path.rpartition('/')[2]}"]
     assert inbox.app.opened.builds.scopes["captures"].index.record(one.id) is None
     assert (
         inbox.app.opened.builds.scopes["vault"].index.record_at(
@@ -229,7 +229,7 @@ def test_what_is_ticked_while_git_is_at_work_is_done_afterwards(inbox):
     one = inbox.capture("wait for it")
     inbox.say(inbox.finding("archive", one.id))
     (path,) = [inbox.run()["report"]]
-    inbox.tick(path, "into the archive")
+    inbox.tick(path, "Archive [[")
     (inbox.world.vault / ".git/MERGE_HEAD").write_text("0" * 40 + "\n")
     assert inbox.look() == {}
     (inbox.world.vault / ".git/MERGE_HEAD").unlink()
@@ -250,7 +250,7 @@ def test_a_tick_that_waits_is_taken_back_where_it_was_set(inbox):
 
     proposals.register("archive", waiting)
     busy.append(True)
-    inbox.tick(path, "into the archive")
+    inbox.tick(path, "Archive [[")
     assert inbox.look() == {}
     assert proposals.counts()["accepted"] == 1
     twin = path.replace("Consolidation", "Copy of it")
@@ -264,7 +264,7 @@ def test_a_tick_that_waits_is_taken_back_where_it_was_set(inbox):
     assert inbox.look() == {}
     assert (proposals.counts()["accepted"], proposals.counts()["open"]) == (0, 1)
     assert (inbox.world.vault / one.path).exists()
-    inbox.tick(path, "into the archive")
+    inbox.tick(path, "Archive [[")
     assert len(inbox.look()) == 1
 
 

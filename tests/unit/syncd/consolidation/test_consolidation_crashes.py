@@ -18,7 +18,7 @@ def test_what_a_crash_broke_off_is_taken_back_where_a_person_came_in_between(inb
     one = inbox.capture("nobody reads this")
     inbox.say(inbox.finding("archive", one.id))
     (path,) = [inbox.run()["report"]]
-    key = inbox.tick(path, "into the archive")
+    key = inbox.tick(path, "Archive [[")
     raw, target = inbox.read(one.path).encode(), "Captures/Archive/default/nobody reads this.md"
     steps = [note_step(target, None, raw), note_step(one.path, raw, None)]
     about = {"said": "moved", "subject": "Archive it", "ids": [one.id]}
@@ -26,7 +26,7 @@ def test_what_a_crash_broke_off_is_taken_back_where_a_person_came_in_between(inb
     journal.begin(MovePlan("archive", key, "", "", steps, about), by="Ada", at=1)
     inbox.app.opened.vault.create(target, raw)
     (inbox.world.vault / one.path).write_bytes(raw + b"and more by hand\n")
-    assert "taken back" in inbox.look()[key]
+    assert "rolled it back" in inbox.look()[key]
     assert not (inbox.world.vault / target).exists()
     assert inbox.read(one.path).endswith("and more by hand\n")
     assert [entry.state for entry in journal.entries_of(key)] == ["torn"]
@@ -61,7 +61,7 @@ def test_a_kill_at_any_write_leaves_what_was_ticked_to_be_done_once(tmp_path):
     made.say(made.finding("merge-duplicates", kept.id, copy.id), made.finding("tag-merge", would=("search", "legs")))
     (path,) = [made.run()["report"]]
     made.tick(path, "Keep [[")
-    made.tick(path, "in place of")
+    made.tick(path, "Replace the tag")
     made.world.close()
     shutil.copytree(tmp_path / "here", saved, symlinks=True)
 

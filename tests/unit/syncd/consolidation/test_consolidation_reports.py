@@ -35,7 +35,7 @@ def test_a_second_run_writes_nothing_and_a_new_find_replaces_the_report_of_the_d
     inbox.say(inbox.finding("merge-duplicates", first.id, second.id), inbox.finding("archive", third.id))
     assert inbox.run()["new"] == 1
     assert inbox.reports() == list(before)
-    assert "Put [[Captures/default/old things|old things]] into the archive" in inbox.read(*inbox.reports())
+    assert "Archive [[Captures/default/old things|old things]]" in inbox.read(*inbox.reports())
 
 
 def test_a_report_that_a_person_has_touched_stays_and_a_second_one_is_written(inbox):
@@ -72,7 +72,7 @@ def test_a_dry_run_and_one_of_a_workspace_write_nothing(inbox):
     for given in ({"dry_run": True}, {"workspace": "default"}):
         told = inbox.run(**given)
         assert told["report"] is None
-        assert "Put [[Captures/default/one|one]] into the archive" in told["text"]
+        assert "Archive [[Captures/default/one|one]]" in told["text"]
     assert inbox.reports() == []
     assert inbox.app.services.proposals.counts()["open"] == 0
 
@@ -81,7 +81,7 @@ def test_what_is_struck_out_is_never_proposed_again(inbox):
     one = inbox.capture("leave me")
     inbox.say(inbox.finding("archive", one.id))
     (path,) = [inbox.run()["report"]]
-    inbox.tick(path, "into the archive", "-")
+    inbox.tick(path, "Archive [[", "-")
     mine = inbox.read(path)
     assert inbox.look() == {}
     assert inbox.run()["proposals"] == 0
@@ -95,8 +95,8 @@ def test_one_report_tells_of_all_workspaces_and_status_says_where_it_lies(inbox)
     inbox.say(inbox.finding("archive", two.id), workspace="work")
     (path,) = [inbox.run()["report"]]
     text = inbox.read(path)
-    assert "default: Put [[Captures/default/mine|mine]]" in text
-    assert "work: Put [[Captures/work/theirs|theirs]]" in text
+    assert "default: Archive [[Captures/default/mine|mine]]" in text
+    assert "work: Archive [[Captures/work/theirs|theirs]]" in text
     facts = inbox.app.health.facts()["consolidation"]
     assert (facts["waiting"], facts["report"], facts["problem"]) == (2, path, "")
     assert abs(facts["at"] - time.time() * 1000) < 60_000

@@ -64,7 +64,7 @@ def test_the_person_s_own_marks_are_not_taken_over():
 
 @pytest.mark.parametrize("body", ["```\nopen", "a\n\n%%\nopen\n"])
 def test_nothing_is_added_behind_what_is_not_closed(body):
-    with pytest.raises(FrontmatterError, match="not closed"):
+    with pytest.raises(FrontmatterError, match="unclosed"):
         united(HEAD + body, OTHER + "more\n")
 
 

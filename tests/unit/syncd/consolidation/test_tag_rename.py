@@ -48,7 +48,7 @@ def test_what_can_not_be_changed_is_refused():
     for text in ("---\n{tags: [k8s]}\n---\n", "---\ntags: [a]\ntags: [k8s]\n---\n", "---\ntags: [k8s\n---\n"):
         with pytest.raises(FrontmatterError):
             done(text)
-    with pytest.raises(FrontmatterError, match="is no tag"):
+    with pytest.raises(FrontmatterError, match="is not a tag"):
         done("---\ntags: [k8s]\n---\n", new="a b")
 
 

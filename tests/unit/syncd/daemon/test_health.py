@@ -40,7 +40,7 @@ from tests.support.world import World, settings_of, until
 ENTRIES: list[tuple[str, str, object]] = []  # part, the sentence as the program has it, what makes and ends its cause
 SOURCES = [path for folder in ("index", "syncd") for path in sorted(Path(folder).rglob("*.py"))]
 NOT_TOLD = {  # sentences of the same form that health never tells
-    "git: the vault has no history, so nothing is committed",  # a vault needs none
+    "git: the vault has no Git history, so Memex commits nothing",  # a vault needs none
     "reranker: it took longer than .* s; results stand in the order of the search",  # of one answer alone
     "reranker: it is at hand in a running daemon only; results stand in the order of the search",  # the same
 }
@@ -164,7 +164,7 @@ def removals_held(world, _):
     world.app.opened.sync.run()
 
 
-@entry("sync", "vault: some folders can't be read, so what is known of them is kept; memex status names them")
+@entry("sync", "vault: some folders can't be read, so their indexed notes are kept; memex status names them")
 def folder_unread(world, _):
     world.app.opened.sync._index_pass.unseen = True  # root, who runs some of these tests, may read every folder
     yield
@@ -306,7 +306,7 @@ def remote_away(world, _):
     "exchange",
     *(sentence for sentence in committer._STATES.values() if sentence != committer._NONE),
     committer._BLOCKED,
-    "git: what Memex writes can't be committed just now (Git failed; the log says more)",
+    "git: Memex can't commit its changes now (Git failed; see the daemon's log)",
 )
 def commits_held(world, sentence):
     commits, why = world.app.services.commits, [sentence]
@@ -350,7 +350,7 @@ def audit_unwritten(world, sentence):
     world.app.jobs.run("maintenance")
 
 
-@entry("queue", "queue: job after job fails; memex job queue says why")
+@entry("queue", "queue: several jobs in a row have failed; memex job queue shows the reasons")
 def failing_jobs(world, _):
     of, counts = world.app.worker, {"failed": 1}
     with pytest.MonkeyPatch.context() as patch:
@@ -360,7 +360,7 @@ def failing_jobs(world, _):
         counts.clear()  # its owner has removed them, or their time was over
 
 
-@entry("queue", f"queue: a job has been waiting for {worker.LATE}; memex job queue lists it")
+@entry("queue", f"queue: a job has been waiting for {worker.LATE}; memex job queue shows it")
 def job_waits(world, _):
     since = [1]
     with pytest.MonkeyPatch.context() as patch:
@@ -385,7 +385,7 @@ def layer_missing(world, _):
         yield
 
 
-@entry("jobs", "jobs: 'rare' failed the last time; memex job list says why")
+@entry("jobs", "jobs: 'rare' failed in its last run; memex job list shows the reason")
 def job_failed(world, _):
     jobs, failing = world.app._build_jobs(), [True]
 

@@ -36,7 +36,7 @@ def test_twins_are_two_notes_and_both_are_named(world):
     told = defects(world)
     assert told.keys() == {NFC, NFD, "Plan/Note.md", "Plan/note.md"}
     assert told["Plan/note.md"] == (
-        "twin: only letter case or Unicode form tells it from Plan/Note.md; many systems hold one of them only"
+        "twin: its name differs from Plan/Note.md only in letter case or Unicode form; many systems keep only one of them"
     )
     (world.vault / NFD).unlink()
     world.run()

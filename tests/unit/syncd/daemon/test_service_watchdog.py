@@ -97,15 +97,15 @@ def test_a_state_that_can_not_be_told_takes_no_sign_of_life_away(ear, pulse, pat
     pulse.mark_serving(replace(patient.vitals, doing=broken))
     for _ in range(3):
         ear.until("WATCHDOG=1")
-    assert "could not be told" in caplog.text
+    assert "could not report to the service manager" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("sign", "value", "well", "said"),
     [
         ("watched", False, True, "the watcher's supervisor has died"),
-        ("still_s", 1000.0, 0.0, "has not moved for 1000 s"),
-        ("still_s", math.inf, 0.0, "has not moved for inf s"),
+        ("still_s", 1000.0, 0.0, "no progress for 1000 s"),
+        ("still_s", math.inf, 0.0, "no progress for inf s"),
     ],
 )
 def test_one_that_is_stuck_gives_no_sign_of_life_until_it_works_again(ear, pulse, patient, sign, value, well, said):

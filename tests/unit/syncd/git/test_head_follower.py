@@ -195,7 +195,7 @@ def test_an_unwell_repository_is_told_of_and_a_healthy_one_is_not_asked_again(va
     lock.write_bytes(b"")
     os.utime(lock, (0, 0))
     following._check_state(time.monotonic())
-    assert following.unwell.startswith("git: a lock that nobody holds")
+    assert following.unwell.startswith("git: a stale lock")
     lock.unlink()
     following._check_state(time.monotonic())
     assert following.unwell == ""

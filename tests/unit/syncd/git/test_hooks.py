@@ -266,7 +266,7 @@ def test_another_program_that_overwrote_our_hook_is_told_of(folder, state):
     (folder / "post-commit").unlink()
     own(folder, text="#!/bin/sh\ntrue\n")
     assert states(folder, state)["post-commit"] == "replaced"
-    with pytest.raises(Conflict, match="move away the one of the two"):
+    with pytest.raises(Conflict, match="move away the hook that you no longer need"):
         install(folder, HOOKS, state)
     uninstall(folder, HOOKS, state)
     assert (folder / "post-commit").read_text() == "#!/bin/sh\ntrue\n"

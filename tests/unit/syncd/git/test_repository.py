@@ -119,7 +119,7 @@ def test_a_conflicted_merge_is_named_and_refuses_a_commit(history, repo):
     diverge(history)
     assert repo.local_state() == "conflict"
     assert repo.busy_reason() == "MERGE_HEAD"
-    with pytest.raises(Conflict, match="conflicts are left to mend"):
+    with pytest.raises(Conflict, match="there are unresolved conflicts"):
         repo.commit_all("no")
     (history / "n.md").write_text("both\n")
     run(history, "add", "n.md")

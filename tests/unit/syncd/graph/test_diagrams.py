@@ -70,7 +70,7 @@ def test_no_name_gets_out_of_its_quotation_marks(one):
     assert (lines[0], lines[1], lines[-2:]) == ("```mermaid", "flowchart LR", ["```", ""])
     for line in lines[2:-2]:
         assert re.fullmatch(
-            r'    (n\d+\["[^"\n`\[\]<>|{}\\]*"\]|n\d+ -->\|"[^"\n`\[\]<>|{}\\]*"\| n\d+|class [n\d,]+ internal-link;|%% \d+ more relations are left out)',
+            r'    (n\d+\["[^"\n`\[\]<>|{}\\]*"\]|n\d+ -->\|"[^"\n`\[\]<>|{}\\]*"\| n\d+|class [n\d,]+ internal-link;|%% \d+ more relations are not shown)',
             line,
         ), line
 
@@ -86,12 +86,12 @@ def test_what_mermaid_would_refuse_for_its_size_is_left_out_and_said():
     own = ['"' * 255 + str(number) for number in range(10)]
     many = draw_mermaid(picture(own, [(a, b, f"t{t}") for a in range(10) for b in range(10) for t in range(6)]))
     assert many.count("-->") == MERMAID_EDGES
-    assert "%% 100 more relations are left out" in many
+    assert "%% 100 more relations are not shown" in many
     wordy = draw_mermaid(
         picture(own, [(a, b, f"{t}" + '"' * 99) for a in range(10) for b in range(10) for t in range(5)])
     )
     assert len(wordy) <= MERMAID_TEXT
-    assert "more relations are left out" in wordy
+    assert "more relations are not shown" in wordy
 
 
 @pytest.mark.slow

@@ -97,21 +97,21 @@ def test_the_older_form_of_one_object_is_read(indent):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("{", "no JSON at character 3"),
-        ("[1]", "no JSON object"),
+        ("{", "invalid JSON at character 3"),
+        ("[1]", "not a JSON object"),
         ("[" * 200_000, "JSON"),
         ('{"a": ' + "9" * 5000 + "}", "JSON"),
-        ('{"name": "Ada"}', "no type; entity and relation are known"),
-        ('{"type": "node"}', "an unknown type 'node'"),
+        ('{"name": "Ada"}', "the type is missing; use entity or relation"),
+        ('{"type": "node"}', "unknown type 'node'"),
         ('{"type": "entity", "entityType": "person"}', "name is missing"),
-        ('{"type": "entity", "name": 7, "entityType": "person"}', "name is no text"),
+        ('{"type": "entity", "name": 7, "entityType": "person"}', "name is not text"),
         ('{"type": "entity", "name": "Ada"}', "entityType is missing"),
         ('{"type": "entity", "name": "A\\nb", "entityType": "person"}', "name: name must be one line"),
         ('{"type": "entity", "name": "' + "x" * 257 + '", "entityType": "person"}', "name: name must be one line"),
-        ('{"type": "entity", "name": "Ada", "entityType": "p", "observations": "text"}', "observations is no list"),
+        ('{"type": "entity", "name": "Ada", "entityType": "p", "observations": "text"}', "observations is not a list"),
         (
             '{"type": "entity", "name": "Ada", "entityType": "p", "observations": ["a", 7]}',
-            "observations[1] is no text",
+            "observations[1] is not text",
         ),
         (
             '{"type": "entity", "name": "Ada", "entityType": "p", "observations": [" "]}',
@@ -171,7 +171,7 @@ def test_of_an_entity_with_mistakes_the_rest_is_good():
     ((_, one, mistakes),) = read(line)
     assert one == Entity("Ada", "p", ("a", "c"), (1, 5), {"version": 2})
     assert [str(mistake) for mistake in mistakes] == [
-        "line 1: observations[1] is no text",
+        "line 1: observations[1] is not text",
         "line 1: tags must be a list of tags",
     ]
 
@@ -377,7 +377,7 @@ def test_a_large_file_comes_in_parts(world, monkeypatch):
     told = brought(world, "\n".join(reversed(lines)))
     assert (told["created"], told["related"], told["left_out"]) == (40, 39, 6)
     assert told["dangling"][0].startswith(
-        "line 1: precedes is left out, for there is no entity 'Node 44' and 'Node 45'"
+        "line 1: precedes is skipped, because there is no entity 'Node 44' and 'Node 45'"
     )
     assert len(exported(world)[1]) == 39
 
@@ -415,7 +415,7 @@ def test_import_and_export_by_command(world, tmp_path, capfd):
         "observations: 1 written\n"
         "relations: 1 made, 0 there already, 1 left out\n"
     )
-    assert "memory.json: line 4: knows is left out, for there is no entity 'Nobody'" in err
+    assert "memory.json: line 4: knows is skipped, because there is no entity 'Nobody'" in err
     assert run_command(["export"]) == 0
     lines = capfd.readouterr().out.splitlines()
     assert [json.loads(line)["type"] for line in lines] == ["entity", "entity", "relation"]
@@ -434,7 +434,12 @@ def test_a_file_with_mistakes_is_refused_with_all_of_them(world, tmp_path, capfd
     file.write_text('oops\n{"type":"entity","name":"Ada","entityType":"p","observations":[1,"b"]}\n[]\n')
     assert run_command(["import", str(file)]) == 2
     err = capfd.readouterr().err
-    for told in ("line 1: no JSON", "line 2: observations[0] is no text", "line 3: no JSON object", "has 3 mistakes"):
+    for told in (
+        "line 1: invalid JSON",
+        "line 2: observations[0] is not text",
+        "line 3: not a JSON object",
+        "has 3 mistakes",
+    ):
         assert told in err
     assert exported(world) == ({}, [])
     with file.open() as given:

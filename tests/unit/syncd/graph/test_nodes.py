@@ -135,7 +135,7 @@ def test_a_link_or_a_folder_that_has_a_node_s_file_name_is_left_alone(world, nod
 def test_where_the_nodes_folder_can_t_be_it_is_said_at_once(world, nodes):
     (world.vault / "Captures/default").mkdir(exist_ok=True)
     (world.vault / ENTITIES).write_text("no folder")
-    with pytest.raises(Conflict, match="stands in its way"):
+    with pytest.raises(Conflict, match="blocks the path"):
         made(nodes, "Ada")
 
 

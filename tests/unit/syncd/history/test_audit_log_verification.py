@@ -75,7 +75,7 @@ def test_an_end_that_was_cut_off_is_told_by_whoever_noted_the_head_down():
     made = chained([Entry(0, 1, "create", "cli")] * 5)
     noted = Head(5, made[-1].seal)
     assert check(made[:3], Head()).broken == 0
-    assert "its end was cut off" in check(made[:3], Head(), heads=[noted]).breaks[0]
+    assert "the end was cut off" in check(made[:3], Head(), heads=[noted]).breaks[0]
     other = chained([Entry(0, 2, "create", "cli")] * 5)
     assert "was rewritten" in check(other, Head(), heads=[noted]).breaks[0]
 
@@ -83,7 +83,7 @@ def test_an_end_that_was_cut_off_is_told_by_whoever_noted_the_head_down():
 def test_a_break_is_told_where_it_is_and_a_thousand_of_them_shortly():
     made = chained([Entry(0, 1, "create", "cli")] * 9)
     made[3] = replace(made[3], path="elsewhere.md")
-    assert check(made, Head()).breaks == ["entry 4 does not match its seal: it was changed, or the one before it was"]
+    assert check(made, Head()).breaks == ["entry 4 does not match its seal: it or the entry before it was changed"]
     assert check([*made[:2], *made[5:]], Head()).breaks == ["entries 3 to 5 are missing"]
     many = chained([Entry(0, 1, "create", "cli")] * 1000)
     found = check([replace(one, path="x") for one in many], Head())

@@ -72,7 +72,7 @@ def test_undo_of_a_note_goes_back_one_call_at_a_time(world):
         assert [one["did"] for one in undo(world, kept.id)["done"]] == ["restored"]
         assert space(world).get(kept.id).content == text
     assert [one["did"] for one in undo(world, kept.path)["done"]] == ["removed"]
-    with pytest.raises(NotFound, match="taken back"):
+    with pytest.raises(NotFound, match="undone"):
         undo(world, kept.id)
     with pytest.raises(NotFound, match="no note"):
         undo(world, "no-such-note")

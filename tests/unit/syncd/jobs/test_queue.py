@@ -143,7 +143,7 @@ def test_too_many_waiting_jobs_of_a_key_are_refused_and_of_others_taken(opened, 
     queue = opened(queued=2)
     add(queue)
     add(queue)
-    with pytest.raises(ResourceExhausted, match="2 jobs wait") as refused:
+    with pytest.raises(ResourceExhausted, match="2 jobs are already waiting") as refused:
         add(queue)
     assert refused.value.retryable
     file = dropped(tmp_path / "in" / "a")
@@ -164,7 +164,7 @@ def test_too_many_waiting_jobs_of_a_key_are_refused_and_of_others_taken(opened, 
 def test_the_texts_that_wait_are_bounded(queue, monkeypatch):
     monkeypatch.setattr("syncd.jobs.queue.NOTES", 10)
     add(queue, text="12345678")
-    with pytest.raises(ResourceExhausted, match="8 bytes wait"):
+    with pytest.raises(ResourceExhausted, match="8 bytes of notes are already"):
         add(queue, text="123")
     add(queue, text="12")
     assert queue.pending_size("k") == (2, 10)

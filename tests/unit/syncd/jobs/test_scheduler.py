@@ -275,7 +275,7 @@ def test_a_ledger_that_can_not_be_written_stops_no_job(jobs, ledger, caplog):
     jobs.start()
     assert work.done.wait(60)
     jobs.stop()
-    assert "not written down" in caplog.text
+    assert "could not record a run" in caplog.text
 
 
 @pytest.mark.parametrize(

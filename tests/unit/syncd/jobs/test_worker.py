@@ -124,7 +124,7 @@ def test_what_does_not_pass_is_given_up_in_the_end_and_told(queue, working):
     (failed,) = ended(queue, job)
     assert (failed.status, failed.tries, failed.error["message"]) == ("failed", TRIES, "the disk is full")
     (told,) = worker.troubles(failed.finished_at)
-    assert told == "queue: job after job fails; memex job queue says why"
+    assert told == "queue: several jobs in a row have failed; memex job queue shows the reasons"
     assert TRIES >= STREAK
 
 

@@ -33,7 +33,7 @@ def test_saving_a_memo_that_comes_and_goes_ends(world, space):
             return True
 
     restless = Restless("default", space.memos._inbox)
-    with pytest.raises(Conflict, match="came and went") as refused:
+    with pytest.raises(Conflict, match="kept being created and removed") as refused:
         restless.save("Mine.", memo_id="todo")
     assert (restless.asked, refused.value.retryable, files(world)) == (TRIES, True, {})
 
@@ -326,7 +326,7 @@ def test_a_note_that_has_no_id_of_its_own_yet_is_not_written_to(world, space):
         lambda: space.memo_graph.save(dropped.id, other.id, "t"),
         lambda: space.memo_graph.save(other.id, dropped.id, "t"),
     ):
-        with pytest.raises(Conflict, match="gets an id") as caught:
+        with pytest.raises(Conflict, match="gives it an id") as caught:
             work()
         assert caught.value.retryable
     assert file.read_text() == "dropped in"

@@ -112,7 +112,7 @@ def test_what_only_names_a_moved_file_is_told_and_left(filled):
     assert found.changes == {}
     assert sorted(found.mentions) == [
         (".obsidian/bookmarks.json", "a bookmark"),
-        ("Broken.canvas", "it is no valid canvas, so it is left as it is"),
+        ("Broken.canvas", "it is not a valid canvas, so Memex leaves it unchanged"),
         ("Q.md", "a Dataview query"),
         ("Q.md", "an obsidian:// address"),
         ("T.base", "an expression of the Base"),

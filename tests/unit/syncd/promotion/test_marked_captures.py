@@ -35,7 +35,10 @@ def facts(batch):
         ),
         pytest.param(
             TakenDestination("A.md"),
-            {"taken": [(RECORD, "A.md")], "problems": {RECORD.path: "A.md is there already, and is not overwritten"}},
+            {
+                "taken": [(RECORD, "A.md")],
+                "problems": {RECORD.path: "A.md already exists, and Memex does not overwrite it"},
+            },
             id="taken",
         ),
         pytest.param(Problem("no folder"), {"problems": {RECORD.path: "no folder"}}, id="a problem"),

@@ -108,14 +108,14 @@ REFUSED = {
     "Captures/default/1.md": ("---\nid: c1\n---\nx\n", "same `id`"),
     "Captures/default/2.md": ("---\nid: x2\na: [\n---\nx\n", "can't be read"),
     "Captures/default/3 (conflicted copy 2026-11-20).md": ("---\nid: x3\n---\nx\n", "sync program"),
-    "Captures/default/Entities/4.md": ("---\nid: x4\ntype: entity\n---\n", "node"),
+    "Captures/default/Entities/4.md": ("---\nid: x4\ntype: entity\n---\n", "entity"),
     "Captures/default/5.md": ("---\nid: x5\n---\nghp_a8Fk29dKq0Zx7Vb3Nm5Lp1Rt6Ys4Wc2Eh9Uj\n", "secret"),
     "Captures/default/6.md": ("---\n{id: x6, promote: true}\n---\nx\n", "line by line"),
     "Captures/default/7.md": ("---\nid: x7\npromote_to: ../out\n---\nx\n", "one name between slashes"),
     "Captures/default/8.md": ("---\nid: x8\npromote_to: Captures/work\n---\nx\n", "inbox"),
     "Captures/default/9.md": ("---\nid: x9\npromote_to: Areas/Pond.md\n---\nx\n", "name of a note"),
     "Captures/default/10.md": ("---\nid: x10\npromote_to: Link\n---\nx\n", "link or a file"),
-    "Captures/default/12.md": ("---\nid: x12\npromote_to: [[Areas]]\n---\nx\n", "no folder"),
+    "Captures/default/12.md": ("---\nid: x12\npromote_to: [[Areas]]\n---\nx\n", "not a folder"),
     "Captures/default/11.md": ("---\nid: x11\npromote_to: Link/in\n---\nx\n", "can't be used"),
 }
 

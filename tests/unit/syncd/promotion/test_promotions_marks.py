@@ -134,7 +134,7 @@ def test_a_mistake_of_ours_in_one_capture_keeps_no_other_from_being_promoted(wor
     monkeypatch.setattr(Promotions, where, mistaken)
     marked(world)
     assert (world.vault / "Notes/Heron.md").exists()
-    assert "a mistake of Memex" in (world.vault / "Captures/default/Early.md").read_text()
+    assert "a bug in Memex" in (world.vault / "Captures/default/Early.md").read_text()
     assert [one["path"] for one in world.app.services.marked_captures.facts()["problems"]] == [
         "Captures/default/Early.md"
     ]

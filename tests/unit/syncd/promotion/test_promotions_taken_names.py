@@ -46,7 +46,7 @@ def test_a_taken_destination_is_asked_about_in_a_note(world):
     assert "-An old note, ```` and all." in text
     assert files(world)["Notes/Heron.md"] == b"An old note, ```` and all.\r\n"
     problem = read_marks((world.vault / "Captures/default/Heron.md").read_text()).promote_problem
-    assert problem == "Notes/Heron.md is there already, and is not overwritten; see [[Merge Heron]]"
+    assert problem == "Notes/Heron.md already exists, and Memex does not overwrite it; see [[Merge Heron]]"
     (told,) = world.app.services.marked_captures.facts()["problems"]
     assert told["problem"] == problem
     marked(world)
@@ -85,7 +85,7 @@ def test_ticking_another_name_promotes_under_it(world, tmp_path):
 @pytest.mark.parametrize("choice", ["Promote the capture as", "Append", "Leave"])
 def test_an_answer_settles_the_other_boxes_of_the_note(world, choice):
     taken(world)
-    assert "is to be promoted" not in asked(world).read_text(), "which would not be so for long"
+    assert "is marked" not in asked(world).read_text(), "which would not be so for long"
     note = asked(world)
     note.write_text(note.read_text().replace(f"- [ ] {choice}", f"- [x] {choice}"))
     os.utime(note, (1, 1))
@@ -114,7 +114,7 @@ def test_nothing_is_appended_where_it_would_be_code_or_a_comment(world, text):
     taken(world, text)
     done = tick(world, "Append")
     assert not done.done
-    assert "not closed" in done.said
+    assert "unclosed" in done.said
     assert (world.vault / "Notes/Heron.md").read_text() == text
     assert (world.vault / "Captures/default/Heron.md").exists()
 
@@ -163,6 +163,6 @@ def test_what_was_changed_since_it_was_shown_is_not_merged(world):
     taken(world)
     (world.vault / "Notes/Heron.md").write_text("edited since\n")
     done = tick(world, "Append")
-    assert (done.done, done.said) == (False, "Notes/Heron.md was changed since")
+    assert (done.done, done.said) == (False, "Notes/Heron.md has changed since then")
     assert (world.vault / "Notes/Heron.md").read_text() == "edited since\n"
     assert (world.vault / "Captures/default/Heron.md").exists()

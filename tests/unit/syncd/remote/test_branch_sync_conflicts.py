@@ -26,9 +26,9 @@ def test_a_conflict_is_parked_touches_no_byte_and_goes_on_once_a_person_has_merg
             device.remote.sync()
     assert (device.files(), device.head(), device.parked()) == (before, head, [theirs])
     assert device.head(device.bare, "main") == theirs
-    assert device.remote.unwell.startswith("git: the vault and its remote have both moved on")
+    assert device.remote.unwell.startswith("git: the vault and its remote both have new commits")
     run(device.vault, "pull", "-q", "--no-rebase", check=False)
-    with pytest.raises(Conflict, match="conflicts are left to mend"):
+    with pytest.raises(Conflict, match="there are unresolved conflicts"):
         device.remote.sync()
     device.here("n.md", "ours and theirs\n")
     assert device.remote.sync().sent == 2

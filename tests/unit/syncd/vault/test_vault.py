@@ -166,9 +166,9 @@ def test_folders_are_made_listed_and_removed(vault):
     with pytest.raises(NotFound):
         vault.remove_folder("file.md")
     for taken in ("file.md/x", "link/x"):
-        with pytest.raises(Conflict, match="in its way"):
+        with pytest.raises(Conflict, match="blocks the path"):
             vault.make_folder(taken)
-        with pytest.raises(Conflict, match="in its way"):
+        with pytest.raises(Conflict, match="blocks the path"):
             vault.create(f"{taken}.md", b"")
 
 
@@ -197,7 +197,7 @@ def test_a_name_that_is_taken_and_a_folder_that_can_t_be_are_told_apart(vault, b
 
 def test_a_path_that_can_t_be_a_folder_is_refused_before_anything_is_made(vault, blocked):
     for path in (blocked, f"{blocked}/deeper"):
-        with pytest.raises(InvalidArgument, match=f"{path} can't be a folder: a file or a link stands in its way"):
+        with pytest.raises(InvalidArgument, match=f"{path} can't be a folder: a file or a link blocks the path"):
             vault.check_folder(path)
     for path in ("elsewhere", "elsewhere/new/deeper", "new"):
         vault.check_folder(path)

@@ -223,7 +223,7 @@ def test_an_audit_log_that_is_whole_is_well(clinic):
     [
         ("UPDATE audit SET name = 'somebody else' WHERE seq = 2", "entry 2 does not match"),
         ("DELETE FROM audit WHERE seq = 2", "entry 2 is missing"),
-        ("DELETE FROM audit WHERE seq > 2", "its end was cut off"),
+        ("DELETE FROM audit WHERE seq > 2", "the end was cut off"),
     ],
 )
 def test_an_audit_log_that_was_tampered_with_is_told(clinic, tamper, words):

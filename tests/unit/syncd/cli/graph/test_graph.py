@@ -152,7 +152,7 @@ def test_a_renamed_node_keeps_its_file_its_links_and_its_old_name(world, said, a
     said("node", "rename", "Babbage: the engineer", "C. B.")
     (one,) = told(said, "node", "show", "Babbage: the engineer")["entities"]
     assert one["name"] == "C. B."
-    assert "there is a node 'Ada Lovelace'" in said("node", "rename", "C. B.", "ADA  lovelace", fails=5)
+    assert "a node 'Ada Lovelace' already exists" in said("node", "rename", "C. B.", "ADA  lovelace", fails=5)
     said("node", "rename", "C. B.", "Charles Babbage")
     assert "name:" not in (world.vault / one["path"]).read_text()
 

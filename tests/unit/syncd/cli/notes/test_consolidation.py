@@ -24,13 +24,11 @@ def test_a_run_tells_where_the_report_is_and_what_was_done(inbox, capfd):
     one = inbox.capture("nobody reads this")
     inbox.say(inbox.finding("archive", one.id))
     assert run_command(["consolidate", "--dry-run", *here]) == 0
-    assert (
-        "- [ ] Put [[Captures/default/nobody reads this|nobody reads this]] into the archive" in capfd.readouterr().out
-    )
+    assert "- [ ] Archive [[Captures/default/nobody reads this|nobody reads this]]" in capfd.readouterr().out
     assert run_command(["consolidate", *here]) == 0
     out = capfd.readouterr().out
     assert out.startswith("1 proposal waits for your answer: Captures/Reports/")
-    inbox.tick(*inbox.reports(), "into the archive")
+    inbox.tick(*inbox.reports(), "Archive [[")
     inbox.say()
     assert run_command(["consolidate", "--json", *here]) == 0
     told = json.loads(capfd.readouterr().out)

@@ -181,4 +181,4 @@ def test_a_file_s_document_is_filed_otherwise_and_keeps_its_text(world, capfd):
     assert (told["type"], told["title"], told["tags"], told["collection"]) == ("file", "T", ["a"], "memory")
     assert world.app.agent_access.workspace("default").get("f1").content == "its text\n"
     assert run_command(["updatenote", "f1", "another"]) == 2
-    assert "it holds the text of a file" in capfd.readouterr().err
+    assert "it contains the text of a file" in capfd.readouterr().err

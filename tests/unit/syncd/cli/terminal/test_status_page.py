@@ -222,10 +222,13 @@ def test_a_note_is_one_line_and_a_template_is_told_as_one():
 
 def test_the_page_has_the_way_out_that_others_say_it_has():
     advice = "a program died, and its lock keeps Git from working: run `rm '/my notes/.git/index.lock'`"
-    told = {"degraded": ["git: a lock that nobody holds; memex status has the way out"], "git": {"advice": advice}}
+    told = {
+        "degraded": ["git: a lock that nobody holds; memex status shows how to fix this"],
+        "git": {"advice": advice},
+    }
     text = render_page(WELL | told, at=AT, width=40)
     assert text.count("`rm '/my notes/.git/index.lock'`\n") == 2
-    assert "has the way out" not in text
+    assert "shows how to fix" not in text
     assert verdict(WELL | told).problems == (f"git: {advice}",)
 
 
