@@ -22,6 +22,7 @@ WAYS_OUT = (
     "`memex restore BACKUP --force` puts a backup in its place, `memex key reset --yes` sets it aside and begins with a "
     "new owner's key alone"
 )
+CLOSED = "Memex is stopping: its ledger is closed"  # for a thread that asks after the end
 log = logging.getLogger(__name__)
 
 # One entry per schema version, in order; `PRAGMA user_version` counts those that were applied. Never edit an entry
@@ -226,6 +227,7 @@ class Ledger:
         self._lock, self._reading = threading.RLock(), threading.Lock()
         self._writer: int | None = None  # the thread whose transaction is under way
         self.problem = ""  # why it could not be read when it was last asked, in a sentence
+        self._closed = False
 
     @classmethod
     def open(cls, path: Path) -> Ledger:
@@ -269,6 +271,8 @@ class Ledger:
                 self._connection.execute("COMMIT")
             except sqlite3.DatabaseError as error:
                 self._roll_back()
+                if self._closed:
+                    raise Unavailable(CLOSED) from error
                 raise Unavailable(f"the ledger could not be written ({error}); nothing was changed") from error
 
     def _roll_back(self) -> None:
@@ -296,6 +300,8 @@ class Ledger:
                 yield self._connection if writing else self._reader
                 self.problem = ""
             except sqlite3.DatabaseError as error:
+                if self._closed:
+                    raise Unavailable(CLOSED) from error
                 log.error("the ledger can't be read: %s", error)  # noqa: TRY400 - the words are all there is to it
                 self.problem = "ledger: it can't be read, so no key is let in; see memex doctor"
                 raise Unavailable("the ledger can't be read; the daemon's log says more") from error
@@ -303,6 +309,7 @@ class Ledger:
     def close(self) -> None:
         """Close the file; the ledger can't be used after it."""
         with self._lock, self._reading:
+            self._closed = True
             self._reader.close()
             self._connection.close()
 

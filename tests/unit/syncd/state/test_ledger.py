@@ -163,3 +163,14 @@ def test_a_ledger_that_can_not_be_trusted_is_refused_with_the_way_out(path, spoi
 def test_a_folder_that_is_missing_is_told(tmp_path):
     with pytest.raises(Unavailable, match="can't be made"):
         Ledger.open(tmp_path / "nowhere" / "ledger.db")
+
+
+def test_a_thread_that_asks_after_the_end_is_refused_and_no_fault_is_logged(path, caplog):
+    opened = Ledger.open(path)
+    opened.close()
+    with pytest.raises(Unavailable, match="is stopping"):
+        opened.query("SELECT 1")
+    with pytest.raises(Unavailable, match="is stopping"), opened.transaction():
+        opened.execute("DELETE FROM keys")
+    assert opened.problem == ""
+    assert caplog.records == []
