@@ -244,7 +244,7 @@ def test_a_listener_that_fails_is_not_the_watcher_s_end(vault, caplog):
         heard.doubts_that("could not be handled")
         (vault / "good.md").write_text("text")
         heard.hears("good.md")
-    assert "a file event was lost" in caplog.text
+    assert "could not handle a file event" in caplog.text
 
 
 def threads_of(watch):
@@ -285,7 +285,7 @@ def test_an_error_in_the_library_ends_a_thread_and_not_the_watch(vault):
 def test_the_supervisor_outlives_its_own_errors(vault, caplog):
     with Heard(vault, mode="poll", poll_s=0.05) as heard:
         heard.watch._repair = lambda: 1 / 0
-        until(lambda: "could not be looked after" in caplog.text)
+        until(lambda: "could not check the watcher" in caplog.text)
         del heard.watch._repair
         heard.doubts.clear()
         heard.until(lambda: heard.doubts)
@@ -306,7 +306,7 @@ def test_a_root_that_was_replaced_is_noticed_and_watched_again(vault, how):
             root.unlink()
         until(lambda: "can't be watched" in heard.watch.status().problem)
         assert "listed every 0.1 s" in heard.watch.status().problem
-        heard.doubts_that("not everything is heard")
+        heard.doubts_that("some events may be missing")
         if how == "a link that leads elsewhere":
             (vault.parent / "other").mkdir()
             root.symlink_to(vault.parent / "other")
