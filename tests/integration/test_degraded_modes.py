@@ -160,7 +160,7 @@ def not_writable(world):
         (removals_held, "removals held: "),
         (pass_failed, "indexing: the disk is full"),
         (folder_unread, "vault: some folders can't be read"),
-        (rebuilding, "index: being built anew"),
+        (rebuilding, "index: being rebuilt"),
         (damaged, "index: it was "),
     ],
 )

@@ -49,7 +49,7 @@ def test_several_are_named_and_none_is_taken():
 
 
 def test_an_id_that_an_agent_chose_is_no_abbreviation_of_one_that_it_did_not():
-    with pytest.raises(InvalidArgument, match="may be 2 notes"):
+    with pytest.raises(InvalidArgument, match="matches 2 notes"):
         choose("6f1c", [NOTES[0], note("6f1c", "Captures/default/Squatter.md")])
 
 

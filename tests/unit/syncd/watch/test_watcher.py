@@ -261,7 +261,7 @@ def test_a_dead_thread_is_noticed_and_the_watch_begins_again(vault, name):
         thread = threads_of(heard.watch)[name]
         thread.stop()
         thread.join()
-        heard.doubts_that("begun again")
+        heard.doubts_that("restarted")
         heard.recovers()
         until(lambda: heard.watch.status().restarts == 1)
         (vault / "new.md").write_text("text")
@@ -276,7 +276,7 @@ def test_an_error_in_the_library_ends_a_thread_and_not_the_watch(vault):
         reader = threads_of(heard.watch)["reader"]
         reader.handle_event = lambda _: 1 / 0
         (vault / "unheard.md").write_text("text")
-        heard.doubts_that("begun again")
+        heard.doubts_that("restarted")
         heard.recovers()
         (vault / "new.md").write_text("text")
         heard.hears("new.md")
@@ -416,7 +416,7 @@ def test_a_file_system_that_others_change_is_listed_too_unless_a_person_says_oth
     with Heard(vault, poll_s=0.05) as heard:
         heard.until(lambda: len(heard.doubts) >= 2)
         assert heard.watch.status().state == "degraded"
-        assert "lies on nfs4" in heard.watch.status().problem
+        assert "is on nfs4" in heard.watch.status().problem
     with Heard(vault, poll_s=0.05, mode="events") as heard:
         assert heard.watch.status().state == "ok"
         (vault / "n.md").write_text("heard all the same")
