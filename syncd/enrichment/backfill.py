@@ -1,12 +1,10 @@
 """Backfill summaries and tags: for one note, for all notes that lack them, and for notes whose enrichment failed.
 
-The backfill reads every note twice: first without a vocabulary, only to learn one, then with it. Only the second
-result is written, note by note, into its own lines. So the backfill can be interrupted at any time and started
-again.
+The backfill reads every note twice: first without a vocabulary, only to learn one, then with it. Only the second result
+is written, note by note, into its own lines. The backfill can therefore be interrupted at any time and started again.
 
-Law, tested: a `summary` or `tags` that a person or an agent wrote is not replaced unless the owner asks for it; a
-note that is being edited is left alone and named; no byte but those lines changes; nothing is written into a node's
-note."""
+Law, tested: a `summary` or `tags` that a person or an agent wrote is replaced only if the owner asks for it; a note
+that is being edited is left alone and named; only these lines change; nothing is written into a node's note."""
 
 from __future__ import annotations
 
@@ -30,18 +28,18 @@ from syncd.indexes.index_builds import ScopeIndex
 from syncd.vault.vault import Vault
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
-# Writes what was found into a note, in place of what is there or not: workspace, path, what was found, whether to replace.
+# Writes an enrichment into a note: workspace, path, enrichment, whether to replace existing values.
 Enrich: TypeAlias = Callable[[str, str, Enrichment, bool], Record | None]
-SHOWN: Final = 30  # tags of the vocabulary that an answer tells
+SHOWN: Final = 30  # most tags of the vocabulary in an answer
 
 log = logging.getLogger(__name__)
 
 
 class Backfill:
-    """The owner's work on summaries and tags. One backfill at a time; captures go on beside it.
+    """Runs the owner's commands on summaries and tags. One backfill at a time; captures continue beside it.
 
-    `exists` raises NotFound for a workspace that does not. `summed` gives the ids of the notes that were read for a
-    summary, and `record_summary` adds one to them, with the summary that it has."""
+    `exists` raises NotFound for an unknown workspace. `summed` returns the ids of the notes that were read for a
+    summary, and `record_summary` adds one to them, with its summary."""
 
     def __init__(
         self,
@@ -61,10 +59,10 @@ class Backfill:
         self._stopping = threading.Event()
 
     def facts(self) -> dict[str, Any]:
-        """Who enriches, what is wrong with it, how many notes lack a summary or tags, how many of them are tried again."""
+        """Return who enriches, the current problem, how many notes lack a summary or tags, and how many wait for a retry."""
         try:
             waiting = len(self._enricher.pending_retries())
-        except Unavailable:  # the ledger can't be read, and status says so
+        except Unavailable:  # the ledger can't be read, which status reports
             waiting = 0
         return {
             "by": self._enricher.by,
@@ -74,7 +72,7 @@ class Backfill:
         }
 
     def _unlabelled_paths(self, workspace: str | None = None) -> list[str]:
-        """The notes that lack a summary or tags, without those whose first sentence says most."""
+        """Return the notes that lack a summary or tags, except those whose first sentence serves as the summary."""
         try:
             summed = self._summed() - {id for id, _ in self._enricher.pending_retries()}
         except Unavailable:  # as above
@@ -84,7 +82,7 @@ class Backfill:
     # One note
 
     def enrich_note(self, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
-        """Fill what one note lacks; with `replace`, find both anew."""
+        """Write the missing summary and tags of one note; with `replace`, write both again."""
         self._check_enabled()
         replace, dry = bool(arguments.get("replace")), bool(arguments.get("dry_run"))
         record = note_lookup.find_note(
@@ -93,7 +91,7 @@ class Backfill:
         if record is None:
             raise note_lookup.missing_note([self._captures.index], arguments["id"], "memex recent lists them")
         if record.type == "entity":
-            raise InvalidArgument("this is a node of the graph: its summary and tags are set, not found")
+            raise InvalidArgument("this is an entity of the graph: set its summary and tags instead")
         document = self._read_document(record.path)
         enrichment = self._enricher.enrich(document, self._enricher.vocabulary(record.workspace))
         changes = missing_properties(document, enrichment, replace=replace)
@@ -103,10 +101,10 @@ class Backfill:
         labels = {"summary": document.summary, "tags": list(document.tags)} | changes
         return {"id": record.id, "path": record.path, **labels, "changed": sorted(changes)}
 
-    # All that lack something
+    # All notes that lack something
 
     def enrich_all(self, arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-        """Both passes over every note that lacks a summary or tags. Raises Unavailable when an endpoint goes away."""
+        """Run both passes over every note that lacks a summary or tags. Raises Unavailable when an endpoint fails."""
         self._check_enabled()
         if name := arguments.get("workspace"):
             self._exists(name)
@@ -141,7 +139,7 @@ class Backfill:
         }
 
     def stop(self, _: Mapping[str, Any], __: Progress) -> dict[str, Any]:
-        """Break off a backfill after the note in hand."""
+        """Stop a backfill after the current note."""
         running = self._one.locked()
         if running:
             self._stopping.set()
@@ -150,14 +148,16 @@ class Backfill:
     def _enrich_document(
         self, document: Document, known: Mapping[str, int], skipped: list[dict[str, str]], done: int, *, dry: bool
     ) -> dict[str, Any] | None:
-        """Write what one note lacks; None when that is nothing, or can't be written and is among `skipped`."""
+        """Write what one note lacks; None when that is nothing, or it can't be written and is added to `skipped`."""
         try:
             enrichment = self._enricher.enrich(document, known)
         except DefectiveNote as error:
             skipped.append({"path": document.path, "reason": error.message})
             return None
         except Unavailable as error:
-            raise Unavailable(f"{error.message}; {done} notes were written, and running it again goes on") from error
+            raise Unavailable(
+                f"{error.message}; {done} notes were written; run the command again to continue"
+            ) from error
         changes = missing_properties(document, enrichment)
         if not changes:
             if document.claimed_id and document.summary_derived and not dry:
@@ -172,7 +172,7 @@ class Backfill:
         return {"path": document.path, **changes} if written else None
 
     def _read_documents(self, paths: Sequence[str]) -> tuple[list[Document], list[dict[str, str]]]:
-        """The notes at `paths`, and those that can't be read."""
+        """Return the notes at `paths`, and those that can't be read."""
         notes: list[Document] = []
         skipped: list[dict[str, str]] = []
         for path in paths:
@@ -185,7 +185,7 @@ class Backfill:
     @contextmanager
     def _run_alone(self) -> Iterator[None]:
         if not self._one.acquire(blocking=False):
-            raise Conflict("a backfill is running already")
+            raise Conflict("a backfill is already running")
         self._stopping.clear()
         try:
             yield
@@ -194,20 +194,22 @@ class Backfill:
 
     def _check_stopping(self, written: int) -> None:
         if self._stopping.is_set() or self._enricher.closed.is_set():
-            raise Unavailable(f"broken off; {written} notes were written, and running it again goes on with the rest")
+            raise Unavailable(
+                f"interrupted; {written} notes were written; run the command again to continue with the rest"
+            )
         foreground.give_way()
 
-    # What is owed
+    # Retries
 
     def retry_failed(self) -> None:
-        """The job: try the notes again that a failure left without summary and tags, until it fails again."""
+        """Run the job: retry the notes whose enrichment failed, until one fails again."""
         if self._enricher.by == "off":
             return
         owing: list[tuple[Record, str, int]] = []
         lacking = set(self._captures.index.unlabelled_paths())
         for id, failures in self._enricher.pending_retries(
             _now()
-        ):  # all of them first: what needs nobody waits for nobody
+        ):  # all of them first, so that notes that need no retry don't wait
             record = self._captures.index.record(id)
             if record is None or record.type == "entity" or record.path not in lacking:
                 self._enricher.remove_retry(id)
@@ -223,7 +225,7 @@ class Backfill:
                     self._enrich(record.workspace, record.path, enrichment, False)
             except (Conflict, NotFound, Unavailable) as error:
                 self._enricher.postpone_retry(id, failures, _now())
-                log.info("enrichment of a note is put off: %s", error.code)
+                log.info("enrichment of a note is postponed: %s", error.code)
                 if self._enricher.is_resting or self._enricher.closed.is_set():
                     return
             else:

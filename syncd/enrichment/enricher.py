@@ -1,7 +1,7 @@
-"""The enricher finds a summary and tags for a capture: in its own words, from a chat endpoint, or not at all.
+"""The enricher writes a summary and tags for a capture: from its own words, by a chat endpoint, or not at all.
 
-Laws, tested: whatever fails here, the capture succeeds with these fields left empty; what an endpoint could not do is
-remembered and done later. A note that shows a defect stops the work on no other note, and status names it."""
+Laws, tested: if anything fails here, the capture succeeds with these fields left empty, and failed endpoint calls
+are retried later. A note that triggers a bug stops the work on no other note, and status names it."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from syncd.notes.secret_patterns import redact
 from syncd.settings.settings import EnrichSettings
 from syncd.state.ledger import Ledger
 
-PAUSE_S: Final = (5.0, 300.0)  # first and longest time for which an endpoint that failed is left alone
-AGAIN_MS: Final = (60_000, 6 * 3_600_000)  # first and longest time until a note is tried again
-LATE_S: Final = 0.5  # what a capture waits beyond the endpoint's own limit
-LOCAL_S: Final = 5.0  # what a capture waits for our own reading, which takes some milliseconds
+PAUSE_S: Final = (5.0, 300.0)  # first and longest pause after a failure of the endpoint
+AGAIN_MS: Final = (60_000, 6 * 3_600_000)  # first and longest wait before a note is retried
+LATE_S: Final = 0.5  # how long a capture waits beyond the endpoint's own limit
+LOCAL_S: Final = 5.0  # how long a capture waits for the local analysis, which takes some milliseconds
 WORKERS: Final = 4
-REMEMBERED: Final = 2_000  # tags whose vectors are kept
-FRESH: Final = 20  # a large vocabulary is used for so many times the CPU time that it takes to read
-LARGE_S: Final = 0.005  # of CPU time to read it; a smaller one is read for each capture
-FAILS: Final = "enrichment: it fails just now; new captures have no summary and tags until it works, and get them then"
+REMEMBERED: Final = 2_000  # most tags whose vectors are cached
+FRESH: Final = 20  # a large vocabulary is reused for this multiple of the CPU time of reading it
+LARGE_S: Final = 0.005  # CPU time from which a vocabulary is large; a smaller one is read for each capture
+FAILS: Final = "enrichment: it fails now; new captures get their summary and tags once it works again"
 DEFECTIVE: Final = "enrichment: it fails for some captures, which have no summary and tags; memex status names them"
-NAMED: Final = 5  # notes with a defect that status names
+NAMED: Final = 5  # most failing notes that status names
 
 if TYPE_CHECKING:
     from syncd.enrichment.chat_endpoint import ChatEndpoint
@@ -53,14 +53,14 @@ log = logging.getLogger(__name__)
 
 
 class DefectiveNote(Unavailable):
-    """The enrichment of one note meets a defect of Memex that this note shows."""
+    """Reports that the enrichment of one note triggers a bug in Memex."""
 
     _retryable = False
 
 
 @dataclass(frozen=True, slots=True)
 class EnrichmentResult:
-    """What was found for one note; `owed`: it failed, and is to be tried again."""
+    """Holds the enrichment of one note; `owed`: it failed and must be retried."""
 
     enrichment: Enrichment
     owed: bool = False
@@ -74,9 +74,9 @@ class _Vocabulary:
 
 
 class Enricher:
-    """Holds the threads, the endpoint and the list of what is owed; safe to use from any thread.
+    """Holds the threads, the endpoint and the list of retries; safe to use from any thread.
 
-    `vault`: the index of the owner's notes, whose tags captures prefer too where the owner's setting allows it."""
+    `vault`: the index of the owner's notes, whose tags captures prefer too if the owner's setting allows it."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Enricher:
         self._vault = vault if settings.vault_tags else None
         self.by = settings.by
         self._problem = ""
-        self._defective: dict[str, str] = {}  # by path: which exception its enrichment raised last
+        self._defective: dict[str, str] = {}  # by path: the exception that its enrichment raised last
         self.most = settings.vocabulary
         self._settings, self._captures, self._embedder, self._ledger = settings, captures, embedder, ledger
         self._chat = _make_endpoint(settings) if settings.by == "endpoint" else None
@@ -102,7 +102,7 @@ class Enricher:
         self.closed = threading.Event()
 
     def close(self) -> None:
-        """Stop; what is under way is given up."""
+        """Stop, and abandon the current work."""
         self.closed.set()
         if self._chat:
             self._chat.close()
@@ -110,21 +110,21 @@ class Enricher:
 
     @property
     def degraded(self) -> str:
-        """That it does not work, in a sentence that says nothing of notes or the endpoint; "" when it works."""
+        """Return a sentence if enrichment fails, without notes or the endpoint; "" when it works."""
         return FAILS if self._problem else DEFECTIVE if self._defective_paths() else ""
 
     @property
     def problem(self) -> str:
-        """What does not work, for the owner: the paths of notes are named; "" when all works."""
+        """Return the problem for the owner, with the paths of notes; "" when everything works."""
         paths = self._defective_paths()
         if self._problem or not paths:
             return self._problem
         named = ", ".join(f"{path} ({self._defective[path]})" for path in paths[:NAMED])
         more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
-        return f"no summary and tags could be found for {named}{more}: the log says why; Memex tries again later"
+        return f"Memex could not write a summary and tags for {named}{more}; see the log; Memex tries again later"
 
     def _defective_paths(self) -> list[str]:
-        """The notes that showed a defect and still lack a summary or tags."""
+        """Return the notes that triggered a bug and still lack a summary or tags."""
         if not self._defective:
             return []
         lacking = set(self._captures.index.unlabelled_paths())
@@ -133,13 +133,13 @@ class Enricher:
     # For a capture
 
     def begin(self, document: Document) -> Callable[[], EnrichmentResult]:
-        """Begin to read `document`, beside whatever the caller does. The answer is had by a call, which never raises."""
+        """Start to enrich `document` in the background. Call the returned function for the result; it never raises."""
         if self.by == "off" or (stated_summary(document) and document.tags):
             return lambda: EnrichmentResult(NOTHING)
         try:
             future = self._pool.submit(self.enrich, document, self.vocabulary(document.workspace))
         except (MemexError, RuntimeError) as error:  # the catalog fails, or the pool is closed
-            log.warning("enrichment could not begin: %s", error)
+            log.warning("could not start enrichment: %s", error)
             return lambda: EnrichmentResult(NOTHING, owed=True)
         return partial(self._wait_for, future)
 
@@ -154,24 +154,24 @@ class Enricher:
             self._note_failure(f"enrichment takes longer than {self._settings.timeout_s:g} s")
         return EnrichmentResult(NOTHING, owed=True)
 
-    # For whoever may fail
+    # For callers that handle failures
 
     def enrich(self, document: Document, vocabulary: Mapping[str, int]) -> Enrichment:
-        """What `document` is about, by whoever is set. Raises Unavailable while an endpoint is away, or DefectiveNote."""
+        """Return the summary and tags of `document`. Raises Unavailable while an endpoint fails, or DefectiveNote."""
         with self.isolate(document.path), timings.ENRICHMENT.measure():
             return self._find(document, vocabulary)
 
     @contextmanager
     def isolate(self, path: str) -> Iterator[None]:
-        """Turn a defect that the note at `path` shows into an error of this note alone."""
+        """Turn a bug that the note at `path` triggers into an error of this note alone."""
         try:
             yield
         except MemexError:
             raise
-        except Exception as error:  # the top of the work on one note: a defect may cost it its tags, and no other note
-            log.exception("the note %s can't be enriched", path)
+        except Exception as error:  # top of the work on one note: a bug may cost this note its tags, but no other note
+            log.exception("could not enrich the note %s", path)
             self._defective[path] = type(error).__name__
-            raise DefectiveNote(f"its enrichment failed ({type(error).__name__}); the log says more") from error
+            raise DefectiveNote(f"its enrichment failed ({type(error).__name__}); see the log") from error
         self._defective.pop(path, None)
 
     def _find(self, document: Document, vocabulary: Mapping[str, int]) -> Enrichment:
@@ -182,7 +182,7 @@ class Enricher:
             self._problem = ""
             return enrichment
         if self.is_resting:
-            raise Unavailable(self._problem or "the endpoint is left alone for a moment")
+            raise Unavailable(self._problem or "the endpoint failed a moment ago; Memex tries again soon")
         parts = read_prose(document, redact)
         text = "\n".join((*parts.headings, *parts.sentences))
         if not text.strip():
@@ -192,7 +192,7 @@ class Enricher:
             summary, tags = self._chat.ask(shorten(plain_text(redact(document.title)), SUMMARY), text, known)
             answer = normalize_answer(summary, tags, vocabulary=vocabulary, vectors=self._tag_vectors)
             if not answer.summary or not answer.tags:
-                raise Unavailable(f"{self._chat.name} gives no summary or no tags that can be used")  # noqa: TRY301 - as all its failures
+                raise Unavailable(f"{self._chat.name} returns no usable summary or tags")  # noqa: TRY301 - handled like its other failures
         except Unavailable as error:
             self._note_failure(error.message)
             raise
@@ -201,7 +201,7 @@ class Enricher:
 
     @property
     def is_resting(self) -> bool:
-        """Whether the endpoint failed a moment ago and is left alone."""
+        """Return whether the endpoint failed a moment ago and is paused."""
         return time.monotonic() < self._resting_until
 
     def _note_failure(self, problem: str) -> None:
@@ -213,12 +213,14 @@ class Enricher:
             self._problem = problem
 
     def forget_problem(self) -> None:
-        """Drop the last failure unless a note still waits because of it: nothing else would show that it is over."""
+        """Clear the last failure unless a note still waits for a retry: nothing else would show that it is over."""
         if not self.is_resting and not self.pending_retries():
             self._problem = ""
 
     def vocabulary(self, workspace: str) -> dict[str, int]:
-        """The tags most used in `workspace`, and in the vault where that is set. A large one is read again only now and then."""
+        """Return the most used tags of `workspace`, and of the vault if that is set.
+
+        A large one is cached for a while."""
         known, index = self._vocabularies.get(workspace), self._captures.index
         vault = self._vault.index if self._vault else None
         generations = (index.generation, vault.generation) if vault else (index.generation,)
@@ -229,12 +231,12 @@ class Enricher:
         tags = Counter(dict(index.vocabulary(workspace, self._settings.vocabulary)))
         if vault:
             tags.update(dict(vault.vocabulary("", self._settings.vocabulary)))
-        took = time.thread_time() - begun  # not by the clock: a busy machine makes no vocabulary large
+        took = time.thread_time() - begun  # CPU time, not clock time: on a busy machine a vocabulary is not larger
         self._vocabularies[workspace] = _Vocabulary(tags, generations, now + (took * FRESH if took >= LARGE_S else 0.0))
         return tags
 
     def _tag_vectors(self, texts: Sequence[str]) -> list[Any] | None:
-        """The vectors of some tags; None while there is no encoder."""
+        """Return the vectors of some tags; None while there is no encoder."""
         unknown = [text for text in texts if text not in self._vectors]
         if unknown:
             try:
@@ -248,23 +250,23 @@ class Enricher:
         return [kept[text] for text in texts] if all(text in kept for text in texts) else None
 
     def is_own_summary(self, document: Document) -> bool:
-        """Whether a note's summary is our own reading of its text, as far as that can be read again."""
+        """Return whether a note's summary is the one that Memex derives from its text, as far as it can be derived again."""
         if self.by != "local" or not document.summary:
             return False
         return self.begin(replace(document, summary=None))().enrichment.summary == document.summary
 
-    # What is owed
+    # Retries
 
     def add_retry(self, id: str, now: int) -> None:
-        """Remember that the note of this id is to be tried again. A ledger that can't be written is no reason to fail."""
+        """Remember to retry the note with this id. If the ledger can't be written, the call does not fail."""
         try:
             with self._ledger.transaction():
                 self._ledger.execute("INSERT OR IGNORE INTO enrichment VALUES (?, 0, ?)", (id, now + AGAIN_MS[0]))
         except Unavailable as error:
-            log.warning("what enrichment owes could not be remembered: %s", error.message)
+            log.warning("could not record an enrichment to retry: %s", error.message)
 
     def pending_retries(self, now: int | None = None) -> list[tuple[str, int]]:
-        """The ids of notes that wait, with how often each failed since; with `now`, those whose time has come."""
+        """Return the ids of waiting notes, with their number of failures; with `now`, only those that are due."""
         if now is None:
             return [(id, failures) for id, failures in self._ledger.query("SELECT id, failures FROM enrichment")]
         return [
@@ -275,21 +277,21 @@ class Enricher:
         ]
 
     def remove_retry(self, id: str) -> None:
-        """The note of this id is owed nothing any more."""
+        """Remove the note with this id from the retries."""
         with self._ledger.transaction():
             self._ledger.execute("DELETE FROM enrichment WHERE id = ?", (id,))
 
     def postpone_retry(self, id: str, failures: int, now: int) -> None:
-        """Try the note of this id later, and later each time."""
+        """Retry the note with this id later, with a growing wait."""
         due = now + min(AGAIN_MS[0] * 2 ** min(failures + 1, 20), AGAIN_MS[1])
         with self._ledger.transaction():
             self._ledger.execute("UPDATE enrichment SET failures = ?, due_at = ? WHERE id = ?", (failures + 1, due, id))
 
 
 def missing_properties(document: Document, enrichment: Enrichment, *, replace: bool = False) -> dict[str, Any]:
-    """Return the properties that `enrichment` gives a note: only those that it lacks, unless they are to be replaced.
+    """Return the properties that `enrichment` adds to a note: only missing ones, unless they are to be replaced.
 
-    A summary that repeats the note's first sentence is not written: the note is known by that sentence without it."""
+    A summary that equals the note's first sentence is not written, because Memex derives it anyway."""
     changes: dict[str, Any] = {}
     if enrichment.tags and (replace or not document.tags):
         changes["tags"] = list(enrichment.tags[:MOST])
@@ -301,23 +303,23 @@ def missing_properties(document: Document, enrichment: Enrichment, *, replace: b
 
 
 def stated_summary(document: Document) -> str | None:
-    """The summary that a note's properties state."""
+    """Return the summary in a note's properties."""
     return None if document.summary_derived else document.summary
 
 
 def written_summary(document: Document, summary: str | None) -> str | None:
-    """What the properties of a note say so that it has this summary: nothing where that is its first sentence.
+    """Return the summary to write into a note's properties: None if it equals the first sentence of the text.
 
-    The text of a file is not its writer's own words to the reader, so its note states a summary in any case."""
+    The text of a file is not written for the reader of the note, so its note always states a summary."""
     return None if document.type == "note" and summary == derived_summary(document) else summary
 
 
 def fill_missing(
     raw: bytes, document: Document, enrichment: Enrichment, *, read: Callable[..., Document], replace: bool = False
 ) -> tuple[bytes, Document] | None:
-    """Write what a note lacks into lines of its own; None when it lacks nothing. Raises FrontmatterError.
+    """Write what a note lacks into its own lines; None when it lacks nothing. Raises FrontmatterError.
 
-    `read` makes a document of bytes, path and `mtime_ms`. What names the note's collection stays as it is."""
+    `read` makes a document of bytes, path and `mtime_ms`. Tags that name the note's collection stay."""
     changes = missing_properties(document, enrichment, replace=replace)
     if not changes:
         return None
@@ -333,7 +335,7 @@ def _make_endpoint(settings: EnrichSettings) -> ChatEndpoint:
         raise InvalidArgument(
             'enrich.by = "endpoint" needs enrich.base_url and enrich.model; or set enrich.by = "local"'
         )
-    from syncd.enrichment.chat_endpoint import ChatEndpoint  # noqa: PLC0415 - it imports an HTTP client, which few need
+    from syncd.enrichment.chat_endpoint import ChatEndpoint  # noqa: PLC0415 - it imports an HTTP client, which few users need
 
     return ChatEndpoint(settings.base_url, settings.model, key=_read_api_key(settings), timeout_s=settings.timeout_s)
 

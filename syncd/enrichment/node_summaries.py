@@ -1,6 +1,6 @@
-"""Ask the enrichment endpoint to draft node summaries: a few for each report, cached while a node stays as it is.
+"""Draft node summaries with the enrichment endpoint: a few for each report, cached while a node stays unchanged.
 
-Law, tested: whatever the endpoint does, a report is made in time; where a draft is not the endpoint's, the report
+Law, tested: whatever the endpoint does, a report is made in time; if a draft is not from the endpoint, the report
 says so."""
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from index.graph.vertex import Vertex
 from syncd.documents.parser import parse
 from syncd.enrichment.enricher import Enricher
 
-ASKED: Final = 5  # nodes that the endpoint is asked about for one report
-ENOUGH_S: Final = 15.0  # seconds after which it is asked no more; the answer under way is waited for
-KEPT: Final = 1_000  # drafts
+ASKED: Final = 5  # most nodes sent to the endpoint for one report
+ENOUGH_S: Final = 15.0  # seconds after which no further node is sent; the current answer is awaited
+KEPT: Final = 1_000  # most cached drafts
 
 
 @dataclass(slots=True)
 class SummaryDrafts:
-    """Asks for the drafts of one report; `kept` holds those of earlier ones, by what was asked about."""
+    """Requests the drafts of one report; `kept` holds drafts of earlier reports, by request."""
 
     enricher: Enricher
     kept: dict[str, str]
@@ -38,7 +38,7 @@ class SummaryDrafts:
         self._until = self.clock() + ENOUGH_S
 
     def __call__(self, vertex: Vertex, contents: Sequence[str]) -> str | None:
-        """What the endpoint says of a node; None when it is not asked, or says nothing."""
+        """Return the endpoint's summary of a node; None when it is not asked, or gives none."""
         if self.enricher.by != "endpoint":
             return None
         text = "\n".join(
@@ -64,10 +64,10 @@ class SummaryDrafts:
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """What kept drafts from being the endpoint's."""
+        """Return why some drafts are not from the endpoint."""
         if self.failed:
-            return (f"the endpoint for summaries fails, so {self.left} drafts are drawn from the observations alone",)
+            return (f"the endpoint for summaries fails, so {self.left} drafts come from the observations alone",)
         if self.left:
-            few = "as the endpoint is asked about few nodes at a time; ask again for more"
-            return (f"{self.left} drafts are drawn from the observations alone, {few}",)
+            few = "because Memex sends few nodes at a time to the endpoint; repeat the request for more"
+            return (f"{self.left} drafts come from the observations alone, {few}",)
         return ()

@@ -32,7 +32,7 @@ OUTSIDE: Final = "it is in your own notes now, which undo does not change"
 UNHOUSED: Final = "its workspace no longer exists"
 UNREADABLE: Final = "it can't be read or written now"
 JUST_NOW: Final = "it has just changed"
-OWN_WAY: Final = "memex unpromote returns promoted notes, memex review returns archived ones"
+OWN_WAY: Final = "memex unpromote returns promoted notes, memex unarchive returns archived ones"
 
 Told = Callable[[int, int, str], None]
 

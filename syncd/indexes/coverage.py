@@ -14,10 +14,10 @@ from syncd.vault.location import locate
 def compute_coverage(
     listing: Listing, known: Mapping[str, Collection[str]], failed: Mapping[str, str], *, inbox: str
 ) -> dict[str, dict[str, Any]]:
-    """For each scope `{"indexed": n, "of": m, "waiting": k, "skipped": [{"path", "reason"}]}`.
+    """Return for each scope `{"indexed": n, "of": m, "waiting": k, "skipped": [{"path", "reason"}]}`.
 
-    `known`: scope → the paths that its index holds. `failed`: path → why it could not be read. "of" is None when
-    nobody can say, because the vault's folder is not there."""
+    `known`: scope → the paths in its index. `failed`: path → why it could not be read. "of" is None when unknown,
+    because the vault's folder is missing."""
     return {
         scope: _compute_scope(
             {path for path in listing.files if locate(path, inbox).scope == scope},
@@ -33,9 +33,9 @@ def compute_coverage(
 def _compute_scope(
     files: set[str], skipped: Mapping[str, str], held: set[str], listing: Listing, failed: Mapping[str, str]
 ) -> dict[str, Any]:
-    if "" in listing.unread:  # the vault itself: what is known is kept
+    if "" in listing.unread:  # the vault itself is missing: its indexed notes are kept
         return {"indexed": len(held), "of": None, "waiting": 0, "skipped": []}
-    # What can't be seen just now is kept, so it is found: it counts as indexed.
+    # Notes that can't be seen now are kept and searchable, so they count as indexed.
     indexed = {path for path in held if path in files or not listing.is_gone(path)}
     left = {path: why for path, why in skipped.items() if path not in indexed}
     left |= {path: failed[path] for path in files - indexed if path in failed}

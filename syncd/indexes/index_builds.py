@@ -33,17 +33,17 @@ from syncd.state.folder import read_regular_file, write_private
 log = logging.getLogger(__name__)
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-DAMAGED = "index: it was damaged and is being built anew; until then searches miss notes"
+DAMAGED = "index: it was damaged and is being rebuilt; until then searches miss notes"
 READING = "index: the vault is being read for the first time; until then searches miss notes"
-NEVER_READ = "index: the vault is not indexed yet; `memex serve` or `memex index` does it"
-MENDING = "index: it was not whole, and the notes are read again; until then searches miss some"
-PASSING = "none"  # the folder of a build that no command after this one sees
-NO_ENCODER = 384, 256  # dimensions and window of an index that is made while no encoder can be had
+NEVER_READ = "index: the vault is not indexed yet; index it with `memex serve` or `memex index`"
+MENDING = "index: it was incomplete, and Memex reads the notes again; until then searches miss some notes"
+PASSING = "none"  # the folder of a temporary build that only one command sees
+NO_ENCODER = 384, 256  # dimensions and window of an index that is built without an encoder
 
 
 @dataclass(slots=True)
 class ScopeIndex:
-    """Where the index of one scope is found, whichever build is in use, and who is told of its changes."""
+    """Holds the current index of one scope across builds, and the callbacks for its changes."""
 
     index: Index
     told: list[Callable[[Collection[str] | None], object]] = field(default_factory=list)
@@ -52,7 +52,7 @@ class ScopeIndex:
         self.index.on_commit = self._tell
 
     def switch_to(self, index: Index) -> None:
-        """Answer from `index` from now on. What changed while it was built is not known by path: told is None."""
+        """Answer from `index` from now on. The changed paths are unknown, so callbacks get None."""
         self.index.on_commit, self.index = None, index
         index.on_commit = self._tell
         self._tell(None)
@@ -64,63 +64,65 @@ class ScopeIndex:
 
 @dataclass(frozen=True, slots=True)
 class BuildInputs:
-    """What a build was made with."""
+    """Describes the inputs of a build."""
 
-    identity: str  # the encoder's; "" = none
+    identity: str  # of the encoder; "" = none
     dimensions: int
     sizes: Sizes
-    encoder: EncoderSettings | None = field(default=None, compare=False)  # how it was set: another way may be the same
+    encoder: EncoderSettings | None = field(
+        default=None, compare=False
+    )  # its settings: different settings may mean the same encoder
 
     @property
     def made_by(self) -> str:
-        """The fingerprint of all of it."""
+        """Return the fingerprint of all inputs."""
         return fingerprint(self.identity, self.sizes)
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Both indexes, of one make."""
+    """Holds both indexes of one build."""
 
     folder: Path
     made: BuildInputs
     indexes: dict[Scope, Index]
-    # Its files and folders as they were opened; None = not made yet, as the table of observations before there is one.
+    # Its files and folders as opened; None = not created yet, such as the table of observations.
     marks: dict[Path, tuple[int, int] | None] = field(default_factory=dict)
 
     def is_intact(self) -> bool:
-        """Whether what was opened still lies where it was, and can be searched."""
+        """Return whether the opened files are still in place, and searchable."""
         now = {path: _device_and_inode(path) for path in self.marks}
         kept = all(mark in (None, now[path]) for path, mark in self.marks.items())
         self.marks.update({path: now[path] for path, mark in self.marks.items() if mark is None})
         return kept and not any(index.is_damaged for index in self.indexes.values())
 
     def close(self) -> None:
-        """Release both."""
+        """Close both indexes."""
         for index in self.indexes.values():
             index.close()
 
 
 @dataclass(frozen=True, slots=True)
 class IndexBuildSettings:
-    """Where chunks are kept, and how notes are cut."""
+    """Sets where chunks are stored, and how notes are split."""
 
     uri: str = ""  # "" = in the state folder
     options: Mapping[str, str] = field(default_factory=dict)
-    tokens: int | None = None  # of a chunk; None = what the model reads
+    tokens: int | None = None  # per chunk; None = the model's window
     overlap: int | None = None
     perspectives: Looks = lambda _: DEFAULTS
 
 
 class IndexBuilds:
-    """Holds the build in use. `scopes` stay the same for life; the indexes that they hold change with `switch`."""
+    """Holds the build in use. `scopes` stay the same objects; the indexes in them change with `switch`."""
 
     def __init__(self, root: Path, embedder: Embedder, settings: IndexBuildSettings, *, later: bool = False) -> None:
-        """`later`: the stores are opened when something of them is wanted; an index that is not made yet is not begun."""
+        """Open the build in use; with `later`, stores open at their first use, and a missing index is not begun."""
         self._root, self._embedder, self._settings, self._later = root, embedder, settings, later
         self._switching = threading.Lock()
         self._retired: list[tuple[float, Build | Embedder]] = []
         self._making: Build | None = None
-        self._former: Embedder | None = None  # of the build in use, while another encoder is set
+        self._former: Embedder | None = None  # encoder of the build in use, while another encoder is set
         self._recalling = threading.Lock()
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.rebuilt_because = ""
@@ -131,39 +133,39 @@ class IndexBuilds:
 
     @staticmethod
     def read_inputs(root: Path) -> BuildInputs | None:
-        """What the build in use was made with, read before anything is opened."""
+        """Return the inputs of the build in use, before anything is opened."""
         folder = _current_folder(root)
         return _read_made(folder) if folder else None
 
     @staticmethod
     def read_identities(root: Path) -> frozenset[str]:
-        """The encoders of all builds there are, unfinished ones included."""
+        """Return the encoders of all existing builds, including unfinished ones."""
         folders = [folder for folder in root.iterdir() if folder.is_dir()] if root.is_dir() else []
         return frozenset(inputs.identity for folder in folders if (inputs := _read_made(folder)))
 
     @property
     def can_embed(self) -> bool:
-        """Whether the build in use has its encoder, so that it is searched by meaning too."""
+        """Return whether the build in use has its encoder, so that searches by meaning work."""
         return all(index.can_embed for index in self.live.indexes.values())
 
     def keep_previous_encoder(self) -> None:
-        """Keep the encoder of the build in use at hand while it is not the one that is set, and let it go afterwards."""
+        """Keep the encoder of the build in use loaded while another one is set, and close it afterwards."""
         with self._recalling:
             inputs, former, embedder = self.live.made, self._former, self._embedder
             if embedder.state == "ready" and embedder.identity == inputs.identity:
                 self._retire_previous()
-                # set in another way, and the same all the same
+                # different settings, but the same encoder
                 if inputs.encoder != embedder.chosen and self._making is None:
                     self.live = replace(self.live, made=replace(inputs, encoder=embedder.chosen))
                     _write_made(self.live)
             elif former is None:
                 if wanted := encoder_to_recall(embedder, inputs.encoder, inputs.identity):
-                    log.info("the index was made with another encoder, which answers until a new index is complete")
+                    log.info("the index was built with another encoder, which answers until a new index is complete")
                     self._former = embedder.start_previous(wanted, inputs.identity)
                     self._use_embedder(self._former)
             elif former.state == "ready" and former.identity != inputs.identity:
                 log.warning("the encoder of the index has become another model; searches use full text only")
-                former.close()  # and is not tried again
+                former.close()  # it is not tried again
                 self._use_embedder(embedder)
 
     def _use_embedder(self, embedder: Embedder) -> None:
@@ -178,85 +180,85 @@ class IndexBuilds:
             self._former = None
 
     def wait_for_encoders(self) -> None:
-        """Wait until the encoders are loaded, or can't be."""
+        """Wait until the encoders are loaded, or loading fails."""
         self._embedder.wait()
         self.keep_previous_encoder()
         if self._former:
             self._former.wait()
 
     def is_outdated(self) -> bool:
-        """Whether the encoder that is ready, or the sizes set, are not those of the build in use."""
+        """Return whether the build in use has another encoder or other sizes than are set."""
         return self._embedder.state == "ready" and self._wanted_inputs() != self.live.made
 
     def is_lost(self) -> bool:
-        """Whether files of the build in use were taken away or damaged."""
+        """Return whether files of the build in use were removed or damaged."""
         return not self.live.is_intact()
 
     def missing_encoder(self) -> str:
-        """Why a build that is begun now would lack the vectors that the one in use has, or ""."""
+        """Return why a new build would lack the vectors that the current one has, or ""."""
         if self._embedder.state == "ready" or not self.live.made.identity:
             return ""
         return self._embedder.problem or "the encoder is loading"
 
     @property
     def indexes(self) -> dict[Scope, Index]:
-        """The index of each scope that answers now."""
+        """Return the index of each scope that answers now."""
         return {scope: scope_index.index for scope, scope_index in self.scopes.items()}
 
     @property
     def is_complete(self) -> bool:
-        """Whether the whole vault has been indexed once."""
+        """Return whether the whole vault has been indexed once."""
         return not self._is_passing(self.live) and all(index.is_complete for index in self.indexes.values())
 
     @property
     def generation(self) -> int:
-        """Grows with every change made findable."""
+        """Return a number that increases with each indexed change."""
         return sum(index.generation for index in self.indexes.values())
 
     @property
     def documents(self) -> int:
-        """How many documents can be found."""
+        """Return the number of indexed notes."""
         return sum(index.counts[0] for index in self.indexes.values())
 
     def facts(self, scopes: Iterable[Scope] = SCOPES) -> dict[str, dict[str, int]]:
-        """How many documents and chunks are indexed, by scope."""
+        """Return the number of indexed notes and chunks, by scope."""
         return {scope: dict(zip(("documents", "chunks"), self.indexes[scope].counts, strict=True)) for scope in scopes}
 
     def paths(self) -> dict[str, list[str]]:
-        """The paths of all documents, by scope."""
+        """Return the paths of all notes, by scope."""
         return {scope: list(index.manifest.copy()) for scope, index in self.indexes.items()}
 
     def defects(self) -> list[tuple[str, str]]:
-        """The path of every note that is not whole, or not indexed, and what is wrong with it."""
+        """Return the path of every defective or unindexed note, with a description."""
         return [defect for index in self.indexes.values() for defect in index.defects()]
 
     def degraded(self, scopes: Iterable[Scope] = SCOPES, under: Collection[str] | None = None) -> list[str]:
-        """What keeps searches from finding notes, in sentences; notes are counted in these scopes only.
+        """Return the reasons why searches may miss notes, as sentences; only notes in these scopes are counted.
 
-        `under`: count only what lies in these folders; with none of them, notes are not counted."""
+        `under`: count only notes in these folders; without any folder, notes are not counted."""
         sentences = [because] if (because := self.rebuilt_because) else []
         if not sentences and not self.is_complete:
             sentences.append(NEVER_READ if self._later else READING)
-        meanwhile = "the encoder before it answers" if self.can_embed else "searches use full text only"
+        meanwhile = "the previous encoder answers" if self.can_embed else "searches use full text only"
         encoder = self._embedder.facts()
         if encoder["state"] not in ("ready", "unused"):
             sentences.append(f"encoder: {encoder['problem'] or 'still loading'}; {meanwhile}")
         elif self.is_outdated():
-            sentences.append(f"index: made with another encoder; {meanwhile} until it is built anew")
+            sentences.append(f"index: built with another encoder; {meanwhile} until it is rebuilt")
         paths = {path for scope in scopes for path in self.indexes[scope].words_only_paths()}
         if under:
             paths = {path for path in paths if path.startswith(tuple(f"{folder}/" for folder in under))}
         if paths:
             many = "some" if under is not None and not under else len(paths)
-            sentences.append(f"index: {many} notes can be found by their words only")
+            sentences.append(f"index: {many} notes are searchable only by their words")
         return sentences
 
     def mark_filled(self) -> None:
-        """The build in use holds everything."""
+        """Record that the build in use contains everything."""
         self.rebuilt_because = ""
 
     def begin(self, *, fresh: bool) -> Build:
-        """A build beside the one in use: the unfinished one of the same make, unless it must be `fresh`."""
+        """Return a build beside the one in use: an unfinished one with the same inputs, unless it must be `fresh`."""
         self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._making = None if fresh else self._resume()
         for folder in self._unused_folders():
@@ -265,18 +267,18 @@ class IndexBuilds:
         return self._making
 
     def accept_new_model(self) -> None:
-        """Take the encoder that is set whatever model it has become: a new index is wanted."""
+        """Accept the set encoder although its model has changed: a new index is needed."""
         self._embedder.accept_new_model()
         self._embedder.wait()
 
     def release(self, build: Build) -> None:
-        """Nobody works on `build` any more; unless it is in use now, it is taken up again later."""
+        """End the work on `build`; unless it is in use now, it can be resumed later."""
         self._making = None
         if build is not self.live:
             build.close()
 
     def _resume(self) -> Build | None:
-        """The unfinished build of the make that is wanted, if there is one."""
+        """Return the unfinished build with the wanted inputs, if there is one."""
         self._embedder.wait()
         inputs = self._wanted_inputs()
         for folder in self._unused_folders():
@@ -285,7 +287,7 @@ class IndexBuilds:
         return None
 
     def _unused_folders(self) -> list[Path]:
-        """The folders of builds that nobody uses."""
+        """Return the folders of unused builds."""
         used = self._used_folders()
         return sorted(folder for folder in self._root.iterdir() if folder.is_dir() and folder not in used)
 
@@ -294,10 +296,10 @@ class IndexBuilds:
         return {build.folder for build in builds if isinstance(build, Build)}
 
     def switch(self, build: Build) -> None:
-        """Put `build` in place of the one in use, which is removed."""
+        """Replace the build in use by `build`; the old one is removed."""
         with self._switching:
             for scope, index in build.indexes.items():
-                with contextlib.suppress(Unavailable):  # the one in use may be gone or damaged
+                with contextlib.suppress(Unavailable):  # the one in use may be missing or damaged
                     index.continue_generation(self.live.indexes[scope].generation)
             old, self.live = self.live, build
             self._name_current(build)
@@ -307,7 +309,7 @@ class IndexBuilds:
         self.mark_filled()
 
     def drop_retired(self, *, grace: float = 10.0) -> None:
-        """Remove builds that were replaced more than `grace` seconds ago: no search still reads them."""
+        """Remove builds that were replaced more than `grace` seconds ago: no search reads them any more."""
         with self._switching:
             old = [retired for since, retired in self._retired if time.monotonic() - since >= grace]
             self._retired = [(since, retired) for since, retired in self._retired if retired not in old]
@@ -319,10 +321,10 @@ class IndexBuilds:
             self._name_current(self.live)
 
     def drop_unused(self, *, older_s: float) -> list[str]:
-        """Remove builds that nobody uses and that can't be taken up again, once they are so old; their names."""
+        """Remove unused builds of this age that can't be resumed; return their names."""
         if self._embedder.state != "ready":
-            return []  # which could be taken up again is not known now
-        with contextlib.suppress(FileNotFoundError):  # somebody took the whole folder away: the pipe notices
+            return []  # it is unknown now which builds could be resumed
+        with contextlib.suppress(FileNotFoundError):  # somebody removed the whole folder, which the pipeline notices
             inputs = self._wanted_inputs()
             old = [folder for folder in self._unused_folders() if time.time() - folder.stat().st_ctime > older_s]
             done = [folder for folder in old if _read_made(folder) != inputs]
@@ -332,7 +334,7 @@ class IndexBuilds:
         return []
 
     def close(self) -> None:
-        """Release everything."""
+        """Close everything."""
         self.drop_retired(grace=0)
         self.live.close()
         if self._is_passing(self.live):
@@ -362,27 +364,25 @@ class IndexBuilds:
         return build
 
     def _open_or_set_aside(self, folder: Path, inputs: BuildInputs) -> Build | None:
-        """The build in `folder`; None when it can't be opened, and then it stands in nobody's way."""
+        """Open the build in `folder`; None when that fails, and then rename it."""
         try:
             return self._open(folder, inputs)
         except (StoreDamaged, IndexUnusable, OSError) as error:
             elsewhere = bool(self._settings.uri) and not isinstance(error, StoreDamaged)
             if elsewhere or getattr(error, "errno", None) == errno.ENOSPC:
-                raise  # the network, say
+                raise  # for example a network error
             log.warning("the index %s can't be opened (%s); its notes are read again", folder.name, error)
         if self._settings.uri:
             self._discard(folder)
         else:
-            (folder / "made.json").unlink(missing_ok=True)  # so that nobody takes it up again
-            folder.rename(_free_name(folder))  # and goes with other builds that nobody uses
+            (folder / "made.json").unlink(missing_ok=True)  # so that it is not resumed
+            folder.rename(_free_name(folder))  # removed later with other unused builds
         return None
 
     def _create(self) -> Build:
-        self._embedder.wait()  # dimensions are the encoder's; without one the index is made for words alone
+        self._embedder.wait()  # dimensions come from the encoder; without one the index is for words only
         inputs = self._wanted_inputs()
-        taken = {
-            folder.name for folder in (*self._root.iterdir(), *self._used_folders())
-        }  # also when it was taken away
+        taken = {folder.name for folder in (*self._root.iterdir(), *self._used_folders())}  # even if it was removed
         name = next(name for n in range(1, len(taken) + 2) if (name := f"{inputs.made_by[:12]}-{n}") not in taken)
         folder = self._root / name
         folder.mkdir(mode=0o700)
@@ -391,7 +391,7 @@ class IndexBuilds:
         return build
 
     def _open_passing(self) -> Build:
-        """An empty build for a command that needs no index, where none was made; it goes when it is closed."""
+        """Open an empty build for a command that needs no index, when none exists; it is removed when closed."""
         folder = self._root / PASSING
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(mode=0o700)
@@ -427,7 +427,7 @@ class IndexBuilds:
 
     def _name_current(self, build: Build) -> None:
         if (self._root / "current").is_dir():
-            shutil.rmtree(self._root / "current")  # nothing that Memex made
+            shutil.rmtree(self._root / "current")  # not created by Memex
         write_private(self._root / "current", build.folder.name)
 
     def _discard(self, folder: Path) -> None:
@@ -445,13 +445,13 @@ def _store_uris(uri: str) -> list[str]:
 
 
 def build_in_use(root: Path) -> tuple[Path | None, bool]:
-    """The folder of the build that `current` names, and whether it says what it was made with; (None, False) without one."""
+    """Return the folder of the build in `current`, and whether its inputs are readable; (None, False) without one."""
     folder = _current_folder(root) if root.is_dir() else None
     return folder, folder is not None and _read_made(folder) is not None
 
 
 def _write_made(build: Build) -> None:
-    """Write down what a build was made with."""
+    """Write the inputs of a build."""
     inputs = build.made
     record = {"identity": inputs.identity, "dimensions": inputs.dimensions, "sizes": _size_list(inputs.sizes)}
     write_private(
@@ -465,14 +465,14 @@ def _size_list(cut: Sizes) -> list[int]:
 
 
 def _free_name(folder: Path) -> Path:
-    """A name for a build that is damaged, which is that of no other."""
+    """Return a free name for a damaged build."""
     return next(name for n in range(1, 10_000) if not (name := folder.with_name(f"damaged-{n}")).exists())
 
 
 def _current_folder(root: Path) -> Path | None:
     try:
         name = read_regular_file(root / "current").decode("ascii").strip()
-    except (OSError, ValueError):  # there is none yet, or it was torn
+    except (OSError, ValueError):  # missing, or damaged
         return None
     return next((folder for folder in root.iterdir() if folder.name == name and folder.is_dir()), None)
 
@@ -492,4 +492,4 @@ def _read_made(folder: Path) -> BuildInputs | None:
             inputs["identity"], inputs["dimensions"], Sizes(*inputs["sizes"]), from_table(inputs.get("encoder"))
         )
     except (OSError, ValueError, KeyError, TypeError):
-        return None  # not finished being made, or made by another version: built anew
+        return None  # unfinished, or written by another version: rebuild

@@ -1,7 +1,7 @@
 """Look up the note that the owner means by a path, an id, the beginning of an id, or a name; every command asks here.
 
 Laws, tested: an id that Memex made means the note that had it first, whatever notes agents have given it to since;
-where several notes match, the lookup picks none and names them."""
+if several notes match, the lookup picks none and names them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ from index.names import did_you_mean, fold, stem
 from index.scope.index import Index
 from syncd.vault.location import ARCHIVE
 
-LEAST: Final = 4  # characters of an id that stand for it
-SHOWN: Final = 10  # notes that are named where several may be meant
-_MADE: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")  # an id that no agent has chosen
-_BEGUN: Final = re.compile(r"[0-9a-f]{4,8}(?:-[0-9a-f]{0,4}){0,3}(?:-[0-9a-f]{0,11})?\Z")  # may be the beginning of one
+LEAST: Final = 4  # shortest beginning of an id that identifies a note
+SHOWN: Final = 10  # most notes named when several match
+_MADE: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")  # an id that Memex made
+_BEGUN: Final = re.compile(
+    r"[0-9a-f]{4,8}(?:-[0-9a-f]{0,4}){0,3}(?:-[0-9a-f]{0,11})?\Z"
+)  # a possible beginning of such an id
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A note that may be meant."""
+    """Describes a note that may be meant."""
 
-    id: str  # that it says it has; else that of its path
-    path: str  # where it is, or was last
+    id: str  # the id it states; else the id of its path
+    path: str  # current or last path
     made: int  # epoch ms
-    home: str = ""  # within which an id names one note: the workspace; "" = the vault proper
-    record: Record | None = None  # None = it is gone
+    home: str = ""  # the scope of its id: the workspace; "" = outside the inbox
+    record: Record | None = None  # None = it no longer exists
 
 
 def find_note(
@@ -41,9 +43,9 @@ def find_note(
     *,
     workspace: str | None = None,
 ) -> Record | None:
-    """Find the note that is meant, of those that fit, in this workspace if one is named; None when there is none.
+    """Find the note that is meant, among those that fit, in this workspace if given; None when there is none.
 
-    Raises InvalidArgument where it may be one of several."""
+    Raises InvalidArgument when several match."""
     candidate = choose(
         reference, find_candidates(indexes, reference, lambda it: workspace in (None, it.workspace) and fits(it))
     )
@@ -51,7 +53,7 @@ def find_note(
 
 
 def missing_note(indexes: Iterable[Index], reference: str, advice: str, *, kind: str = "capture") -> NotFound:
-    """The error that no note is meant by `reference`, with the title that is nearest to it, then what to do instead."""
+    """Return the error that no note matches `reference`, with the nearest title, and what to do instead."""
     titles = [title for index in indexes for _, title, *_ in index.note_names()]
     near = did_you_mean(reference[:200], titles)
     return NotFound(f"no {kind} {reference[:200]!r}{near or ';'} {advice}")
@@ -60,7 +62,7 @@ def missing_note(indexes: Iterable[Index], reference: str, advice: str, *, kind:
 def find_candidates(
     indexes: Iterable[Index], reference: str, fits: Callable[[Record], bool] = lambda _: True
 ) -> list[Candidate]:
-    """Find the notes that may be meant. Quick for a path and for a whole id, however many notes there are."""
+    """Find the notes that may be meant. Fast for a path and a whole id, for any number of notes."""
     indexes = list(indexes)
     for index, path in ((index, path) for index in indexes for path in (reference, f"{reference}.md")):
         if (record := index.record_at(path)) and fits(record):
@@ -77,7 +79,7 @@ def find_candidates(
 
 
 def choose(reference: str, notes: Collection[Candidate]) -> Candidate | None:
-    """Choose which of these is meant, if any. Raises InvalidArgument where it may be one of several."""
+    """Choose which of these is meant, if any. Raises InvalidArgument when several match."""
     if at := [note for note in notes if note.path in (reference, f"{reference}.md")]:
         return min(at, key=lambda note: (note.record is None, len(note.path)))
     whole = [note for note in notes if note.id == reference]
@@ -93,16 +95,16 @@ def choose(reference: str, notes: Collection[Candidate]) -> Candidate | None:
         )
         more = f"; and {len(kept) - SHOWN} more" if len(kept) > SHOWN else ""
         raise InvalidArgument(
-            f"{reference[:200]!r} may be {len(kept)} notes: {named}{more}. Give its path, or more of its id",
+            f"{reference[:200]!r} matches {len(kept)} notes: {named}{more}. Give the path, or more of the id",
             candidates=sorted(kept)[:SHOWN],
         )
     return next(iter(kept.values()), None)
 
 
 def find_successor(indexes: Sequence[Index], record: Record, *, under: str) -> Record | None:
-    """Find the note that replaces `record`, at the end of a chain of notes that still exist; None when none does.
+    """Find the note that replaces `record`, at the end of a chain of existing notes; None when there is none.
 
-    Of the first index only notes `under` this folder count; a later index is asked where that has none."""
+    In the first index only notes `under` this folder count; a later index is used if that has none."""
     seen, newest = {record.path}, record
     while (newer := _follow_link(indexes, newest, under)) is not None and newer.path not in seen:
         seen.add(newer.path)
@@ -114,7 +116,7 @@ def _follow_link(indexes: Sequence[Index], record: Record, under: str) -> Record
     if record.superseded_by is None:
         return None
     wanted = stem(record.superseded_by)
-    ends = fold(f"/{record.superseded_by.removesuffix('.md')}.md")  # a link may say folders too
+    ends = fold(f"/{record.superseded_by.removesuffix('.md')}.md")  # a link may contain folders too
     for index, folder in zip(indexes, (under, *("" for _ in indexes[1:])), strict=True):
         alike = [path for path in list(index.manifest) if path.startswith(folder) and stem(path) == wanted]
         meant = [path for path in alike if fold(f"/{path}").endswith(ends)] or alike
@@ -125,14 +127,14 @@ def _follow_link(indexes: Sequence[Index], record: Record, under: str) -> Record
 
 
 def _may_mean(reference: str, id: str, path: str) -> bool:
-    """Whether an id begins so, or a note has this name."""
+    """Return whether an id begins with the reference, or a note has this name."""
     return (len(reference) >= LEAST and id.startswith(reference)) or (
         "/" not in reference and stem(path) == stem(reference) != ""
     )
 
 
 def _rightful_owners(same: Sequence[Candidate]) -> list[Candidate]:
-    """Of notes with one id those that may be meant by it: one of each workspace, and of all if agents did not choose it."""
+    """Return which notes with one id it may mean: one of each workspace, or a single one if Memex made the id."""
     homes: dict[str, list[Candidate]] = {}
     for note in same:
         homes.setdefault(note.home, []).append(note)
@@ -146,7 +148,7 @@ def _rightful_owners(same: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _documents_claiming(index: Index, id: str) -> Iterator[tuple[Record, Candidate]]:
-    """The documents that say they have this id, or whose path gives it to them."""
+    """Yield the notes that state this id, or whose path gives it to them."""
     for path in index.paths_claiming_id(id):
         if record := index.record_at(path):
             yield record, _make_candidate(record, id)
@@ -156,5 +158,7 @@ def _documents_claiming(index: Index, id: str) -> Iterator[tuple[Record, Candida
 
 
 def _make_candidate(record: Record, id: str) -> Candidate:
-    aside = f"/{ARCHIVE}/" in record.path and not record.workspace  # set aside, it names no note of the vault
+    aside = (
+        f"/{ARCHIVE}/" in record.path and not record.workspace
+    )  # an archived note does not count as a note of the vault
     return Candidate(id, record.path, record.created_at, f"{ARCHIVE}/" if aside else record.workspace, record)

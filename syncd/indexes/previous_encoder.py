@@ -33,14 +33,14 @@ def from_table(remembered: Any) -> EncoderSettings | None:
 
 
 def encoder_to_recall(embedder: Embedder, made_with: EncoderSettings | None, identity: str) -> EncoderSettings | None:
-    """Return the encoder to bring back beside `embedder` for an index of `identity`; None when that would help nobody."""
+    """Return the encoder to load beside `embedder` for an index of `identity`; None when that would not help."""
     if made_with is None or not identity:
         return None
     if embedder.state == "ready" and embedder.identity == identity:
         return None
     configured = embedder.configured
     if configured and made_with == configured[0]:
-        return None  # the very same, which has become another model, or can't be had
+        return None  # the same settings, whose model has changed or is unavailable
     if made_with in configured and not embedder.identity:
-        return None  # it takes the first one's place by itself
+        return None  # it replaces the first one automatically
     return made_with

@@ -158,7 +158,7 @@ def check_folder(folder: str, inbox: str) -> str:
     if path.lower().endswith(".md"):
         raise Problem(f"{folder!r} is the name of a note; give the folder only", folder=folder[:200])
     if is_inside(path, inbox):
-        raise Problem(f"the folder {folder!r} is the inbox, or lies in it", folder=folder[:200])
+        raise Problem(f"the folder {folder!r} is the inbox, or is inside it", folder=folder[:200])
     return path
 
 

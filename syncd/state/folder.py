@@ -1,7 +1,7 @@
 """Find, create and claim the state folder of a vault, and remove the files that a crash left in it.
 
-Law, tested: a state folder serves one vault, is open to its owner alone, and never lies in the vault. Law: only
-names that Memex itself gives are removed, and only once they are older than any write takes."""
+Laws, tested: a state folder serves one vault, is accessible only to its owner, and is never in the vault; only names
+that Memex gives are removed, and only once they are older than any write takes."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from pathlib import Path
 
 from index.errors import Conflict, InvalidArgument, PermissionDenied, Unavailable
 
-KEY_FILE, LEDGER = "key", "ledger.db"  # the owner's key, and what no file of the vault says
+KEY_FILE, LEDGER = "key", "ledger.db"  # the owner's key, and the state that is not in the vault's files
 
 
 def path_digest(vault: Path) -> str:
-    """A short name for the path of a vault."""
+    """Return a short name for the path of a vault."""
     return hashlib.sha256(os.fsencode(vault)).hexdigest()[:8]
 
 
 def state_home(environ: Mapping[str, str]) -> Path:
-    """The folder of the state folders, for which none is named."""
+    """Return the folder of the state folders whose path is not set."""
     return Path(environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "memex"
 
 
 def default_state_folder(vault: Path, environ: Mapping[str, str]) -> Path:
-    """The state folder of a vault for which none is named."""
+    """Return the state folder of a vault for which none is set."""
     return state_home(environ) / f"{vault.name}-{path_digest(vault)}"
 
 
 def read_vault_path(state: Path) -> Path | None:
-    """The vault that a state folder belongs to, if it has been used and says so in one whole line."""
+    """Return the vault of a state folder, if it was used and its record is complete."""
     try:
         line = read_regular_file(state / "vault")
     except OSError:
@@ -48,9 +48,9 @@ def read_vault_path(state: Path) -> Path | None:
 
 
 def claim(state: Path, vault: Path) -> None:
-    """Make the state folder (mode 0700) and let it remember its vault. Conflict when it belongs to another vault."""
+    """Create the state folder (mode 0700) and record its vault. Raises Conflict when it belongs to another vault."""
     if state == vault or vault in state.parents:
-        raise InvalidArgument(f"the state folder {state} lies in the vault: pass a --state outside {vault}")
+        raise InvalidArgument(f"the state folder {state} is in the vault: pass a --state outside {vault}")
     before = read_vault_path(state)
     if before is not None and before != vault and before.is_dir() and not (vault.is_dir() and before.samefile(vault)):
         raise Conflict(f"the state folder {state} belongs to the vault {before}: pass another --state for {vault}")
@@ -64,16 +64,18 @@ def claim(state: Path, vault: Path) -> None:
     except (FileExistsError, NotADirectoryError):
         raise InvalidArgument(f"the state folder {state} is a file: pass another --state") from None
     except PermissionError:
-        raise PermissionDenied(f"the state folder {state} can't be made or written: pass another --state") from None
+        raise PermissionDenied(f"the state folder {state} can't be created or written: pass another --state") from None
     except OSError as error:
-        raise Unavailable(f"the state folder {state} can't be made: {error.strerror}") from error
+        raise Unavailable(f"the state folder {state} can't be created: {error.strerror}") from error
 
 
 def read_regular_file(path: Path) -> bytes:
-    """The bytes of a file. OSError when there is none, or something else of which a read might never end."""
+    """Return the bytes of a file.
+
+    Raises OSError if it is missing, or not a regular file, whose read might never end."""
     with open(path, "rb", opener=_open_without_waiting) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "no regular file", str(path))
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
         return file.read()
 
 
@@ -86,7 +88,7 @@ def write_private(path: Path, text: str) -> None:
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        with open(fd, "w", encoding="utf-8", errors="surrogateescape") as stream:  # noqa: PTH123 - the descriptor is what makes it private
+        with open(fd, "w", encoding="utf-8", errors="surrogateescape") as stream:  # noqa: PTH123 - the descriptor makes it private
             stream.write(text)
             stream.flush()
             os.fsync(fd)
@@ -97,7 +99,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Let the names in a folder be on the disk."""
+    """Sync the names in a folder to the disk."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
@@ -111,11 +113,11 @@ PLACES = ("", "index", "models", "past")
 
 
 def remove_unfinished(state: Path, *, older_s: float) -> list[str]:
-    """Remove them from `state`; their names, from it."""
+    """Remove unfinished files from `state`; return their paths relative to it."""
     gone = []
     for folder in (state / place for place in PLACES):
         for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-            with suppress(OSError):  # somebody else was quicker, or it is not ours to remove
+            with suppress(OSError):  # already removed, or not removable by this user
                 status = path.lstat()
                 if not UNFINISHED.fullmatch(path.name) or time.time() - status.st_ctime <= older_s:
                     continue

@@ -17,10 +17,10 @@ from typing import Any
 
 from index.errors import Unavailable
 
-SQLITE_HERE = sqlite3.sqlite_version_info  # of the library that Python brings
+SQLITE_HERE = sqlite3.sqlite_version_info  # version of Python's SQLite library
 WAYS_OUT = (
-    "`memex restore BACKUP --force` puts a backup in its place, `memex key reset --yes` sets it aside and begins with a "
-    "new owner's key alone"
+    "restore a backup with `memex restore BACKUP --force`, or start with an empty ledger and a new owner's key with "
+    "`memex key reset --yes`"
 )
 CLOSED = "Memex is stopping: its ledger is closed"  # for a thread that asks after the end
 log = logging.getLogger(__name__)
@@ -217,21 +217,21 @@ SCHEMA: tuple[str, ...] = (
 
 
 class Ledger:
-    """The ledger, shared by all threads: one connection writes, and another reads, so that no read waits for a disk.
+    """Provides the ledger to all threads: one connection writes and another reads, so that reads don't wait for a disk.
 
-    Inside a `transaction` its thread reads what it has written so far; every other thread reads what was before."""
+    Inside a `transaction` its thread reads its own writes; every other thread reads the state before."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, reader: sqlite3.Connection) -> None:
         self.path = path
         self._connection, self._reader = connection, reader
         self._lock, self._reading = threading.RLock(), threading.Lock()
-        self._writer: int | None = None  # the thread whose transaction is under way
-        self.problem = ""  # why it could not be read when it was last asked, in a sentence
+        self._writer: int | None = None  # the thread with the current transaction
+        self.problem = ""  # why the last read failed, as a sentence
         self._closed = False
 
     @classmethod
     def open(cls, path: Path) -> Ledger:
-        """Open the ledger at `path`, made with mode 0600 if it is missing; Unavailable if others could read it."""
+        """Open the ledger at `path`, created with mode 0600 if missing. Raises Unavailable if others could read it."""
         _ensure_private(path)
         try:
             # The lock below serialises all use of the connection.
@@ -249,14 +249,14 @@ class Ledger:
         return cls(path, connection, reader)
 
     def query(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
-        """What a query answers; nothing to one for a text that is no Unicode, as no row holds such a text."""
+        """Return the rows of a query; none for a text that is not Unicode, because no row contains such a text."""
         with self._guard_read() as connection, contextlib.suppress(UnicodeEncodeError):
             return connection.execute(statement, parameters).fetchall()
         return []
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """One transaction: everything that `execute` does inside it is committed and synced at the end, or nothing is."""
+        """Run one transaction: everything that `execute` does inside it is committed and synced at the end, or nothing."""
         with self._lock:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -276,24 +276,24 @@ class Ledger:
                 raise Unavailable(f"the ledger could not be written ({error}); nothing was changed") from error
 
     def _roll_back(self) -> None:
-        """A commit that failed may leave its transaction open, and a full disk may have ended it already."""
+        """Roll back, if needed: a failed commit may leave its transaction open, and a full disk may have ended it."""
         with contextlib.suppress(sqlite3.DatabaseError):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
-        """Run one statement (inside a `transaction`); the number of rows it changed."""
+        """Run one statement (inside a `transaction`); return the number of changed rows."""
         with self._lock:
             return self._connection.execute(statement, parameters).rowcount
 
     def data_version(self) -> int:
-        """A number that changes when anybody has committed: what was read before may be stale."""
+        """Return a number that changes after every commit by any process: earlier reads may be outdated then."""
         with self._guard_read() as connection:
             return int(connection.execute("PRAGMA data_version").fetchone()[0])
 
     @contextlib.contextmanager
     def _guard_read(self) -> Iterator[sqlite3.Connection]:
-        """The connection to read with, for this thread alone as long as the block takes."""
+        """Yield the connection to read with, exclusively for this thread during the block."""
         writing = self._writer == threading.get_ident()
         with self._lock if writing else self._reading:
             try:
@@ -302,12 +302,12 @@ class Ledger:
             except sqlite3.DatabaseError as error:
                 if self._closed:
                     raise Unavailable(CLOSED) from error
-                log.error("the ledger can't be read: %s", error)  # noqa: TRY400 - the words are all there is to it
-                self.problem = "ledger: it can't be read, so no key is let in; see memex doctor"
-                raise Unavailable("the ledger can't be read; the daemon's log says more") from error
+                log.error("the ledger can't be read: %s", error)  # noqa: TRY400 - the message says everything
+                self.problem = "ledger: it can't be read, so Memex refuses all keys; see memex doctor"
+                raise Unavailable("the ledger can't be read; see the daemon's log") from error
 
     def close(self) -> None:
-        """Close the file; the ledger can't be used after it."""
+        """Close the file; the ledger can't be used afterwards."""
         with self._lock, self._reading:
             self._closed = True
             self._reader.close()
@@ -315,7 +315,7 @@ class Ledger:
 
 
 def check_integrity(path: Path) -> str:
-    """What is wrong with the ledger at `path`, looked at without changing it; "" = nothing."""
+    """Return what is wrong with the ledger at `path`, without changing it; "" = nothing."""
     try:
         with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as reader:
             (version,) = reader.execute("PRAGMA user_version").fetchone()
@@ -328,7 +328,7 @@ def check_integrity(path: Path) -> str:
 
 
 def is_damaged(path: Path) -> bool:
-    """Whether what is at `path` can't be a ledger any more, for any version of Memex."""
+    """Return whether the file at `path` can't be a valid ledger for any version of Memex."""
     try:
         status = path.lstat()
     except FileNotFoundError:
@@ -338,14 +338,14 @@ def is_damaged(path: Path) -> bool:
     try:
         with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as reader:
             return bool(reader.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",))
-    except sqlite3.OperationalError:  # it can't be had just now: locked, no right, a disk that fails
+    except sqlite3.OperationalError:  # it can't be read now: locked, no permission, a failing disk
         return False
     except sqlite3.DatabaseError:
         return True
 
 
 def query_read_only(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
-    """What a query answers of the ledger at `path`, looked at without changing it; nothing where it has no such table."""
+    """Yield the rows of a query on the ledger at `path`, without changing it; none if a table is missing."""
     try:
         with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as reader:
             yield from reader.execute(statement)
@@ -355,7 +355,7 @@ def query_read_only(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
 
 
 def back_up(path: Path, target: Path) -> None:
-    """Copy the ledger at `path` as it is at one moment, whoever writes to it meanwhile; `target` is private."""
+    """Copy a consistent state of the ledger at `path`, even while others write to it; `target` is private."""
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     try:
         with (
@@ -363,13 +363,13 @@ def back_up(path: Path, target: Path) -> None:
             contextlib.closing(sqlite3.connect(target)) as made,
         ):
             source.backup(made)
-            made.execute("PRAGMA journal_mode = DELETE")  # one file, complete in itself
+            made.execute("PRAGMA journal_mode = DELETE")  # one complete file
     except sqlite3.Error as error:
         raise Unavailable(f"the ledger {path.name} can't be copied: {error}", retryable=False) from error
 
 
 def _ensure_private(path: Path) -> None:
-    """Make the file with mode 0600, or check that it has no reader but us."""
+    """Create the file with mode 0600, or check that only this user can read it."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except FileExistsError:
@@ -384,7 +384,7 @@ def _ensure_private(path: Path) -> None:
                 retryable=False,
             ) from None
     except OSError as error:
-        raise Unavailable(f"the ledger {path.name} can't be made: {error.strerror}", retryable=False) from error
+        raise Unavailable(f"the ledger {path.name} can't be created: {error.strerror}", retryable=False) from error
     else:
         os.fsync(descriptor)
         os.close(descriptor)

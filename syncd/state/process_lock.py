@@ -1,7 +1,7 @@
-"""Lock the state folder for one process: a kernel lock on `state/lock`, which holds the process id and epoch.
+"""Lock the state folder for one process: a kernel lock on `state/lock`, which contains the process id and epoch.
 
-Law: the kernel frees the lock when its holder dies, however it dies, so there are no stale locks and none is ever
-removed. The epoch grows with each holder; a process that still works under an older epoch is no longer the owner."""
+Law: the kernel frees the lock when its holder dies in any way, so there are no stale locks and none is ever removed.
+The epoch increases with each holder; a process with an older epoch is no longer the owner."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from typing import Self
 from index.errors import Conflict, Unavailable
 
 _BUSY = (errno.EWOULDBLOCK, errno.EACCES)
-_SIZE = 32  # "epoch pid\n" in a fixed width: one small write, never a mix of two
+_SIZE = 32  # "epoch pid\n" in a fixed width: one small write, never a mix of two writes
 
 
 class ProcessLock:
-    """A held lock. `epoch` is 1 for the first holder of this state folder ever, and grows by one each time."""
+    """Represents a held lock.
+
+    `epoch` is 1 for the first holder of this state folder, and increases by one each time."""
 
     def __init__(self, path: Path, fd: int, epoch: int) -> None:
         self.path = path
@@ -31,7 +33,7 @@ class ProcessLock:
 
     @classmethod
     def acquire(cls, state: Path) -> ProcessLock:
-        """Lock `state` (made if missing) for this process, or raise Conflict with the pid of the one that holds it."""
+        """Lock `state` (created if missing) for this process, or raise Conflict with the pid of the holder."""
         path = state / "lock"
         while True:
             fd = _open_lock(path)
@@ -41,7 +43,7 @@ class ProcessLock:
                     epoch = _read_owner(fd)[0] + 1
                     _write_owner(fd, epoch, os.getpid())
                     return cls(path, fd, epoch)
-                os.close(fd)  # someone deleted the file between our two looks: what we locked is nobody's any more
+                os.close(fd)  # somebody deleted the file in between: the locked file is no longer in place
             except OSError as error:
                 pid = _read_owner(fd)[1]
                 os.close(fd)
@@ -50,17 +52,17 @@ class ProcessLock:
                 raise Unavailable(f"cannot lock {path}: {error.strerror}") from error
 
     def is_current(self) -> bool:
-        """Whether this process still is the owner: the file in place is the one it locked, with its epoch inside."""
+        """Return whether this process is still the owner: the file in place is the locked one, with its epoch inside."""
         return self._fd is not None and _is_same_file(self._fd, self.path) and _read_owner(self._fd)[0] == self.epoch
 
     def successor(self) -> int | None:
-        """The pid of the process that has taken the state folder over (0: it has not said yet); None while none has.
+        """Return the pid of the process that took over the state folder (0: unknown yet); None while there is none.
 
-        A lock file that is gone is nobody's yet."""
+        A deleted lock file belongs to nobody yet."""
         return None if self.is_current() else holder_pid(self.path.parent)
 
     def release(self) -> None:
-        """Give the lock back; a second time does nothing."""
+        """Release the lock; a second call does nothing."""
         if self._fd is not None:
             fd, self._fd = self._fd, None
             if _read_owner(fd)[0] == self.epoch:
@@ -77,7 +79,7 @@ class ProcessLock:
 
 
 def holder_pid(state: Path) -> int | None:
-    """The pid of the process that holds the lock of `state` (0: it has not said yet), or None when none does."""
+    """Return the pid of the process that holds the lock of `state` (0: unknown yet), or None if it is free."""
     try:
         fd = os.open(state / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -93,7 +95,7 @@ def holder_pid(state: Path) -> int | None:
 
 
 def holds_lock(pid: int, state: Path) -> bool:
-    """Whether the process `pid`, as this system numbers it, has the lock of `state` open; True where that can't be asked."""
+    """Return whether the process `pid` of this system has the lock of `state` open; True where that is unknown."""
     if sys.platform != "linux":
         return True
     try:
@@ -112,7 +114,7 @@ def _open_files(pid: int) -> Iterator[os.stat_result]:
 
 def _held_error(state: Path, pid: int) -> Conflict:
     who = f"the process {pid}" if pid else "another process"
-    return Conflict(f"{who} works with {state}; stop it first (`memex stop`), or choose another state folder", pid=pid)
+    return Conflict(f"{who} uses {state}; stop it first (`memex stop`), or choose another state folder", pid=pid)
 
 
 def _open_lock(path: Path) -> int:
@@ -133,7 +135,7 @@ def _is_same_file(fd: int, path: Path) -> bool:
 
 
 def _read_owner(fd: int) -> tuple[int, int]:
-    """Epoch and pid; zeros when nothing readable is there yet."""
+    """Return epoch and pid; zeros when the file has no valid content yet."""
     words = os.pread(fd, _SIZE, 0).split()
     if len(words) == 2 and all(word.isdigit() for word in words):
         return int(words[0]), int(words[1])

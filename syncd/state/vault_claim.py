@@ -1,4 +1,4 @@
-"""Claim a vault for one daemon, whatever its state folder and by whatever path it reaches the vault.
+"""Claim a vault for one daemon, whatever its state folder, and by whatever path it reaches the vault.
 
 Law, tested: a claim belongs to the folder's inode, leaves no file in the vault and ends with its process."""
 
@@ -14,23 +14,23 @@ from pathlib import Path
 
 from index.errors import Conflict
 
-# A name in the kernel on Linux: a person's script may lock the folder itself, and must neither wait for us nor stop us.
+# On Linux a name in the kernel: a person's script may lock the folder itself, and must neither wait for Memex nor stop it.
 _BY_NAME = sys.platform == "linux"
 _BUSY = (errno.EADDRINUSE, errno.EWOULDBLOCK, errno.EACCES)
 
 
 class VaultClaim:
-    """The claim of this process to a vault. It follows the folder when another one is put in its place."""
+    """Represents the claim of this process to a vault. It follows the path when another folder replaces the vault."""
 
     def __init__(self, vault: Path) -> None:
         self._vault = vault
-        self._held: int | None = None  # a descriptor
+        self._held: int | None = None  # file descriptor
         self._inode: tuple[int, int] | None = None
 
     def other_holder(self) -> int | None:
-        """The pid of another process that has the claim (0: it can't be told); None once it is ours.
+        """Return the pid of another process with the claim (0: unknown pid); None once this process has it.
 
-        A vault that is missing is nobody's."""
+        A missing vault belongs to nobody."""
         try:
             status = self._vault.stat()
             inode = status.st_dev, status.st_ino
@@ -45,40 +45,40 @@ class VaultClaim:
     def require(self, predecessor: int = 0) -> None:
         """Take the claim. Raises Conflict when another daemon has it.
 
-        `predecessor`: a process that has lost our state folder ends by itself, so it is no hindrance."""
+        `predecessor`: a process that lost this state folder ends by itself, so its claim is ignored."""
         pid = self.other_holder()
         if pid is not None and (not pid or pid != predecessor):
             who = f"the process {pid}" if pid else "another process"
             raise Conflict(
                 f"{who} serves the vault {self._vault} with another state folder; stop it first, or start with --force "
-                "if you know why two must work on one vault",
+                "if two daemons must work on one vault",
                 pid=pid,
                 vault=str(self._vault),
             )
 
     def release(self) -> None:
-        """Give the claim back; a second time does nothing."""
+        """Release the claim; a second call does nothing."""
         if self._held is not None:
             held, self._held = self._held, None
             os.close(held)
 
 
 def find_holder(vault: Path) -> int:
-    """The pid of the process that claims `vault`, as far as this user may know it; else 0."""
+    """Return the pid of the process that claims `vault`, as far as this user can know; else 0."""
     with contextlib.suppress(OSError):
         status = vault.stat()
         name = f"@{_name((status.st_dev, status.st_ino))}"
         rows = (line.split() for line in Path("/proc/net/unix").read_text("utf-8", "replace").splitlines())
         sockets = {f"socket:[{row[6]}]" for row in rows if row[-1] == name}
         for process in Path("/proc").glob("[0-9]*") if sockets else ():
-            with contextlib.suppress(OSError):  # it has ended, or is another user's
+            with contextlib.suppress(OSError):  # it has ended, or belongs to another user
                 if any(str(file.readlink()) in sockets for file in (process / "fd").iterdir()):
                     return int(process.name)
     return 0
 
 
 def _take(vault: Path, inode: tuple[int, int]) -> int:
-    """A descriptor that holds the claim for as long as it is open. OSError when another has it."""
+    """Return a descriptor that holds the claim while it is open. Raises OSError when another process has it."""
     if _BY_NAME:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as claim:
             claim.bind(f"\0{_name(inode)}")

@@ -1,7 +1,7 @@
 """Write the log as lines: JSON for the systemd journal, plain text for a person, and secrets in neither.
 
 Law, tested: a record is one line of known fields (for a person, also the indented lines of a traceback), whatever
-its text holds; no line break, escape sequence or key of Memex gets out."""
+its text contains; line breaks, escape sequences and keys of Memex never appear."""
 
 from __future__ import annotations
 
@@ -30,11 +30,16 @@ FIELDS: Final = (
     "tool",
     "code",
     "ms",
-)  # in this order, and no other
-OURS: Final = ("index", "syncd", "mcp_server", "memex")  # loggers that follow the level; libraries speak when unwell
+)  # all fields, in this order
+OURS: Final = (
+    "index",
+    "syncd",
+    "mcp_server",
+    "memex",
+)  # loggers that use the set level; libraries log only warnings and errors
 PRIORITY: Final = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
-LONGEST: Final = 16_000  # characters of a text; the journal cuts a line in two at 48 kB
-# More than `redact` takes for a secret in a note: in a log nothing is lost when a word too many goes.
+LONGEST: Final = 16_000  # longest text in characters; the journal splits a line at 48 kB
+# More than `redact` treats as a secret in a note: in a log, one redacted word too many does no harm.
 _SECRET: Final = re.compile(r"(mx_[A-Za-z0-9]+_)[A-Za-z0-9_-]+|(\b[Bb]earer\s+)[^\s\"',;]+|(//[^/\s:@]*:)[^/\s@]+(?=@)")
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -44,7 +49,7 @@ _bound: ContextVar[Mapping[str, Any] | None] = ContextVar("log", default=None)
 
 @contextmanager
 def bind_fields(fields: Mapping[str, Any]) -> Iterator[None]:
-    """Say with each record that is logged inside what it is about: names of FIELDS. The mapping may still grow."""
+    """Add fields (names in FIELDS) to each record that is logged inside the block. The mapping may still grow."""
     token = _bound.set(fields)
     try:
         yield
@@ -53,7 +58,7 @@ def bind_fields(fields: Mapping[str, Any]) -> Iterator[None]:
 
 
 def install(settings: LogSettings, *, stream: TextIO | None = None, environ: Mapping[str, str] = os.environ) -> None:
-    """Make this the way that everything logs, libraries, warnings and dead threads included."""
+    """Install this as the log of everything, including libraries, warnings and failed threads."""
     stream = stream or sys.stderr
     journal = is_journal(stream, environ)
     structured = settings.format == "json" or (settings.format == "auto" and journal)
@@ -63,7 +68,7 @@ def install(settings: LogSettings, *, stream: TextIO | None = None, environ: Map
     for old in list(root.handlers):
         root.removeHandler(old)
     root.addHandler(handler)
-    root.setLevel(logging.WARNING)  # below that, libraries log what they are sent
+    root.setLevel(logging.WARNING)  # below that, libraries log the data they receive
     for name in OURS:
         logging.getLogger(name).setLevel(settings.level.upper())
     logging.captureWarnings(True)
@@ -71,16 +76,16 @@ def install(settings: LogSettings, *, stream: TextIO | None = None, environ: Map
 
 
 def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Whether `stream` is the journal's end of a pipe, as systemd says in JOURNAL_STREAM."""
+    """Return whether `stream` is connected to the journal, as systemd says in JOURNAL_STREAM."""
     try:
         status = os.fstat(stream.fileno())
-    except (OSError, ValueError):  # a stream in memory has no number
+    except (OSError, ValueError):  # a stream in memory has no file number
         return False
     return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
 def is_structured() -> bool:
-    """Whether what is said to a person is to be logged instead, because nobody sits at a terminal."""
+    """Return whether messages for a person are logged instead, because there is no terminal."""
     return any(
         isinstance(handler.formatter, LogFormatter) and handler.formatter.structured
         for handler in logging.getLogger().handlers
@@ -88,7 +93,7 @@ def is_structured() -> bool:
 
 
 class LogFormatter(logging.Formatter):
-    """One line a record."""
+    """Formats each record as one line."""
 
     def __init__(self, *, structured: bool, prefixed: bool) -> None:
         super().__init__()
@@ -96,14 +101,14 @@ class LogFormatter(logging.Formatter):
         self._prefixed = prefixed
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one line; a record that can't be formatted says so, and no more."""
+        """Format the record as one line; a record that can't be formatted says only that."""
         try:
             message = record.getMessage()
         except (TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:  # it must not be lost
             message = f"a record of {record.filename}:{record.lineno} can't be formatted ({type(error).__name__})"
         fields = {**(_bound.get() or {}), **getattr(record, "fields", {})}
         context = {name: fields[name] for name in FIELDS if fields.get(name) is not None}
-        # Whole first: of a secret of several lines, no line by itself is known for a part of one.
+        # Redacted as a whole first, because a single line of a secret of several lines is not recognized.
         trace = [clean(line) for line in _redact_secrets(_format_trace(record)).splitlines()]
         if self.structured:
             line = self._format_json(record, message, context, "\n".join(trace)[-LONGEST:])
@@ -123,8 +128,8 @@ class LogFormatter(logging.Formatter):
 
 
 def clean(text: str) -> str:
-    """`text` without secrets, as one line of what can be shown, cut to a bearable length."""
-    text = _redact_secrets(text)  # before it is cut: half a secret is not known for one
+    """Return `text` without secrets, as one line of printable characters, cut to a maximal length."""
+    text = _redact_secrets(text)  # before cutting, because half a secret is not recognized
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
     return _escape_controls(text)
@@ -141,7 +146,7 @@ def _escape_controls(text: str) -> str:
 def _format_text(
     record: logging.LogRecord, message: str, context: Mapping[str, Any], trace: list[str], *, apart: str
 ) -> str:
-    # Each value by itself: behind the word "key" the public id of a key looks like a secret.
+    # Each value separately: after the word "key", the public id of a key looks like a secret.
     about = " ".join(f"{name}={clean(str(value))}" for name, value in context.items())
     when = time.strftime("%H:%M:%S", time.localtime(record.created))
     line = clean(f"{when} {record.levelname.lower():7} {message}")
@@ -155,7 +160,7 @@ def _format_trace(record: logging.LogRecord) -> str:
 
 
 def _log_thread_death(args: threading.ExceptHookArgs) -> None:
-    """A thread ended by an error: a record like any other."""
+    """Log the error that ended a thread."""
     if args.exc_type is SystemExit or args.exc_value is None:
         return
     name = args.thread.name if args.thread else "unknown"

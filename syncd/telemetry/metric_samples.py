@@ -1,6 +1,6 @@
 """Define the samples of metrics for a monitoring system: name, value, kind and labels, never text of a note.
 
-Law: the numbers of notes outside the inbox are the owner's; the caller must be allowed to see them."""
+Law: counts of notes outside the inbox are for the owner only; the caller must be allowed to see them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One number, under a name that stays; `labels` are fixed words and names of our own."""
+    """Describes one number under a stable name; `labels` are fixed words and names chosen by Memex."""
 
     name: str
     means: str
@@ -22,10 +22,10 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class HistogramSample:
-    """How long one kind of work took, so far."""
+    """Describes the durations of one kind of work so far."""
 
     name: str
     means: str
-    buckets: Mapping[float, int]  # seconds -> how many took at most so long; infinity -> all
-    seconds: float  # of all together
+    buckets: Mapping[float, int]  # seconds -> number of durations up to this; infinity -> all
+    seconds: float  # sum of all durations
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Send traces of requests to an OpenTelemetry collector, when one is set.
 
-Law, tested: only the attributes named here leave the process. Memex has a tracer provider of its own, so no library
-adds a span with the name of a tool that Memex never had, or the text of an exception."""
+Law, tested: only the attributes named here leave the process. Memex has its own tracer provider, so no library adds
+a span with the name of an unknown tool, or the text of an exception."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ALLOWED: Final = frozenset(
 )
 CARRIED: Final = ("traceparent", "tracestate")
 ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-FLUSH_S: Final = 5  # a collector that is down keeps no daemon from stopping
+FLUSH_S: Final = 5  # a failing collector does not keep the daemon from stopping
 MISSING: Final = (
     "traces need OpenTelemetry's SDK, which is not installed: pip install 'memex-vault[otel]', "
     "or leave telemetry.traces and OTEL_EXPORTER_OTLP_ENDPOINT unset"
@@ -40,7 +40,7 @@ MISSING: Final = (
 
 
 class Traces:
-    """A tracer, and the exporter behind it, for the life of a daemon."""
+    """Holds a tracer and its exporter for the life of a daemon."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider
@@ -48,7 +48,7 @@ class Traces:
 
     @contextmanager
     def trace_request(self, carried: Mapping[str, str]) -> Iterator[Span]:
-        """The span of a request; `carried` are the headers of it that say whose part it is."""
+        """Open the span of a request; `carried` are its headers that name the parent trace."""
         from opentelemetry.trace import SpanKind
 
         with self._tracer.start_as_current_span(
@@ -58,7 +58,7 @@ class Traces:
             record_exception=False,
             set_status_on_exception=False,
         ) as recorded:
-            if not recorded.is_recording():  # left out of the sample
+            if not recorded.is_recording():  # not sampled
                 yield _Open(recorded)
                 return
             opened = OPENER.set(self._open_span)
@@ -69,9 +69,9 @@ class Traces:
 
     @contextmanager
     def attach_parent(self, carried: Mapping[str, str]) -> Iterator[None]:
-        """Make what is done inside a part of what `carried` names, unless the request itself is a part of something.
+        """Make the block a part of the trace that `carried` names, unless the request already has a parent.
 
-        An MCP message may name its parent in `_meta`, where no header could say it."""
+        An MCP message may name its parent in `_meta`, where no header can."""
         from opentelemetry import context
         from opentelemetry.trace import get_current_span
 
@@ -86,7 +86,7 @@ class Traces:
             context.detach(token)
 
     def close(self) -> None:
-        """Send what is left, for a moment, and stop."""
+        """Send the remaining spans, for a short time, and stop."""
         self._provider.force_flush(FLUSH_S * 1000)
         self._provider.shutdown()
 
@@ -103,7 +103,7 @@ class Traces:
 
 
 class _Open:
-    """A span of the SDK, that takes only what may leave."""
+    """Wraps a span of the SDK, and accepts only allowed attributes."""
 
     def __init__(self, recorded: Recorded) -> None:
         self._recorded = recorded
@@ -117,9 +117,9 @@ class _Open:
 
 
 def open_traces(settings: TelemetrySettings, environ: Mapping[str, str], *, version: str) -> Traces | None:
-    """The exporter that the settings or OpenTelemetry's own variables name; None when none is set.
+    """Return the exporter that the settings or OpenTelemetry's own variables name; None when none is set.
 
-    InvalidArgument when the SDK is not installed."""
+    Raises InvalidArgument when the SDK is not installed."""
     if not settings.traces and not any(environ.get(name) for name in ENDPOINTS):
         return None
     try:
@@ -130,8 +130,10 @@ def open_traces(settings: TelemetrySettings, environ: Mapping[str, str], *, vers
         from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
     except ImportError as error:
         raise InvalidArgument(MISSING) from error
-    logging.getLogger("opentelemetry").setLevel(logging.ERROR)  # one line when a batch is lost, none for each retry
-    endpoint = f"{settings.traces.rstrip('/')}/v1/traces" if settings.traces else None  # None: as its variables say
+    logging.getLogger("opentelemetry").setLevel(logging.ERROR)  # one line for a lost batch, none for each retry
+    endpoint = (
+        f"{settings.traces.rstrip('/')}/v1/traces" if settings.traces else None
+    )  # None: from its environment variables
     provider = TracerProvider(
         resource=Resource.create({"service.name": "memex", "service.version": version}),
         sampler=ParentBased(TraceIdRatioBased(settings.sample)),
@@ -143,7 +145,7 @@ def open_traces(settings: TelemetrySettings, environ: Mapping[str, str], *, vers
 
 
 def _parent_context(carried: Mapping[str, str]) -> Any:
-    """The context that W3C's headers name; None when they name none that is valid."""
+    """Return the context that W3C's headers name; None when there is no valid one."""
     from opentelemetry.trace import get_current_span
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -153,13 +155,13 @@ def _parent_context(carried: Mapping[str, str]) -> Any:
 
 
 def _allowed_attributes(attributes: Mapping[str, Value]) -> dict[str, Value]:
-    """Our short names in full, and nothing that is not allowed."""
+    """Return the allowed attributes, with short names expanded."""
     full = {name if "." in name else f"memex.{name}": value for name, value in attributes.items()}
     return {name: value for name, value in full.items() if name in ALLOWED}
 
 
 def _mark_failed(recorded: Recorded, what: str) -> None:
-    """Mark a span as failed by a word: an error's code, or the name of its class."""
+    """Mark a span as failed with a word: an error's code, or the name of its class."""
     from opentelemetry.trace import Status, StatusCode
 
     recorded.set_status(Status(StatusCode.ERROR, what))

@@ -25,7 +25,7 @@ from syncd.vault.path_rules import is_note, is_utf8
 
 log = logging.getLogger(__name__)
 
-# Without "opened" and "closed, not written": a checkout of 3,000 notes would double its 65,000 events by them.
+# Without "opened" and "closed, not written", which would double the 65,000 events of a checkout of 3,000 notes.
 HEARD: list[type[events.FileSystemEvent]] = [
     events.FileCreatedEvent,
     events.FileModifiedEvent,
@@ -41,9 +41,10 @@ HEARD: list[type[events.FileSystemEvent]] = [
 
 
 class FolderEvents:
-    """One observer over one root, as long as its threads and its root live. Raises OSError if nothing can be heard.
+    """Observes one root while its threads and its root exist. Raises OSError if events are unavailable.
 
-    `on_paths` gets paths from the root, `on_doubt` why events may have been lost; both on the observer's threads."""
+    `on_paths` gets paths relative to the root, `on_doubt` why events may have been lost; both on the observer's
+    threads."""
 
     def __init__(
         self,
@@ -54,11 +55,13 @@ class FolderEvents:
         wanted: Callable[[str], bool] = is_note,
     ) -> None:
         self.unwatched: set[bytes] = set()
-        self.stirred = False  # folders came or went since the watches were last compared with the disk
+        self.stirred = False  # folders were added or removed since the watches were last compared with the disk
         self.overflows = 0
         self._root, self._on_paths, self._doubt, self._ignored = os.path.realpath(root), on_paths, on_doubt, ignored
         self._given, self._identity, self._wanted = root, _folder_identity(root), wanted
-        os.close(os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))  # else a root that may not be read
+        os.close(
+            os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        )  # raises for a root without read access
         self._observer, self._threads = self._create_observer()
         try:
             self._observer.schedule(_Handler(self._handle_event), self._root, recursive=True, event_filter=HEARD)
@@ -69,7 +72,7 @@ class FolderEvents:
         self._threads += [self._observer, *self._observer.emitters]
 
     def close(self) -> None:
-        """End the threads and give back the watches."""
+        """Stop the threads and release the watches."""
         if self._observer.is_alive():
             self._observer.stop()
             self._observer.join()
@@ -79,7 +82,7 @@ class FolderEvents:
                 thread.join()
 
     def problem(self) -> str:
-        """Why nothing is heard any more, or ""."""
+        """Return why no events arrive any more, or ""."""
         if _folder_identity(self._given) != self._identity:
             return "the vault's folder is gone or was replaced"
         if not all(thread.is_alive() for thread in self._threads):
@@ -94,8 +97,8 @@ class FolderEvents:
                     self._doubt("the vault's folder itself was changed or deleted")
             if paths := list(paths_to_check(event, self._root, self._ignored, self._wanted)):
                 self._on_paths(paths)
-        except Exception:  # top of the observer's loop: an error here would end it, and nobody would notice
-            log.exception("a file event was lost: %r", event)
+        except Exception:  # top of the observer's loop: an error here would end it silently
+            log.exception("could not handle a file event: %r", event)
             self._doubt("a file event could not be handled")
 
     if sys.platform == "linux":
@@ -112,28 +115,28 @@ class FolderEvents:
 
         @property
         def folder_count(self) -> int:
-            """How many folders are watched; 0 when the root is not."""
+            """Return the number of watched folders; 0 when the root is not watched."""
             return sum(group.watched_count for group in self._list_groups())
 
         def watch_missing(self) -> None:
-            """Look for folders that are not watched, and try to watch them."""
+            """Find folders that are not watched, and try to watch them."""
             self.stirred = False
             for group in self._list_groups():
                 self.unwatched = group.retry_missing()
 
         def is_left_out(self, path: bytes) -> bool:
-            """Whether this folder is none of ours."""
+            """Return whether this folder is ignored."""
             relative = os.fsdecode(path)[len(self._root) + 1 :]
             return bool(relative) and self._ignored(relative, folder=True)
 
         def report_unwatched(self, path: bytes) -> None:
-            """A folder could not be watched."""
+            """Record that a folder could not be watched."""
             if not self.unwatched:
                 self._doubt("a folder can't be watched")
             self.unwatched.add(path)
 
         def report_overflow(self) -> None:
-            """The kernel dropped events."""
+            """Record that the kernel dropped events."""
             self.overflows += 1
             self._doubt("the kernel dropped file events: too many at once")
     else:
@@ -143,16 +146,16 @@ class FolderEvents:
 
         @property
         def folder_count(self) -> int:
-            """Here one watch covers a whole tree."""
+            """Return 1: on this system one watch covers a whole tree."""
             return 1
 
         def watch_missing(self) -> None:
-            """Nothing to compare."""
+            """Do nothing: there are no single watches to compare."""
             self.stirred = False
 
 
 class _Handler(events.FileSystemEventHandler):
-    """Takes every event in one place."""
+    """Receives every event in one place."""
 
     def __init__(self, hear: Callable[[events.FileSystemEvent], None]) -> None:
         self._hear = hear
@@ -164,7 +167,7 @@ class _Handler(events.FileSystemEventHandler):
 if sys.platform == "linux":
 
     class _FD(InotifyFD):
-        """As watchdog's own, but that a folder which is away and back at once is watched again without a warning."""
+        """Extends watchdog's class: a folder that disappears and returns at once is watched again without a warning."""
 
         def _add_callback(self, path: bytes, mask: Mask, callback: WatchCallback, id_: CallbackId) -> WatchDescriptor:
             watch = self._get_or_create_watch(path, mask)
@@ -172,16 +175,16 @@ if sys.platform == "linux":
             return watch.wd
 
     class _Group(InotifyWatchGroup):
-        """The watches of one tree: leaves out what is ignored, lets go of what leaves, and tells of what it can't watch."""
+        """Manages the watches of one tree: skips ignored folders, drops those that leave, reports those it can't watch."""
 
         def __init__(self, fd: InotifyFD, path: bytes, mask: Mask, events: FolderEvents) -> None:
             self._folder_events = events
-            self._leaving: dict[int, set[WatchDescriptor]] = {}  # by the cookie of a move whose other end is not known
+            self._leaving: dict[int, set[WatchDescriptor]] = {}  # by the cookie of a move whose other end is unknown
             super().__init__(fd, path, event_mask=mask, is_recursive=True)
 
         @property
         def watched_count(self) -> int:
-            """How many folders are watched; 0 when the root is not, however many of its folders are."""
+            """Return the number of watched folders; 0 when the root is not watched, even if its folders are."""
             return len(self._active_callbacks_by_path) if self.path in self._active_callbacks_by_path else 0
 
         def on_queue_overflow(self) -> None:
@@ -199,14 +202,14 @@ if sys.platform == "linux":
             event = super().read_event()
             if isinstance(event, PathedInotifyEvent):
                 if event.ev.is_moved_from and (left := self._leaving.pop(event.ev.cookie, None)):
-                    with self._lock:  # it left the vault: what happens to it there is none of ours
+                    with self._lock:  # it left the vault, so it is no longer watched
                         self._remove_callbacks([wd for wd in left if wd in self._active_callbacks_by_watch])
             elif event is not None:
                 self._leaving.pop(event[0].ev.cookie, None)
             return event
 
         def retry_missing(self) -> set[bytes]:
-            """The folders on disk that still are not watched after another try."""
+            """Try to watch the missing folders on disk; return those that still are not watched."""
             missing: set[bytes] = set()
             for folder, names, _ in os.walk(self.path):
                 paths = {name: os.path.join(folder, name) for name in names}  # noqa: PTH118 - bytes
@@ -230,24 +233,24 @@ if sys.platform == "linux":
 
         def _add_callback(self, path: bytes) -> None:
             # Where permission is denied the library keeps -1 for a watch. Nothing can be read there either; when that
-            # changes the folder above tells.
+            # changes, the parent folder reports it.
             if self._folder_events.is_left_out(path) or not _is_readable(path):
                 return
-            super()._add_callback(path)  # drops every error but one at the root
+            super()._add_callback(path)  # ignores every error except one at the root
             if path in self._active_callbacks_by_path:
                 for left in list(self._leaving.values()):
-                    left.discard(self._active_callbacks_by_path[path])  # it is back already
+                    left.discard(self._active_callbacks_by_path[path])  # it has returned already
             elif _is_folder(path):
                 self._folder_events.report_unwatched(path)
 
         def _remove_watch_internally(self, wd: WatchDescriptor) -> None:
-            """As the library's own, but for a folder whose place another took and left before it."""
+            """Remove a watch as the library does, except for a folder whose path another folder took and left before."""
             path = self._active_callbacks_by_watch.pop(wd, None)
             if path is not None and self._active_callbacks_by_path.get(path) == wd:
                 del self._active_callbacks_by_path[path]
 
     class _Emitter(InotifyEmitter):
-        """As watchdog's own, with our group of watches."""
+        """Extends watchdog's class with Memex's group of watches."""
 
         group: _Group | None = None
 
@@ -263,7 +266,7 @@ if sys.platform == "linux":
 def paths_to_check(
     event: events.FileSystemEvent, root: str, ignored: Callable[..., bool], wanted: Callable[[str], bool] = is_note
 ) -> Iterator[str]:
-    """The paths that an event says to look at: of a move both ends; of a name that is no Unicode, its folder."""
+    """Yield the paths to check for an event: both ends of a move; for a name that is not Unicode, its folder."""
     for path in (os.fsdecode(event.src_path), os.fsdecode(event.dest_path)):
         if path == root:
             yield ""

@@ -6,16 +6,16 @@ import os
 import re
 from pathlib import Path
 
-_ESCAPED = re.compile(r"\\([0-7]{3})")  # blanks and backslashes in a place, as the kernel writes them
+_ESCAPED = re.compile(r"\\([0-7]{3})")  # escaped blanks and backslashes in a mount point
 _KINDS = ("nfs", "cifs", "smb", "9p", "virtiofs", "vboxsf", "ceph", "glusterfs", "afs", "fuse.")
 
 
 def remote_kind(folder: str) -> str:
-    """The kind of file system that `folder`, or a part of it, lies on if it is a network's, a host's or FUSE's, or ""."""
+    """Return the kind of file system of `folder`, or a part of it, if it is a network's, a host's or FUSE's; else ""."""
     try:
         device = Path(folder).stat().st_dev
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:  # no such folder, or a system without such a list
+    except OSError:  # the folder is missing, or the system has no such list
         return ""
     kinds = [
         mount_kind(f"{os.major(device)}:{os.minor(device)}", mounts),
@@ -25,7 +25,7 @@ def remote_kind(folder: str) -> str:
 
 
 def mount_kind(device: str, mounts: str) -> str:
-    """The kind of file system of `device` ("major:minor") in the kernel's list of mounts, or ""."""
+    """Return the kind of file system of `device` ("major:minor") in the kernel's list of mounts, or ""."""
     for line in mounts.splitlines():
         left, _, right = line.partition(" - ")
         if left.split()[2:3] == [device] and right:
@@ -34,7 +34,7 @@ def mount_kind(device: str, mounts: str) -> str:
 
 
 def mount_kinds_below(folder: str, mounts: str) -> list[str]:
-    """The kinds of the file systems that are mounted inside `folder`."""
+    """Return the kinds of the file systems that are mounted inside `folder`."""
     kinds = []
     for line in mounts.splitlines():
         left, _, right = line.partition(" - ")

@@ -1,8 +1,8 @@
 """The watcher reports changed paths, and reports when events may have been lost.
 
-Law: silence proves nothing. Whenever events may have been lost or cannot come, the watcher asks the caller to list
-the vault, and asks again every few seconds for as long as that lasts; `status` gives the reason, and the watcher
-repairs what is broken."""
+Law: silence proves nothing. Whenever events may have been lost or cannot arrive, the watcher asks the caller to list
+the vault, and repeats that every few seconds as long as it lasts; `status` gives the reason, and the watcher repairs
+what is broken."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from syncd.watch.network_mounts import remote_kind
 
 log = logging.getLogger(__name__)
 
-CHECK_S = 5.0  # between two looks at the watcher itself
-# The kernel's limits by the error that tells of them, and what is enough for a large vault beside editors and others.
+CHECK_S = 5.0  # seconds between two checks of the watcher itself
+# The kernel's limits by the error that reports them, and values that suffice for a large vault beside other programs.
 LIMITS = {errno.ENOSPC: ("max_user_watches", 1_048_576), errno.EMFILE: ("max_user_instances", 1_024)}
 
 
 @dataclass(frozen=True, slots=True)
 class WatcherState:
-    """How well the vault is watched. `problem` is one sentence and says what to do; "" when nothing is wrong."""
+    """Describes how well the vault is watched. `problem` is a sentence with the solution; "" when nothing is wrong."""
 
     state: Literal["ok", "degraded", "poll", "off"]
     problem: str = ""
-    folders: int = 0  # that are watched
-    overflows: int = 0  # times at which the kernel dropped events
-    restarts: int = 0  # times at which the watcher had to be begun again
+    folders: int = 0  # number of watched folders
+    overflows: int = 0  # how often the kernel dropped events
+    restarts: int = 0  # how often the watcher was restarted
 
 
 class Watcher:
-    """The watcher of one vault. `on_paths` gets paths from the root, "/" between parts; "" is the root itself.
+    """Watches one vault. `on_paths` gets paths relative to the root, "/" between parts; "" is the root itself.
 
-    A file's path means: look at it. A folder's path means: list it. Files that are not `wanted`, and whatever `ignored`
-    says of (`folder=True` for a folder), are dropped, and such folders are not watched at all. `on_doubt` gets the reason
-    to list everything. Both are called on the watcher's own threads and should only pass the word on. With mode "poll"
-    no events are used and the vault is to be listed every `poll_s` seconds; "events" trusts them on any file system."""
+    A file's path means: check it. A folder's path means: list it. Files that are not `wanted`, and paths that are
+    `ignored` (`folder=True` for a folder), are dropped, and such folders are not watched. `on_doubt` gets the reason
+    to list everything. Both run on the watcher's own threads and should only pass the hint on. With mode "poll" no
+    events are used and the vault is listed every `poll_s` seconds; "events" trusts events on any file system."""
 
     def __init__(
         self,
@@ -64,14 +64,16 @@ class Watcher:
         self._doubts: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._supervisor: threading.Thread | None = None
         self._folder_events: FolderEvents | None = None
-        self._deaf = ""  # why there are no events
+        self._deaf = ""  # why no events arrive
         self._remote = ""
-        self._listed = self._compared = 0.0  # when a listing was last asked for, and the watches compared with the disk
-        self._overflows = 0  # of events that were replaced
+        self._listed = self._compared = (
+            0.0  # times of the last request for a listing, and of the last comparison of watches with the disk
+        )
+        self._overflows = 0  # overflows counted by replaced `FolderEvents`
         self._restarts = 0
 
     def start(self) -> None:
-        """Begin to watch. What can't be watched is no error: it is said by `status`, and polled."""
+        """Start watching. If watching fails, `status` reports it and the vault is polled; no error is raised."""
         self._doubts = queue.SimpleQueue()
         if self._mode != "poll":
             self._start_listening()
@@ -88,11 +90,11 @@ class Watcher:
 
     @property
     def is_supervised(self) -> bool:
-        """Whether somebody looks after the watcher and mends it."""
+        """Return whether a thread supervises and repairs the watcher."""
         return self._supervisor is not None and self._supervisor.is_alive()
 
     def status(self) -> WatcherState:
-        """How well the vault is watched just now."""
+        """Return how well the vault is watched now."""
         events = self._folder_events
         counts = (
             events.folder_count if events else 0,
@@ -113,13 +115,13 @@ class Watcher:
         if events is None:
             return self._deaf
         if broken := events.problem():
-            return f"{broken}; it is watched again as soon as that can be"
+            return f"{broken}; Memex watches it again as soon as possible"
         if events.unwatched:
             return f"not every folder can be watched; {_advise(errno.ENOSPC)}"
         if self._remote and self._mode == "auto":
             return (
-                f"the vault lies on {self._remote}, which may not tell of changes made elsewhere; "
-                'settle it with watch.mode = "poll" or "events"'
+                f"the vault is on {self._remote}, which may not report changes made elsewhere; "
+                'set watch.mode to "poll" or "events"'
             )
         return ""
 
@@ -135,19 +137,19 @@ class Watcher:
                 return
             try:
                 self._check(reason)
-            except Exception:  # top of the supervisor's loop: without it nobody would notice a deaf watcher
-                log.exception("the watcher could not be looked after")
+            except Exception:  # top of the supervisor's loop: without it, a broken watcher would go unnoticed
+                log.exception("could not check the watcher")
 
     def _check(self, reason: str) -> None:
-        """Mend what is broken, and ask for a listing when there is a reason to, or nothing else can tell of changes."""
+        """Repair what is broken, and request a listing if there is a reason, or if events can't report all changes."""
         reason = self._repair() or reason
         due = time.monotonic() - self._listed >= self._poll_s
         if reason or (due and self.status().state != "ok"):
             self._listed = time.monotonic()
-            self._on_doubt(reason or "not everything is heard")
+            self._on_doubt(reason or "some events may be missing")
 
     def _repair(self) -> str:
-        """What was broken, and is not any more."""
+        """Repair the watcher; return what was repaired, or ""."""
         if self._mode == "poll":
             return ""
         events = self._folder_events
@@ -163,7 +165,7 @@ class Watcher:
         if self._folder_events is None:
             return ""
         self._restarts += 1
-        return "the watcher was begun again"
+        return "the watcher was restarted"
 
     def _start_listening(self) -> None:
         try:
@@ -186,10 +188,10 @@ class Watcher:
 
 
 def _advise(number: int | None) -> str:
-    """What to do about an error of the kernel."""
+    """Return what to do about an error of the kernel."""
     name, enough = LIMITS.get(number or 0, ("", 0))
     if not name:
-        return "it is tried again and again"
+        return "Memex keeps trying"
     with suppress(OSError, ValueError):
         enough = max(enough, 2 * int(Path("/proc/sys/fs/inotify", name).read_text()))
     return f"raise the limit: sudo sysctl fs.inotify.{name}={enough}"

@@ -1,4 +1,4 @@
-"""Give agents access to workspaces, and hold all else that the server may ask for: keys, uploads, health.
+"""Give agents access to workspaces, and hold everything else that the server may ask for: keys, uploads, health.
 
 Law: agent access holds the index of the captures, and nothing of the vault outside the inbox."""
 
@@ -25,7 +25,7 @@ from syncd.workspaces.workspace import Workspace
 
 
 class AgentAccess:
-    """What `mcp_server` gets: the workspaces, the keys, and how the daemon is doing."""
+    """Provides `mcp_server` with the workspaces, the keys and the daemon's health."""
 
     def __init__(
         self,
@@ -41,62 +41,63 @@ class AgentAccess:
 
     @property
     def uploads(self) -> Uploads:
-        """The files on their way in."""
+        """Return the running uploads."""
         return self._inbox.uploads
 
     def on_change(self, listener: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
-        """Have `listener` called with the paths of captures that changed (None: nobody knows which), until what is returned is called.
+        """Call `listener` with the paths of changed captures (None: unknown), until the returned function is called.
 
-        It is called in the thread that changed them, while other changes wait, so it must be quick and raise nothing."""
+        It runs in the thread that made the change, while other changes wait, so it must be fast and raise nothing."""
         listeners = self._inbox.captures.told
         listeners.append(listener)
         return partial(listeners.remove, listener)
 
     def record_at(self, path: str) -> Record | None:
-        """All that agents can know of the capture at `path`: its row but for the digest of its bytes. Quick."""
+        """Return what agents may know of the capture at `path`: its row without the digest of its bytes. Fast."""
         record = self._inbox.captures.index.record_at(path)
         return replace(record, digest="") if record else None
 
     def log_denied(self, author: Author, error: MemexError, workspace: str) -> None:
-        """Log a write that `author` was not allowed; what was asked for is told only where it is the name of something."""
+        """Log a denied write by `author`; the workspace is logged only if it exists."""
         known: list[str] = []
-        with suppress(Unavailable):  # the vault is away
+        with suppress(Unavailable):  # the vault is unavailable
             known = self.workspaces()
         self._inbox.audit.log_denied(author, error.code, workspace if workspace in known else "")
 
     def workspaces(self) -> list[str]:
-        """The names of all workspaces: the folders of the inbox that can hold captures."""
+        """Return the names of all workspaces: the folders of the inbox that can hold captures."""
         probe = (f"{self._inbox.folder}/{name}/x.md" for name in self._inbox.vault.list_folders(self._inbox.folder))
         return sorted(
             spot.workspace for path in probe if (spot := locate(path, self._inbox.folder)).scope == "captures"
         )
 
     def workspace(self, name: str, namespace: str | None = None) -> Workspace:
-        """The workspace of that name, or only this namespace of it. It must exist."""
+        """Return the workspace with this name, or only this namespace of it. Raises NotFound if it does not exist."""
         if name not in self.workspaces():
             way = (
-                "`memex workspace create default` makes it"
+                "create it with `memex workspace create default`"
                 if name == "default"
-                else "`memex workspace list` names them"
+                else "list them with `memex workspace list`"
             )
             raise NotFound(f"no workspace {name!r}: {way}", workspace=name[:200])
         return Workspace(name, self._inbox, namespace=namespace)
 
     def create_workspace(self, name: str) -> Workspace:
-        """Make a workspace; one that exists is returned as it is.
+        """Create a workspace; an existing one is returned.
 
-        Raises Conflict for the twin of one: where letter case does not count, both would be one folder."""
+        Raises Conflict if the name differs from an existing one only in letter case: on some disks both would be one
+        folder."""
         known = self.workspaces()
         if name not in known:
             refuse_secret("the workspace's name", name)
         twin = next((other for other in known if fold(other) == fold(name)), None)
         if twin and name not in known:
-            raise Conflict(f"there is a workspace {twin!r}: choose a name that differs in more than letter case")
+            raise Conflict(f"a workspace {twin!r} exists; choose a name that differs in more than letter case")
         self._inbox.vault.make_folder(f"{self._inbox.folder}/{check_workspace_name(name)}")
         return Workspace(name, self._inbox)
 
     def delete_workspace(self, name: str) -> None:
-        """Remove a workspace that holds no file. Raises InvalidArgument when it does."""
+        """Remove an empty workspace. Raises InvalidArgument when it is not empty."""
         self.workspace(name)
         try:
             self._inbox.vault.remove_folder(f"{self._inbox.folder}/{name}")

@@ -1,4 +1,4 @@
-"""Store API keys as hashes, and decide who may do what: look up a key by its public part, compare in constant time.
+"""Store API keys as hashes, and decide what each key may do: look up a key by its public part, compare in constant time.
 
 Law: scopes, surfaces, workspaces and a namespace belong to the key; a request can only narrow them."""
 
@@ -26,9 +26,9 @@ SURFACES: Final = ("mcp", "rest")
 PREFIX: Final = "mx"
 SECRET: Final = re.compile(rf"{PREFIX}_[0-9a-f]{{12}}_[0-9a-f]{{64}}", re.ASCII)
 LONGEST_NAME: Final = 64
-ENVIRONMENT: Final = {"mcp": "KB_MCP_API_KEY", "rest": "KB_API_KEY"}  # surface -> variable that holds a secret for it
-LEAST_SECRET: Final = 16  # characters of a secret that somebody chose: what can be guessed opens every workspace
-EXPIRING_MS: Final = 14 * 24 * 3600 * 1000  # how long before its end a key is listed
+ENVIRONMENT: Final = {"mcp": "KB_MCP_API_KEY", "rest": "KB_API_KEY"}  # surface -> environment variable with its secret
+LEAST_SECRET: Final = 16  # shortest secret that a person may choose: a guessed one opens every workspace
+EXPIRING_MS: Final = 14 * 24 * 3600 * 1000  # how long before its expiry a key is reported
 
 log = logging.getLogger(__name__)
 
@@ -36,12 +36,12 @@ _ALL: Final = (
     "SELECT id, name, scopes, workspaces, surfaces, created_at, expires_at, revoked_at, last_used_at, serial, old_until, namespace,"
     " digest, old_digest FROM keys"
 )
-_NOBODY: Final = b"\0" * 32  # compared with when no key has the id, so that an unknown id takes as long as a known one
+_NOBODY: Final = b"\0" * 32  # compared when no key has the id, so that unknown and known ids take equal time
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key without its secret. Times are epoch milliseconds."""
+    """Describes a key without its secret. Times are epoch milliseconds."""
 
     id: str
     name: str
@@ -52,40 +52,40 @@ class ApiKey:
     expires_at: int | None = None
     revoked_at: int | None = None
     last_used_at: int | None = None
-    serial: int = 1  # counts its secrets; of a key that somebody came in with: which of them it was
-    old_until: int | None = None  # the secret before this one is good until then
-    namespace: str | None = None  # of its workspaces it sees this one alone; None = all of each
+    serial: int = 1  # number of its current secret; for an authenticated key, the number of the secret that was used
+    old_until: int | None = None  # the previous secret is valid until then
+    namespace: str | None = None  # it sees only this namespace of its workspaces; None = all namespaces
 
     def can_see(self, workspace: str) -> bool:
-        """Whether the key may see `workspace` at all."""
+        """Return whether the key may see `workspace`."""
         return self.workspaces is None or workspace in self.workspaces
 
     def has_scope(self, scope: str) -> bool:
-        """Whether the key has `scope`; no scope implies another."""
+        """Return whether the key has `scope`; no scope implies another."""
         return scope in self.scopes
 
     def is_live(self, now: int) -> bool:
-        """Whether the key is neither revoked nor expired."""
+        """Return whether the key is neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
 def read_environment_keys(environ: Mapping[str, str]) -> dict[str, str]:
-    """The secrets that the environment gives, by surface. Raises InvalidArgument for one that could be guessed."""
+    """Return the secrets from the environment, by surface. Raises InvalidArgument for one that is too short."""
     secrets_given = {surface: environ[name].strip() for surface, name in ENVIRONMENT.items() if environ.get(name)}
     for surface, secret in secrets_given.items():
         if len(secret) < LEAST_SECRET:
             raise InvalidArgument(
-                f"{ENVIRONMENT[surface]} has {len(secret)} characters, and a key needs {LEAST_SECRET} or more: set a longer one "
-                "(`openssl rand -hex 32` makes one), or unset it and make a key with `memex key create`"
+                f"{ENVIRONMENT[surface]} has {len(secret)} characters, but a key needs at least {LEAST_SECRET}: set a longer one "
+                "(for example with `openssl rand -hex 32`), or unset it and create a key with `memex key create`"
             )
     return secrets_given
 
 
 class ApiKeys:
-    """The keys of one ledger, read once and kept in memory; `static` secrets live only as long as the process.
+    """Manages the keys of one ledger, read once and kept in memory; `static` secrets exist only in this process.
 
-    `static` maps a surface ("mcp", "rest") to a secret from the environment: a key with read and write, for all
-    workspaces, on that surface."""
+    `static` maps a surface ("mcp", "rest") to a secret from the environment: a key with read and write scope for all
+    workspaces on that surface."""
 
     def __init__(self, ledger: Ledger, *, static: Mapping[str, str] | None = None) -> None:
         self._ledger = ledger
@@ -93,7 +93,7 @@ class ApiKeys:
         self._static = _static_keys(static or {})
         self._keys: dict[
             str, tuple[ApiKey, bytes, bytes]
-        ] = {}  # id -> key, digest of its secret, and of the one before
+        ] = {}  # id -> key, digests of its secret and of the previous one
         self._used: dict[str, int] = {}  # id -> last use, not yet written
         self._version = -1
         self._load()
@@ -110,9 +110,11 @@ class ApiKeys:
         secret: str | None = None,
         now: int,
     ) -> tuple[ApiKey, str]:
-        """A new key and its secret, which is never shown again; Conflict when a live key has the name.
+        """Create a key, and return it with its secret, which is never shown again.
 
-        `secret`: one that `SECRET` matches, made before for a ledger that is gone."""
+        Raises Conflict when a live key has the name.
+
+        `secret`: an existing secret that matches `SECRET`, made before for a lost ledger."""
         _check_new_key(name, workspaces, expires_at, now)
         if namespace is not None:
             _check_namespace(namespace, scopes)
@@ -130,7 +132,7 @@ class ApiKeys:
         with self._lock:
             self._load()
             if self._find_key(name) is not None:
-                raise Conflict(f"there is a key named {name!r}; revoke it first, or choose another name")
+                raise Conflict(f"a key named {name!r} exists; revoke it first, or choose another name")
             with self._ledger.transaction():
                 self._insert(key, _hash_secret(secret))
                 self._log_event("created", key, now)
@@ -140,18 +142,20 @@ class ApiKeys:
     def rotate(
         self, name_or_id: str, *, overlap_ms: int, expires_at: int | None = None, now: int
     ) -> tuple[ApiKey, str]:
-        """A new secret for a key, whose name and rights stay; the one before it is good for `overlap_ms` more.
+        """Give a key a new secret, and keep its name and rights; the previous secret stays valid for `overlap_ms`.
 
-        With `expires_at` the key then ends at that time; one that has expired needs it."""
+        With `expires_at` the key then expires at that time; an expired key requires it."""
         with self._lock:
             self._load()
             key = self._find_key(name_or_id)
             if key is None:
-                raise NotFound(f"no live key {name_or_id!r}; `memex key list` shows them all")
+                raise NotFound(f"no live key {name_or_id!r}; `memex key list` shows all keys")
             ends = key.expires_at if expires_at is None else expires_at
             if ends is not None and ends <= now:
-                raise InvalidArgument(f"the key {key.name!r} has expired, or would have: say when it is to end")
-            # The secret of a key that has expired must not come to life again with it.
+                raise InvalidArgument(
+                    f"the key {key.name!r} has expired, or would expire at once: give a later expiry time"
+                )
+            # The old secret of an expired key must not become valid again.
             old_until = now + overlap_ms if overlap_ms > 0 and key.is_live(now) else None
             old = self._keys[key.id][1] if old_until is not None else _NOBODY
             rotated = replace(key, expires_at=ends, serial=key.serial + 1, old_until=old_until)
@@ -167,7 +171,7 @@ class ApiKeys:
         return rotated, secret
 
     def authenticate(self, secret: str, *, now: int) -> ApiKey | None:
-        """The live key that `secret` belongs to, which is used by this; None for anything else."""
+        """Return the live key of `secret`, and record its use; None for anything else."""
         with self._lock:
             key = self.identify(secret, now=now)
             if key is not None and key.id in self._keys:
@@ -175,7 +179,7 @@ class ApiKeys:
         return key
 
     def identify(self, secret: str, *, now: int) -> ApiKey | None:
-        """The live key that `secret` belongs to; None for anything else. It does not count as used."""
+        """Return the live key of `secret`; None for anything else. Its use is not recorded."""
         digest = _hash_secret(secret)
         prefix, _, rest = secret.partition("_")
         with self._lock:
@@ -193,7 +197,7 @@ class ApiKeys:
         return None
 
     def is_live(self, key: ApiKey, *, now: int) -> bool:
-        """Whether the key, as somebody came in with it a while ago, still opens: what long-lived streams ask."""
+        """Return whether a key that was authenticated earlier is still valid, for long-lived streams."""
         with self._lock:
             self._load()
             stored = self._keys.get(key.id)
@@ -202,7 +206,7 @@ class ApiKeys:
         )
 
     def find_live(self, name: str, *, now: int) -> ApiKey | None:
-        """The live key of that name, for one whom somebody else has identified."""
+        """Return the live key with this name, for a caller that somebody else has authenticated."""
         with self._lock:
             self._load()
             key = next((key for key, *_ in self._keys.values() if key.name == name and key.is_live(now)), None)
@@ -211,7 +215,7 @@ class ApiKeys:
         return key
 
     def list(self) -> list[ApiKey]:
-        """All keys, oldest first, revoked ones too."""
+        """Return all keys, oldest first, including revoked ones."""
         with self._lock:
             self._load()
             keys = [
@@ -220,13 +224,13 @@ class ApiKeys:
         return sorted(keys, key=lambda key: (key.created_at, key.id))
 
     def revoke(self, name_or_id: str, *, now: int) -> ApiKey:
-        """End a key, at once; of several with a name the live one is meant. Revoking twice changes nothing."""
+        """Revoke a key at once; if several have the name, the live one. Revoking twice changes nothing."""
         with self._lock:
             self._load()
             named = [key for key, *_ in self._keys.values() if name_or_id in (key.id, key.name)]
             if not named:
                 near = did_you_mean(name_or_id, [key.name for key, *_ in self._keys.values()])
-                raise NotFound(f"no key {name_or_id!r}{near or ';'} `memex key list` shows them all")
+                raise NotFound(f"no key {name_or_id!r}{near or ';'} `memex key list` shows all keys")
             key = min(named, key=lambda key: (key.revoked_at is not None, -key.created_at))
             if key.revoked_at is not None:
                 return key
@@ -239,7 +243,7 @@ class ApiKeys:
         return revoked
 
     def reset(self, name: str, *, instead_of: Collection[str], now: int) -> tuple[ApiKey, str]:
-        """A new key for everything, named `name`; the key of that name and those with the ids `instead_of` end."""
+        """Create a key with all rights, named `name`; revoke the key with that name and those with the ids `instead_of`."""
         with self._lock:
             self._load()
             for key, *_ in list(self._keys.values()):
@@ -248,31 +252,31 @@ class ApiKeys:
             made, secret = self.create(name, workspaces=None, scopes=SCOPES, now=now)
             with self._ledger.transaction():
                 self._log_event("reset", made, now)
-        log.warning("key %s (%r) was made by `memex key reset`", made.id, name)
+        log.warning("key %s (%r) was created by `memex key reset`", made.id, name)
         return made, secret
 
     def history(self) -> Sequence[Mapping[str, Any]]:
-        """What became of keys, oldest first."""
+        """Return the events of keys, oldest first."""
         rows = self._ledger.query("SELECT at, event, key_id, name FROM key_events ORDER BY rowid")
         return [{"at": at, "event": event, "id": key_id, "name": name} for at, event, key_id, name in rows]
 
     def facts(self, now: int) -> dict[str, Any]:
-        """How many keys open something, and which of them soon end."""
+        """Return the number of live keys, and which of them expire soon."""
         try:
             live = [key for key in self.list() if key.is_live(now)]
-        except Unavailable as error:  # of the ledger; its owner must still be able to ask what is wrong
+        except Unavailable as error:  # the ledger fails; the status must still work
             return {"live": 0, "expiring": [], "problem": error.message}
         soon = now + EXPIRING_MS
         expiring = [key.name for key in live if key.expires_at is not None and key.expires_at <= soon]
         return {"live": len(live), "expiring": expiring}
 
     def flush(self) -> None:
-        """Write the times of last use: a request must not wait for the disk, so this is called now and then."""
+        """Write the times of last use; requests don't write them, so that they don't wait for the disk."""
         with self._lock:
             if not self._used:
                 return
             used, self._used = self._used, {}
-        with self._ledger.transaction():  # while requests go on: whoever asks for a key waits for no disk
+        with self._ledger.transaction():  # without the lock, so that requests don't wait for the disk
             for used_id, at in used.items():
                 self._ledger.execute("UPDATE keys SET last_used_at = ? WHERE id = ?", (at, used_id))
         with self._lock:
@@ -282,7 +286,7 @@ class ApiKeys:
                     self._keys[used_id] = (replace(key, last_used_at=at), newest, old)
 
     def _load(self) -> None:
-        """Read the table when it was never read, or when another process has written to the ledger."""
+        """Read the table, if it was never read or another process has changed the ledger."""
         version = self._ledger.data_version()
         if version == self._version:
             return
@@ -291,15 +295,15 @@ class ApiKeys:
         if before and {key_id: digests for key_id, (_, *digests) in before.items()} != {
             key_id: digests for key_id, (_, *digests) in self._keys.items()
         }:
-            log.warning("the keys were changed by another process; `memex key history` tells how")
+            log.warning("another process changed the keys; see `memex key history`")
 
     def _find_key(self, name_or_id: str) -> ApiKey | None:
-        """The key of that name or id that was not revoked; it may have expired."""
+        """Return the unrevoked key with this name or id; it may have expired."""
         unrevoked = (key for key, *_ in self._keys.values() if key.revoked_at is None)
         return next((key for key in unrevoked if name_or_id in (key.id, key.name)), None)
 
     def _insert(self, key: ApiKey, digest: bytes) -> None:
-        """Write down a new key (inside a `transaction`)."""
+        """Insert a new key (inside a `transaction`)."""
         workspaces = None if key.workspaces is None else json.dumps(sorted(key.workspaces))
         self._ledger.execute(
             "INSERT INTO keys (id, name, scopes, workspaces, surfaces, created_at, expires_at, namespace, digest)"
@@ -311,31 +315,35 @@ class ApiKeys:
         )
 
     def _log_event(self, event: str, key: ApiKey, now: int) -> None:
-        """Write down what became of a key (inside a `transaction`): whoever looks for a thief begins here."""
+        """Record an event of a key (inside a `transaction`), for later investigation."""
         self._ledger.execute("INSERT INTO key_events VALUES (?, ?, ?, ?)", (now, event, key.id, key.name))
 
 
 def _check_new_key(name: str, workspaces: Collection[str] | None, expires_at: int | None, now: int) -> None:
-    """Raises InvalidArgument for a new key that nobody could name, use anywhere, or use any more."""
+    """Raise InvalidArgument for a new key with an invalid name, no workspace, or an expiry in the past."""
     if not name or len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip():
-        raise InvalidArgument(f"a key's name has 1 to {LONGEST_NAME} printable characters and no blank at its ends")
+        raise InvalidArgument(
+            f"a key's name must have 1 to {LONGEST_NAME} printable characters and no blank at its ends"
+        )
     refuse_secret("the key's name", name)
     if workspaces is not None and not workspaces:
-        raise InvalidArgument("a key needs a workspace; name one, or give it all of them")
+        raise InvalidArgument("a key needs a workspace; name one, or allow all of them")
     if expires_at is not None and expires_at <= now:
-        raise InvalidArgument("the key would be expired already; choose a later time")
+        raise InvalidArgument("the key would already be expired; choose a later time")
 
 
 def _check_namespace(namespace: str, scopes: Collection[str]) -> None:
-    """Raises InvalidArgument for what is no namespace, or is given to a key that sees the daemon's own numbers."""
+    """Raise InvalidArgument for an invalid namespace, or for a namespace of a key with the scope admin."""
     namespace_path(namespace)
     refuse_secret("the namespace", namespace)
     if "admin" in scopes:
-        raise InvalidArgument("a key with the scope admin sees more than a namespace; leave out one of the two")
+        raise InvalidArgument(
+            "a key with the scope admin sees more than one namespace; omit the scope or the namespace"
+        )
 
 
 def _is_current(presented: ApiKey, stored: ApiKey, now: int) -> bool:
-    """Whether a key, with the secret that was presented, opens as it is stored now."""
+    """Return whether a key is valid now with the secret that was used."""
     newest = presented.serial == stored.serial
     old = presented.serial == stored.serial - 1 and stored.old_until is not None and now < stored.old_until
     return stored.is_live(now) and (newest or old)
@@ -385,18 +393,18 @@ def _check_known(what: str, words: Collection[str], known: tuple[str, ...]) -> f
     strange = sorted(set(words) - set(known))
     if strange or not words:
         raise InvalidArgument(
-            f"a key's {what}s are some of {', '.join(known)}" + (f", not {strange[0]!r}" if strange else "")
+            f"a key's {what}s must be among {', '.join(known)}" + (f", not {strange[0]!r}" if strange else "")
         )
     return frozenset(words)
 
 
 def _hash_secret(secret: str) -> bytes:
-    """SHA-256 is enough: a secret has 256 random bits, so there is nothing to guess."""
+    """Hash a secret. SHA-256 is enough: a secret has 256 random bits, so it can't be guessed."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 def _static_keys(secrets_by_surface: Mapping[str, str]) -> tuple[tuple[ApiKey, bytes], ...]:
-    """Keys of the environment; one secret given for both surfaces is one key."""
+    """Return the keys of the environment; one secret for both surfaces is one key."""
     surfaces: dict[str, set[str]] = {}
     for surface, secret in secrets_by_surface.items():
         if secret:

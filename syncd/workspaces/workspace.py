@@ -1,7 +1,8 @@
 """Run the operations on the captures of one workspace: capture, search, read, update and delete.
 
-Law: a workspace holds the index of the captures and nothing of the vault outside the inbox, so nothing built on it
-can reach a note there. When a call returns, its result is durable and findable; a call that fails changed nothing."""
+Law: a workspace holds the index of the captures and nothing of the vault outside the inbox, so code built on it
+cannot reach a note there. When a call returns, its result is durable and searchable; a call that fails changed
+nothing."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ from syncd.vault.path_rules import is_note
 
 @dataclass(frozen=True, slots=True)
 class CaptureResult:
-    """What a capture became; `created` is False when the same content was there already."""
+    """Holds the note of a capture; `created` is False when the content existed already."""
 
     record: Record
     created: bool
@@ -58,11 +59,11 @@ class CaptureResult:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceTotals:
-    """The documents of one workspace in numbers, and the encoder that they are found by."""
+    """Counts the documents of one workspace, and names the encoder."""
 
     documents: tuple[tuple[str, str, int], ...]  # type, collection, how many
     chunks: int
-    words_only: int  # documents without vectors
+    words_only: int  # number of documents without vectors
     listed: bool  # whether the vault has been read once
     encoder: tuple[str, int, str]  # the model's name, dimensions, state
     degraded: tuple[str, ...]
@@ -70,15 +71,15 @@ class WorkspaceTotals:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """A document with its text."""
+    """Holds a document with its text."""
 
     record: Record
-    content: str  # byte for byte as it was given
+    content: str  # the exact text
     chunks: tuple[str, ...]
 
 
 class Workspace:
-    """One workspace of the inbox, or one `namespace` of it; everything it returns lies in it."""
+    """Provides one workspace of the inbox, or one `namespace` of it; everything it returns is inside it."""
 
     def __init__(
         self,
@@ -91,32 +92,32 @@ class Workspace:
         self.name, self.namespace, self._inbox, self._progress = name, namespace, inbox, progress
 
     def with_progress(self, progress: Callable[[int], None]) -> Workspace:
-        """This workspace, telling `progress` how many passages of a capture have been embedded so far."""
+        """Return this workspace with a callback for the number of embedded passages of a capture."""
         return Workspace(self.name, self._inbox, progress, namespace=self.namespace)
 
     @property
     def memos(self) -> Memos:
-        """Its memos."""
+        """Return its memos."""
         return Memos(self.name, self._inbox, self._progress)
 
     @property
     def memo_graph(self) -> MemoGraph:
-        """The relations between its memos."""
+        """Return the relations between its memos."""
         return MemoGraph(self.memos, self._inbox)
 
     @property
     def nodes(self) -> Nodes:
-        """The nodes of this workspace."""
+        """Return the nodes of this workspace."""
         return Nodes(self.name, self._inbox, self._progress)
 
     @property
     def collections(self) -> tuple[str, ...]:
-        """The collections that a document can be in."""
+        """Return the collections that a document can be in."""
         return self._inbox.collections
 
     @property
     def uploads(self) -> Uploads:
-        """The files on their way in, of all workspaces: each call names this one."""
+        """Return the running uploads of all workspaces; each call names this workspace."""
         return self._inbox.uploads
 
     @property
@@ -132,9 +133,9 @@ class Workspace:
         namespace: str = "default",
         collection: str | None = None,
     ) -> CaptureResult:
-        """Keep `content` as a note. The same content again is the same note: its `updated_at` moves, nothing else.
+        """Save `content` as a note. Equal content is the same note: only its `updated_at` changes.
 
-        A tag `collection:x` names the collection too. A note of another collection than the named one does not count."""
+        A tag `collection:x` sets the collection too. A note of another collection than the given one does not count."""
         now = self._inbox.now()
         content_hash = hashlib.sha256(check_content(content)).hexdigest()
         rest, title, metadata_tags = split_metadata(metadata or {})
@@ -175,36 +176,36 @@ class Workspace:
         namespace: str = "default",
         source: str | None = None,
     ) -> Job:
-        """Queue `text` to become a note. A text that is held already becomes that note, with these tags too."""
+        """Queue `text` to become a note. If a note has this text already, it gets these tags too."""
         namespace = self.namespace or namespace
-        self._inbox.namespace_folder(self.name, namespace)  # refused now and not by the job
+        self._inbox.namespace_folder(self.name, namespace)  # raises now instead of in the job
         arguments, about = prepare_request(
             text, self.collections, title=title, tags=tags, collection=collection, namespace=namespace, source=source
         )
         return self._inbox.queue.add_note(key, self.name, arguments, title=about)
 
     def job(self, key: str | None, id: str) -> Job:
-        """A job that this key has queued here (None: anybody's). NotFound for any other."""
+        """Return a job that this key has queued here (None: any key). Raises NotFound for any other."""
         return self._inbox.queue.job(id, key=key, workspace=self.name)
 
     def jobs(
         self, key: str | None, *, status: Status | None = None, limit: int = 20, before: str | None = None
     ) -> list[Job]:
-        """The newest jobs that this key has queued here (None: anybody's), those before the job of an id."""
+        """Return the newest jobs that this key has queued here (None: any key), older than the job `before`."""
         return self._inbox.queue.jobs(key=key, workspace=self.name, status=status, limit=limit, before=before)
 
     def job_counts(self, key: str | None = None) -> dict[Status, int]:
-        """How many jobs there are here in each status: those of a key, or whoever queued them."""
+        """Return the number of jobs here in each status: those of a key, or of all keys."""
         return self._inbox.queue.counts(self.name, key)
 
     def enrich(self, path: str, enrichment: Enrichment, *, replacing: bool = False) -> Record | None:
-        """Write what was found into the note at `path`, into lines of its own; None when there was nothing to write.
+        """Write a summary and tags into the note at `path`; None when there is nothing to write.
 
-        Raises Conflict while somebody edits the note, and when its properties can't be changed by line."""
+        Raises Conflict while somebody edits the note, and when its properties can't be changed line by line."""
         return enrich_note(self._inbox, self.name, path, enrichment, replacing=replacing)
 
     def search(self, query: Query) -> Answer:
-        """Find documents of this workspace; the answer says what kept it from being complete."""
+        """Search the documents of this workspace; the answer says why it may be incomplete."""
         namespace = self.namespace or query.filter.namespace
         narrowed = replace(query, filter=replace(query.filter, workspace=self.name, namespace=namespace))
         answer = search_reranked(self._inbox.reranker, narrowed, self._index.search)
@@ -212,25 +213,25 @@ class Workspace:
         return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *degraded))))
 
     def get(self, id: str) -> StoredDocument:
-        """The document that answers to `id`."""
+        """Return the document with this `id`."""
         record = self._record(id)
         return StoredDocument(record, self.read_content(record), tuple(self._index.passages(record)))
 
     def record(self, id: str) -> Record:
-        """What is known of the document that answers to `id`."""
+        """Return the row of the document with this `id`."""
         return self._record(id)
 
     def successor(self, record: Record) -> str | None:
-        """The id of the document of this workspace that replaces `record`, at the end of a chain of such documents.
+        """Return the id of the document of this workspace that replaces `record`, at the end of a chain of such documents.
 
-        None when none does, or its link leads elsewhere."""
+        None if no document does, or the link leads elsewhere."""
         replacement = find_successor([self._index], record, under=f"{self._inbox.folder}/{self.name}/")
         return replacement.id if replacement and self._sees(replacement) else None
 
     def writers(self, record: Record) -> tuple[Writer | None, Writer | None]:
-        """Who made a document, and who changed it last, as the log knows it; None = it does not know, and = nobody did.
+        """Return who created a document and who changed it last; None = unknown, or nobody changed it.
 
-        What was written while it lay in another workspace is not told: somebody put it here."""
+        Writes made while it was in another workspace are not reported: somebody moved it here."""
         entries = [entry for entry in self._inbox.audit.entries_about(id=record.id) if entry.workspace == self.name]
         whole = not self._inbox.audit.base().seq
         made = find_creator(entries, record.created_at, whole=whole)
@@ -238,42 +239,42 @@ class Workspace:
 
     @property
     def logs_reads(self) -> bool:
-        """Whether the audit log is to hold what is read here."""
+        """Return whether the audit log records reads."""
         return self._inbox.audit.reads
 
     def log_reads(self, ids: Collection[str], names: Collection[str] = ()) -> None:
-        """Log that text of these documents, and of the nodes of these names, is about to be given away."""
+        """Log that text of these documents and nodes is about to be returned."""
         nodes = [node.id for name in names if (node := self.nodes.graph.get(name))]
         if self.logs_reads and (ids or nodes):
             self._inbox.audit.log_read(self.name, list(dict.fromkeys((*ids, *nodes))))
 
     def hands(self, ids: Collection[str]) -> dict[str, Hand]:
-        """Whether only people wrote each of these documents, or an agent's key did too; what the log has forgotten counts as a key's."""
+        """Return whether only people wrote each document ("hand"), or an agent too ("key"); pruned entries count as an agent's."""
         from_keys = self._inbox.audit.ids_from_agents(ids)
         return {id: "key" if id in from_keys else "hand" for id in ids}
 
     def file_exists(self, record: Record) -> bool:
-        """Whether a document's file is there now, as far as anybody knows; the index believes an absence a little later."""
+        """Return whether a document's file exists now, as far as known; the index accepts an absence a little later."""
         try:
             return self._inbox.vault.stat(record.path) is not None
         except Unavailable:
             return True
 
     def totals(self) -> WorkspaceTotals:
-        """How much there is here."""
+        """Return the totals of this workspace."""
         return _count_totals(self._index, self.name, self.namespace, self._degraded())
 
     def read_content(self, record: Record) -> str:
-        """The body of a document, byte for byte, as its file holds it now; a node's as `agent_paths.strip_link_numbers` has it."""
+        """Return the body of a document exactly as in its file; for a node see `agent_paths.strip_link_numbers`."""
         with hide_file_name(record.path):
             raw, _ = self._inbox.vault.read(record.path)
         body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         return strip_link_numbers(body) if record.type == "entity" else body
 
     def document_at(self, address: str) -> Record:
-        """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one.
+        """Return the document at `address`, a path below the workspace's folder as agents see it. Raises NotFound.
 
-        The address of a stored file is that of the document which holds its text."""
+        The address of a stored file leads to the document with its text."""
         record = self._documents_by_base([base_of(address)]).get(address)
         if record is None and not is_note(address):
             beside = self._documents_by_base([base_of(f"{address}.md")]).get(f"{address}.md")
@@ -283,12 +284,12 @@ class Workspace:
         return record
 
     def _find_by_file(self, file: str) -> Record | None:
-        """The document of a file that lies where a person put it, under the name that they gave it."""
+        """Return the document of a file at the path where a person put it, under its original name."""
         records = (record for record in self._index.records_of_file(file) if self._sees(record))
         return next((record for record in records if record.path.rpartition("/")[0] != file.rpartition("/")[0]), None)
 
     def addresses(self, records: Iterable[Record]) -> dict[str, str]:
-        """The address of each of these documents, by id."""
+        """Return the address of each of these documents, by id."""
         wanted_addresses = {
             record.id: base_of(self._plain_address(record.path, name_of(record), record.type)) for record in records
         }
@@ -296,15 +297,15 @@ class Workspace:
         return {record.id: address for address, record in by_address.items() if record.id in wanted_addresses}
 
     def node_addresses(self, paths: Iterable[str]) -> dict[str, str]:
-        """The address of the document at each of these paths, by path."""
+        """Return the address of the document at each of these paths, by path."""
         records = [record for path in paths if (record := self._index.record_at(path))]
         addresses = self.addresses(records)
         return {record.path: addresses[record.id] for record in records if record.id in addresses}
 
     def matching_addresses(self, text: str, limit: int) -> list[str]:
-        """Addresses that hold `text`, letter case aside, those that begin with it first; at most `limit`."""
+        """Return at most `limit` addresses that contain `text`, ignoring letter case; those that begin with it first."""
         wanted = fold(text)
-        core = wanted.rpartition(" (")[0] or wanted  # what may follow is a part of an id, which no path has
+        core = wanted.rpartition(" (")[0] or wanted  # a part of an id may follow, which paths don't contain
 
         def rank(address: str) -> tuple[bool, str]:
             return not fold(address).startswith(wanted), address
@@ -316,7 +317,7 @@ class Workspace:
         return sorted((address for address in by_address if wanted in fold(address)), key=rank)[:limit]
 
     def tags(self, limit: int) -> list[str]:
-        """The tags most used here, the most used first."""
+        """Return the most used tags, most used first."""
         return [tag for tag, _ in self._index.vocabulary(self.name, limit, self.namespace)]
 
     @property
@@ -324,7 +325,7 @@ class Workspace:
         return f"{self._inbox.folder}/{self.name}/"
 
     def _paths(self) -> list[str]:
-        """The paths of all documents here, below the workspace's folder."""
+        """Return the paths of all documents here, below the workspace's folder."""
         root, inbox = self._root, self._inbox.folder
         paths = [path for path in list(self._index.manifest) if path.startswith(root)]
         if self.namespace is not None:
@@ -335,7 +336,7 @@ class Workspace:
         return strip_number(path.removeprefix(self._root), title, type)
 
     def _documents_by_base(self, bases: Iterable[str]) -> dict[str, Record]:
-        """The documents by address whose addresses have one of these bases."""
+        """Return the documents whose addresses have one of these bases, by address."""
         root, paths = self._root, set[str]()
         for address_base in bases:
             for path, title, kind in (
@@ -343,7 +344,7 @@ class Workspace:
             ):
                 record = (
                     self._index.record_at(path) if kind == "file" else None
-                )  # which may be named for more than its title
+                )  # a file's name may contain more than its title
                 if base_of(self._plain_address(path, name_of(record) if record else title, kind)) == address_base:
                     paths.add(path[len(root) :])
         return self._assign_addresses(paths)
@@ -354,22 +355,22 @@ class Workspace:
         return assign_addresses([record for record in records if record and self._sees(record)], root)
 
     def recent(self, limit: int = 20, *, before: int | None = None) -> list[Record]:
-        """The newest documents by creation; with `before`, those created strictly before that time."""
+        """Return the newest documents by creation; with `before`, those created strictly before that time."""
         return self._index.recent(workspace=self.name, limit=limit, before=before, namespace=self.namespace)
 
     def documents(
         self, *, limit: int = 20, cursor: str | None = None, address: str | None = None, **where: Any
     ) -> tuple[list[Record], str | None]:
-        """The documents that changed last, or were made, as `index.list_recent` pages them; `where` as `make_filter` takes it.
+        """Return documents page by page, as `index.list_recent` orders them; `where` as in `make_filter`.
 
-        `address`: only the one that `document_at` finds there."""
+        `address`: only the document that `document_at` finds there."""
         request = make_filter(workspace=self.name, collections=self.collections, namespace=self.namespace, **where)
         path = None
         if address is not None:
             try:
                 path = self.document_at(address).path
             except NotFound:
-                path = ""  # which no document has; the cursor is still looked at
+                path = ""  # matches no document; the cursor is still checked
         return self._index.list_recent(request, limit, cursor, path=path)
 
     def update_note(
@@ -382,23 +383,23 @@ class Workspace:
         collection: str | None = None,
         version: int | None = None,
     ) -> tuple[Record, bool]:
-        """Give a note another text, title, tags or collection (None: as it is); the note, and whether that changed it.
+        """Change a note's text, title, tags or collection (None: unchanged); return it, and whether it changed.
 
-        Raises Conflict, with the version, when it has another than `version`; and when a person has just edited it."""
+        Raises Conflict, with the version, if it has another than `version`, or if a person has just edited it."""
         update = NoteUpdate(text, title, tags, collection, version)
         return update_note(self._inbox, self.name, partial(self._changeable, id), update, self._progress)
 
     def set_tags(self, id: str, tags: Sequence[str], *, version: int | None = None) -> Record:
-        """Put these in place of the tags of a document; one like `collection:x` puts it into that collection.
+        """Replace the tags of a document; a tag like `collection:x` puts it into that collection.
 
-        Raises Conflict, with the version, when it has another than `version`."""
+        Raises Conflict, with the version, if it has another than `version`."""
         self._changeable(id)
         return set_tags(self.name, self._inbox, id, tags, version)
 
     def delete(self, id: str) -> Record:
-        """Remove a document: its note, its chunks and their vectors; of a node also the relations that lead to it.
+        """Remove a document: its note, its chunks and their vectors; for a node also the relations to it.
 
-        The stored file that it holds the text of goes too, if it still is the one that was read."""
+        The stored file with its text is removed too, if it is still the file that was read."""
         if (node := self._changeable(id)).type == "entity":
             self.nodes.delete_note(node.path)
             return node
@@ -411,29 +412,29 @@ class Workspace:
         return record
 
     def _changeable(self, id: str) -> Record:
-        """The document that answers to `id`, to be changed. A node is a part of more than one namespace."""
+        """Return the document with this `id` for a change. A node belongs to more than one namespace."""
         record = self._record(id)
         if record.type == "entity" and self.namespace is not None:
             raise PermissionDenied(
-                "a node is a part of the whole workspace's graph, and the key is bound to a namespace"
+                "a node belongs to the graph of the whole workspace, but the key is bound to a namespace"
             )
         return record
 
     def _sees(self, record: Record) -> bool:
-        """Whether a document lies here."""
+        """Return whether a document is in this workspace and namespace."""
         return record.workspace == self.name and self.namespace in (None, record.namespace)
 
     def _degraded(self) -> list[str]:
-        """What does not work just now."""
+        """Return what is degraded now."""
         return self._inbox.degraded(self._counted_folder)
 
     @property
     def _counted_folder(self) -> str:
-        """Where notes are counted in what is said to be degraded; of a namespace that is a folder, there alone."""
+        """Return the folder in which degraded notes are counted; for a namespace that is a folder, only there."""
         return self.name if self.namespace in (None, "default") else f"{self.name}/{self.namespace}"
 
     def _renew_same_content(self, content_hash: str, collection: str | None, now: int) -> CaptureResult | None:
-        """The note that holds this content already, with its `updated_at` moved to `now`."""
+        """Return the existing note with this content, with its `updated_at` set to `now`."""
         with hold_commits(self._inbox.captures) as index:
             record = index.find_capture(self.name, content_hash, collection, notes_of=self.namespace)
             if record is None:
@@ -442,14 +443,14 @@ class Workspace:
                 with hide_file_name(record.path):
                     raw, _ = self._inbox.vault.read(record.path)
             except NotFound:
-                return None  # removed a moment ago, and the index not told yet
+                return None  # removed a moment ago, and not yet removed from the index
             before = self._inbox.parse_note(raw, record.path, mtime_ms=now)
             if before.content_hash != content_hash:
-                return None  # edited a moment ago, likewise
+                return None  # edited a moment ago, and not yet indexed again
             try:
                 changed = encode(edit(decode(raw), {"updated_at": iso(now)}))
             except FrontmatterError:
-                return CaptureResult(record, created=False)  # a person is in the middle of editing its properties
+                return CaptureResult(record, created=False)  # a person is editing its properties
             document = self._inbox.parse_note(changed, record.path, mtime_ms=now)
             with hide_file_name(record.path):
                 stat = self._inbox.vault.replace(record.path, changed, digest=before.digest)
@@ -459,7 +460,7 @@ class Workspace:
 
 
 def _count_totals(index: Index, workspace: str, namespace: str | None, degraded: Sequence[str]) -> WorkspaceTotals:
-    """What the index counts in `workspace`, or in one namespace of it."""
+    """Return the totals of `workspace`, or of one namespace of it."""
     rows = index.tally(workspace, namespace)
     return WorkspaceTotals(
         documents=tuple((kind, collection, count) for kind, collection, count, _, _ in rows),

@@ -83,10 +83,10 @@ def test_notes_without_vectors_are_counted_only_for_who_may_see_them(world):
     with words_only(world):
         health = world.app.health
         counted = [
-            [text for text in health.degraded(of) if "by their words only" in text]
+            [text for text in health.degraded(of) if "only by their words" in text]
             for of in (None, ("default",), ("other", "default"), ("other",), ())
         ]
-    sentence = "index: {} notes can be found by their words only"
+    sentence = "index: {} notes are searchable only by their words"
     assert counted == [[sentence.format(1)]] * 3 + [[], [sentence.format("some")]]
 
 
@@ -154,13 +154,13 @@ def not_writable(world):
     [
         (first_listing, "index: the vault is being read for the first time"),
         (no_encoder, "encoder: "),
-        (another_encoder, "index: made with another encoder"),
-        (words_only, "notes can be found by their words only"),
+        (another_encoder, "index: built with another encoder"),
+        (words_only, "notes are searchable only by their words"),
         (no_watcher, "watch: the watcher is not running"),
         (removals_held, "removals held: "),
         (pass_failed, "indexing: the disk is full"),
         (folder_unread, "vault: some folders can't be read"),
-        (rebuilding, "index: being built anew"),
+        (rebuilding, "index: being rebuilt"),
         (damaged, "index: it was "),
     ],
 )
@@ -205,7 +205,7 @@ def test_an_inbox_without_a_workspace_is_told_with_the_way_out(world):
     shutil.rmtree(world.vault / "Captures")
     told = world.app.health.status(None)["degraded"]
     assert any("inbox: " in one and "`memex workspace create default`" in one for one in told)
-    with pytest.raises(NotFound, match="`memex workspace create default` makes it"):
+    with pytest.raises(NotFound, match="create it with `memex workspace create default`"):
         world.app.agent_access.workspace("default")
     world.app.agent_access.create_workspace("default")
     assert not [one for one in world.app.health.status(None)["degraded"] if one.startswith("inbox")]

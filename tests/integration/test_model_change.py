@@ -83,7 +83,7 @@ def test_the_index_before_answers_by_meaning_until_the_next_is_complete_over_a_k
         configure(memex, served_by(server))
         server.delay_s = 0.4
         memex.serve(wait=False)
-        memex.until(lambda: any("the encoder before it answers" in told for told in degraded(memex)), 60)
+        memex.until(lambda: any("the previous encoder answers" in told for told in degraded(memex)), 60)
         memex.until(lambda: len(texts(server)) > 40, 60)
         assert by_meaning(memex)  # in the middle of it
         assert identity(memex)["dimensions"] == 384
@@ -96,7 +96,7 @@ def test_the_index_before_answers_by_meaning_until_the_next_is_complete_over_a_k
 
         server.requests.clear()
         memex.serve(wait=False)
-        memex.until(lambda: any("the encoder before it answers" in told for told in degraded(memex)), 60)
+        memex.until(lambda: any("the previous encoder answers" in told for told in degraded(memex)), 60)
         memex.until(lambda: texts(server), 60)
         assert by_meaning(memex)
         server.delay_s = 0.0
@@ -122,7 +122,7 @@ def test_a_model_that_is_not_there_is_refused_and_the_index_goes_on_answering(tm
         memex.until(lambda: by_meaning(memex), 60)
         (told,) = [one for one in degraded(memex) if one.startswith("encoder:")]
         assert "check `base_url` and `model`, or pull the model" in told
-        assert told.endswith("the encoder before it answers")
+        assert told.endswith("the previous encoder answers")
         memex.capture("Captured all the same.")
         # The way out, taken while it runs: the model is there now.
         server.answers = []

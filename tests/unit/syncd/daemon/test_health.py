@@ -83,7 +83,7 @@ def first_listing(world, sentence):
     world.run()
 
 
-@entry("index", "index: it was damaged and is being built anew", index_builds.MENDING)
+@entry("index", "index: it was damaged and is being rebuilt", index_builds.MENDING)
 def damaged(world, sentence):
     world.app.close()
     build = world.state / "index" / (world.state / "index/current").read_text().strip()
@@ -108,7 +108,7 @@ class Flaky(FakeEncoder):
         return super().encode(texts, kind=kind, urgent=urgent)
 
 
-@entry("index", "index: 1 notes can be found by their words only")
+@entry("index", "index: 1 notes are searchable only by their words")
 def words_only(world, _):
     flaky = Flaky()
     world.reopen(fake_embedder(flaky))
@@ -134,7 +134,7 @@ def no_encoder(world, _):
     until(lambda: world.app.opened.embedder.state == "ready")
 
 
-@entry("index", "index: made with another encoder; searches use full text only until it is built anew")
+@entry("index", "index: built with another encoder; searches use full text only until it is rebuilt")
 def another_encoder(world, _):
     world.reopen(fake_embedder(FakeEncoder(identity="another")))
     yield
@@ -332,7 +332,7 @@ def loose_secret(world, _):
     secret.chmod(0o600)
 
 
-@entry("ledger", "ledger: it can't be read, so no key is let in; see memex doctor")
+@entry("ledger", "ledger: it can't be read, so Memex refuses all keys; see memex doctor")
 def ledger_unread(world, _):
     ledger = world.app.opened.ledger
     whole, ledger._reader = ledger._reader, sqlite3.connect(":memory:", check_same_thread=False)

@@ -417,7 +417,7 @@ def test_nothing_writes_a_summary_or_tags_into_the_note_of_a_node(remote, chat):
     told = backfill(remote)
     assert ([one["path"] for one in told["notes"]], told["skipped"]) == (["Captures/default/note.md"], [])
     assert b"summary: A summary." in note.read_bytes()
-    with pytest.raises(InvalidArgument, match="node of the graph"):
+    with pytest.raises(InvalidArgument, match="entity of the graph"):
         remote.app.operations["enrich"]({"id": "solar", "replace": True}, quiet)
     assert [file.read_bytes() for file in files] == before
 

@@ -82,7 +82,7 @@ def test_so_is_what_is_no_chat_completion(server, body):
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [(500, "answers 500"), (401, "refuses the key"), (404, "not there"), (302, "answers 302"), (429, "429")],
+    [(500, "answers 500"), (401, "refuses the key"), (404, "does not exist"), (302, "answers 302"), (429, "429")],
 )
 def test_a_status_is_told_without_what_the_server_says(server, status, words):
     server.status, server.body = status, b"secret of the server"

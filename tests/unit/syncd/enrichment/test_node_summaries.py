@@ -57,7 +57,7 @@ def test_an_endpoint_is_asked_about_a_few_nodes_and_its_drafts_are_kept(remote, 
     first = nodes.report()
     assert drafts(first) == ["The endpoint says it."] * ASKED + [f"Fact number {n} of the kite." for n in (5, 6)]
     assert first.degraded == (
-        "2 drafts are drawn from the observations alone, as the endpoint is asked about few nodes at a time; ask again for more",
+        "2 drafts come from the observations alone, because Memex sends few nodes at a time to the endpoint; repeat the request for more",
     )
     again = nodes.report()
     assert drafts(again) == ["The endpoint says it."] * (ASKED + 2) and again.degraded == ()
@@ -75,7 +75,7 @@ def test_an_endpoint_that_fails_is_told_of_and_asked_once(remote, chat):
     chat.status = 500
     report = nodes.report()
     assert drafts(report) == [f"Fact number {n} of the kite." for n in range(3)]
-    assert report.degraded == ("the endpoint for summaries fails, so 3 drafts are drawn from the observations alone",)
+    assert report.degraded == ("the endpoint for summaries fails, so 3 drafts come from the observations alone",)
     assert len(chat.requests) == 1
 
 

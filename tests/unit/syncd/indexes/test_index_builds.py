@@ -79,7 +79,7 @@ def test_an_index_that_cannot_be_opened_is_kept_beside_until_it_is_swept(world):
     (folder / "captures.lance").write_text("no folder at all")
     world.app = world._open()
     builds = world.app.opened.builds
-    assert builds.degraded() == ["index: it was damaged and is being built anew; until then searches miss notes"]
+    assert builds.degraded() == ["index: it was damaged and is being rebuilt; until then searches miss notes"]
     assert (folder.parent / "damaged-1/captures.lance").read_text() == "no folder at all"
     assert builds.live.folder != folder.parent / "damaged-1"
     world.run()
@@ -94,8 +94,8 @@ def test_an_encoder_that_is_away_is_stated_before_the_notes_that_lack_vectors(tm
     builds = filled(world)
     encoder, captures = builds.degraded(("captures",))
     assert encoder.startswith("encoder: no encoder is configured")
-    assert captures == "index: 1 notes can be found by their words only"
-    assert builds.degraded() == [encoder, "index: 3 notes can be found by their words only"]
+    assert captures == "index: 1 notes are searchable only by their words"
+    assert builds.degraded() == [encoder, "index: 3 notes are searchable only by their words"]
     world.close()
 
 
@@ -103,6 +103,6 @@ def test_another_encoder_is_stated_until_the_index_is_made_with_it(world):
     filled(world)
     world.reopen(fake_embedder(FakeEncoder(identity="other")))
     (sentence,) = world.app.opened.builds.degraded()
-    assert sentence.startswith("index: made with another encoder; ")
+    assert sentence.startswith("index: built with another encoder; ")
     world.app.opened.sync.rebuild(fresh=False)
     assert world.app.opened.builds.degraded() == []

@@ -43,13 +43,13 @@ def test_a_note_is_meant_by(given, path):
 
 
 def test_several_are_named_and_none_is_taken():
-    with pytest.raises(InvalidArgument, match=r"may be 2 notes: .*Heron\.md.*Reed\.md.*more of its id") as told:
+    with pytest.raises(InvalidArgument, match=r"matches 2 notes: .*Heron\.md.*Reed\.md.*more of the id") as told:
         choose("6f1c", NOTES[:2])
     assert told.value.details == {"candidates": ["Captures/default/Heron.md", "Captures/default/Reed.md"]}
 
 
 def test_an_id_that_an_agent_chose_is_no_abbreviation_of_one_that_it_did_not():
-    with pytest.raises(InvalidArgument, match="may be 2 notes"):
+    with pytest.raises(InvalidArgument, match="matches 2 notes"):
         choose("6f1c", [NOTES[0], note("6f1c", "Captures/default/Squatter.md")])
 
 

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from syncd.state.damage import find_misfits
 for misfit in find_misfits(Path(sys.argv[1])):
-    print(misfit.says.removeprefix("you may not read and write ").rpartition("/")[2], misfit.mend())
+    print(misfit.says.removeprefix("you have no read and write access to ").rpartition("/")[2], misfit.mend())
 """
 
 
@@ -33,12 +33,12 @@ def test_a_state_folder_as_memex_makes_it_is_well(tmp_path):
 @pytest.mark.parametrize(
     ("name", "made", "says"),
     [
-        ("staged", lambda path: path.write_text("x"), "no folder"),
-        ("lock", lambda path: path.mkdir(), "no regular file"),
+        ("staged", lambda path: path.write_text("x"), "not a folder"),
+        ("lock", lambda path: path.mkdir(), "not a regular file"),
         ("lock", lambda path: path.symlink_to("."), "a link"),
-        ("index", lambda path: path.symlink_to("nowhere"), "leads nowhere"),
-        ("vault", os.mkfifo, "no regular file"),
-        ("control.sock", lambda path: path.mkdir(), "a folder, where Memex keeps a socket"),
+        ("index", lambda path: path.symlink_to("nowhere"), "a broken link"),
+        ("vault", os.mkfifo, "not a regular file"),
+        ("control.sock", lambda path: path.mkdir(), "a folder instead of a socket"),
     ],
 )
 def test_a_misfit_is_named_with_the_command_and_set_aside(tmp_path, name, made, says):
@@ -48,7 +48,7 @@ def test_a_misfit_is_named_with_the_command_and_set_aside(tmp_path, name, made, 
     assert says in told.value.message
     assert not told.value.retryable
     [misfit] = find_misfits(tmp_path)
-    assert f"{name} was set aside as {name}.damaged-" in misfit.mend()
+    assert f"renamed the damaged {name} to {name}.damaged-" in misfit.mend()
     assert len([*tmp_path.iterdir()]) == 1
     check_shapes(tmp_path)
 
@@ -69,5 +69,5 @@ def test_what_its_owner_may_not_read_is_given_back(tmp_path):
         shutil.chown(path, 65534, 65534)
     told = run(LOCKED, str(root)).stdout.splitlines()
     names = ("index", "ledger.db", "key")
-    assert told == [f"{name} you may read and write {name} again" for name in names]
+    assert told == [f"{name} you can read and write {name} again" for name in names]
     assert run(LOCKED, str(root)).stdout == ""

@@ -50,7 +50,7 @@ def test_a_vault_reached_by_another_name_is_the_same_vault(tmp_path):
 
 @pytest.mark.parametrize("state", [".", ".memex", "a/b"])
 def test_the_state_may_not_lie_in_the_vault(tmp_path, state):
-    with pytest.raises(InvalidArgument, match="lies in the vault"):
+    with pytest.raises(InvalidArgument, match="is in the vault"):
         claim(tmp_path / state, tmp_path)
 
 

@@ -161,7 +161,7 @@ def test_a_ledger_that_can_not_be_trusted_is_refused_with_the_way_out(path, spoi
 
 
 def test_a_folder_that_is_missing_is_told(tmp_path):
-    with pytest.raises(Unavailable, match="can't be made"):
+    with pytest.raises(Unavailable, match="can't be created"):
         Ledger.open(tmp_path / "nowhere" / "ledger.db")
 
 

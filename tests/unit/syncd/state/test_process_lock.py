@@ -36,7 +36,7 @@ def hold(state):
 def test_a_held_lock_refuses_another_process_by_its_pid_and_outlives_no_kill(tmp_path):
     process, epoch = hold(tmp_path)
     try:
-        with pytest.raises(Conflict, match=f"the process {process.pid} works with") as caught:
+        with pytest.raises(Conflict, match=f"the process {process.pid} uses") as caught:
             ProcessLock.acquire(tmp_path)
         assert caught.value.details == {"pid": process.pid}
     finally:

@@ -102,7 +102,7 @@ def test_a_full_queue_leaves_the_upload_to_be_finished_later(place):
     place.queue.add_file("k1", "default", {"name": "x", "size": 1}, None)
     id = place.start(3)
     place.chunk(id, 0, b"abc")
-    with refused(ResourceExhausted, "jobs wait"):
+    with refused(ResourceExhausted, "jobs are already waiting"):
         place.finish(id)
     place.queue._settings = SMALL
     assert place.staged(place.finish(id)) == b"abc"

@@ -179,6 +179,6 @@ def test_a_vault_of_the_settings_that_ignores_folders_needs_fewer_watches(clinic
 def test_a_key_of_the_environment_that_is_too_short_is_told(clinic):
     [finding] = examine(clinic.settings, {"KB_API_KEY": "hunter2"}, [host_checks.check_environment], fix=False)
     assert (finding.check, finding.is_) == ("environment", "wrong")
-    assert finding.says == "KB_API_KEY has 7 characters, and a key needs 16 or more"
+    assert finding.says == "KB_API_KEY has 7 characters, but a key needs at least 16"
     assert "memex key create" in finding.mend
     assert list(examine(clinic.settings, {"KB_API_KEY": "x" * 16}, [host_checks.check_environment], fix=False)) == []
