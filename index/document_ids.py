@@ -14,9 +14,9 @@ _PATHS = uuid.UUID("5b0c9d7e-52f4-4f5c-8d4a-6d1f0e8c7a31").bytes
 
 
 def path_id(path: str) -> str:
-    """The key of what stands at `path`; also the id of a note that claims none, or whose claim another note owns.
+    """Return the key of `path`, which is also the id of a note without a claimed id, or whose claimed id another note owns.
 
-    It is the UUID of version 5 that `uuid.uuid5` makes, in a fifth of its time: a search asks for many."""
+    It equals `uuid.uuid5` (version 5), computed in a fifth of the time, because a search needs many keys."""
     digits = hashlib.sha1(_PATHS + path.encode(), usedforsecurity=False).hexdigest()
     variant = "89ab"[int(digits[16], 16) & 3]
     return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"

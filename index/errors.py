@@ -7,13 +7,11 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 
 # In a sentence, why no index can be written or searched; status says it too.
-EARLY_CLOCK: Final = (
-    "the clock of this machine says a time before 1970, with which the search index can't work; set it, and all goes on"
-)
+EARLY_CLOCK: Final = "the clock of this machine shows a time before 1970, with which the search index can't work; set the clock to continue"
 
 
 class MemexError(Exception):
-    """An expected failure; `message` names the thing and the way out, and is safe to show to any caller."""
+    """Reports an expected failure; `message` names the cause and the way out, and is safe to show to any caller."""
 
     code: ClassVar[str]
     _retryable: ClassVar[bool] = False
@@ -25,61 +23,61 @@ class MemexError(Exception):
         self.details = details
 
     def as_dict(self) -> dict[str, Any]:
-        """The error as every surface shows it: code, message, retryable, details."""
+        """Return the error as every interface shows it: code, message, retryable, details."""
         return {"code": self.code, "message": self.message, "retryable": self.retryable, "details": self.details}
 
 
 class InvalidArgument(MemexError):
-    """A value is missing, malformed, out of range or unknown."""
+    """Reports a value that is missing, malformed, out of range or unknown."""
 
     code = "INVALID_ARGUMENT"
 
 
 class Unauthenticated(MemexError):
-    """No credential, or one that is not valid."""
+    """Reports a missing or invalid credential."""
 
     code = "UNAUTHENTICATED"
 
 
 class PermissionDenied(MemexError):
-    """The key lacks the scope."""
+    """Reports that the key lacks a right."""
 
     code = "PERMISSION_DENIED"
 
 
 class NotFound(MemexError):
-    """No such id, name or workspace, or one that the key may not see: the words are the same."""
+    """Reports an unknown id, name or workspace, or one that the key may not see, in the same words."""
 
     code = "NOT_FOUND"
 
 
 class Conflict(MemexError):
-    """A version mismatch, a name that is taken, or a file that changed underneath."""
+    """Reports a version mismatch, a taken name, or a file that changed meanwhile."""
 
     code = "CONFLICT"
 
 
 class ResourceExhausted(MemexError):
-    """Too large, too many or too fast."""
+    """Reports a request that is too large, too frequent, or one of too many."""
 
     code = "RESOURCE_EXHAUSTED"
 
 
 class Unavailable(MemexError):
-    """The model, the store, Git or the disk failed; nothing was changed."""
+    """Reports that the model, the index, Git or the disk failed; nothing was changed."""
 
     code = "UNAVAILABLE"
     _retryable = True
 
 
 class LibrariesMissing(Unavailable):
-    """A setting asks for libraries that are not installed with Memex; its message has the line that installs them."""
+    """Reports that a setting needs libraries that are not installed; the message has the command that installs them."""
 
     _retryable = False
 
 
 class IndexUnusable(Unavailable):
-    """An index can't be read or written, for no cause that is known to pass; made anew from the notes, it can."""
+    """Reports that an index can't be read or written, for a cause that is not known to be temporary; a rebuild from the notes helps."""
 
 
 CODES: dict[str, type[MemexError]] = {
@@ -89,6 +87,6 @@ CODES: dict[str, type[MemexError]] = {
 
 
 def from_dict(error: dict[str, Any]) -> MemexError:
-    """The error that `as_dict` wrote, on the other side of a wire."""
+    """Rebuild the error that `as_dict` encoded on the other side of a connection."""
     kind = CODES.get(error["code"], Unavailable)
     return kind(error["message"], retryable=error["retryable"], **error.get("details", {}))

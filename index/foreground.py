@@ -1,10 +1,10 @@
-"""The foreground is what somebody waits for: while calls are under way, background work gives way between two slices.
+"""Count the calls in the foreground, for which a caller waits; background work gives way to them between two slices.
 
-Within a slice Python's threads take turns, and a call needs several: at the usual five milliseconds for a turn it would
-wait for tens of them behind a job that counts.
+Within a slice, Python's threads take turns, and a call needs several turns. With Python's default of five milliseconds a
+turn, a call would wait for tens of turns behind a computing job.
 
-Law, tested: background work that gives way comes to its end however many calls there are, because a wait has a
-limit. One process is one daemon, so the count is the process's."""
+Law, tested: background work that gives way finishes however many calls arrive, because each wait has a limit. One process
+is one daemon, so the count belongs to the process."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-WAIT_S: Final = 0.5  # seconds that one slice of background work waits at most
-SHORT_S: Final = 0.03  # and one of many thousand
+WAIT_S: Final = 0.5  # maximum seconds that one slice of background work waits
+SHORT_S: Final = 0.03  # the same for one of many thousand slices
 TURN_S: Final = 0.0005  # seconds that a thread runs while others wait for their turn
-CALM_S: Final = (
-    0.02  # seconds without a call after which there is time: who asks one thing after another asks again sooner
-)
+CALM_S: Final = 0.02  # seconds without a call after which background work continues: a caller with several calls sends the next one sooner
 
 
 class Foreground:
-    """The calls that are under way; safe to use from any thread."""
+    """Counts the running calls; safe to use from any thread."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -34,7 +32,7 @@ class Foreground:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """Inside, somebody waits for an answer."""
+        """Mark the block as a call for whose answer a caller waits."""
         with self._changed:
             self._calls += 1
         try:
@@ -46,7 +44,7 @@ class Foreground:
                 self._changed.notify_all()
 
     def give_way(self, most_s: float = WAIT_S) -> None:
-        """Wait until no call is under way and none has just ended, `most_s` seconds at most."""
+        """Wait until no call is running and none has just ended, for at most `most_s` seconds."""
         end = time.monotonic() + most_s
         with self._changed:
             while True:
@@ -58,7 +56,7 @@ class Foreground:
 
     @contextmanager
     def bulk(self, is_bulk: bool) -> Iterator[None]:
-        """Inside, this thread has so much to do that nobody waits for each part of it, and `pace` gives way; or it has not."""
+        """Mark the block as bulk work of this thread, in which `pace` gives way to calls; without `is_bulk`, as ordinary work."""
         before, self._bulk.is_on = self.is_bulk, is_bulk
         try:
             yield
@@ -67,11 +65,11 @@ class Foreground:
 
     @property
     def is_bulk(self) -> bool:
-        """Whether this thread works at a bulk."""
+        """Return whether this thread does bulk work."""
         return getattr(self._bulk, "is_on", False)
 
     def pace(self) -> None:
-        """Give way between two slices of a bulk; of less work, somebody waits for each part."""
+        """Give way between two slices of bulk work; do nothing for other work, for which a caller waits."""
         if self.is_bulk:
             self.give_way(SHORT_S)
 
@@ -80,5 +78,5 @@ foreground: Final = Foreground()
 
 
 def shorten_turns() -> None:
-    """Let the threads of this process change more often than Python has them, for a daemon answers beside its jobs."""
+    """Make the threads of this process switch more often than Python's default, because a daemon answers calls beside its jobs."""
     sys.setswitchinterval(TURN_S)

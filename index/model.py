@@ -19,13 +19,13 @@ BlockKind: TypeAlias = Literal[
 FILE_NAME = "file_name"  # of the metadata of a stored file's document: the name that it was given with
 COLLECTIONS = ("documents", "memory", "workspace")
 COLLECTION_TAG = "collection:"  # how a tag that names a collection begins
-# The defects of a note whose collection another setting, or its owner's next look, may change.
+# Defects of a note whose collection may change with the settings or with an edit of the owner.
 SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION = "two-collections", "unknown-collection"
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading; `line` is 0-based in the note's body."""
+    """Describes a heading; `line` is 0-based in the note's body."""
 
     level: int
     text: str
@@ -34,7 +34,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link as it is written; where it leads is decided when it is read, never stored."""
+    """Describes a link as written; Memex resolves its target at each read and never stores it."""
 
     kind: Literal["wikilink", "embed", "markdown"]
     target: str  # the path part; empty = this note
@@ -45,7 +45,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A list item with a box; `status` is the character in the box."""
+    """Describes a list item with a box; `status` is the character in the box."""
 
     status: str
     text: str
@@ -54,7 +54,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Callout:
-    """The first line of a callout: `> [!type]± title`."""
+    """Describes the first line of a callout: `> [!type]± title`."""
 
     type: str
     title: str
@@ -64,7 +64,7 @@ class Callout:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A top-level piece of `Document.text`: `text[start:end]`, with the headings it stands under, outermost first.
+    """Describes a top-level piece of `Document.text`: `text[start:end]`, with the headings above it, outermost first.
 
     Blocks are in order and don't overlap; what lies between two of them is white space."""
 
@@ -76,7 +76,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """Something about a note that its owner may want to mend; never a reason to lose it."""
+    """Describes a problem of a note that its owner may want to fix; Memex never drops a note because of it."""
 
     name: str  # a stable kebab-case word, e.g. "bad-frontmatter"
     detail: str  # a human sentence
@@ -87,7 +87,7 @@ class Defect:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A fact of a node, with the ordinal that is its own for good."""
+    """Holds a fact of a node with its permanent ordinal."""
 
     ordinal: int  # from 1
     content: str  # lines end in "\n"; no white space around it
@@ -95,7 +95,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A relation as its source states it; where it leads is decided when it is read."""
+    """Describes a relation as its source states it; Memex resolves its target at each read."""
 
     type: str
     target: str  # the path part of the link, as written
@@ -103,13 +103,13 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What a note of type `entity` says as a node of the graph."""
+    """Holds the content of a note of type `entity` as a node of the graph."""
 
     name: str
     entity_type: str
     observations: tuple[Observation, ...]  # in order of their ordinals
     relations: tuple[Statement, ...]  # in the order of their lines, without repeats
-    last_ordinal: int  # the highest ever given, 0 = none
+    last_ordinal: int  # the highest ordinal ever used, 0 = none
     unsettled: bool  # the file does not state them all yet: some follow from the order of lines, or go beyond its `last_ordinal`
     summary_updated_at: int | None
     observed_at: int | None  # when an observation was last added or replaced
@@ -118,7 +118,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class MemoRelation:
-    """A relation of a memo as its note states it. It leads to the memo of that id, or where the link leads if it has none."""
+    """Describes a relation of a memo as its note states it. It leads to the memo with this id or, without an id, to the link's target."""
 
     target: str | None
     link: str  # the path part of the wikilink, as written; "" = there is none
@@ -132,12 +132,12 @@ class MemoRelation:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One Markdown file, parsed. A pure function of its path, its bytes and its modification time."""
+    """Holds one parsed Markdown file, a pure function of its path, its bytes and its modification time."""
 
     path: str  # from the vault's root, "/" between parts, exactly as listed
     scope: Scope
-    workspace: str  # "" in the vault proper
-    namespace: str  # "default" = the workspace's own top level
+    workspace: str  # "" in the vault outside the inbox
+    namespace: str  # "default" = the top level of the workspace
     claimed_id: str | None  # the `id` property as written, when it is a valid id
     type: str  # "note", "file" or "entity"
     title: str
@@ -173,7 +173,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A passage of one document: exactly `Document.text[start:end]`, and what is embedded with it."""
+    """Describes a passage of one document, exactly `Document.text[start:end]`, with its context for embedding."""
 
     ord: int
     text: str
@@ -182,18 +182,18 @@ class Chunk:
 
     @property
     def embedded(self) -> str:
-        """What the encoder is given."""
+        """Return the text that is embedded."""
         return f"{self.context}\n{self.text}" if self.context else self.text
 
     @property
     def digest(self) -> str:
-        """sha256 of what is embedded: equal digests have equal vectors."""
+        """Return the SHA-256 of the embedded text; equal digests have equal vectors."""
         return hashlib.sha256(self.embedded.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What tells cheaply that a file has changed."""
+    """Holds the file attributes that show a change cheaply."""
 
     size: int
     mtime_ns: int
@@ -202,18 +202,18 @@ class Stat:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the catalog knows of one indexed file: enough to plan, nothing more."""
+    """Holds what a pass needs from the catalog about one indexed file."""
 
     path: str
     id: str
     digest: str
     stat: Stat
-    embedded: bool  # False: findable by its words only, because no encoder was ready
+    embedded: bool  # False: searchable by words only, because no encoder was ready
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A document's row in the catalog: everything but its text, which is in the file."""
+    """Holds a document's row in the catalog: everything except its text, which is in the file."""
 
     id: str
     path: str
@@ -242,7 +242,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class DocumentOverview:
-    """A document as all of a workspace are looked at together."""
+    """Holds the fields of a document for comparisons of all documents of a workspace."""
 
     id: str
     key: str  # `path_id` of its path, as its passages have it
@@ -258,7 +258,7 @@ class DocumentOverview:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a search is restricted to. A `None` or empty field restricts nothing; all that are set must hold."""
+    """Restricts a search. A `None` or empty field restricts nothing; a document must match all other fields."""
 
     workspace: str | None = None
     namespace: str | None = None
@@ -273,7 +273,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A search. `limit` counts documents; `embedding` is filled in by the index."""
+    """Describes a search. `limit` counts documents; the index fills in `embedding`."""
 
     text: str
     limit: int = 10
@@ -283,7 +283,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A document that answers, by its best passage. `score` is in 0..1 and comparable within one mode."""
+    """Describes a matching document with its best passage. `score` is in 0..1 and comparable within one mode."""
 
     record: Record
     ord: int
@@ -294,7 +294,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a search found, best first, and what kept it from being complete ("" = nothing did)."""
+    """Holds the results of a search, best first, and the reasons why it is incomplete."""
 
     hits: tuple[Hit, ...]
     mode: Mode  # the mode that was used
@@ -303,27 +303,27 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class SimilarDocument:
-    """A document that resembles another."""
+    """Describes a document that is similar to another one."""
 
     record: Record
     near: float  # the cosine similarity of their nearest passages; 0 where words alone found it
-    words: float  # 0..1: how much of the words that were looked for it holds
+    words: float  # 0..1: the share of the searched words that it contains
 
 
 @dataclass(frozen=True, slots=True)
 class ObservationHit:
-    """An observation that answers; `score` is its similarity, at most 1, or the weight of its words (BM25, from 0)."""
+    """Describes a matching observation; `score` is its similarity, at most 1, or the weight of its words (BM25, from 0)."""
 
     path: str  # of its node
     ordinal: int
     content: str
-    perspective: str | None  # under which it is the nearest; None: found by its words
+    perspective: str | None  # the perspective with the best match; None: found by its words
     score: float
 
 
 @dataclass(frozen=True, slots=True)
 class ObservationAnswer:
-    """The observations that a search found, best first, and what kept it from being complete ("" = nothing did)."""
+    """Holds the observations that a search found, best first, and the reasons why it is incomplete."""
 
     hits: tuple[ObservationHit, ...]
     mode: ObservationMode  # the mode that was used
@@ -331,6 +331,6 @@ class ObservationAnswer:
 
 
 def given_name(title: str, metadata: Mapping[str, Any]) -> str:
-    """The name that the stored file of a document was given with: its title, unless that says something else."""
+    """Return the original name of a document's stored file: `file_name` in the metadata, or else its title."""
     name = metadata.get(FILE_NAME)
     return name if isinstance(name, str) else title

@@ -1,4 +1,4 @@
-"""Turn a caller's arguments into a `Query` whose every field is within its bounds, and fold tags so that they compare.
+"""Turn a caller's arguments into a `Query` whose fields are all within their limits, and fold tags for comparison.
 
 Law, tested: the result is a `Query`, or an `InvalidArgument` that names the field; nothing else is ever raised."""
 
@@ -24,13 +24,13 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def tag_key(tag: str) -> str:
-    """A tag as tags are compared: no "#", no letter case, one form of each accented letter."""
+    """Return a tag as tags are compared: no "#", no letter case, one form of each accented letter."""
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", tag).casefold())
     return "/".join(part for part in (piece.strip() for piece in folded.strip().lstrip("#").split("/")) if part)
 
 
 def tag_keys(tags: Iterable[str]) -> tuple[str, ...]:
-    """The keys that documents with `tags` are found by: `a/b` is found as `a/b` and as `a`; sorted, without repeats."""
+    """Return the keys by which documents with `tags` are found: `a/b` as `a/b` and as `a`; sorted, without repeats."""
     keys = set()
     for tag in tags:
         parts = tag_key(tag).split("/")
@@ -48,7 +48,7 @@ def make_query(
     collections: Sequence[str] = COLLECTIONS,
     **where: Any,
 ) -> Query:
-    """Make the query that a caller's fields ask for; `None` leaves a field at its default or unrestricted.
+    """Make a query from a caller's fields; `None` leaves a field at its default or unrestricted.
 
     `since` and `until` are epoch milliseconds or ISO 8601 text; a time without a zone is UTC, a day is its first moment.
     The rest is a filter: see `make_filter`."""
@@ -78,7 +78,7 @@ def make_filter(
     source: Any = None,
     collections: Sequence[str] = COLLECTIONS,
 ) -> Filter:
-    """Make the filter that a caller's fields ask for. `collections` are those known; a tag `collection:x` names one too."""
+    """Make a filter from a caller's fields. `collections` are the known ones; a tag `collection:x` selects one too."""
     every, some = _check_tags("tags", tags), _check_tags("any_tags", any_tags)
     if any(tag.startswith(COLLECTION_TAG) for tag in some):
         raise InvalidArgument("any_tags can't name a collection: give it as collection", field="any_tags")
@@ -94,7 +94,7 @@ def make_filter(
 
 
 def collection_of(value: Any, known: Sequence[str]) -> str:
-    """The collection that `value` names, whatever its letter case. InvalidArgument tells those that are `known`."""
+    """Return the collection that `value` names, in upper or lower case. Raises InvalidArgument, which lists the `known` ones."""
     name = fold(value.strip()) if isinstance(value, str) else ""
     if name not in known:
         raise InvalidArgument(
@@ -107,7 +107,7 @@ def _check_collection(value: Any, tags: Sequence[str], known: Sequence[str]) -> 
     named = [tag.removeprefix(COLLECTION_TAG) for tag in tags if tag.startswith(COLLECTION_TAG)]
     collections = {collection_of(name, known) for name in (*named, *([] if value is None else [value]))}
     if len(collections) > 1:
-        raise InvalidArgument("a note is in one collection, and several are asked for", field="collection")
+        raise InvalidArgument("a note is in one collection; name only one collection", field="collection")
     return next(iter(collections), None)
 
 

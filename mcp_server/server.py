@@ -1,6 +1,6 @@
 """Build the one ASGI application, and run the server: MCP endpoints, SSE for older clients and REST behind one guard.
 
-One MCP endpoint has the tools of all families, one lists the few that most sessions need, and each family has its own."""
+One MCP endpoint lists the tools of all families, one lists the few that most sessions need, and each family has its own endpoint."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ FLUSH_SECONDS = 60.0
 
 
 def now_ms() -> int:
-    """The time, in epoch milliseconds."""
+    """Return the current time in epoch milliseconds."""
     return time.time_ns() // 1_000_000
 
 
@@ -67,7 +67,7 @@ def build_app(
     traces: Traces | None = None,
     clock: Callable[[], int] = now_ms,
 ) -> Guard:
-    """The guarded application for the workspaces of `agent_access`; `port` is the one it listens on, where settings leave it open."""
+    """Build the guarded application for the workspaces of `agent_access`; `port` is the actual port if the settings leave it open."""
     _quiet_logs()
     version, server_settings = installed_version(), settings.server
     metrics = metrics or Metrics(agent_access.samples, version=version)
@@ -101,7 +101,7 @@ def build_app(
 
 
 def _make_mcp_servers(runner: OperationRunner, updates: Updates, version: str) -> dict[str, VaultMCP]:
-    """The MCP server of each path: one with the operations of all families, one for `core`, and one for each family."""
+    """Make the MCP server of each path: one for all families, one for `core`, and one for each family."""
     listed: dict[str, tuple[Kind, Sequence[Operation]]] = {
         "/mcp": ("all", OPERATIONS),
         "/mcp/core": ("core", core_operations()),
@@ -119,7 +119,7 @@ def _mcp_routes(
     settings: ServerSettings,
     security: TransportSecuritySettings,
 ) -> Iterator[BaseRoute]:
-    """Streamable HTTP for every server, and SSE for the one with all operations."""
+    """Yield routes: streamable HTTP for every server, and SSE for the server with all operations."""
     sessions = KeySessions()
     for path, server in servers.items():
         routes = server.streamable_http_app(
@@ -142,7 +142,7 @@ def _mcp_routes(
 
 
 def _make_application(routes: Sequence[BaseRoute], lifespan: Lifespan[Starlette]) -> Starlette:
-    """The application behind the guard: the routes, and the answer to each kind of error."""
+    """Make the application behind the guard: the routes, and the handler of each kind of error."""
     application = Starlette(
         routes=routes,
         lifespan=lifespan,
@@ -160,10 +160,10 @@ def _make_application(routes: Sequence[BaseRoute], lifespan: Lifespan[Starlette]
 async def _lifespan(
     agent_access: AgentAccess, servers: Iterable[VaultMCP], updates: Updates, guard: Guard
 ) -> AsyncIterator[None]:
-    """Run what the application needs while it serves: MCP sessions, updates, the guard's watch, the flush of keys."""
+    """Run what the application needs while it serves: MCP sessions, updates, the guard's watch, and the flush of the keys' times."""
     async with contextlib.AsyncExitStack() as stack:
         for server in servers:
-            # A spliced route's own lifespan never runs; without this, the first request fails.
+            # The lifespan of an included route never runs by itself; without this, the first request fails.
             await stack.enter_async_context(server.session_manager.run())
         await stack.enter_async_context(updates.running())
         tasks = [asyncio.create_task(guard.watch_keys()), asyncio.create_task(_flush_keys(agent_access))]
@@ -177,7 +177,7 @@ async def _lifespan(
 def _make_cloudflare_access(
     agent_access: AgentAccess, settings: Settings, clock: Callable[[], int]
 ) -> CloudflareAccess | None:
-    """Who verifies what Cloudflare Access says, if it stands in front."""
+    """Make the verifier of Cloudflare Access, if the settings enable it."""
     if not settings.access.is_enabled:
         return None
     from mcp_server.guard.cloudflare_access import CloudflareAccess  # noqa: PLC0415 - its cryptography takes long to load, and few need it
@@ -194,9 +194,9 @@ def serve(
     traces: Traces | None = None,
     clock: Callable[[], int] = now_ms,
 ) -> None:
-    """Serve until `stop` is set; blocks until all is put away. Without `stop`, the main thread serves until SIGTERM or SIGINT.
+    """Serve until `stop` is set, and block until everything is closed. Without `stop`, the main thread serves until SIGTERM or SIGINT.
 
-    `on_bound` is told the address once requests are answered. Unavailable when the address can't be had."""
+    `on_bound` gets the address when the server answers requests. Raises Unavailable if the address can't be used."""
     server_settings = settings.server
     signals = _stop_on_signals if stop is None else contextlib.nullcontext
     stop = stop or threading.Event()
@@ -213,7 +213,7 @@ def serve(
             log_config=None,
             access_log=False,
             server_header=False,
-            date_header=False,  # the guard writes it: uvicorn refreshes its own ten times a second
+            date_header=False,  # the guard writes it: uvicorn would refresh its own ten times a second
             proxy_headers=False,
             h11_max_incomplete_event_size=16_384,
             limit_concurrency=server_settings.connections,
@@ -228,7 +228,7 @@ def serve(
 
 @contextlib.contextmanager
 def _stop_on_signals(stop: threading.Event) -> Iterator[None]:
-    """SIGTERM and SIGINT set `stop`; only the main thread may say so."""
+    """Set `stop` on SIGTERM and SIGINT; only the main thread may install signal handlers."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -241,7 +241,7 @@ def _stop_on_signals(stop: threading.Event) -> Iterator[None]:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, stopped by an event instead of a poll and a signal: an idle daemon must not wake ten times a second."""
+    """Runs uvicorn until an event, instead of polling for a signal: an idle daemon must not wake ten times a second."""
 
     def __init__(
         self, config: uvicorn.Config, guard: Guard, stop: threading.Event, on_bound: Callable[[], None]
@@ -253,17 +253,17 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Not uvicorn's way, which raises the signal again when all is done."""
+        """Capture no signals: uvicorn would raise each signal again at the end."""
         yield
 
     async def main_loop(self) -> None:
-        """Wait for the stop, and for nothing else."""
+        """Wait only for the stop event."""
         stopped = asyncio.Event()
         loop = asyncio.get_running_loop()
 
         def wait_for_stop() -> None:
             self._stop.wait()
-            with contextlib.suppress(RuntimeError):  # the loop has ended on its own
+            with contextlib.suppress(RuntimeError):  # the loop has already ended
                 loop.call_soon_threadsafe(stopped.set)
 
         threading.Thread(target=wait_for_stop, name="server-stop", daemon=True).start()
@@ -283,7 +283,7 @@ async def _flush_keys(agent_access: AgentAccess) -> None:
 
 
 def _bind_socket(settings: ServerSettings) -> socket.socket:
-    """A listening address of our own; the error says which setting to change."""
+    """Bind the listening address; an error names the setting to change."""
     where = f"{bracket_ipv6(settings.host)}:{settings.port}"
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -310,18 +310,18 @@ def _bind_socket(settings: ServerSettings) -> socket.socket:
 
 
 def installed_version() -> str:
-    """The version of Memex."""
+    """Return the version of Memex."""
     try:
         return metadata.version("memex-vault")
-    except metadata.PackageNotFoundError:  # a checkout that was not installed
+    except metadata.PackageNotFoundError:  # a source tree that was not installed
         return "0"
 
 
 def _quiet_logs() -> None:
     """Install a plain root handler before the first MCP server is made.
 
-    The SDK would install one that renders every traceback in colour, and 200 aborted uploads would stop the event
-    loop for a minute.
+    The SDK would install a handler that renders every traceback in color, and 200 aborted uploads would then stop the
+    event loop for a minute.
     """
     if not logging.getLogger().handlers:
         logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")

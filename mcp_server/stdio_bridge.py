@@ -1,7 +1,7 @@
 """The stdio bridge (`memex mcp`) carries JSON-RPC lines from stdin to the running daemon, and its answers to stdout.
 
-Law: the bridge never hangs and never crashes on a bad answer: every request gets exactly one reply, if only an
-error. It imports no MCP SDK, so a host has its tools a tenth of a second after it starts the bridge."""
+Law: the bridge never hangs and never crashes on a bad answer: every request gets exactly one reply, at least an error. It
+does not import the MCP SDK, so a host gets its tools a tenth of a second after it starts the bridge."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(url: str, key: str, workspace: str | None = None, *, toolset: str | None
 
 
 class _Bridge:
-    """One client on stdin. Older protocol revisions have a session, which is opened anew when the daemon was restarted."""
+    """Serves one client on stdin. Older protocol revisions have a session, which it opens again after a restart of the daemon."""
 
     def __init__(self, url: str, headers: dict[str, str], out: BinaryIO) -> None:
         self._url = url
@@ -52,7 +52,7 @@ class _Bridge:
         self._headers: Headers = {name.encode(): value.encode() for name, value in (headers | kinds).items()}
         self._out = out
         self._nowhere = os.open(os.devnull, os.O_WRONLY)
-        self._hello: Message | None = None  # the handshake, to be repeated
+        self._hello: Message | None = None  # the handshake, for reopening the session
         self._opening = asyncio.Lock()
         self._session: bytes | None = None
         self._version: bytes | None = None
@@ -60,7 +60,7 @@ class _Bridge:
         self._listening: asyncio.Task[None] | None = None
 
     async def carry_messages(self, source: BinaryIO) -> None:
-        """Until `source` ends, and then until what was asked is answered."""
+        """Carry messages until `source` ends and all requests are answered."""
         timeout = httpx2.Timeout(QUIET_SECONDS, connect=CONNECT_SECONDS)
         limits = httpx2.Limits(max_connections=64)
         # trust_env: a proxy in the environment must never see a key for this machine
@@ -81,24 +81,24 @@ class _Bridge:
             self._write_error(None, PARSE_ERROR, "the line is not JSON")
             return
         if not isinstance(message, dict):
-            self._write_error(None, INVALID_REQUEST, "one JSON-RPC message per line, please; batches are not served")
+            self._write_error(None, INVALID_REQUEST, "send one JSON-RPC message per line; batches are not supported")
             return
         method, asked = message.get("method"), message.get("id")
         if method == "notifications/cancelled" and (_protocol_revision(message) or not self._session):
-            # This revision cancels by closing the request; there is nothing to tell the daemon.
+            # This revision cancels by closing the request, so the daemon needs no message.
             cancelled = (message.get("params") or {}).get("requestId")
             if task := self._under_way.get(json.dumps(cancelled)):
                 task.cancel()
             return
         if method == "initialize" or method is None or asked is None:
-            await self._exchange(message)  # in order: what follows depends on it
+            await self._exchange(message)  # in order: later messages depend on it
             return
         task = asyncio.create_task(self._exchange(message))
         self._under_way[json.dumps(asked)] = task
         task.add_done_callback(lambda _: self._under_way.pop(json.dumps(asked), None))
 
     async def _exchange(self, message: Message) -> None:
-        """Send one message and write every message of the answer; make one up when there is none."""
+        """Send one message and write every message of the answer, or an error if no answer arrives."""
         asked = message.get("id") if "method" in message else None
         session = self._session
         try:
@@ -116,14 +116,14 @@ class _Bridge:
             pass
         except httpx2.HTTPError as error:
             self._write_failure(asked, error)
-        except Exception as error:  # the top of each message: whatever happens, the client gets an answer
-            log.exception("a message of the client could not be passed on to the daemon")
+        except Exception as error:  # the top of each message: the client gets an answer in every case
+            log.exception("can't forward a message of the client to the daemon")
             self._write_failure(asked, error)
         if message.get("method") == "notifications/initialized":
             self._start_listening()
 
     def _write_failure(self, asked: Any, error: Exception) -> None:
-        """Answer the request `asked`, if it was one, that the daemon could not be asked."""
+        """Answer the request `asked`, if any, with an error: the daemon could not be reached."""
         if asked is not None:
             self._write_error(asked, SERVER_ERROR, _explain_failure(self._url, error), Unavailable.code, retryable=True)
 
@@ -151,10 +151,10 @@ class _Bridge:
             raise
 
     async def _reopen_session(self, session: bytes) -> None:
-        """Shake hands again: the daemon was restarted, and knows the session no more."""
+        """Repeat the handshake: the daemon was restarted and no longer knows the session."""
         async with self._opening:
             if self._session != session or self._hello is None:
-                return  # another request was first
+                return  # another request has already reopened the session
             await self._post(self._hello, silent=True)
             await self._post({"jsonrpc": "2.0", "method": "notifications/initialized"}, silent=True)
             self._start_listening()
@@ -166,7 +166,7 @@ class _Bridge:
             self._listening = asyncio.create_task(self._carry_notifications())
 
     async def _carry_notifications(self) -> None:
-        """What the daemon says unasked, in the session of an older client. Optional, so a failure is not told."""
+        """Carry the daemon's notifications in the session of an older client. They are optional, so a failure is not reported."""
         with contextlib.suppress(httpx2.RequestError, _ForeignAnswer):
             quiet = httpx2.Timeout(None, connect=CONNECT_SECONDS)
             headers = self._headers_of({}) | {b"accept": b"text/event-stream"}
@@ -196,7 +196,7 @@ class _Bridge:
         return headers
 
     def _write_refusal(self, asked: Any, status: int, body: bytes) -> None:
-        """The daemon's own refusal, as an answer to the request it was meant for."""
+        """Write the daemon's refusal as the answer to its request."""
         code, message, retryable = (
             Unavailable.code,
             f"the daemon answered HTTP {status}",
@@ -204,7 +204,7 @@ class _Bridge:
         )
         with contextlib.suppress(ValueError, KeyError, TypeError):
             error = json.loads(body)["error"]
-            if isinstance(error["code"], int):  # JSON-RPC already
+            if isinstance(error["code"], int):  # already a JSON-RPC error
                 self._write_message({"jsonrpc": "2.0", "id": asked, "error": error})
                 return
             if error["code"] in CODES:
@@ -218,20 +218,20 @@ class _Bridge:
         self._write_message({"jsonrpc": "2.0", "id": asked, "error": error})
 
     def _write_message(self, message: Message) -> None:
-        # ASCII only, so that no character can be taken for the end of the line
+        # ASCII only, so that no character can be mistaken for a line end
         try:
             self._out.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
             self._out.flush()
-        except BrokenPipeError:  # the client is gone, and so will stdin be; there is nobody to tell
+        except BrokenPipeError:  # the client is gone, and stdin will end too
             os.dup2(self._nowhere, self._out.fileno())
 
 
 class _BrokenAfterAnswer(Exception):
-    """The connection broke, but after the answer."""
+    """Reports that the connection broke after the answer."""
 
 
 class _ForeignAnswer(Exception):
-    """An answer that is not a JSON-RPC message."""
+    """Reports an answer that is not a JSON-RPC message."""
 
     def __init__(self, status: int, body: bytes) -> None:
         super().__init__(status)
@@ -239,13 +239,13 @@ class _ForeignAnswer(Exception):
 
 
 async def _read_messages(response: httpx2.Response) -> AsyncIterator[Message]:
-    """The JSON-RPC messages of an answer, whether it is JSON or an event stream."""
+    """Yield the JSON-RPC messages of an answer, whether it is JSON or an event stream."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip()
     if kind == "text/event-stream" and response.status_code == HTTPStatus.OK:
         data: list[bytes] = []
         rest = b""
         async for piece in response.aiter_bytes():
-            # Not aiter_lines(), which also cuts at U+2028 and other characters that a note may hold.
+            # Not aiter_lines(), which also splits at U+2028 and other characters that a note may contain.
             *lines, rest = (rest + piece).split(b"\n")
             for line in (line.removesuffix(b"\r") for line in lines):
                 if line.startswith(b"data:"):
@@ -273,7 +273,7 @@ def _parse_object(text: bytes) -> Message | None:
 
 
 def _protocol_revision(message: Message) -> str | None:
-    """The protocol revision that a message names itself; None for one of an older revision, which has sessions."""
+    """Return the protocol revision that a message names; None for an older revision, which uses sessions."""
     params = message.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
     version = meta.get(VERSION_KEY) if isinstance(meta, dict) else None
@@ -281,7 +281,7 @@ def _protocol_revision(message: Message) -> str | None:
 
 
 def _encode_header(value: str) -> bytes:
-    """A value as the protocol carries it in a header: as it is, or in base64 when it would not survive."""
+    """Encode a value for a header: unchanged, or in base64 if a header can't carry it."""
     if _PLAIN.fullmatch(value) and not value.startswith("=?base64?"):
         return value.encode()
     return b"=?base64?" + base64.b64encode(value.encode("utf-8", "replace")) + b"?="
@@ -293,12 +293,12 @@ def _explain_failure(url: str, error: Exception) -> str:
     if isinstance(error, httpx2.TimeoutException):
         return f"the daemon did not answer within {QUIET_SECONDS:g} s"
     if isinstance(error, httpx2.RequestError):
-        return "the connection to the daemon was lost; what was asked may still have been done"
-    return f"the daemon can't be asked: {type(error).__name__}"
+        return "the connection to the daemon was lost; the request may still have been carried out"
+    return f"can't send the request to the daemon: {type(error).__name__}"
 
 
 async def _read_lines(source: BinaryIO) -> AsyncIterator[bytes]:
-    """The lines of a blocking stream. A daemon thread reads it, so that a stuck read can't keep the process alive."""
+    """Yield the lines of a blocking stream. A daemon thread reads it, so that a blocked read can't keep the process alive."""
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[bytes] = asyncio.Queue()
 

@@ -41,7 +41,7 @@ def _slug(text: str) -> str:
 
 
 def _note_shape(path: str, why: str, body: str | bytes | None = None, defect: str | None = "") -> Shape:
-    """A note that must be found by a word of its own."""
+    """Return a note that must be found by a word of its own."""
     word = f"w{_slug(why)[:40]}"
     raw = body if isinstance(body, bytes) else (body or "").encode()
     return Shape(path, why, raw + f"\n\n{word}\n".encode(), defect=defect, word=word)
@@ -218,7 +218,7 @@ def build(root: Path, shapes: Sequence[Shape] = SHAPES) -> None:
 
 
 def existing_shapes(root: Path, shapes: Sequence[Shape] = SHAPES) -> list[Shape]:
-    """The shapes that this disk could hold."""
+    """Return the shapes that this disk could hold."""
     return [shape for shape in shapes if os.path.lexists(root / shape.path) or shape.path == "Sync/Away.md"]
 
 

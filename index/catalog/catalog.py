@@ -1,4 +1,4 @@
-"""The catalog keeps everything that is known of each indexed file, except its text, in one SQLite file per scope.
+"""The catalog keeps everything that Memex knows about each indexed file, except its text, in one SQLite file per scope.
 
 Rows are keyed by path. Law, tested: the content of the catalog, and so each answer, depends on the documents and not
 on the order in which they were written."""
@@ -24,9 +24,9 @@ RECORDS: Final = f"select {', '.join(RECORD)} from records"  # noqa: S608 - colu
 
 
 class Catalog:
-    """What is known of the files of one scope; safe to use from any thread. A read never waits for a write."""
+    """Holds what Memex knows about the files of one scope; safe to use from any thread. A read never waits for a write."""
 
-    fresh: bool  # made just now: empty, whatever the store holds
+    fresh: bool  # just created: empty, whatever the store contains
 
     def __init__(self, path: Path) -> None:
         self._db = Database(path)
@@ -34,13 +34,13 @@ class Catalog:
 
     @classmethod
     def open(cls, path: Path) -> Catalog:
-        """Open or make the catalog at `path`; a damaged one, or one of another version, is dropped first."""
+        """Open or create the catalog at `path`. A damaged catalog, or one of another version, is dropped first."""
         return cls(path)
 
-    # What it holds
+    # Reading
 
     def manifest(self) -> dict[str, Entry]:
-        """All indexed files by path."""
+        """Return all indexed files by path."""
         rows = self._db.rows(
             "select path, coalesce(claimed, key), digest, size, mtime_ns, ino, embedded from documents"
         )
@@ -50,7 +50,7 @@ class Catalog:
         }
 
     def get(self, id: str, workspace: str | None = None) -> Record | None:
-        """The document of `workspace` that answers to `id`; None = of any, by the shortest path."""
+        """Return the document of `workspace` with this id; without a workspace, the one with the shortest path of all."""
         if workspace is None:
             record = self._first_record("claimed = ? order by length(path), path limit 1", id) or self._first_record(
                 "key = ?", id
@@ -62,15 +62,15 @@ class Catalog:
         return record if record and record.id == id else None
 
     def record_at(self, path: str) -> Record | None:
-        """The document at `path`."""
+        """Return the document at `path`."""
         return self._first_record("path = ?", path)
 
     def records_of_file(self, path: str) -> list[Record]:
-        """The documents whose stored file lies at `path`, the first by path first."""
+        """Return the documents whose stored file is at `path`, ordered by path."""
         return [to_record(values) for values in self._db.rows(f"{RECORDS} where file = ? order by path", path)]
 
     def stored_files(self, workspace: str | None = None) -> list[tuple[str, str]]:
-        """The stored files that documents name, each with the path of its note; of a workspace, or of all."""
+        """Return the stored files that documents of a workspace, or of all, refer to, each with the path of its note."""
         query = "select file, path from documents where file is not null"
         if workspace is None:
             return [(file, path) for file, path in self._db.rows(f"{query} order by file, path")]
@@ -79,7 +79,7 @@ class Catalog:
         ]
 
     def records(self, keys: Collection[str]) -> dict[str, Record]:
-        """The documents with these keys (`path_id` of their paths), by key."""
+        """Return the documents with these keys (`path_id` of their paths), by key."""
         return {
             path_id(document.path): document
             for document in map(to_record, self._db.rows_in(f"{RECORDS} where key in", keys))
@@ -88,7 +88,7 @@ class Catalog:
     def find_capture(
         self, workspace: str, content_hash: str, collection: str | None = None, *, notes_of: str | None = None
     ) -> Record | None:
-        """The document of `workspace`, or of one collection of it, with exactly this content that is no node; the oldest.
+        """Return the oldest document of `workspace`, or of one of its collections, that has exactly this content and is no entity.
 
         `notes_of`: only a note of this namespace."""
         return self._first_record(
@@ -107,7 +107,7 @@ class Catalog:
         collection: str | None = None,
         type: str | None = None,
     ) -> list[Record]:
-        """The newest documents by creation, made before `before`; of equal age, by path."""
+        """Return the newest documents by creation time, older than `before`; documents of one time are ordered by path."""
         conditions = {
             "workspace = ?": workspace,
             "created_at < ?": before,
@@ -126,15 +126,15 @@ class Catalog:
         return iter(self._db.rows(query)) if paths is None else self._db.rows_in(f"{query} where path in", paths)
 
     def records_at(self, paths: Collection[str]) -> Iterator[Record]:
-        """The documents at these paths."""
+        """Return the documents at these paths."""
         return map(to_record, self._db.rows_in(f"{RECORDS} where path in", paths))
 
     def skipped_files(self) -> dict[str, str]:
-        """The files that are not indexed, and why."""
+        """Return the files that are not indexed, and why."""
         return dict(self._db.rows("select path, reason from skipped order by path"))
 
     def defects(self, workspace: str | None = None) -> list[tuple[str, Defect]]:
-        """What is wrong with which file, by path: in `workspace`, or everywhere."""
+        """Return the defects of files in `workspace`, or everywhere, ordered by path."""
         rows = self._db.rows("select path, workspace, defects from documents where defects <> '[]'")
         pairs = [
             (path, Defect(*defect))
@@ -147,7 +147,7 @@ class Catalog:
         return sorted(pairs, key=lambda pair: (pair[0], pair[1].name, pair[1].detail))
 
     def vocabulary(self, workspace: str, limit: int, namespace: str | None = None) -> list[tuple[str, int]]:
-        """The tags most used in `workspace`, or in one namespace, as mostly written there, with the documents that have them."""
+        """Return the most frequent tags of `workspace`, or of one namespace, in their most frequent spelling, with the number of documents."""
         rows = self._db.rows(
             """select tag, max(written), sum(written) as used from (select key, tag, count(*) as written from tags
             where workspace = ?1 and (?2 is null or path in
@@ -160,9 +160,9 @@ class Catalog:
         return [(tag, used) for tag, _, used in rows]
 
     def unlabelled_paths(self, workspace: str | None = None, summed: Collection[str] = ()) -> list[str]:
-        """The paths of the notes and files that lack a summary or tags and can be given them: in `workspace`, or everywhere.
+        """Return the paths of notes and files in `workspace`, or everywhere, that lack a summary or tags and may get them.
 
-        `summed`: the ids that notes claim which were read for a summary; there their first sentence does for one."""
+        `summed`: claimed ids of notes that Memex has read for a summary; their first sentence counts as a summary."""
         rows = self._db.rows(
             "select path, claimed, summary is null or tags = '[]' from documents where (summary is null or summary_derived or tags = '[]') and type <> 'entity' and writable "
             "and claimed is not null and (? is null or workspace = ?) order by created_at, path",
@@ -172,11 +172,11 @@ class Catalog:
         return [path for path, claimed, lacking in rows if lacking or claimed not in summed]
 
     def contested_paths(self) -> set[str]:
-        """The paths of the documents that name several collections and can be written to."""
+        """Return the paths of writable documents that name several collections."""
         return {path for (path,) in self._db.rows(CONTESTED)}
 
     def vertices(self) -> Iterator[tuple[str, Vertex]]:
-        """The workspace and the node of every note of one."""
+        """Yield every entity with its workspace."""
         stated: dict[str, list[Statement]] = {}
         for path, kind, target in self._db.rows("select path, type, target from relations order by path, ord"):
             stated.setdefault(path, []).append(Statement(sys.intern(kind), target))
@@ -209,7 +209,7 @@ class Catalog:
             )
 
     def observations(self, paths: Collection[str]) -> dict[str, tuple[Observation, ...]]:
-        """The observations of the nodes at these paths, in order of their ordinals."""
+        """Return the observations of the nodes at these paths, in order of their ordinals."""
         by_path: dict[str, list[Observation]] = {path: [] for path in paths}
         for path, ordinal, content in self._db.rows_in(
             "select path, ordinal, content from observations where path in", paths
@@ -221,25 +221,25 @@ class Catalog:
         }
 
     def facet_counts(self) -> dict[str, int]:
-        """How many rows the observations of each node have, by key: what `Observations.row_counts` must say as well."""
+        """Return the number of rows of each entity's observations, by key; `Observations.row_counts` must agree."""
         return dict(self._db.rows("select key, rows from facets join documents using (path)"))
 
     def stored_perspectives(self) -> list[tuple[str, str]]:
-        """Each workspace that has observations, and the perspectives that some of them are stored under."""
+        """Return each workspace that has observations, and the perspectives that some of them are stored under."""
         return self._db.rows("select distinct workspace, perspectives from facets order by workspace, perspectives")
 
     def paths_embedded_under(self, workspace: str, perspectives: str) -> list[str]:
-        """The paths of the nodes of `workspace` that are stored under these perspectives."""
+        """Return the paths of the nodes of `workspace` that are stored under these perspectives."""
         query = "select path from facets where workspace = ? and perspectives = ? order by path"
         return [path for (path,) in self._db.rows(query, workspace, perspectives)]
 
     def node_paths(self, workspace: str) -> dict[str, str]:
-        """The paths of the nodes of `workspace` that have observations, by key."""
+        """Return the paths of the nodes of `workspace` that have observations, by key."""
         query = "select key, path from facets join documents using (path) where facets.workspace = ?"
         return dict(self._db.rows(query, workspace))
 
     def is_embedded(self, workspace: str, perspectives: str) -> bool:
-        """Whether all observations of `workspace` are embedded under these perspectives; quick, however many there are."""
+        """Return whether all observations of `workspace` are embedded under these perspectives; fast for any number of them."""
         lacking = self._db.rows(
             "select path from facets where workspace = ?1 and (perspectives < ?2 or perspectives > ?2) union all "
             "select path from facets where workspace = ?1 and embedded < observations limit 1",
@@ -249,7 +249,7 @@ class Catalog:
         return not lacking
 
     def embedded_counts(self, workspace: str, perspectives: str) -> tuple[int, int]:
-        """How many observations of `workspace` are embedded under these perspectives, and how many there are."""
+        """Return how many observations of `workspace` are embedded under these perspectives, and how many there are."""
         [(done, there)] = self._db.rows(
             "select coalesce(sum(case when perspectives = ? then embedded end), 0), coalesce(sum(observations), 0) "
             "from facets where workspace = ?",
@@ -259,16 +259,16 @@ class Catalog:
         return done, there
 
     def counts(self) -> tuple[int, int]:
-        """How many documents and chunks there are."""
+        """Return how many documents and chunks there are."""
         [(documents, chunks)] = self._db.rows("select count(*), coalesce(sum(chunks), 0) from documents")
         return documents, chunks
 
     def chunk_counts(self) -> dict[str, int]:
-        """How many chunks each document has, by key: what `ChunkStore.row_counts` must say as well, but for zeros."""
+        """Return the number of chunks of each document, by key; `ChunkStore.row_counts` must agree, except for zeros."""
         return dict(self._db.rows("select key, chunks from documents"))
 
     def dump(self) -> dict[str, list[tuple[Any, ...]]]:
-        """All that it holds of the documents (not of the files' times), in one order however it was written."""
+        """Return everything about the documents except the files' times, in an order that does not depend on the writes."""
         queries = {
             "documents": "select * from records order by path",
             "tags": "select path, workspace, key, tag from tags order by path, key, tag",
@@ -283,14 +283,14 @@ class Catalog:
         return {name: list(map(tuple, self._db.rows(query))) for name, query in queries.items()}
 
     def rows(self, query: str, *values: Any) -> list[Any]:
-        """What another module of this package asks of the tables."""
+        """Run a query of another module of this package."""
         return self._db.rows(query, *values)
 
     def rows_in(self, query: str, values: Iterable[str]) -> Iterator[Any]:
-        """The same, of a query that ends in `in`, for any number of values."""
+        """Run a query that ends in `in` for any number of values."""
         return self._db.rows_in(query, values)
 
-    # Changing it
+    # Writing
 
     def write(
         self,
@@ -299,11 +299,10 @@ class Catalog:
         removes: Collection[str] = (),
         facets: Mapping[str, tuple[str, int, int]] = MappingProxyType({}),
     ) -> int:
-        """Take in documents with their stat, number of chunks and whether these have vectors, and let paths go, as one step.
+        """Write documents, each with its stat, its number of chunks and whether these have vectors, and remove paths, in one transaction.
 
-        `facets` tell of nodes with observations, by path: under which perspectives they are stored, how many of them
-        have all their vectors, and how many rows there are.
-        Returns the generation, which grows if there was anything to do."""
+        `facets` describe entities with observations, by path: the perspectives under which they are stored, the number
+        of observations with all vectors, and the number of rows. Returns the generation, which grows with every change."""
         if not upserts and not removes:
             return self.generation
         with self._db.transaction() as writer:
@@ -333,7 +332,7 @@ class Catalog:
         return self.generation
 
     def touch(self, stats: Mapping[str, Stat]) -> None:
-        """Remember that these files have the same bytes and a new stat."""
+        """Store the new stat of files whose bytes are unchanged."""
         with self._db.transaction() as writer:
             writer.executemany(
                 "update documents set size = ?, mtime_ns = ?, ino = ? where path = ?",
@@ -341,14 +340,14 @@ class Catalog:
             )
 
     def replace_skipped(self, skipped: Mapping[str, str], *, workspace: Callable[[str], str] = lambda _: "") -> None:
-        """Remember which files are not indexed, and why, in place of the list before. `workspace` tells whose a path is."""
+        """Replace the list of files that are not indexed, with reasons. `workspace` returns the workspace of a path."""
         with self._db.transaction() as writer:
             writer.execute("delete from skipped")
             rows = [(path, workspace(path), reason) for path, reason in skipped.items()]
             writer.executemany("insert into skipped values (?, ?, ?)", rows)
 
     def forget(self, keys: Iterable[str] | None = None) -> None:
-        """Take the digests of these documents as unknown (None: of all): the next listing finds their files changed."""
+        """Mark the digests of these documents (None: of all) as unknown, so that the next listing treats their files as changed."""
         unknown = "update documents set digest = '', size = -1, mtime_ns = -1, ino = -1"
         with self._db.transaction() as writer:
             if keys is None:
@@ -357,9 +356,9 @@ class Catalog:
                 writer.executemany(f"{unknown} where key = ?", [(key,) for key in keys])
 
     def forget_refiled(self, known: Sequence[str]) -> list[str]:
-        """Take the digests of the documents as unknown whose collection depends on which are `known`; their paths.
+        """Mark the digests of documents as unknown whose collection depends on the `known` collections; return their paths.
 
-        None, if these are the same as at the last call."""
+        Does nothing if the known collections are the same as at the last call."""
         names = json.dumps(list(known))
         if self._read_meta("collections", "") == names:
             return []
@@ -370,16 +369,16 @@ class Catalog:
 
     @property
     def generation(self) -> int:
-        """Grows by one with each change of the documents."""
+        """Return a number that grows by one with each change of the documents."""
         return int(self._read_meta("generation", "0"))
 
     def continue_generation(self, generation: int) -> None:
-        """Go on counting from `generation`, that of the catalog which this one replaces."""
+        """Continue counting from `generation`, the number of the catalog that this one replaces."""
         self._write_meta("generation", str(max(self.generation, generation) + 1))
 
     @property
     def is_complete(self) -> bool:
-        """Whether its owner has called it complete."""
+        """Return whether the owner of the catalog has marked it as complete."""
         return self._read_meta("complete", "") == "yes"
 
     @is_complete.setter
@@ -387,10 +386,10 @@ class Catalog:
         self._write_meta("complete", "yes" if value else "no")
 
     def close(self) -> None:
-        """Let go of the file; nobody may be reading."""
+        """Close the file. No other thread may be reading."""
         self._db.close()
 
-    # How
+    # Helpers
 
     def _read_meta(self, name: str, otherwise: str) -> str:
         rows = self._db.rows("select value from meta where name = ?", name)
@@ -406,9 +405,9 @@ class Catalog:
 
 
 def read_row_counts(path: Path) -> tuple[dict[str, int], dict[str, int]]:
-    """How many chunks, and how many facets, each document of the catalog at `path` has, read without changing it.
+    """Read the number of chunks and of facets of each document from the catalog at `path`, without changing it.
 
-    Unavailable says what is wrong with it."""
+    Raises Unavailable with the reason if the catalog can't be read."""
     chunks, facets = sqlite_file.query_read_only(
         path, "select key, chunks from documents", "select key, rows from facets join documents using (path)"
     )

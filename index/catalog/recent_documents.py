@@ -1,7 +1,7 @@
 """List recent documents a page at a time: the latest change first, or the creation if a document never changed.
 
-Law, tested: while nothing changes, the pages hold each document that was asked for once. One that changes between
-two pages moves to the front, so it is on no later page: never twice in a walk, and at the top of the next."""
+Law, tested: while nothing changes, the pages contain each requested document once. A document that changes between two
+pages moves to the front, so it is on no later page: it never appears twice in one walk, and is at the top of the next."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from index.errors import InvalidArgument
 from index.model import Filter, Record
 from index.query import tag_key
 
-CHANGED: Final = "coalesce(updated_at, created_at)"  # as the catalog's index has it
+CHANGED: Final = "coalesce(updated_at, created_at)"  # the same expression as in the catalog's index
 _TAGGED: Final = (
     "exists (select 1 from tags where tags.path = records.path and (tags.key = ? or substr(tags.key, 1, ?) = ?))"
 )
@@ -25,16 +25,16 @@ _CURSOR: Final = re.compile(r"(-?\d{1,18})\.([0-9a-f-]{36})")
 
 
 def changed_at(document: Record) -> int:
-    """When a document last changed, or was made."""
+    """Return the time of a document's last change or, without one, of its creation."""
     return document.created_at if document.updated_at is None else document.updated_at
 
 
 def list_recent(
     catalog: Catalog, restriction: Filter, limit: int, cursor: str | None = None, *, path: str | None = None
 ) -> tuple[list[Record], str | None]:
-    """The first `limit` documents, or those behind `cursor`; and the cursor of what follows, None at the end.
+    """Return `limit` documents from the start or after `cursor`, and the cursor of the next page, None at the end.
 
-    `path`: only the document there. Raises InvalidArgument for a cursor that no page gave."""
+    `path`: only the document at this path. Raises InvalidArgument for a malformed cursor."""
     asked: list[tuple[str, tuple[Any, ...]]] = [
         (f"{name} = ?", (value,))
         for name in ("workspace", "namespace", "collection", "type", "source")
@@ -59,13 +59,13 @@ def list_recent(
 
 
 def _tag_parameters(tag: str) -> tuple[str, int, str]:
-    """What is asked of a tag's key: it is this one, or one below it."""
+    """Return the SQL parameters that match this tag's key and the keys below it."""
     key = tag_key(tag)
     return key, len(key) + 1, f"{key}/"
 
 
 def _encode_cursor(last: Record) -> str:
-    """A cursor tells a time and a digest of the path: no name of a file, which a reader of notes need not know."""
+    """Encode a cursor from a time and a digest of the path, so that it reveals no file name."""
     return base64.urlsafe_b64encode(f"{changed_at(last)}.{path_id(last.path)}".encode()).decode().rstrip("=")
 
 

@@ -1,8 +1,8 @@
 """Define the SQLite schema of the catalog, and convert a document to a row and a row to a record.
 
-The id that a document answers to is not stored: the view `records` computes it, so adding or removing a note changes
-no other row. The view is `index/document_ids.py` in SQL: the claimed id, if no other path of its workspace with a
-better right claims that id, else the path's own id. Workspaces know nothing of each other, so neither do their ids."""
+The id of a document is not stored: the view `records` computes it, so adding or removing a note changes no other row. The
+view implements `index/document_ids.py` in SQL: the claimed id, unless another path of the workspace has a better claim to
+it, or else the path's own id. Workspaces are independent of each other, and so are their ids."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from index.document_ids import path_id
 from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Record, Stat
 from index.names import fold, stem
 
-VERSION: Final = 11  # of what follows
+VERSION: Final = 11  # of the schema below
 
 VIEW: Final = """create view records as select key,
   case when path = (select other.path from documents as other where other.claimed = documents.claimed
@@ -23,7 +23,7 @@ VIEW: Final = """create view records as select key,
   metadata, created_at, updated_at, version, chunks, defects, writable, file, superseded_by, claimed, owner_marks from documents;
 """
 
-# Without rowid, columns stand in the order of the primary key: SQLite 3.40 else takes a whole table for a damaged one.
+# In tables without rowid, columns are in the order of the primary key: otherwise SQLite 3.40 reports an intact table as damaged.
 SCHEMA: Final = f"""
 create table documents (
   path text primary key, key text not null unique, claimed text,
@@ -76,8 +76,8 @@ create table skipped (path text primary key, workspace text not null, reason tex
 create table meta (name text primary key, value text not null) without rowid;
 """
 
-# What makes a catalog of an earlier version one of this version, without a note being embedded again: the next listing
-# reads the captures, whose new columns only their files can fill.
+# The steps that upgrade a catalog of an earlier version without embedding any note again: the next listing
+# reads the captures, because only their files contain the values of the new columns.
 UPGRADES: Final = {
     10: f"""
 alter table documents add column owner_marks text not null default '';
@@ -88,7 +88,7 @@ update documents set digest = '', size = -1, mtime_ns = -1, ino = -1 where scope
 """,  # noqa: S608 - no value of a user
 }
 
-# The documents that name several collections, and can be written to; those whose collection is not the same whichever are known.
+# Writable documents that name several collections; documents whose collection depends on which collections are known.
 _DEFECT: Final = """defects <> '[]' and defects like '%["{}",%'"""
 CONTESTED: Final = f"select path from documents where writable and {_DEFECT.format(SEVERAL_COLLECTIONS)}"  # noqa: S608 - names of our own
 FILED: Final = (
@@ -104,7 +104,7 @@ PLAIN: Final = (
 
 
 def document_columns(document: Document, stat: Stat, chunks: int, *, embedded: bool) -> dict[str, Any]:
-    """The columns of `documents` for this document."""
+    """Return the columns of `documents` for this document."""
     return {name: getattr(document, name) for name in PLAIN} | {
         "key": path_id(document.path),
         "claimed": document.claimed_id,
@@ -123,7 +123,7 @@ def document_columns(document: Document, stat: Stat, chunks: int, *, embedded: b
 def insert_statements(
     document: Document, stat: Stat, chunks: int, *, embedded: bool
 ) -> Iterator[tuple[str, list[dict[str, Any]] | list[tuple[Any, ...]]]]:
-    """The statements that put this document into the tables, each with the rows it is executed for."""
+    """Yield the statements that put this document into the tables, each with the rows it is executed for."""
     path, values = document.path, document_columns(document, stat, chunks, embedded=embedded)
     names = ", ".join(f":{name}" for name in values)
     yield f"insert into documents ({', '.join(values)}) values ({names})", [values]  # noqa: S608 - our columns
@@ -170,7 +170,7 @@ RECORD: Final = tuple(Record.__dataclass_fields__)
 
 
 def to_signed(number: int) -> int:
-    """The same 64 bits as SQLite's integers have them: an inode number may use the highest."""
+    """Convert an unsigned 64-bit number to SQLite's signed integer: an inode number may use the highest bit."""
     return number - (1 << 64) if number >= 1 << 63 else number
 
 
@@ -180,5 +180,5 @@ def to_unsigned(number: int) -> int:
 
 
 def _to_json(value: Any) -> str:
-    """ASCII, so that it can carry whatever a property holds."""
+    """Encode a value as ASCII JSON, which can carry every value of a property."""
     return json.dumps(value, separators=(",", ":"))

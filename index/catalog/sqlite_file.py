@@ -1,7 +1,7 @@
-"""Open or recreate a SQLite file that may be dropped at any time; reads run beside a write, each write is one step.
+"""Open or recreate a SQLite file that may be dropped at any time; reads run beside a write, and each write is one transaction.
 
-Everything in the file is derived from the notes, so a damaged or outdated file is dropped and made again. For this
-reason `synchronous=NORMAL` is enough: a power cut may cost the newest rows, and the next listing finds those files
+Everything in the file is derived from the notes, so Memex drops a damaged or outdated file and creates it again. For this
+reason `synchronous=NORMAL` is enough: a power cut may lose the newest rows, and the next listing treats their files as
 changed."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 class Database:
     """The tables of `index/catalog/schema.py` in one file; safe to use from any thread. A read never waits for a write."""
 
-    fresh: bool  # made just now: empty
+    fresh: bool  # just created: empty
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -37,7 +37,7 @@ class Database:
         self._writer, self.fresh = _open_or_create(path)
 
     def rows(self, query: str, *values: Any) -> list[Any]:
-        """What a query answers."""
+        """Return the rows of a query."""
         try:
             connection = self._idle.pop()  # atomic: no lock
         except IndexError:
@@ -55,14 +55,14 @@ class Database:
                 connection.close()
 
     def rows_in(self, query: str, values: Iterable[str]) -> Iterator[Any]:
-        """What a query that ends in "in" answers for these values."""
+        """Yield the rows of a query that ends in "in" for these values."""
         remaining = iter(sorted(values))
         while terms := list(itertools.islice(remaining, TERMS)):
             yield from self.rows(f"{query} ({','.join('?' * len(terms))})", *terms)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """One step: all that is done with the connection, or nothing."""
+        """Run a transaction: all changes in the block, or none."""
         with self._writing:
             try:
                 self._writer.execute("begin immediate")
@@ -84,14 +84,14 @@ class Database:
 
 
 def to_unavailable(error: sqlite3.Error) -> Unavailable:
-    """Turn a failure in SQLite into what callers are told."""
+    """Turn a failure in SQLite into the error for callers."""
     if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
         return Unavailable("the catalog can't be written: the disk is full; free some space and try again")
-    return IndexUnusable("the catalog can't be used; if it stays so, make it anew: memex index --full")
+    return IndexUnusable("the catalog can't be used; if this persists, rebuild the index: memex index --full")
 
 
 def query_read_only(path: Path, *queries: str) -> list[list[Any]]:
-    """What queries of the file at `path` answer, without changing it; Unavailable says what is wrong."""
+    """Run queries on the file at `path` without changing it. Raises Unavailable with the reason if it can't be read."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)) as reader:
             [(version,)] = reader.execute("pragma user_version")
@@ -127,7 +127,7 @@ def _open_or_create(path: Path) -> tuple[sqlite3.Connection, bool]:
 
 
 def _upgrade(writer: sqlite3.Connection, steps: str) -> None:
-    """Make the catalog one of this version, all at once; a failure leaves it as it was and ends the connection."""
+    """Upgrade the catalog to this version in one transaction; a failure leaves it unchanged and closes the connection."""
     try:
         writer.executescript(f"begin immediate; {steps} pragma user_version = {VERSION}; commit;")
     except sqlite3.Error:

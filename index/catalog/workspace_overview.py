@@ -1,4 +1,4 @@
-"""Read an overview of all documents of a workspace from the catalog: of each, only what a comparison needs.
+"""Read an overview of all documents of a workspace from the catalog, with only the columns that a comparison needs.
 
 Law, tested: the answers depend on the documents and not on the order in which they were written."""
 
@@ -26,7 +26,7 @@ def list_documents(catalog: Catalog, workspace: str) -> list[DocumentOverview]:
 
 
 def linked_names(catalog: Catalog, but: Sequence[str] = ()) -> set[str]:
-    """The names, as `stem` has them, to which notes link, but for links to themselves and notes below the folders `but`."""
+    """Return the names, folded by `stem`, to which notes link; links to themselves and notes below the folders `but` are left out."""
     rows = catalog.rows("select distinct path, target from links where target <> ''")
     memo_rows = catalog.rows("select distinct path, link from memo_relations where link <> ''")
     folders = tuple(f"{folder}/" for folder in but)

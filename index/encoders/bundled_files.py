@@ -1,6 +1,6 @@
 """Find the files of the bundled model, all-MiniLM-L6-v2, that are installed with Memex, and check their digests.
 
-The graphs are part of the source. The weights are in files of their own, which a build makes (distribution/model_weights.py)."""
+The graphs are part of the source. A build writes the weights into separate files (distribution/model_weights.py)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GRAPHS: Final[dict[Precision, tuple[str, ...]]] = {
 
 
 def find_graph(precision: Precision, *, folder: Path = FOLDER) -> Path:
-    """The graph of one precision, whole: it and its weights have the bytes that were built."""
+    """Return the graph of one precision after checking the digests of the graph and its weights."""
     for name in GRAPHS[precision]:
         verify_file(folder / name)
     return folder / GRAPHS[precision][0]
@@ -40,7 +40,7 @@ def read_tokenizer(*, folder: Path = FOLDER) -> str:
 
 
 def verify_file(file: Path) -> None:
-    """Raise Unavailable unless a file of the model is the one whose vectors are known."""
+    """Check the digest of a file of the model. Raises Unavailable if it differs."""
     try:
         with file.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()

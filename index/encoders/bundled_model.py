@@ -1,6 +1,6 @@
 """Run the bundled model, all-MiniLM-L6-v2, with ONNX Runtime: ready in a quarter of a second, without torch.
 
-Loading it compares one vector with the original model's: a runtime that computes something else on this machine is not used."""
+Loading compares one vector with the original model's, so Memex does not use a runtime that computes wrong vectors on this machine."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from index.encoders.settings import BUNDLED_TOKENS, SAMPLE, BundledSettings, Kin
 from index.errors import Unavailable
 from index.foreground import foreground
 
-CLOSE: Final[dict[Precision, float]] = {"fp32": 0.9999, "int8": 0.95}  # least cosine to the original
-REFERENCE: Final = (  # what sentence-transformers makes of SAMPLE in fp32, as signed bytes in base85
+CLOSE: Final[dict[Precision, float]] = {"fp32": 0.9999, "int8": 0.95}  # minimum cosine to the original
+REFERENCE: Final = (  # the vector of SAMPLE by sentence-transformers in fp32, as signed bytes in base85
     "xF_`BKr%-9Hxo4>1mW)0Gxz}$5$X{T@$u~kECbdJF%b?#-4yi-5Z>_k+Be-V*&oFJ;vm)lH{jIK0RP_=Feldo3)tB2-VyW3`2ot)"
     "_rugH{3jC@PaV<XJ?!oz^Drd~KQaOZ5y}*{1>glKC^Bv&tTO!0ND9~S;2}o<0T#*j^zYjZ?;sq!CMn<;yG95)2lo#&8XmUp5Af$1"
     "D$^nR;>R8K%=Yc7?T?rT^j<p_I_UQQBoOcn7epB(`3@BTGVRm@<Nem&;U+Z_zuNll?)w6P0w?YIo=hkJI?A^Qw(0Hv4-}IW=rR7a"
@@ -30,7 +30,7 @@ REFERENCE: Final = (  # what sentence-transformers makes of SAMPLE in fp32, as s
 
 
 class BundledEncoder:
-    """Urgent texts run at once in the thread that asks; a backlog runs on `threads` threads beside them."""
+    """Encodes urgent texts at once in the calling thread, and a backlog on `threads` threads beside it."""
 
     def __init__(self, settings: BundledSettings, *, threads: int = 0) -> None:
         self.name = f"the bundled model ({settings.precision})"
@@ -53,7 +53,7 @@ class BundledEncoder:
         self._closed = threading.Event()
 
     def encode(self, texts: Sequence[str], *, kind: Kind, urgent: bool) -> np.ndarray:  # noqa: ARG002 - no prompts
-        """One unit vector a text; queries and documents are treated alike."""
+        """Return one unit vector for each text; the model treats queries and documents alike."""
         try:
             return self._graph.compute_vectors(texts, map if urgent else self._spread)
         except CancelledError as error:
@@ -64,7 +64,7 @@ class BundledEncoder:
             raise Unavailable("the encoder is closed", retryable=False) from error  # a pool that is shut down
 
     def _spread(self, work: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator[Any]:
-        """Do `work` for each batch on the threads; in a bulk each gives way before the next, for a query needs a core too."""
+        """Run `work` for each batch on the threads. In a bulk, each thread gives way before its next batch, because a query needs a core too."""
         is_bulk = foreground.is_bulk
 
         def pace_and_work(batch: Any) -> Any:
@@ -75,17 +75,17 @@ class BundledEncoder:
         return self._pool.map(pace_and_work, batches)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, special tokens left out."""
+        """Count the tokens of each text without special tokens."""
         return self._graph.count_tokens(texts)
 
     def close(self) -> None:
-        """Drop the backlog; what runs ends within one run."""
+        """Drop the backlog; running work ends after the current batch."""
         self._closed.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 def measure_agreement(graph: Graph, references: Mapping[str, str]) -> float:
-    """The least cosine between the graph's vectors of some texts and the original's."""
+    """Return the lowest cosine between the graph's vectors of some texts and the original's."""
     original = np.stack([np.frombuffer(base64.b85decode(code), np.int8) for code in references.values()])
     unit = original / np.linalg.norm(original.astype(np.float32), axis=1, keepdims=True)
     return float((graph.compute_vectors(list(references)) * unit).sum(axis=1).min())
@@ -99,5 +99,5 @@ def _check_sample(graph: Graph, precision: Precision) -> None:
 
 
 def _count_cores() -> int:
-    """The cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

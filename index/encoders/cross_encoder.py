@@ -1,7 +1,7 @@
 """Score how well passages answer a query, with a cross-encoder of sentence-transformers in torch.
 
-The model reads query and passage together. Importing this module costs seconds and 300 MB. Code that comes with a
-model is never run, and nothing is downloaded."""
+The model reads query and passage together. Importing this module takes seconds and 300 MB. Memex never runs code that
+comes with a model, and downloads nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class RerankerModel:
-    """One model; for one thread."""
+    """Wraps one model, for use by one thread."""
 
     def __init__(self, folder: Path, name: str, *, threads: int = 0) -> None:
         self.name = f"the model {name!r}"  # errors show no path of the host
@@ -50,7 +50,7 @@ class RerankerModel:
         self._model = model
 
     def score(self, query: str, passages: Sequence[str]) -> list[float]:
-        """How well each passage answers `query`, 0..1, by the model's sigmoid. Raises Unavailable."""
+        """Return how well each passage answers `query`, 0..1, by the model's sigmoid. Raises Unavailable."""
         try:
             scores = self._model.predict(
                 [(query, passage) for passage in passages], batch_size=len(passages), show_progress_bar=False

@@ -46,9 +46,9 @@ __all__ = [
 Load: TypeAlias = Callable[[EncoderSettings, Path], Encoder]
 
 PROBE = SAMPLE
-SAME = 0.99  # cosine of two encoders' vectors of PROBE from which they count as one model
-WINDOW = 512  # texts that are sorted by length before batches are cut: equal lengths waste no padding
-LOADED_S = 15.0  # what closing waits for a load under way
+SAME = 0.99  # minimum cosine of two encoders' vectors of PROBE at which they count as one model
+WINDOW = 512  # texts that are sorted by length before they are split into batches: equal lengths need no padding
+LOADED_S = 15.0  # seconds that closing waits for a running load
 RETRY_S = (5.0, 60.0)  # first and longest pause before a broken encoder is tried again
 
 log = logging.getLogger(__name__)
@@ -56,11 +56,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EmbedSettings:
-    """Which encoders, the first that works is used, and how many threads work on a backlog (0 = one a core, 4 at most)."""
+    """Lists the encoders, of which the first working one is used, and the threads for a backlog (0 = one per core, at most 4)."""
 
     encoders: tuple[EncoderSettings, ...] = (BundledSettings(),)
     threads: int = 0
-    passage: int = 0  # tokens that passages were asked to have; an encoder that reads fewer is not used
+    passage: int = 0  # configured tokens of passages; an encoder that reads fewer is not used
 
 
 def load_encoder(settings: EncoderSettings, cache: Path, threads: int = 0) -> Encoder:
@@ -85,13 +85,13 @@ def load_encoder(settings: EncoderSettings, cache: Path, threads: int = 0) -> En
 
 
 class Embedder:
-    """State and lifetime of the encoders; safe to call from several threads.
+    """Manages the state and lifetime of the encoders; safe to call from several threads.
 
-    `prefer` is the identity of the index that exists. The first encoder of the settings is used whatever it is; when it
-    is away, only one of that identity takes its place, so that an outage never makes a new index. An endpoint that is
-    set as it was when the index was made (`made_with`) and answers with another model is refused until `accept_new_model`:
-    what is loaded behind an address is not always what its user meant. `begun` are identities that were accepted already.
-    Once chosen, the identity stays for the life of the process."""
+    `prefer` is the identity of the existing index. Memex uses the first encoder of the settings, whatever its identity. If it
+    is unavailable, only an encoder with the preferred identity replaces it, so an outage never causes a new index. An
+    endpoint whose settings are the same as when the index was built (`made_with`) but that answers with another model is
+    refused until `accept_new_model`, because a server may have loaded a model that its user did not intend. `begun` lists
+    identities that were already accepted. Once chosen, the identity stays for the life of the process."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Embedder:
         self.identity = ""
         self.dimensions = 0
         self.max_tokens = 0
-        self.queued = 0  # texts that were given and are not finished
+        self.queued = 0  # texts that are not finished yet
         self._settings = settings
         self._cache = cache
         self._prefer = prefer
@@ -119,9 +119,9 @@ class Embedder:
         self._load = load or (lambda chosen, folder: load_encoder(chosen, folder, settings.threads))
         self._retry_s = retry_s
         self._encoders: dict[int, Encoder] = {}  # loaded ones, by their place in the settings
-        self._strange: set[int] = set()  # places whose encoder has another identity than the chosen one
+        self._strange: set[int] = set()  # positions of encoders with another identity than the chosen one
         self._current: Encoder | None = None
-        self._probe: np.ndarray | None = None  # what the first encoder of this identity made of PROBE
+        self._probe: np.ndarray | None = None  # the vector of PROBE by the first encoder of this identity
         self._counting = threading.Lock()
         self._choosing = threading.Lock()  # one thread at a time loads, probes and switches
         self._changed = threading.Condition()
@@ -132,26 +132,26 @@ class Embedder:
     # lifetime
 
     def facts(self) -> dict[str, str]:
-        """The state, and what keeps the encoder from working; that it loads is its state, and no problem."""
+        """Return the state, and the problem that keeps the encoder from working; loading is a state, not a problem."""
         state = "unused" if self.state == "loading" and not self.is_started else self.state
         return {"state": state, "problem": "" if self.state == "loading" else self.problem}
 
     @property
     def is_near(self) -> bool:
-        """Whether it works on this machine, in milliseconds, and not behind an address."""
+        """Return whether the encoder runs on this machine, in milliseconds, and not at an endpoint."""
         return not isinstance(self.chosen, EndpointSettings)
 
     @property
     def is_started(self) -> bool:
-        """Whether anybody has wanted the encoder yet."""
+        """Return whether any caller has needed the encoder yet."""
         return self._thread.ident is not None
 
     def start(self) -> None:
-        """Begin to load; returns at once."""
+        """Start to load in the background; return at once."""
         self._thread.start()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until loading has ended; True when ready. Begins to load if nobody has."""
+        """Start to load if necessary, and wait until loading ends; return True when the encoder is ready."""
         with self._changed:
             if not self.is_started and self.state == "loading":
                 self._thread.start()
@@ -159,7 +159,7 @@ class Embedder:
             return self.state == "ready"
 
     def close(self) -> None:
-        """Stop at once: calls under way raise Unavailable before their next batch."""
+        """Stop at once: running calls raise Unavailable before their next batch."""
         with self._changed:
             self._closed = True
             self.state, self.problem, self._current = "broken", "the encoder is closed", None
@@ -171,11 +171,11 @@ class Embedder:
 
     @property
     def configured(self) -> tuple[EncoderSettings, ...]:
-        """The settings of all encoders, in order, without their secrets."""
+        """Return the settings of all encoders, in order, without their secrets."""
         return tuple(map(without_secrets, self._settings.encoders))
 
     def accept_new_model(self) -> None:
-        """Take the first encoder whatever model it has become; whoever calls this makes a new index with it."""
+        """Accept the first encoder even with another model; the caller builds a new index with it."""
         with self._changed:
             self._accepted = True
             if self.state == "broken" and not self._closed:
@@ -183,7 +183,7 @@ class Embedder:
                 self._changed.notify_all()
 
     def start_previous(self, settings: EncoderSettings, identity: str) -> Embedder:
-        """Another embedder, which begins to load the encoder of an index that was made before."""
+        """Return another embedder, which starts to load the encoder of an earlier index."""
         other = Embedder(
             EmbedSettings((settings,), threads=1),
             cache=self._cache,
@@ -194,15 +194,15 @@ class Embedder:
         other.start()
         return other
 
-    # what callers ask for
+    # embedding
 
     def embed_query(self, text: str) -> np.ndarray:
-        """The vector of a query: float32 [dimensions], unit length."""
+        """Return the vector of a query: float32 [dimensions], unit length."""
         vector: np.ndarray = self.embed_queries([text])[0]
         return vector
 
     def embed_queries(self, texts: Sequence[str]) -> np.ndarray:
-        """The vectors of queries, in order: float32 [n, dimensions], unit length."""
+        """Return the vectors of queries, in order: float32 [n, dimensions], unit length."""
         batch = self._ready_encoder().batch
         with self._count_queued(len(texts)):
             parts = [
@@ -219,9 +219,9 @@ class Embedder:
         progress: Callable[[int], None] | None = None,
         dtype: type[np.floating[Any]] = np.float32,
     ) -> np.ndarray:
-        """The vectors of `texts`, in order: `dtype` [n, dimensions]. `progress` is given the number finished so far.
+        """Return the vectors of `texts`, in order: `dtype` [n, dimensions]. `progress` gets the number of finished texts.
 
-        `urgent` is for a capture that somebody waits for: it does not queue behind a backlog."""
+        `urgent` is for a capture whose caller waits: it does not queue behind a backlog."""
         encoder = self._ready_encoder()
         vectors = np.empty((len(texts), self.dimensions), dtype)
         done = 0
@@ -272,7 +272,7 @@ class Embedder:
         raise Unavailable(f"the encoders fail in turn; last: {self.problem}")
 
     def _fail_over(self, failed: Encoder, error: Unavailable) -> None:
-        """Put another encoder of the same identity in the place of `failed`, or raise."""
+        """Replace `failed` with another encoder of the same identity, or raise."""
         with self._choosing:
             if self._current is not failed:
                 return  # another thread has already switched, or closed
@@ -283,7 +283,7 @@ class Embedder:
                 raise Unavailable(self.problem)
 
     def _run(self) -> None:
-        """The loader's thread: load, then watch; when broken, try again with growing pauses."""
+        """Run the loader's thread: load and watch the encoder; after a failure, retry with growing pauses."""
         pause = self._retry_s[0]
         while not self._closed:
             try:
@@ -305,7 +305,7 @@ class Embedder:
                     self._changed.wait_for(lambda: self._closed, pause)
 
     def _choose_encoder(self, failed: Encoder | None = None) -> list[str]:
-        """Make the first encoder that works and has the right identity the current one; else say why none does."""
+        """Choose the first encoder that works and has the right identity; return the reasons if none does."""
         problems: list[str] = []
         wanted = self.identity or self._prefer
         for place, settings in enumerate(self._settings.encoders):
@@ -318,27 +318,27 @@ class Embedder:
                 continue
             if place == 0 and self._is_swapped(settings, encoder):
                 problems.append(
-                    f"{encoder.name} answers with another model than the index was made with ({encoder.dimensions} "
-                    "dimensions), so it is not used: load that model there again, or take this one: memex index --full"
+                    f"{encoder.name} answers with another model than the index was built with ({encoder.dimensions} "
+                    "dimensions), so Memex does not use it: load that model there again, or rebuild the index with this one: memex index --full"
                 )
-                self._encoders.pop(place).close()  # what is there may be another one at the next try
+                self._encoders.pop(place).close()  # the endpoint may answer with another model at the next try
                 continue
-            # The first choice may ask for a new index; one further down, tried because the first is away, may not.
+            # The first choice may require a new index; a later encoder, tried because the first is unavailable, may not.
             if not wanted or encoder.identity == wanted or (place == 0 and not self.identity):
                 self._switch_to(settings, encoder, probe)
                 break
-            problems.append(f"{encoder.name} is another model than the index was made with, so it is not used")
+            problems.append(f"{encoder.name} is another model than the index was built with, so Memex does not use it")
         self._drop_unusable()
         return problems
 
     def _is_swapped(self, settings: EncoderSettings, encoder: Encoder) -> bool:
-        """Whether somebody put another model behind an address that nobody changed here."""
+        """Return whether an endpoint answers with another model although its settings are unchanged."""
         if self.identity or self._accepted or not self._prefer or not isinstance(settings, EndpointSettings):
             return False
         return without_secrets(settings) == self._made_with and encoder.identity not in {self._prefer, *self._begun}
 
     def _try_encoder(self, place: int, settings: EncoderSettings, failed: Encoder | None) -> tuple[Encoder, np.ndarray]:
-        """The encoder at `place` and what it makes of PROBE. Raises Unavailable unless it may be used."""
+        """Return the encoder at `place` and its vector of PROBE. Raises Unavailable unless it may be used."""
         encoder = self._open_encoder(place, settings)
         if encoder is failed:
             raise Unavailable(f"{encoder.name} failed")
@@ -349,13 +349,15 @@ class Embedder:
             )
         probe = _check_vectors(encoder.encode([PROBE], kind="document", urgent=True), 1, encoder)[0]
         if self.identity and encoder.identity != self.identity:
-            raise Unavailable(f"{encoder.name} is another model than the index was made with, so it is not used")
+            raise Unavailable(
+                f"{encoder.name} is another model than the index was built with, so Memex does not use it"
+            )
         if self._probe is not None and float(self._probe @ probe) < SAME:
-            raise Unavailable(f"{encoder.name} gives other vectors than the encoder before it, so it is not used")
+            raise Unavailable(f"{encoder.name} gives other vectors than the previous encoder, so Memex does not use it")
         return encoder, probe
 
     def _drop_unusable(self) -> None:
-        """Let go of loaded encoders that can never be used, now that the identity is chosen."""
+        """Close loaded encoders that can never be used with the chosen identity."""
         for place, encoder in list(self._encoders.items()):
             if self.identity and encoder.identity != self.identity:
                 self._strange.add(place)
@@ -391,12 +393,12 @@ class Embedder:
 
 
 def _replace_surrogates(text: str) -> str:
-    """`text` without lone surrogates, which no tokenizer and no wire takes."""
+    """Replace lone surrogates in `text`, which no tokenizer and no protocol accepts."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _check_vectors(vectors: np.ndarray, count: int, encoder: Encoder) -> np.ndarray:
-    """`vectors` if they are what the index stores; Unavailable otherwise, so that a bad encoder is left, not believed."""
+    """Return `vectors` if the index can store them. Raises Unavailable otherwise, so that Memex switches away from a faulty encoder."""
     if vectors.shape != (count, encoder.dimensions):
         raise Unavailable(
             f"{encoder.name} gave vectors of shape {vectors.shape} instead of {(count, encoder.dimensions)}; "

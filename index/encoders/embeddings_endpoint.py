@@ -21,8 +21,8 @@ from index.encoders.settings import SAMPLE, EndpointSettings, Kind, estimate_tok
 from index.errors import Unavailable
 
 PROBE = "The quick brown fox jumps over the lazy dog."
-PROBES = (PROBE, SAMPLE)  # texts that are nobody's
-SAME = 0.99  # cosine from which two vectors of PROBE come from one model
+PROBES = (PROBE, SAMPLE)  # texts that belong to no user
+SAME = 0.99  # minimum cosine at which two vectors of PROBE count as one model's
 PAUSE_S, LONGEST_S = 0.5, 8.0  # between retries: doubled each time, or what the server asks for up to the longest
 URGENT_S = 10.0  # a search waits no longer than this for one answer
 SHORTEST = 64  # a refused text is cut in half and tried again until it is this short
@@ -31,14 +31,14 @@ BUSY, REFUSED = frozenset({408, 425, 429}), frozenset({400, 413, 422})
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long one request may take, and how often it is sent again."""
+    """Limits how long one request may take and how often it is repeated."""
 
     retries: int
     timeout_s: float
 
 
 class EndpointEncoder:
-    """Keeps connections open; each request is tried again after 429, 5xx and broken connections."""
+    """Keeps connections open, and repeats a request after 429, 5xx and broken connections."""
 
     def __init__(self, settings: EndpointSettings, *, cache: Path) -> None:
         self.name = f"the endpoint {without_credentials(settings.base_url)} ({settings.model})"
@@ -68,7 +68,7 @@ class EndpointEncoder:
         )
 
     def encode(self, texts: Sequence[str], *, kind: Kind, urgent: bool) -> np.ndarray:
-        """One unit vector a text, its prompt in front; an urgent call is tried again once at most."""
+        """Return one unit vector for each text, with its prompt in front; an urgent call is repeated at most once."""
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
         prompt = self._prompts[kind]
@@ -83,7 +83,7 @@ class EndpointEncoder:
         return np.concatenate(parts)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """About how many tokens each text has: an endpoint can't be asked."""
+        """Estimate the tokens of each text, because an endpoint can't count them."""
         return estimate_tokens(texts)
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class EndpointEncoder:
         return self._parse(response, len(texts))
 
     def _retry_smaller(self, texts: list[str], response: httpx2.Response, policy: RetryPolicy) -> np.ndarray:
-        """One text may be longer than the model reads: try each alone, and a long one by its first half."""
+        """Retry each text alone, and a long one by its first half: one of them may be longer than the model reads."""
         if len(texts) > 1:
             return np.concatenate([self._request_vectors([text], policy) for text in texts])
         if len(texts[0]) <= SHORTEST:
@@ -131,7 +131,7 @@ class EndpointEncoder:
                 )
             except httpx2.TransportError as error:
                 problem = f"{self.name} can't be reached ({str(error) or type(error).__name__}); start it, or check `base_url`"
-            except RuntimeError as error:  # httpx2's word for a client that was closed
+            except RuntimeError as error:  # httpx2 raises it for a closed client
                 raise Unavailable("the encoder is closed", retryable=False) from error
             else:
                 if response.status_code not in BUSY and not response.is_server_error:
@@ -146,7 +146,7 @@ class EndpointEncoder:
             self._closed.wait(wait)
 
     def _parse(self, response: httpx2.Response, count: int) -> np.ndarray:
-        """The vectors in the order of their texts, of unit length."""
+        """Return the vectors in the order of their texts, of unit length."""
         try:
             rows = {item["index"]: item["embedding"] for item in response.json()["data"]}
             vectors = np.array([rows[row] for row in range(count)], np.float32).reshape(count, -1)
@@ -161,7 +161,7 @@ class EndpointEncoder:
 
 
 def identify_probe(probe: np.ndarray, model: str, folder: Path) -> str:
-    """The name of this vector of PROBE: that of a remembered one which is the same model's, else a new one."""
+    """Return the name of this vector of PROBE: the name of a remembered vector of the same model, or else a new name."""
     prefix = hashlib.sha256(model.encode()).hexdigest()[:12]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -187,13 +187,13 @@ def _read_api_key(settings: EndpointSettings) -> str:
 
 
 def _retry_delay(response: httpx2.Response, pause: float) -> float:
-    """How long the server asks us to wait, within reason."""
+    """Return how long the server asks Memex to wait, up to a limit."""
     asked = response.headers.get("retry-after", "")
     return min(float(asked), LONGEST_S) if asked.isdigit() else pause
 
 
 def _error_reason(response: httpx2.Response, texts: Sequence[str]) -> str:
-    """What the server says is wrong, one line of it, unless it might quote a note: anybody may be told why encoders fail."""
+    """Return one line of the server's error, unless it might quote a note: everybody may see why an encoder fails."""
     nobodys = all(any(probe.startswith(text) for probe in PROBES) for text in texts)
     message = " ".join(response.text.split())[:200] if nobodys else ""
     return message or response.reason_phrase

@@ -1,6 +1,6 @@
 """Find the files of a model on this machine, in the named folder or in a snapshot of the Hugging Face cache, and the libraries that run it.
 
-Importing this module costs little, so a name that leads nowhere is reported before torch is loaded."""
+Importing this module is cheap, so Memex reports an unknown name before it loads torch."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf
 
 
 def locate(model: str, *, owner: str, download: bool = False) -> Path:
-    """Return the folder of `model`; a name without an owner is one of `owner`'s. Fetched only if allowed.
+    """Return the folder of `model`; a name without an owner belongs to `owner`. It is downloaded only if allowed.
 
-    Raises OSError or ValueError when it is not here."""
+    Raises OSError or ValueError when the model is not on this machine."""
     folder = Path(model).expanduser()
     if folder.is_dir():
         return folder

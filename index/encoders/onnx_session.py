@@ -24,9 +24,9 @@ from index.errors import Unavailable
 
 log = logging.getLogger(__name__)
 
-RUN_TOKENS = 128  # texts share a run while its padded tokens stay below
+RUN_TOKENS = 128  # texts share a run while its padded tokens stay below this number
 RUN_TEXTS = 8
-COUNT_CHARACTERS = 32_768  # counted at once: the tokenizer makes some 300 bytes of a token
+COUNT_CHARACTERS = 32_768  # characters counted at once: the tokenizer needs about 300 bytes for a token
 
 FAILURES = tuple(  # ONNX Runtime's errors have no class in common but Exception
     kind for kind in vars(failures).values() if isinstance(kind, type) and issubclass(kind, Exception)
@@ -37,7 +37,7 @@ Each = Callable[[Callable[[list[int]], None], list[list[int]]], Iterable[None]] 
 
 
 class Graph:
-    """A graph with its tokenizer; nothing in it changes after it is made, so threads share it."""
+    """Holds a graph with its tokenizer; it never changes after its creation, so threads share it."""
 
     def __init__(self, graph: Path, tokenizer: str, *, max_tokens: int) -> None:
         options = onnxruntime.SessionOptions()
@@ -55,7 +55,7 @@ class Graph:
         self._longest = max_tokens + 2  # [CLS] and [SEP]
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, special tokens left out, never cut."""
+        """Count the tokens of each whole text without special tokens."""
         counts = [0] * len(texts)
         for batch in _batches(_count_parts(texts)):
             parts = [part for _, part in batch]
@@ -65,7 +65,7 @@ class Graph:
         return counts
 
     def compute_vectors(self, texts: Sequence[str], each: Each = map) -> np.ndarray:
-        """One unit vector a text; `each` spreads the runs, longest first, over threads."""
+        """Return one unit vector for each text; `each` distributes the runs, longest first, over threads."""
         tokens = [self._truncate(encoding.ids) for encoding in self._tokenizer.encode_batch_fast(list(texts))]
         vectors = np.empty((len(texts), self.dimensions), np.float32)
 
@@ -91,7 +91,7 @@ class Graph:
 
 
 def _count_parts(texts: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """The texts with their places, long ones in parts: cut at white space, beside which no token goes on, if some is near."""
+    """Yield the texts with their positions, and long texts in parts, cut at nearby white space, which no token crosses."""
     for row, text in enumerate(texts):
         start = 0
         while len(text) - start > COUNT_CHARACTERS:
@@ -103,7 +103,7 @@ def _count_parts(texts: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _batches(parts: Iterable[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
-    """The parts in lists of about `COUNT_CHARACTERS`."""
+    """Yield the parts in lists of about `COUNT_CHARACTERS`."""
     batch: list[tuple[int, str]] = []
     size = 0
     for part in parts:
@@ -117,7 +117,7 @@ def _batches(parts: Iterable[tuple[int, str]]) -> Iterator[list[tuple[int, str]]
 
 
 def split_into_runs(lengths: Sequence[int]) -> list[list[int]]:
-    """The rows of texts of these lengths, cut into runs: longest first, few together while they are short."""
+    """Return the row numbers of texts with these lengths, grouped into runs: the longest first, and short ones together."""
     cut: list[list[int]] = []
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
         last = cut[-1] if cut else []

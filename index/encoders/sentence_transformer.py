@@ -1,6 +1,6 @@
 """Embed texts with any sentence-transformers model, in torch, on CPU or GPU.
 
-Importing this module costs seconds and 300 MB. Code that comes with a model is never run (`trust_remote_code` stays
+Importing this module takes seconds and 300 MB. Memex never runs code that comes with a model (`trust_remote_code` stays
 off)."""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class LocalEncoder:
-    """Queries and a backlog each have a tokenizer of their own and share the weights, so neither waits for the other."""
+    """Encodes queries and a backlog with separate tokenizers and shared weights, so neither waits for the other."""
 
     def __init__(self, settings: LocalSettings, *, threads: int = 0) -> None:
         self.name = f"the sentence-transformers model {Path(settings.model).name!r}"  # errors show no path of the host
@@ -75,7 +75,7 @@ class LocalEncoder:
         )
 
     def encode(self, texts: Sequence[str], *, kind: Kind, urgent: bool) -> np.ndarray:
-        """One unit vector a text, with the prompt of its kind in front."""
+        """Return one unit vector for each text, with the prompt of its kind in front."""
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
         model, lock = self._lanes[urgent]
@@ -97,7 +97,7 @@ class LocalEncoder:
         return vectors
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, special tokens left out, never cut."""
+        """Count the tokens of each whole text without special tokens."""
         if not texts:
             return []
         model, lock = self._lanes[True]
@@ -113,11 +113,11 @@ class LocalEncoder:
         return [len(tokens) for tokens in ids]
 
     def close(self) -> None:
-        """Nothing to stop: a run under way ends by itself."""
+        """Do nothing: a running batch ends by itself."""
 
 
 def weights_digest(folder: Path) -> str:
-    """The digest of a model's weights: that of the file, if there is one, else of all their digests in order of path."""
+    """Return the digest of a model's weights: of a single file, or of all files' digests in order of path."""
     files = sorted(folder.rglob("*.safetensors")) or sorted([*folder.rglob("*.bin"), *folder.rglob("*.pt")])
     digests = []
     for file in files:
@@ -127,7 +127,7 @@ def weights_digest(folder: Path) -> str:
 
 
 def describe_pooling(model: Any) -> str:
-    """How the model makes one vector of its tokens; lengths are always made 1, so a Normalize says nothing."""
+    """Describe how the model makes one vector of its tokens. A Normalize step is left out, because Memex always normalizes."""
     steps: list[Any] = []
     for module in list(model)[1:]:
         kind = type(module).__name__
@@ -139,7 +139,7 @@ def describe_pooling(model: Any) -> str:
 
 
 def _with_own_tokenizer(model: Any) -> Any:
-    """The same weights behind a tokenizer of its own: a shared one must not be used by two threads at once."""
+    """Return a model with the same weights and a separate tokenizer: two threads must not share one at the same time."""
     first = copy.copy(model[0])
     first._modules = dict(model[0]._modules)  # noqa: SLF001 - a shallow copy shares this dict, and assigning to it
     for name in ("processor", "tokenizer"):
@@ -149,7 +149,7 @@ def _with_own_tokenizer(model: Any) -> Any:
 
 
 def _max_tokens(model: Any) -> int:
-    """The most tokens of a text; static embeddings say infinite, which is no size for a chunk."""
+    """Return the maximum tokens of a text; static embeddings report infinity, which is no size for a chunk."""
     limit = model.max_seq_length
     return int(limit) if limit and limit < math.inf else UNLIMITED
 
@@ -160,7 +160,7 @@ def _count_special_tokens(model: Any) -> int:
 
 
 def _precision(model: Any) -> str:
-    """The name of the weights' number type; "fp32" on CPU and GPU alike, whose vectors agree."""
+    """Return the name of the weights' number type; "fp32" on CPU and GPU alike, whose vectors agree."""
     kind = str(next(model.parameters()).dtype).removeprefix("torch.")
     return "fp32" if kind == "float32" else kind
 

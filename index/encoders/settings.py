@@ -33,14 +33,14 @@ Device: TypeAlias = Literal["auto", "cpu", "cuda"]
 
 @dataclass(frozen=True, slots=True)
 class BundledSettings:
-    """The model that is installed with Memex; int8 is about twice as fast and a little less exact."""
+    """Selects the model that is installed with Memex; int8 is about twice as fast and slightly less exact."""
 
     precision: Precision = "fp32"
 
 
 @dataclass(frozen=True, slots=True)
 class LocalSettings:
-    """A sentence-transformers model: a folder, or a name that is in the Hugging Face cache.
+    """Selects a sentence-transformers model: a folder, or a name in the Hugging Face cache.
 
     A prompt of None is the model's own (often none at all)."""
 
@@ -54,7 +54,7 @@ class LocalSettings:
 
 @dataclass(frozen=True, slots=True)
 class EndpointSettings:
-    """A server that speaks OpenAI's `POST {base_url}/embeddings`: Ollama, LM Studio, OpenAI and others."""
+    """Selects a server with OpenAI's `POST {base_url}/embeddings`: Ollama, LM Studio, OpenAI and others."""
 
     base_url: str  # with its version, e.g. http://127.0.0.1:11434/v1
     model: str
@@ -72,17 +72,17 @@ EncoderSettings: TypeAlias = BundledSettings | LocalSettings | EndpointSettings
 
 
 def known_window(settings: EncoderSettings) -> int | None:
-    """The tokens of a text that the encoder of these settings reads; None where only the model itself tells."""
+    """Return the maximum tokens of a text for these settings; None if only the loaded model knows."""
     return BUNDLED_TOKENS if isinstance(settings, BundledSettings) else settings.max_tokens
 
 
 def without_credentials(url: str) -> str:
-    """Remove the name and password that may stand in `url`."""
+    """Remove a user name and password from `url`."""
     return re.sub(r"//[^/]*@", "//", url)
 
 
 def without_secrets(settings: EncoderSettings) -> EncoderSettings:
-    """Remove secrets from `settings`: what may be written down, and compared with what was."""
+    """Remove secrets from `settings`, so that they can be stored and compared."""
     return (
         replace(settings, base_url=without_credentials(settings.base_url))
         if isinstance(settings, EndpointSettings)
@@ -91,7 +91,7 @@ def without_secrets(settings: EncoderSettings) -> EncoderSettings:
 
 
 def model_name(settings: EncoderSettings) -> str:
-    """The model that `settings` name, without where it is."""
+    """Return the name of the model in `settings`, without its location."""
     match settings:
         case BundledSettings():
             return f"all-MiniLM-L6-v2 ({settings.precision})"
@@ -102,7 +102,7 @@ def model_name(settings: EncoderSettings) -> str:
 
 
 class Encoder(Protocol):
-    """Something that turns texts into vectors. Safe to call from several threads at once."""
+    """Turns texts into vectors. Safe to call from several threads at once."""
 
     name: str  # for people: "bundled model", "endpoint nomic-embed-text at http://…"
     dimensions: int
@@ -111,20 +111,20 @@ class Encoder(Protocol):
     identity: str  # weights, precision, pooling, prompts: equal identity = interchangeable vectors
 
     def encode(self, texts: Sequence[str], *, kind: Kind, urgent: bool) -> np.ndarray:
-        """One vector a text: float32 [n, dimensions], unit length. Raises Unavailable."""
+        """Return one vector for each text: float32 [n, dimensions], unit length. Raises Unavailable."""
         ...
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, special tokens left out."""
+        """Count the tokens of each text without special tokens."""
         ...
 
     def close(self) -> None:
-        """Give back what it holds; a call under way may fail."""
+        """Release all resources; a running call may fail."""
         ...
 
 
 def make_identity(*, weights: str, pooling: str, tokens: int, precision: str, query: str, document: str) -> str:
-    """Make the identity of an encoder of ours: short enough to store, made of everything that changes a vector.
+    """Make the identity of one of Memex's encoders: short enough to store, computed from everything that changes a vector.
 
     `query` and `document` are its prompts, `weights` a digest, `tokens` its limit without special tokens."""
     parts = json.dumps([weights, pooling, tokens, precision, query, document], ensure_ascii=False)

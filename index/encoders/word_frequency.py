@@ -12,7 +12,7 @@ FIRST = 1_996  # the token of the most frequent word; special tokens and single 
 
 @functools.cache
 def word_ranks() -> dict[str, int]:
-    """The words of the list, the most frequent at 0. About 3 MB, read at the first call."""
+    """Return the words of the list, the most frequent at 0. About 3 MB, read at the first call."""
     places: dict[str, int] = json.loads(bundled_files.read_tokenizer())["model"]["vocab"]
     words = sorted(places, key=places.__getitem__)[FIRST:]
     return {word: place for place, word in enumerate(words) if word.isalpha() and len(word) > 1}

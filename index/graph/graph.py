@@ -1,7 +1,7 @@
-"""Hold the graph of a workspace in memory: its nodes by name, and its relations, walked in both directions.
+"""Hold the graph of a workspace in memory: its entities by name, and its relations in both directions.
 
-A relation is kept as its source states it and resolved when it is read, so adding, removing or renaming a note
-changes no other note. Law, tested: answers depend on the notes and not on the order in which they were put in."""
+The graph stores a relation as its source states it and resolves it when it is read, so adding, removing or renaming a note
+changes no other note. Law, tested: answers depend on the notes and not on the order in which they were added."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from index.graph.vertex import (
 )
 from index.model import Statement
 
-MOST: Final = 1_000  # nodes of one neighbourhood
+MOST: Final = 1_000  # nodes of one neighborhood
 
 
 @dataclass(slots=True)
 class _Names:
-    """Who goes by which key; of several, the one with the best right."""
+    """Maps each key to its node; of several nodes, to the one with the best claim."""
 
     paths: dict[str, set[str]] = field(default_factory=dict)
 
@@ -49,13 +49,15 @@ class _Names:
 
 
 class Graph:
-    """The graph of one workspace. Safe from any thread; a question takes the lock for about as long as it computes."""
+    """Holds the graph of one workspace; safe to use from any thread. A query holds the lock while it computes."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._notes: dict[str, Vertex] = {}  # by path; of twins all, though only one is the node
+        self._notes: dict[
+            str, Vertex
+        ] = {}  # by path; includes all notes with one name, although only one of them is the node
         self._named, self._stems, self._aliases, self._pointing = _Names(), _Names(), _Names(), _Names()
-        self._files = _Names()  # as agents may know them
+        self._files = _Names()  # file names as agents may know them
         self._near: dict[
             str, tuple[tuple[str, str, bool], ...]
         ] = {}  # path → (neighbour, type, outward); filled as asked
@@ -63,20 +65,20 @@ class Graph:
     # Changing it
 
     def put(self, node: Vertex) -> None:
-        """Take in the note of a node, in place of what its path held before."""
+        """Add the note of a node, and replace the previous note at its path."""
         with self._lock:
             before = self._notes.get(node.path)
             if before and (before.name, before.aliases) == (node.name, node.aliases):
                 self._replace_statements(before, node)
                 return
             self._remove(node.path)
-            self._forget_neighbours(node)  # as links led before, and as they lead now
+            self._forget_neighbours(node)  # for links that led here before, and for those that lead here now
             self._notes[node.path] = node
             self._change_names(node, _Names.add)
             self._forget_neighbours(node)
 
     def drop(self, path: str) -> None:
-        """Forget the note at `path`."""
+        """Remove the note at `path`."""
         with self._lock:
             self._remove(path)
 
@@ -97,7 +99,7 @@ class Graph:
             change(self._pointing, key, node.path)
 
     def _forget_neighbours(self, node: Vertex) -> None:
-        """Forget what stands near all whose relations may lead elsewhere with or without this note, or its twin."""
+        """Drop the cached neighbors of all nodes whose relations may change with this note or a note of the same name."""
         twins = self._named.get(name_key(node.name)) - {node.path}
         for note in (node, *(self._notes[path] for path in twins)):
             path, note_keys = note.path, link_keys(note)
@@ -113,7 +115,7 @@ class Graph:
                 self._near.pop((stated and self._resolve(stated.target)) or "", None)
 
     def _replace_statements(self, before: Vertex, node: Vertex) -> None:
-        """Nothing by which others know it has changed: only what it states may have."""
+        """Replace the statements of a node whose names are unchanged."""
         if before.relations != node.relations:
             for stated in {*before.relations} ^ {*node.relations}:
                 self._near.pop(self._resolve(stated.target) or "", None)
@@ -127,7 +129,7 @@ class Graph:
     # Its nodes
 
     def get(self, name: str) -> Vertex | None:
-        """The node of that name; else the one whose file, else the only one whose alias is called so."""
+        """Return the node with this name, or else with this file name, or else the only one with this alias."""
         key = name_key(name)
         with self._lock:
             if named := self._named.get(key):
@@ -137,18 +139,18 @@ class Graph:
             return self._notes.get(self._path_of_alias(key) or "")
 
     def vertex_at(self, path: str) -> Vertex | None:
-        """The node whose note is at `path`."""
+        """Return the node whose note is at `path`."""
         with self._lock:
             return self._notes[path] if path in self._notes and self._is_node(path) else None
 
     def vertices(self) -> list[Vertex]:
-        """All nodes, by name."""
+        """Return all nodes, by name."""
         with self._lock:
             nodes = [self._notes[choose_owner(paths)] for paths in self._named.paths.values()]
         return sorted(nodes, key=lambda node: name_key(node.name))
 
     def notes_sharing_names(self) -> list[list[str]]:
-        """The notes that share a name, the one that is the node first."""
+        """Return the groups of notes that share a name, with the note that is the node first."""
         with self._lock:
             shared = [sorted(paths, key=_precedence) for paths in self._named.paths.values() if len(paths) > 1]
         return sorted(shared)
@@ -160,12 +162,12 @@ class Graph:
 
     @property
     def relation_count(self) -> int:
-        """How many relations there are between nodes."""
+        """Return the number of relations between nodes."""
         with self._lock:
             return sum(1 for _ in self._list_relations())
 
     def edges(self, names: Iterable[str] | None = None) -> list[Edge]:
-        """The relations that have one of these nodes at either end (None: all), in order of their ends and type."""
+        """Return the relations that have one of these nodes at either end (None: all), in order of their ends and type."""
         with self._lock:
             if names is None:
                 called = {path: note.name for path, note in self._notes.items()}
@@ -176,7 +178,7 @@ class Graph:
         return sorted(edges, key=edge_order)
 
     def edges_between(self, a: str, b: str) -> list[Edge]:
-        """The relations from one of two nodes to the other, in both directions."""
+        """Return the relations from one of two nodes to the other, in both directions."""
         with self._lock:
             first, second = self.get(a), self.get(b)
             if first is None or second is None:
@@ -190,19 +192,19 @@ class Graph:
         return sorted(edges, key=edge_order)
 
     def degree(self, name: str) -> int:
-        """How many relations a node has; one to itself counts once."""
+        """Return how many relations a node has; one to itself counts once."""
         with self._lock:
             node = self.get(name)
             return len({edge for _, edge in self._edges_by_neighbour(node.path)}) if node else 0
 
     def orphans(self) -> list[Vertex]:
-        """The nodes without a relation, by name."""
+        """Return the nodes without a relation, by name."""
         with self._lock:
             related = {end for path, to, _ in self._list_relations() for end in (path, to)}
             return [node for node in self.vertices() if node.path not in related]
 
     def dangling_statements(self) -> list[tuple[str, Statement]]:
-        """What notes state about what is no node here, by path."""
+        """Return the statements whose target is no node of this workspace, by path."""
         with self._lock:
             statements = [
                 (path, stated)
@@ -214,21 +216,21 @@ class Graph:
         return sorted(statements, key=lambda pair: (pair[0], pair[1].type, pair[1].target))
 
     def incoming_statements(self, name: str) -> list[tuple[str, Statement]]:
-        """The paths of the notes that point to a node, itself included, and how they say it."""
+        """Return the statements that point to a node, with the paths of their notes, its own note included."""
         with self._lock:
             node = self.get(name)
             statements = [] if node is None else [(path, stated) for path, stated in self._incoming(node)]
         return sorted(statements, key=lambda pair: (pair[0], pair[1].type, pair[1].target))
 
     def resolve(self, target: str) -> Vertex | None:
-        """The node that a link with this path part leads to."""
+        """Return the node that a link with this path part leads to."""
         with self._lock:
             return self._notes.get(self._resolve(target) or "")
 
     # Walking it
 
     def neighbourhood(self, name: str, depth: int, limit: int = MOST) -> Neighbourhood | None:
-        """The nodes within `depth` hops of one, whichever way relations point; None without that node."""
+        """Return the nodes within `depth` relations of one, in either direction; None if the node does not exist."""
         with self._lock:
             start = self.get(name)
             if start is None:
@@ -252,9 +254,9 @@ class Graph:
         return Neighbourhood(vertices, tuple(sorted(edges, key=edge_order)), truncated)
 
     def shortest_path(self, a: str, b: str) -> list[Edge] | None:
-        """The relations of a shortest way from one node to another, whichever way they point; None when there is none.
+        """Return the relations of a shortest path between two nodes, in either direction; None if there is none.
 
-        Searched from both ends at once, so that a dense graph is not walked whole."""
+        The search runs from both ends, so that it does not visit all of a dense graph."""
         with self._lock:
             start, end = self.get(a), self.get(b)
             if start is None or end is None:
@@ -289,7 +291,7 @@ class Graph:
                 return [*reversed(list(_trace_back(sides[0], middle))), *list(_trace_back(sides[1], middle))[1:]]
         return None
 
-    # What stands behind the answers; the lock is held
+    # Helpers; the lock is held
 
     def _node_paths(self) -> Iterator[str]:
         return (choose_owner(paths) for paths in self._named.paths.values())
@@ -298,14 +300,14 @@ class Graph:
         return choose_owner(self._named.get(name_key(self._notes[path].name))) == path
 
     def _path_of_alias(self, key: str) -> str | None:
-        """The only node that has the alias `key`."""
+        """Return the only node that has the alias `key`."""
         named = [path for path in self._aliases.get(key) if self._is_node(path)]
         return named[0] if len(named) == 1 else None
 
     def _resolve(self, target: str) -> str | None:
         key, within = target_key(target), target if "/" in target else ""
         stems = self._stems.get(key)
-        if len(stems) == 1 and not within:  # as it is nearly always
+        if len(stems) == 1 and not within:  # the usual case
             (path,) = stems
             if self._is_node(path):
                 return path
@@ -316,7 +318,7 @@ class Graph:
         return choose_owner(named) if named else self._path_of_alias(key)
 
     def _list_relations(self) -> Iterator[tuple[str, str, str]]:
-        """(path, path of the target, type) of every relation, each once; quicker than asking node after node."""
+        """Yield (path, path of the target, type) of every relation, each once; faster than a query for each node."""
         for path in self._node_paths():
             ends = {(stated.type, self._resolve(stated.target)) for stated in self._notes[path].relations}
             yield from ((path, to, kind) for kind, to in ends if to)
@@ -330,7 +332,7 @@ class Graph:
                         yield path, stated
 
     def _neighbours(self, path: str) -> tuple[tuple[str, str, bool], ...]:
-        """(path, type, whether it points there) of all that a node is related to."""
+        """Return (path, type, whether the relation points there) of all neighbors of a node."""
         if path not in self._near:
             node = self._notes[path]
             away = {(to, stated.type, True) for stated in node.relations if (to := self._resolve(stated.target))}
@@ -339,7 +341,7 @@ class Graph:
         return self._near[path]
 
     def _edges_by_neighbour(self, path: str) -> Iterator[tuple[str, Edge]]:
-        """What a node is related to, and by which relation, either way."""
+        """Yield the neighbors of a node, each with its relation, in either direction."""
         name = self._notes[path].name
         for near, kind, outward in self._neighbours(path):
             far = self._notes[near].name
@@ -350,19 +352,19 @@ class Graph:
 
 
 class Graphs:
-    """The graphs of all workspaces."""
+    """Holds the graphs of all workspaces."""
 
     def __init__(self) -> None:
         self._graphs: dict[str, Graph] = {}
         self._where: dict[str, str] = {}  # path → workspace
-        self.unsettled: set[str] = set()  # the paths of nodes whose notes don't state all of their ordinals
+        self.unsettled: set[str] = set()  # paths of nodes whose notes do not state all of their ordinals
 
     def of(self, workspace: str) -> Graph:
-        """The graph of a workspace; an empty one if it has no node."""
+        """Return the graph of a workspace, empty if it has no node."""
         return self._graphs.setdefault(workspace, Graph())
 
     def put(self, workspace: str, node: Vertex | None, path: str) -> None:
-        """Take in what the note at `path` is now: a node, or (None) none."""
+        """Store what the note at `path` is now: a node, or None."""
         if node is None:
             self.drop(path)
             return
@@ -373,14 +375,14 @@ class Graphs:
         self.of(workspace).put(node)
 
     def drop(self, path: str) -> None:
-        """Forget the note at `path`."""
+        """Remove the note at `path`."""
         self.unsettled.discard(path)
         if (workspace := self._where.pop(path, None)) is not None:
             self._graphs[workspace].drop(path)
 
     @property
     def node_count(self) -> int:
-        """How many notes of nodes there are, twins included."""
+        """Return the number of notes of nodes, including notes that share a name."""
         return len(self._where)
 
 

@@ -1,4 +1,4 @@
-"""Find unlinked names: nodes that other nodes name in their observations, without a relation between the two.
+"""Find unlinked names: entities that the facts of other entities name, without a relation between the two.
 
 A name is matched word by word: letter case, normal form and the kind of space do not count, a hyphen or an
 underscore between two letters counts as a space, and other signs must stand as in the name. In a script that
@@ -43,7 +43,7 @@ _Need: TypeAlias = Literal["words", "spelling", "sentence", "link", "run"]
 
 @dataclass(frozen=True, slots=True)
 class UnlinkedName:
-    """`node` speaks `count` times of `referenced`, and no relation says so."""
+    """Reports that `node` names `referenced` `count` times without a relation to it."""
 
     node: str
     referenced: str
@@ -52,7 +52,7 @@ class UnlinkedName:
 
 @dataclass(frozen=True, slots=True)
 class _Owner:
-    """A node that a pattern may stand for, and what is asked of the place where it stands."""
+    """Describes a node that a pattern may name, and the requirements of the place where the name occurs."""
 
     node: int
     spelling: str
@@ -73,7 +73,7 @@ class _Machine:
     lengths: list[int] = field(default_factory=list)
 
     def add(self, words: Sequence[int]) -> None:
-        """A name, as numbers of words."""
+        """Add a name, given as numbers of words."""
         state = 0
         for word in reversed(words):
             following = self.steps[state].get(word)
@@ -88,7 +88,7 @@ class _Machine:
         self.shorter.append(-1)
 
     def link_states(self) -> None:
-        """Let every state know where to go on when the next word does not fit."""
+        """Set the failure link of every state: the state to continue from when the next word does not match."""
         waiting = list(self.steps[0].values())
         for state in waiting:  # grows: by breadth
             for word, following in self.steps[state].items():
@@ -104,7 +104,7 @@ class _Machine:
                 self.shorter[self.found[state]] = inherited
 
     def longest_names(self, words: Sequence[int]) -> list[int]:
-        """By place: the longest name that begins there, or -1."""
+        """Return the longest name that begins at each position, or -1."""
         steps, back, longest = self.steps, self.back, self.found
         state, names = 0, [-1] * len(words)
         for at in range(len(words) - 1, -1, -1):
@@ -120,7 +120,7 @@ class _Machine:
 
 
 class _Words(dict[str, int]):
-    """Numbers of words by how they are written; -1 = a word of no name."""
+    """Maps words to numbers; -1 = a word that is in no name."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ def find(
     *,
     ordinary: Container[str] = frozenset(),
 ) -> list[UnlinkedName]:
-    """Names of nodes found in others' observations, most often named first.
+    """Find names of nodes in the observations of other nodes, the most frequently named first.
 
     `nodes`: name, aliases and observations of each; `related`: whether a relation leads from one to the other or back;
     `ordinary`: words, in lower case, that are not names in themselves."""
@@ -167,7 +167,7 @@ def find(
 
 
 class Names:
-    """Names with their aliases, made ready once to be looked for in many texts."""
+    """Holds names with their aliases, prepared once for searches in many texts."""
 
     def __init__(self, names: Sequence[tuple[str, Sequence[str]]], *, ordinary: Container[str] = frozenset()) -> None:
         self._words, self._machine = _Words(), _Machine()
@@ -177,7 +177,7 @@ class Names:
         self._machine.link_states()
 
     def count_mentions(self, text: str) -> Counter[int]:
-        """How often `text` names which of them, by their numbers."""
+        """Count how often `text` names each of them, by number."""
         return Counter(_find_mentions(text, -1, self._words, self._machine, self._owners))
 
 
@@ -187,7 +187,7 @@ def _collect_patterns(
     machine: _Machine,
     ordinary: Container[str],
 ) -> list[tuple[_Owner, ...]]:
-    """By pattern: the nodes that it may stand for; names come before aliases."""
+    """Return the nodes that each pattern may name; names come before aliases."""
     patterns: dict[tuple[int, ...], dict[int, _Owner]] = {}
     for alias in (False, True):
         for number, (name, aliases, _) in enumerate(nodes):
@@ -205,7 +205,7 @@ def _collect_patterns(
 
 
 def _choose_owners(owners: tuple[_Owner, ...]) -> tuple[_Owner, ...]:
-    """Who of those that share a pattern may have it: names before aliases; an alias that two have is nobody's."""
+    """Choose the nodes that a shared pattern means: names win over aliases, and an alias of two nodes means none."""
     names = tuple(owner for owner in owners if not owner.alias)
     return names or (owners if len(owners) == 1 else ())
 
@@ -213,7 +213,7 @@ def _choose_owners(owners: tuple[_Owner, ...]) -> tuple[_Owner, ...]:
 def _find_mentions(
     content: str, node: int, words: _Words, machine: _Machine, owners: Sequence[tuple[_Owner, ...]]
 ) -> Iterator[int]:
-    """The nodes that `content` names, one for each time."""
+    """Yield the nodes that `content` names, one for each time."""
     text = unicodedata.normalize("NFC", content)
     if "[[" in text:
         text = _PIPED.sub(r"[[\1]]", text)
@@ -245,10 +245,10 @@ def _find_mentions(
 
 
 def _is_mention(text: str, start: int, end: int, owner: _Owner, *, sole: bool) -> bool:
-    """Whether `text[start:end]`, which has the words of a name, may be taken for it."""
+    """Return whether `text[start:end]`, which has the words of a name, counts as a mention of it."""
     spelt = text[start:end]
     if not sole and fold(spelt) != fold(owner.spelling):
-        return False  # `rain-gauge` and `rain gauge` are two nodes: each is named by its own spelling
+        return False  # `rain-gauge` and `rain gauge` are two nodes, and each spelling names its own
     if text.endswith("[[", 0, start) and text[end : end + 1] in ("]", "#", "|"):
         return True
     before, after = text[start - 1 : start], text[end : end + 1]
@@ -261,7 +261,7 @@ def _is_mention(text: str, start: int, end: int, owner: _Owner, *, sole: bool) -
 
 
 def _choose_need(tokens: Sequence[str], ordinary: Container[str]) -> _Need:
-    """What is asked of a place where a name stands: the more, the more common the word is."""
+    """Return the requirements of a place where a name occurs; common words have stricter ones."""
     if len(tokens) > 1:
         whole = "".join(tokens)
         if whole in stopwords.JAPANESE or whole in stopwords.CHINESE:
@@ -280,14 +280,14 @@ def _choose_need(tokens: Sequence[str], ordinary: Container[str]) -> _Need:
 
 
 def _trim_signs(tokens: list[str]) -> list[str]:
-    """Signs at the ends of a name are left out, unless it has nothing else."""
+    """Remove signs at both ends of a name, unless it has nothing else."""
     places = [n for n, token in enumerate(tokens) if any(c.isalnum() for c in token)]
     return tokens[places[0] : places[-1] + 1] if places else tokens
 
 
 @functools.cache
 def _token_pattern() -> re.Pattern[str]:
-    """What parts a text: addresses, words, characters of a script without blanks, ends of paragraphs, signs."""
+    """Return the pattern of tokens: addresses, words, characters of a script without blanks, ends of paragraphs, signs."""
     marks = _character_ranges(code for code in range(0x300, 0x1E950) if unicodedata.category(chr(code))[0] == "M")
     letter = rf"[^\W_{UNSPACED}]"
     word = rf"{letter}+(?:[{marks}]+{letter}*)*"
@@ -298,7 +298,7 @@ def _token_pattern() -> re.Pattern[str]:
 
 
 def _character_ranges(codes: Iterable[int]) -> str:
-    """Characters as they stand in a class of a pattern."""
+    """Format characters for a character class of a pattern."""
     runs: list[list[int]] = []
     for code in codes:
         if runs and code == runs[-1][1] + 1:

@@ -14,7 +14,7 @@ _NUMBERED = re.compile(r" \d+\Z")
 
 @dataclass(frozen=True, slots=True)
 class Vertex:
-    """A node without the text of its observations."""
+    """Describes a node without the text of its observations."""
 
     path: str
     id: str
@@ -26,7 +26,7 @@ class Vertex:
     created_at: int
     updated_at: int | None
     version: int
-    observations: int  # how many
+    observations: int  # the number of them
     last_ordinal: int
     unsettled: bool
     summary_updated_at: int | None
@@ -35,13 +35,13 @@ class Vertex:
 
     @property
     def changed_at(self) -> int:
-        """When it was last changed, or made."""
+        """Return the time of its last change or, without one, of its creation."""
         return self.created_at if self.updated_at is None else self.updated_at
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A relation between two nodes, by their names."""
+    """Describes a relation between two nodes, by their names."""
 
     source: str
     target: str
@@ -50,20 +50,20 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """The nodes within some hops of one, nearest first, and all relations between them."""
+    """Holds the nodes within some relations of one, nearest first, and all relations between them."""
 
     vertices: tuple[Vertex, ...]
     edges: tuple[Edge, ...]
-    truncated: bool  # there are more nodes than were asked for
+    truncated: bool  # there are more nodes than the limit
 
 
 def name_key(name: str) -> str:
-    """The form in which names of nodes are compared: letter case, normal form and runs of blanks don't count."""
+    """Return the form in which names of nodes are compared: letter case, normal form and runs of blanks don't count."""
     return fold(" ".join(name.split()))
 
 
 def vertex_of(document: Document) -> Vertex | None:
-    """The node that `document` is; None for any other note."""
+    """Return the node that `document` is; None for any other note."""
     node = document.node
     if node is None:
         return None
@@ -88,28 +88,28 @@ def vertex_of(document: Document) -> Vertex | None:
 
 
 def file_key(node: Vertex) -> str:
-    """What its file calls a node, without the number of a file whose name another note has: it tells of that note."""
+    """Return the folded file name of a node, without a number that Memex added because another note has the name: the number would reveal that note."""
     called = target_key(node.path)
     return called if called == name_key(node.name) else _NUMBERED.sub("", called)
 
 
 def edge_order(edge: Edge) -> tuple[str, str, str]:
-    """Edges sort by their ends and type."""
+    """Return the sort key of an edge: its ends and type."""
     return edge.source, edge.target, edge.type
 
 
 def target_key(target: str) -> str:
-    """What a link says of the file it leads to, as names are compared."""
+    """Return the folded file name that a link names."""
     return " ".join(stem(target).split())
 
 
 def link_keys(node: Vertex) -> set[str]:
-    """By which a link may lead to it."""
+    """Return the keys by which a link may lead to the node."""
     return {target_key(node.path), name_key(node.name), *map(name_key, node.aliases)}
 
 
 def matches_path(path: str, within: str) -> bool:
-    """Whether a link that names folders can mean `path`."""
+    """Return whether a link that names folders can mean `path`."""
     if not within:
         return True
     return f"/{fold(path.removesuffix('.md'))}".endswith(f"/{fold(within.removesuffix('.md').lstrip('/'))}")

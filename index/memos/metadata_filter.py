@@ -1,10 +1,10 @@
 """Decide whether a note's metadata passes a filter.
 
-A filter is a part of the metadata: its objects ask for these keys and perhaps others, its lists for these items and
-perhaps others, any other value for itself; `{"contains": "x"}` asks for a text, or a list with a text, that holds x,
-letter case aside.
+A filter is a part of the metadata. An object matches an object with at least these keys, a list matches a list with at
+least these items, and any other value matches itself. `{"contains": "x"}` matches a text, or a list with a text, that
+contains x in upper or lower case.
 
-Law, tested: metadata that passes holds each of the filter's `required_substrings` in its JSON."""
+Law, tested: the JSON of metadata that passes contains each of the filter's `required_substrings`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from index.names import fold
 
 
 def matches(value: Any, wanted: Any) -> bool:
-    """Whether `value` is, or is more than, what is wanted."""
+    """Return whether `value` contains everything in `wanted`."""
     if isinstance(wanted, Mapping):
         part = wanted.get("contains")
         if len(wanted) == 1 and isinstance(part, str) and not isinstance(value, Mapping):
@@ -31,7 +31,7 @@ def matches(value: Any, wanted: Any) -> bool:
 
 
 def required_substrings(wanted: Any) -> Iterator[str]:
-    """Pieces of compact ASCII JSON without which nothing that is wanted can be there."""
+    """Yield pieces of compact ASCII JSON that matching metadata must contain."""
     if isinstance(wanted, Mapping):
         if not (len(wanted) == 1 and isinstance(wanted.get("contains"), str)):
             for key, expected in wanted.items():

@@ -1,7 +1,7 @@
 """Run the queries of the tool family `memory` on the index of captures: memos by metadata or similarity.
 
-Law, tested: the nearest memos of a set are the nearest of exactly that set, however small a part of the namespace it
-is."""
+Law, tested: a search for the nearest memos of a set finds the nearest of exactly this set, however small a part of the
+namespace it is."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:  # both load libraries that only their owners need
     from index.encoders.embedder import Embedder
     from index.storage.chunk_store import ChunkStore
 
-EXACT: Final = 5_000  # memos that are all compared; of more, those that the vector index finds
-POOL: Final = 1_000  # passages that it is asked for at most
-POINTS: Final = 8  # vectors at most that it is asked with
-DIGITS: Final = 6  # of a similarity: more would tell how it was computed
+EXACT: Final = 5_000  # memos up to which all are compared; of more, only those that the vector index finds
+POOL: Final = 1_000  # maximum passages in a query of the vector index
+POINTS: Final = 8  # maximum vectors in a query of the vector index
+DIGITS: Final = 6  # digits of a similarity; more digits would depend on how it was computed
 
 
 class MemoRows:
-    """Reads one index; `paths` gives the paths of its notes, `fitting` the encoder that its vectors may be compared with."""
+    """Reads the memos of one index; `paths` returns the paths of its notes, `fitting` the encoder that fits its vectors."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class MemoRows:
         self._catalog, self._store, self._fitting = catalog, store, fitting
 
     def find_matching(self, workspace: str, namespace: str, wanted: Mapping[str, Any]) -> list[str]:
-        """The keys of the memos whose metadata, title and tags are what is wanted, those changed last first."""
+        """Return the keys of the memos whose metadata, title and tags match `wanted`, the last changed first."""
         properties = {key: value for key, value in wanted.items() if key in ("title", "tags")}
         metadata = {key: value for key, value in wanted.items() if key not in properties}
         pieces = list(required_substrings(metadata))
@@ -62,29 +62,31 @@ class MemoRows:
         return [row[0] for row in rows]
 
     def records(self, keys: Collection[str]) -> dict[str, Record]:
-        """The memos with these keys, by key."""
+        """Return the memos with these keys, by key."""
         return self._catalog.records(keys)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        """The vector of a query, as a matrix of one row. Raises Unavailable when there is no encoder."""
+        """Return the vector of a query, as a matrix of one row. Raises Unavailable when there is no encoder."""
         embedder = self._fitting()
         if embedder is None:
-            raise Unavailable("no encoder is ready for this index, so nothing can be compared; try again in a moment")
+            raise Unavailable(
+                "no embedding model is ready for this index, so memos can't be compared; try again in a moment"
+            )
         return np.asarray(embedder.embed_query(text), np.float32).reshape(1, -1)
 
     def stored_vectors(self, key: str) -> NDArray[np.float32]:
-        """The vectors that are stored of a memo, one a row. Raises Unavailable when there are none yet."""
+        """Return the stored vectors of a memo, one per row. Raises Unavailable if it has none yet."""
         points = self._store.vectors_of(key)
         if not len(points):
-            raise Unavailable("the pivot has not been embedded yet; try again in a moment")
+            raise Unavailable("the pivot memo has no vectors yet; try again in a moment")
         return points
 
     def find_nearest(
         self, points: NDArray[np.float32], keys: Sequence[str], within: Filter, most: int
     ) -> tuple[list[tuple[str, float]], int]:
-        """Of these memos the `most` nearest, each with the cosine similarity of its passage that is nearest to any of `points`.
+        """Return the `most` nearest of these memos with their similarities, and the number of compared memos without vectors.
 
-        And how many of those that were compared have no vector yet. `within` holds all of them."""
+        A memo's similarity is that of its passage nearest to any of `points`. `within` is a filter that all of the memos pass."""
         some = self._choose_likely(points, frozenset(keys), within, most) if len(keys) > EXACT else None
         chosen = keys if some is None else some
         similarities = {key: round(value, DIGITS) for key, value in self._store.similarities(points, chosen).items()}
@@ -94,7 +96,7 @@ class MemoRows:
     def _choose_likely(
         self, points: NDArray[np.float32], keys: frozenset[str], within: Filter, most: int
     ) -> list[str] | None:
-        """Those of the memos among which the nearest are, as the vector index finds them; None when it finds too few."""
+        """Return the memos that the vector index finds near the points; None if it finds too few."""
         if len(points) > POINTS:
             return None
         likely: set[str] = set()

@@ -1,10 +1,10 @@
 """Resolve the relations between memos to the memos at both ends, and follow them from a memo level by level.
 
-Law: a relation counts only while both memos are there, in one namespace. A relation that is stated twice, once by id
-and once by link, is one relation.
+Law: a relation counts only while both memos exist in one namespace. A relation that is stated twice, once by id and once by
+link, is one relation.
 
-Law, tested: a walk reports each relation once, at the least depth at which it is met, and goes through no memo
-twice; so it ends, whatever loops there are."""
+Law, tested: a walk reports each relation once, at the smallest depth at which it occurs, and visits no memo twice, so it
+ends in spite of loops."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STATED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class MemoEnd:
-    """As much of a memo as its relations ask for."""
+    """Holds the fields of a memo that its relations need."""
 
     id: str
     path: str
@@ -40,7 +40,7 @@ class MemoEnd:
 
 @dataclass(frozen=True, slots=True)
 class MemoTie:
-    """A relation, and the memos at its two ends."""
+    """Holds a relation and the memos at its two ends."""
 
     source: MemoEnd
     target: MemoEnd
@@ -48,33 +48,33 @@ class MemoTie:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells one relation from another."""
+        """Return the identity of the relation: both ends and the tag."""
         return self.source.path, self.target.path, self.relation.tag
 
     @property
     def created_at(self) -> int:
-        """When it was made; without a time of its own, when its memo was."""
+        """Return the creation time of the relation or, if its note does not state it, of its memo."""
         return self.source.created_at if self.relation.created_at is None else self.relation.created_at
 
     @property
     def updated_at(self) -> int:
-        """When it last changed, or was made."""
+        """Return the time of the last change or, without one, of the creation."""
         return self.created_at if self.relation.updated_at is None else self.relation.updated_at
 
 
 def end_of(memo: Record) -> MemoEnd:
-    """Make an end of a relation of a memo."""
+    """Convert a memo to an end of a relation."""
     return MemoEnd(memo.id, memo.path, memo.workspace, memo.namespace, memo.type, memo.created_at)
 
 
 class MemoRelations:
-    """The relations of all memos of an index; `paths` gives those of all its notes."""
+    """Reads the relations of all memos of an index; `paths` returns the paths of its notes."""
 
     def __init__(self, catalog: Catalog, paths: Callable[[], Collection[str]]) -> None:
         self._catalog, self._paths = catalog, paths
 
     def list_relations(self, workspace: str, namespace: str, tag: str | None, most: int) -> list[MemoTie]:
-        """The relations of a namespace, those changed last first, `most` of them."""
+        """Return at most `most` relations of a namespace, the last changed first."""
         rows = self._catalog.rows(
             f"""{STATED} join documents as d using (path) where d.workspace = ? and d.namespace = ? and (? is null or r.tag = ?)
             order by coalesce(r.updated_at, r.created_at, d.created_at) desc, r.path, r.ord""",
@@ -89,13 +89,13 @@ class MemoRelations:
         return [counting.get(key, tie) for key, tie in ties.items()][:most]
 
     def outgoing(self, memos: Iterable[MemoEnd]) -> list[MemoTie]:
-        """The relations that begin at these memos."""
+        """Return the relations that begin at these memos."""
         return self._resolve_ends(
             _in_note_order(self._catalog.rows_in(f"{STATED} where r.path in", {memo.path for memo in memos}))
         )
 
     def incoming(self, memos: Collection[MemoEnd]) -> list[MemoTie]:
-        """The relations that lead to these memos."""
+        """Return the relations that lead to these memos."""
         stated = [
             *self._catalog.rows_in(f"{STATED} where r.target in", {memo.id for memo in memos}),
             *self._catalog.rows_in(
@@ -106,7 +106,7 @@ class MemoRelations:
         return [tie for tie in self._resolve_ends(_in_note_order(stated)) if tie.target.path in asked]
 
     def _resolve_ends(self, rows: Sequence[Sequence[Any]]) -> list[MemoTie]:
-        """Those of what is stated that have both ends, in the order given; of those that are one relation, the first."""
+        """Return the stated relations whose two ends exist, in the given order, and only the first statement of each relation."""
         sources = {memo.path: memo for memo in self._read_ends("path", {row[0] for row in rows})}
         targets = self._ends_by_id({row[3] for row in rows if row[3] is not None})
         named = self._ends_by_name({row[2] for row in rows if row[3] is None})
@@ -125,12 +125,12 @@ class MemoRelations:
         return [MemoEnd(*row) for row in self._catalog.rows_in(f"{ENDS} where {column} in", values)]
 
     def _ends_by_id(self, ids: Collection[str]) -> dict[tuple[str, str], MemoEnd]:
-        """The memos that have these ids, by workspace and id."""
+        """Return the memos that have these ids, by workspace and id."""
         memos = [*self._read_ends("claimed", ids), *self._read_ends("key", ids)]
         return {(memo.workspace, memo.id): memo for memo in memos if memo.id in ids}
 
     def _ends_by_name(self, names: Collection[str]) -> dict[tuple[str, str], MemoEnd]:
-        """The memos that links mean, by workspace and name: of several, the one with the best right to it."""
+        """Return the memos that links mean, by workspace and name; of several memos, the one with the best claim to the name."""
         if not names:
             return {}
         paths = [path for path in list(self._paths()) if stem(path) in names]
@@ -144,7 +144,7 @@ class MemoRelations:
 
 
 def _in_note_order(stated: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
-    """In the order of notes and entries, which says what counts of what is stated twice."""
+    """Sort statements by note and entry; the first of two statements of one relation counts."""
     return sorted(stated, key=lambda row: (row[0], row[1]))
 
 
@@ -158,13 +158,13 @@ Direction: TypeAlias = Literal["forward", "backward"]
 
 @dataclass(frozen=True, slots=True)
 class WalkStep:
-    """A relation that was met on the way."""
+    """Describes a relation that a walk found."""
 
     tie: MemoTie
     depth: int  # from 1
-    direction: Direction  # in which it was gone
+    direction: Direction  # in which the walk followed it
     path: tuple[str, ...]  # the ids of the memos from the start to its far end, both included
-    loop: bool  # its far end is on that way already
+    loop: bool  # its far end is already on the path
 
 
 def walk(
@@ -176,7 +176,7 @@ def walk(
     most: int,
     tag: str | None = None,
 ) -> tuple[list[WalkStep], bool]:
-    """The relations within `depth` of `start`, the nearest first, heavier ones before lighter; and whether there are more."""
+    """Return the relations within `depth` of `start`, nearest first and heavier before lighter, and whether more exist."""
     steps: list[WalkStep] = []
     met: set[tuple[str, str, str]] = set()
     reached = {start.path}
@@ -204,7 +204,7 @@ def walk(
 def _adjacent_relations(
     relations: MemoRelations, memos: Collection[MemoEnd], directions: Collection[Direction]
 ) -> Iterable[tuple[MemoTie, Direction]]:
-    """The relations of these memos, in the order in which they are reported."""
+    """Yield the relations of these memos, in the order in which they are reported."""
 
     def list_adjacent() -> Iterator[tuple[MemoTie, Direction]]:
         if "forward" in directions:

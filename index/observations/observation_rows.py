@@ -1,11 +1,11 @@
 """Convert an observation under a perspective to its row in the store, and back; only this module defines the columns.
 
-    doc_id      the key of the node's path: a node's rows come and go together
+    doc_id      the key of the node's path; the rows of a node are replaced together
     ord         the observation's place in its node * 32 + the perspective's place in the table
     heading     the observation's ordinal
-    type        the perspective's name: of the columns with an index that fits few values, the one that is free
-    text, cut   the node's name and the observation, under the first perspective only: so words are indexed once
-    digest      of the embedded text, so that its vector is found again
+    type        the perspective's name, because this column has an index for few values and is otherwise unused
+    text, cut   the node's name and the observation, under the first perspective only, so that words are indexed once
+    digest      of the embedded text, for finding its vector again
 
 Law, tested: `to_observation` reads what `facet_rows` wrote."""
 
@@ -28,23 +28,23 @@ PLACES: Final = MOST
 
 @dataclass(frozen=True, slots=True)
 class PerspectiveRow:
-    """One observation under one perspective."""
+    """Describes one observation under one perspective."""
 
     ord: int
     ordinal: int
     perspective: str
-    embedded: str  # what the encoder is given
-    digest: str  # of that
+    embedded: str  # the text that is embedded
+    digest: str  # of the embedded text
 
     @property
     def is_first(self) -> bool:
-        """Whether it is the one that stands for the observation's words."""
+        """Return whether it is the row that indexes the observation's words."""
         return self.ord % PLACES == 0
 
 
 @dataclass(frozen=True, slots=True)
 class FoundObservation:
-    """An observation that was found."""
+    """Describes an observation that a search found."""
 
     key: str  # of its node's path
     place: int  # in its node
@@ -54,7 +54,7 @@ class FoundObservation:
 
 
 def make_facets(document: Document, perspectives: Sequence[Perspective]) -> tuple[PerspectiveRow, ...]:
-    """Every observation of the node that `document` is, under each of `perspectives`; none for any other note."""
+    """Return every observation of the node that `document` is, under each of `perspectives`; none for any other note."""
     if document.node is None:
         return ()
     facets = []
@@ -69,7 +69,7 @@ def make_facets(document: Document, perspectives: Sequence[Perspective]) -> tupl
 def facet_rows(
     document: Document, facets: Sequence[PerspectiveRow], vectors: Sequence[np.ndarray | None]
 ) -> Iterator[Row]:
-    """The facets of a document as they are stored."""
+    """Yield the facets of a document as they are stored."""
     if document.node is None:
         return
     key = path_id(document.path)

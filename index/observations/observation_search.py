@@ -1,6 +1,6 @@
-"""Answer a search from the observations of one workspace: ask under every perspective, keep the best answer.
+"""Search the observations of one workspace under every perspective, and keep the best match of each observation.
 
-Law, tested: every observation found lies in the workspace that the search named; without an encoder the search uses
+Law, tested: every result is in the workspace that the search names; without an encoder the search uses
 words."""
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:  # they load libraries that only their owners need
     from index.encoders.embedder import Embedder
     from index.observations.observation_store import Observations
 
-POOL: Final = 30  # observations that each perspective gives at least
-WIDEST: Final = 800  # and at most
+POOL: Final = 30  # minimum observations from each perspective
+WIDEST: Final = 800  # maximum observations from each perspective
 
 
 @dataclass(frozen=True, slots=True)
 class SearchPlace:
-    """Where is looked: a workspace, and in it one node or all."""
+    """Describes what a search covers: one node or all nodes of a workspace."""
 
     workspace: str
     path: str | None = None
@@ -48,7 +48,7 @@ def find(
     embedder: Embedder | None,
     baselines: SimilarityBaselines,
 ) -> ObservationAnswer:
-    """The observations that answer `query`, best first: of all nodes the best of each, of one node all of them.
+    """Return the observations that match `query`, best first: the best one of each node or, for one node, all of them.
 
     Raises Unavailable when the store can't be read."""
     points, degraded = _query_points(query, perspectives, embedder, baselines) if mode == "embedding" else ([], ())
@@ -68,14 +68,14 @@ def find(
 def _query_points(
     query: str, perspectives: Sequence[Perspective], embedder: Embedder | None, baselines: SimilarityBaselines
 ) -> tuple[list[Point], tuple[str, ...]]:
-    """The query under each perspective, or why it is answered from words alone."""
+    """Return the query under each perspective, or the reason why the search uses words only."""
     if embedder is None:
-        return [], ("no encoder is ready for this index: answered from words alone",)
+        return [], ("no embedding model is ready for this index, so the search used words only",)
     try:
         with span("embed", texts=len(perspectives)):
             return baselines.query_points(query, perspectives, embedder), ()
     except Unavailable as error:
-        return [], (f"answered from words alone: {error.message}",)
+        return [], (f"the search used words only: {error.message}",)
 
 
 def _search_widening(
@@ -85,7 +85,7 @@ def _search_widening(
     points: Sequence[Point],
     observations: Observations,
 ) -> list[FoundObservation]:
-    """The best observations, by more and more of them until there are `limit`: one long node may fill a pool."""
+    """Return the best observations; widen the search until `limit` are found, because one long node may fill a pool."""
     pool = max(POOL, 2 * limit)
     key = None if place.path is None else path_id(place.path)
     words = keywords(query) if place.path is None else _without_node_name(keywords(query), place.path)
@@ -108,13 +108,13 @@ def _search_widening(
 
 
 def _without_node_name(words: str, path: str) -> str:
-    """What is asked of one node without its own name, which stands with each of its observations."""
+    """Remove a node's own name from a query of this node, because every row of the node contains it."""
     name = set(stem(path).split())
     return " ".join(word for word in words.split() if fold(word) not in name) or words
 
 
 def _best_of_each(observations: Iterable[FoundObservation], *, by_node: bool) -> list[FoundObservation]:
-    """Each observation, or each node, once: where its score is the highest."""
+    """Return each observation, or each node, once, with its highest score."""
     best: dict[tuple[str, int], FoundObservation] = {}
     for observation in observations:
         same = (observation.key, -1 if by_node else observation.place)

@@ -1,4 +1,4 @@
-"""Store the observations of one scope, a row for each under each perspective, in a store beside that of the chunks.
+"""Store the observations of one scope, one row per observation and perspective, in a separate store beside the chunk store.
 
 Law, tested: no part of this store exists, on disk or in memory, before a node has an observation."""
 
@@ -25,16 +25,16 @@ log = logging.getLogger(__name__)
 
 
 class Observations:
-    """Observations as they are found; the store is opened by the first that is written, or by `open`."""
+    """Stores and finds observations; the first write, or `open`, opens the store."""
 
     def __init__(self, uri: str, *, dimensions: int, options: Mapping[str, str]) -> None:
         self._uri, self._dimensions, self._options = uri, dimensions, options
         self._store: ChunkStore | None = None
 
     def open(self, later: Callable[[], object] | None = None) -> None:
-        """Open what is known to be there. Raises StoreDamaged when it can't be mended.
+        """Open an existing store. Raises StoreDamaged when it can't be repaired.
 
-        `later`: open it when something of it is wanted, and call this then."""
+        `later`: open the store at its first use, and call this function then."""
         if later:
             self._store = open_later(self._uri, dimensions=self._dimensions, options=self._options, opened=later)
         else:
@@ -44,43 +44,46 @@ class Observations:
         return open_store(self._uri, dimensions=self._dimensions, options=self._options)
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         if self._store:
             self._store.close()
 
     @property
     def open_stores(self) -> tuple[ChunkStore, ...]:
-        """The store, if there is one."""
+        """Return the store, if there is one."""
         return (self._store,) if self._store else ()
 
     @property
     def may_lack_rows(self) -> bool:
-        """Whether rows may be missing."""
+        """Return whether rows may be missing."""
         return any(store.may_lack_rows for store in self.open_stores)
 
     def replace(self, documents: Mapping[str, Collection[Row]]) -> None:
-        """Make these the rows of these documents (none: it has no observations any more)."""
+        """Replace the rows of these documents; a document without rows has no observations any more."""
         if self._store is None:
             if not any(documents.values()):
                 return
             self._store = self._create_store()
-            documents = {**dict.fromkeys(self._store.row_counts(), ()), **documents}  # what a crash left
+            documents = {
+                **dict.fromkeys(self._store.row_counts(), ()),
+                **documents,
+            }  # also removes rows that a crash left
         self._store.replace(documents)
 
     def _create_store(self) -> ChunkStore:
         try:
             return self._open_store()
         except StoreDamaged:
-            log.warning("a store of observations that nothing is known of is damaged; it is made anew")
+            log.warning("removing a damaged store of observations that the catalog does not know; it is created again")
             discard(self._uri, self._options)
             return self._open_store()
 
     def row_counts(self) -> dict[str, int]:
-        """How many rows each document has."""
+        """Return how many rows each document has."""
         return self._store.row_counts() if self._store else {}
 
     def vectors(self, digests: Collection[str]) -> Mapping[str, NDArray[np.float32]]:
-        """The vectors of the texts with these digests, as far as they are stored."""
+        """Return the vectors of the texts with these digests, as far as they are stored."""
         return self._store.vectors(digests) if self._store else {}
 
     def find_nearest(self, workspace: str, points: Sequence[Point], pool: int) -> list[list[Match]]:
@@ -89,7 +92,7 @@ class Observations:
         return self._store.nearest(asked, pool) if self._store else [[] for _ in points]
 
     def find_words(self, workspace: str, words: str, pool: int, key: str | None) -> list[Match]:
-        """The observations of a workspace, or of one node, that hold `words`, best first."""
+        """Return the observations of a workspace, or of one node, that contain `words`, best first."""
         if not self._store:
             return []
         return self._store.search(vector=None, words=words, filter=Filter(workspace=workspace), pool=pool, within=key)[
@@ -97,7 +100,7 @@ class Observations:
         ]
 
     def compare_node(self, key: str, workspace: str, points: Sequence[Point]) -> Iterator[FoundObservation]:
-        """All observations of one node, each under each perspective: compared one and all."""
+        """Yield all observations of one node under each perspective, each compared exactly."""
         rows = [row for row in self._store.rows_with_vectors(key) if row.workspace == workspace] if self._store else []
         for perspective, point, added in points:
             embedded = [row for row in rows if row.type == perspective.name and row.vector is not None]
@@ -109,15 +112,15 @@ class Observations:
                     yield to_observation(row, perspective.name, value - added)
 
     def mean_vectors(self, workspace: str, perspective: str | None) -> dict[str, NDArray[np.float32]]:
-        """The mean direction of each node's observations under a perspective, or all: unit vectors, by key."""
+        """Return the mean direction of each node's observations under a perspective, or all: unit vectors, by key."""
         totals = self._store.vector_sums(Filter(workspace=workspace, type=perspective)) if self._store else {}
         return {key: unit_vector(total) for key, total in totals.items() if total.any()}
 
     def dump(self) -> list[tuple[Any, ...]]:
-        """All that is stored, in an order that does not tell how it was written."""
+        """Return all rows, in an order that does not depend on how they were written."""
         return self._store.dump() if self._store else []
 
 
 def unit_vector(vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The vector of length 1 in the same direction."""
+    """Return the vector of length 1 in the same direction."""
     return np.asarray(vector / np.linalg.norm(vector), np.float32)

@@ -21,7 +21,7 @@ NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,31}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Perspective:
-    """A way to look at observations: `prompt` is put in front of them, and of what is asked, when they are embedded."""
+    """Describes a perspective: its `prompt` precedes observations and queries when they are embedded."""
 
     name: str
     prompt: str  # "" = nothing is put in front
@@ -47,13 +47,13 @@ def query_text(perspective: Perspective, query: str) -> str:
 
 
 def hash_perspectives(perspectives: Sequence[Perspective]) -> str:
-    """Hash what tells one table of perspectives from another: their names, prompts and order."""
+    """Hash the names, prompts and order of a table of perspectives."""
     text = json.dumps([(perspective.name, perspective.prompt) for perspective in perspectives])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def validate(name: object, prompt: object) -> Perspective:
-    """Make a perspective of this name and prompt. InvalidArgument says what is wrong with them."""
+    """Make a perspective with this name and prompt. Raises InvalidArgument with the reason."""
     if not isinstance(name, str) or not NAME.match(name):
         raise InvalidArgument(
             "a perspective's name is 1 to 32 small letters, digits and hyphens, a letter first", field="name"
@@ -61,5 +61,5 @@ def validate(name: object, prompt: object) -> Perspective:
     if not isinstance(prompt, str) or len(text := " ".join(prompt.split())) > PROMPT:
         raise InvalidArgument(f"a perspective's prompt is one line of at most {PROMPT} characters", field="prompt")
     if not text.isprintable():
-        raise InvalidArgument("a perspective's prompt must hold no control characters", field="prompt")
+        raise InvalidArgument("a perspective's prompt must contain no control characters", field="prompt")
     return Perspective(name, text)

@@ -1,10 +1,10 @@
 """Measure the baseline of similarity that a prompt adds to all texts, so that perspectives can be compared.
 
-A prompt is a part of every text under its perspective, so all similarities rise with its length: without a
-correction the longest prompt would be the best perspective of every observation. The correction is how near the
-query is, on average, to plain sentences that have nothing to do with it, more than it is without the prompt.
+A prompt is a part of every text under its perspective, so all similarities rise with its length. Without a correction, the
+longest prompt would be the best perspective of every observation. The correction is the average increase of similarity
+between the query and unrelated plain sentences that the prompt causes.
 
-Law, tested: under one perspective the order stays as it is, and without a prompt the score is the cosine similarity."""
+Law, tested: under one perspective the correction keeps the order, and without a prompt the score is the cosine similarity."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ SENTENCES: Final = (
 
 
 class SimilarityBaselines:
-    """What each prompt adds to similarities with each encoder, measured when it is first needed."""
+    """Measures what each prompt adds to similarities with each encoder, at the first use."""
 
     def __init__(self) -> None:
         self._centres: dict[tuple[str, str], np.ndarray] = {}  # by encoder and prompt
 
     def query_points(self, query: str, perspectives: Sequence[Perspective], embedder: Embedder) -> list[Point]:
-        """The query under each perspective."""
+        """Return the query under each perspective."""
         texts = dict.fromkeys(query_text(perspective, query) for perspective in (PLAIN, *perspectives))
         vectors = dict(zip(texts, embedder.embed_queries(list(texts)), strict=True))
         centres = self._measure((PLAIN, *perspectives), embedder)

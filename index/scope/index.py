@@ -1,7 +1,7 @@
 """Write documents to the index of one scope: a catalog and two stores that stay consistent.
 
-Law: a document's rows are in the stores before the catalog claims them. A crash in between leaves the catalog behind
-the stores; the next opening compares their counts and reads the documents that differ again."""
+Law: a document's rows are in the stores before the catalog lists them. After a crash in between, the catalog is behind the
+stores; the next opening compares their counts and reads the differing documents again."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from index.tracing import span
 if TYPE_CHECKING:
     from index.storage.chunk_store import ChunkStore
 
-LOADING_S = 15.0  # how long a bulk run waits for an encoder that is still loading
+LOADING_S = 15.0  # seconds that a bulk run waits for an encoder that is still loading
 
 
 class Index(Reader):
-    """The index of one scope. Preparing may run in any thread, beside anything; a commit holds `lock`."""
+    """Writes the index of one scope. Any thread may prepare documents at any time; a commit holds `lock`."""
 
     def __init__(
         self,
@@ -70,8 +70,8 @@ class Index(Reader):
         self._vectors = Vectors(self._stored_vectors, observations.vectors)
         self.on_commit: Callable[[Collection[str]], object] | None = None  # given the paths; quick, raises nothing
         self.memos = MemoRows(catalog, store, lambda: self.manifest, self._usable_embedder)
-        self._swollen = False  # much memory was needed since it was last given back
-        self._orphans: set[str] = set()  # keys of rows that no catalog row stands for: removed with the next commit
+        self._swollen = False  # whether much memory was used since it was last returned to the system
+        self._orphans: set[str] = set()  # keys of rows without a row in the catalog; the next commit removes them
         if not later:
             self._reconcile_stores()
         self._load()
@@ -94,9 +94,9 @@ class Index(Reader):
         perspectives: Looks = lambda _: DEFAULTS,
         later: bool = False,
     ) -> Index:
-        """Open or make the index in `folder`; its rows are kept at `uri`. Raises StoreDamaged when it must be rebuilt.
+        """Open or create the index in `folder`, with its rows at `uri`. Raises StoreDamaged when it must be rebuilt.
 
-        `perspectives` gives those of a workspace. `later`: the stores are opened when something of them is wanted."""
+        `perspectives` returns those of a workspace. `later`: open the stores at their first use."""
         make = partial(cls, embedder=embedder, sizes=sizes, made_by=made_by, perspectives=perspectives, later=later)
         made: list[Index] = []
         reconcile = (lambda: made[0].reconcile_late()) if later else None  # noqa: PLW0108 - it is made below
@@ -121,7 +121,7 @@ class Index(Reader):
             self._observations.close()
             self._catalog.close()
 
-    # Changing it
+    # Writing
 
     def prepare(
         self,
@@ -130,12 +130,12 @@ class Index(Reader):
         urgent: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> list[PreparedDocument]:
-        """Cut and embed `documents`; nothing is stored yet. Vectors of unchanged texts are taken from the stores.
+        """Cut and embed `documents` without storing anything. Vectors of unchanged texts come from the stores.
 
-        A document whose rows would be those that are stored is neither cut nor embedded.
-        `urgent` never waits behind a bulk run and raises Unavailable when there is no encoder."""
+        A document whose stored rows would stay the same is neither cut nor embedded. With `urgent`, the call never waits
+        behind a bulk run, and raises Unavailable without an encoder."""
         if not urgent:
-            self._embedder.wait(LOADING_S)  # else a start would index by words what it embeds a moment later
+            self._embedder.wait(LOADING_S)  # otherwise a start would index by words only, and embed a moment later
         embedder = self._usable_embedder()
         if urgent and embedder is None:
             raise Unavailable(self._embedder.problem or "the encoder is not ready yet; try again in a few seconds")
@@ -163,7 +163,7 @@ class Index(Reader):
         )
 
     def _keep_rows(self, document: Document, stat: Stat) -> PreparedDocument | None:
-        """The document as one whose stored rows stay as they are; None when they have to be replaced."""
+        """Return the prepared document if its stored rows can stay; None if they must be replaced."""
         entry = self.manifest.get(document.path)
         if entry is None or not entry.digest or not entry.embedded:
             return None
@@ -173,7 +173,7 @@ class Index(Reader):
         return PreparedDocument(document, stat, (), None, 0, record.chunks, kept=record.chunks)
 
     def _check_kept(self, prepared: PreparedDocument) -> PreparedDocument:
-        """The same, cut and embedded after all if what was to be kept has changed since it was prepared."""
+        """Return the document unchanged, or cut and embedded if the rows that should stay have changed since it was prepared."""
         document, stat = prepared.document, prepared.stat
         if prepared.kept is None or self._keep_rows(document, stat):
             return prepared
@@ -187,9 +187,9 @@ class Index(Reader):
         *,
         fresh: Callable[[str], Stat | None] | None = None,
     ) -> list[str]:
-        """Make `prepared` findable and `removed` paths gone, durably, in one step. Returns the paths that were left out.
+        """Write the `prepared` documents and remove the `removed` paths, durably and in one step. Returns the paths left out.
 
-        With `fresh` (path → the file's stat now) a document whose file has changed since it was read is left out."""
+        With `fresh` (path → the file's current stat), a document whose file has changed since it was read is left out."""
         with self.lock:
             stale = {new.document.path: None for new in prepared if fresh and fresh(new.document.path) != new.stat}
             ready = [self._check_kept(new) for new in prepared if new.document.path not in stale]
@@ -236,7 +236,7 @@ class Index(Reader):
             )
 
     def _remember(self, ready: Sequence[PreparedDocument], gone: Collection[str]) -> None:
-        """Bring what is kept in memory to what the catalog and the stores hold now."""
+        """Update the data in memory to match the catalog and the stores."""
         self._orphans = set()
         for path in gone:
             self._remove_entry(path)
@@ -251,21 +251,21 @@ class Index(Reader):
             self._graphs.put(new.document.workspace, vertex_of(new.document), path)
 
     def forget_digests(self, entries: Collection[Entry]) -> None:
-        """Take these digests as unknown, unless they have changed meanwhile: the next look reads the files again."""
+        """Mark these digests as unknown unless they changed meanwhile, so that the next pass reads the files again."""
         with self.lock:
             for entry in entries:
                 if self.manifest.get(entry.path) == entry:
                     self.manifest[entry.path] = replace(entry, digest="")
 
     def _forget_rows(self, paths: Collection[str]) -> None:
-        """Nobody knows which rows these have: what is known is read again at the next look, what is new stands for nothing."""
+        """Mark the rows of these paths as unknown: the next pass reads known files again, and removes rows of unknown ones."""
         self._orphans |= {path_id(path) for path in paths if path not in self.manifest}
         for path in paths:
             if entry := self.manifest.get(path):
                 self.manifest[path] = replace(entry, digest="")
 
     def touch(self, stats: Mapping[str, Stat]) -> None:
-        """Remember that these files have the same bytes and a new stat."""
+        """Store the new stat of files whose bytes are unchanged."""
         with self.lock:
             known = {path: stat for path, stat in stats.items() if path in self.manifest}
             if known:
@@ -281,9 +281,9 @@ class Index(Reader):
         *,
         of: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        """Remember what can't be indexed, and why, in place of all that was known `of` such paths.
+        """Replace the list of files that can't be indexed, with reasons, for all paths that `of` accepts.
 
-        The `workspace` of a path sees it too."""
+        The `workspace` of a path sees its entry too."""
         with self.lock:
             before = self._catalog.skipped_files()
             skipped = {path: why for path, why in before.items() if not of(path)} | dict(skipped)
@@ -291,7 +291,7 @@ class Index(Reader):
                 self._catalog.replace_skipped(skipped, workspace=workspace)
 
     def repair_torn(self) -> tuple[list[Entry], int]:
-        """The documents whose rows the store holds not as the catalog says, and how many it held of none: these are gone."""
+        """Return the documents whose stored rows differ from the catalog, and the number of removed rows without a document."""
         with self.lock:
             differ = self._compare_stores()
             orphans = len(self._orphans)
@@ -299,7 +299,7 @@ class Index(Reader):
             return [entry for path, entry in self.manifest.items() if differ and path_id(path) in differ], orphans
 
     def _compare_stores(self) -> set[str]:
-        """The keys of documents whose rows are not those that the catalog counts; remembers rows of no document."""
+        """Return the keys of documents whose row counts differ from the catalog, and remember rows without a document."""
         held, known = self._store.row_counts(), self._catalog.chunk_counts()
         seen, facets = self._observations.row_counts(), self._catalog.facet_counts()
         self._orphans |= (held.keys() | seen.keys()) - known.keys()
@@ -308,7 +308,7 @@ class Index(Reader):
         return differ | ((seen.keys() - facets.keys()) & known.keys())
 
     def _reconcile_stores(self) -> None:
-        """After a crash, an undone capture or a repair: what only one of the stores holds is made again, or removed."""
+        """Reconcile the stores after a crash, an undone capture or a repair: restore or remove what only one of them contains."""
         differ = self._compare_stores()
         healed = self._store.may_lack_rows or self._observations.may_lack_rows
         if healed or differ:
@@ -316,7 +316,7 @@ class Index(Reader):
         self.mending = bool(healed or differ or self._catalog.fresh)
 
     def reconcile_late(self) -> None:
-        """Do so when the first of stores that were to be opened later is opened."""
+        """Reconcile the stores when the first deferred store opens."""
         with self.lock:
             if not self._reconciled:
                 self._reconciled = True
@@ -325,7 +325,7 @@ class Index(Reader):
                     self._load()
 
     def describe_differences(self) -> str:
-        """How catalog and stores differ just now; "" = not at all."""
+        """Describe how the catalog and the stores differ; "" = not at all."""
         with self.lock:
             differences = (
                 describe_difference(self._catalog.chunk_counts(), self._store.row_counts()),
@@ -334,9 +334,10 @@ class Index(Reader):
             return "; ".join(filter(None, differences))
 
     def forget_outdated(self, collections: Sequence[str] = COLLECTIONS) -> None:
-        """Doubt the nodes that are stored under other perspectives than their workspace has now.
+        """Mark outdated documents for reading again.
 
-        And the documents whose collection was found while others than these were known."""
+        These are entities stored under other perspectives than their workspace has now, and documents whose collection was
+        determined with other known `collections`."""
         with self.lock:
             self._forget_rows(self._catalog.forget_refiled(collections))
             for workspace, perspectives in self._catalog.stored_perspectives():
@@ -344,7 +345,7 @@ class Index(Reader):
                     self._forget_rows(self._catalog.paths_embedded_under(workspace, perspectives))
 
     def drop_orphans(self) -> None:
-        """Remove the rows that no document stands for."""
+        """Remove the rows without a document."""
         with self.lock:
             if self._orphans:
                 for store in self._stores:
@@ -378,9 +379,9 @@ class Index(Reader):
                     counted[name] -= 1
 
     def entries(self, under: Collection[str] | None = None) -> dict[str, Entry]:
-        """What is known of these paths and of all that lies below them (None: of everything).
+        """Return the entries of these paths and of all paths below them (None: all entries).
 
-        Without a folder among them it costs what they are, however many documents there are."""
+        Without a folder among the paths, the time depends only on their number."""
         if under is None or "" in under:
             return self.manifest.copy()
         entries = {path: entry for path in under if (entry := self.manifest.get(path)) is not None}
@@ -389,25 +390,25 @@ class Index(Reader):
         return entries
 
     def graph(self, workspace: str) -> Graph:
-        """The graph of a workspace, as it is now and will be."""
+        """Return the graph of a workspace, which follows all later changes."""
         return self._graphs.of(workspace)
 
     def lacks_ordinals(self, path: str) -> bool:
-        """Whether there is a node at `path` whose note does not state all of its ordinals."""
+        """Return whether there is a node at `path` whose note does not state all of its ordinals."""
         return path in self._graphs.unsettled
 
     @property
     def words_only_count(self) -> int:
-        """How many documents can be found by their words only."""
+        """Return the number of documents without vectors, which only words find."""
         return len(self._wordbound)
 
     def words_only_paths(self) -> set[str]:
-        """The documents that can be found by their words only."""
+        """Return the paths of documents without vectors, which only words find."""
         return self._wordbound.copy()
 
     @property
     def is_complete(self) -> bool:
-        """Whether all notes have been indexed once."""
+        """Return whether all notes have been indexed once."""
         return self._catalog.is_complete
 
     @is_complete.setter
@@ -417,14 +418,14 @@ class Index(Reader):
                 self._catalog.is_complete = value
 
     def continue_generation(self, generation: int) -> None:
-        """Take the place of an index that had come to `generation`: whoever waits for a greater one sees it."""
+        """Continue counting from `generation`, the number of the index that this one replaces, so that waiting readers notice a change."""
         with self.lock:
             self._catalog.continue_generation(generation)
 
-    # Keeping it in shape
+    # Maintenance
 
     def maintain(self, *, force: bool = False) -> bool:
-        """Compact the stores when that is worth it; searches and commits go on. Says whether it was."""
+        """Compact the stores if it is worth the time, while searches and commits continue. Return whether it was."""
         due = [store for store in self._stores if force or store.needs_maintenance()]
         for store in due:
             store.maintain()
@@ -435,7 +436,7 @@ class Index(Reader):
 
     @contextmanager
     def hold_commits(self) -> Iterator[None]:
-        """Hold back every commit."""
+        """Block commits during this block."""
         with self.lock:
             yield
 
@@ -448,7 +449,7 @@ def _open_stores(
     observed: bool,
     later: Callable[[], None] | None,
 ) -> tuple[ChunkStore, Observations]:
-    """Open the chunks and, if there are any, the observations. `later`: when something of them is wanted, and call this then."""
+    """Open the chunk store and, if any exist, the observations. With `later`, open them at their first use and call it then."""
     with ExitStack() as opened:
         if later:
             store = open_later(uris[0], dimensions=dimensions, options=options, opened=later)
@@ -463,7 +464,7 @@ def _open_stores(
 
 
 def _parent_folders(path: str) -> Iterator[str]:
-    """The folders that a path lies in, but for the vault itself."""
+    """Yield the parent folders of a path, except the vault itself."""
     cut = path.rfind("/")
     while cut > 0:
         yield path[:cut]

@@ -13,7 +13,7 @@ from index.storage import crash_repair
 
 
 def check_index(folder: Path, scope: str, *, uri: str, options: Mapping[str, str] | None = None) -> str:
-    """Say what is wrong with the index of `scope` in `folder`, whose chunks lie at `uri`; "" = nothing."""
+    """Describe the damage of the index of `scope` in `folder`, with its chunks at `uri`; "" = no damage."""
     try:
         known, seen = catalog.read_row_counts(folder / f"{scope}.db")
         chunks, observations = store_uris(uri, scope)
@@ -25,7 +25,7 @@ def check_index(folder: Path, scope: str, *, uri: str, options: Mapping[str, str
 
 
 def store_uris(uri: str, scope: str) -> tuple[str, str]:
-    """Return the URIs below `uri` where the chunks of `scope` are kept, and where its observations."""
+    """Return the URIs below `uri` of the chunks and of the observations of `scope`."""
     return f"{uri}/{scope}.lance", f"{uri}/{scope}-observations.lance"
 
 
@@ -40,7 +40,7 @@ def _check_store(uri: str, known: Mapping[str, int], what: str, options: Mapping
 
 
 def describe_difference(known: Mapping[str, int], held: Mapping[str, int], what: str = "chunks") -> str:
-    """Say how catalog (`known`) and store (`held`) differ in the rows of each document; "" = not at all."""
+    """Describe how catalog (`known`) and store (`held`) differ in the row counts of documents; "" = not at all."""
     fewer = sum(held.get(key, 0) != chunks for key, chunks in known.items())
     orphans = len(held.keys() - known.keys())
     problems = [f"{fewer:,} notes whose {what} are not those that the catalog counts"] if fewer else []

@@ -1,6 +1,6 @@
 """Prepare a document for its index: cut it into chunks, embed them, and convert them to rows.
 
-Law: the content of an index is a function of the documents and of what `fingerprint` names."""
+Law: the content of an index is a function of the documents and of the inputs of `fingerprint`."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ ROW_FIELDS = (
     "path", "workspace", "namespace", "collection", "type", "source", "title", "aliases", "tags", "created_at",
     "content_hash",
 )  # fmt: skip
-MANY = 2_000  # passages of one call, of which memory is given back early
-LAYOUT = 4  # grows when what is stored, or how a note is read, changes: the index is then built anew
+MANY = 2_000  # passages of one call above which memory is released early
+LAYOUT = 4  # raise it when the stored data or the parsing of notes changes, so that the index is rebuilt
 
 
 def fingerprint(identity: str, sizes: Sizes) -> str:
-    """What an index was built with: equal fingerprints give equal rows and vectors that may be compared."""
+    """Return the fingerprint of an index: equal fingerprints mean equal rows and comparable vectors."""
     made_by = {
         "encoder": identity,
         "sizes": [sizes.tokens, sizes.overlap, sizes.context],
@@ -46,20 +46,20 @@ def fingerprint(identity: str, sizes: Sizes) -> str:
 
 
 def has_same_rows(document: Document, record: Record) -> bool:
-    """Whether the rows that are stored of `record` are those of `document` as well: other properties have changed at most.
+    """Return whether `document` would have the stored rows of `record`, so that at most other properties have changed.
 
-    Of an entity nobody can tell, as its facts have rows of their own."""
+    For an entity the answer is False, because its facts have separate rows."""
     return document.type != "entity" and all(getattr(document, name) == getattr(record, name) for name in ROW_FIELDS)
 
 
 def estimate_tokens(texts: Sequence[str]) -> list[int]:
-    """Tokens of each text when no tokenizer is at hand: about four bytes each, one per wide character."""
+    """Estimate the tokens of each text without a tokenizer: one for about four bytes, and one per wide character."""
     return [max(1, len(text.encode("utf-8", "replace")) // 4) for text in texts]
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedDocument:
-    """A document that is ready to be committed: cut, and embedded where an encoder was at hand."""
+    """Holds a document that is ready for a commit: cut, and embedded if an encoder was available."""
 
     document: Document
     stat: Stat
@@ -67,30 +67,30 @@ class PreparedDocument:
     vectors: (
         NDArray[np.float16] | None
     )  # [chunks, dimensions], as they are stored; None = findable by words only, for now
-    embedded: int  # how many texts the encoder was asked for
-    reused: int  # how many were known by their digest
+    embedded: int  # number of texts that the encoder embedded
+    reused: int  # number of texts whose vectors were already stored
     facets: tuple[PerspectiveRow, ...] = ()  # of a node's observations
     views: tuple[NDArray[np.floating[Any]] | None, ...] = ()  # the vector of each facet
-    perspectives: str = ""  # `hash_perspectives` of those that the facets are of
+    perspectives: str = ""  # `hash_perspectives` of the perspectives of the facets
     kept: int | None = (
         None  # how many rows are stored, all with vectors, and stay as they are; None = they are replaced
     )
 
     @property
     def chunk_count(self) -> int:
-        """How many chunks it has."""
+        """Return the number of chunks."""
         return len(self.chunks) if self.kept is None else self.kept
 
     @property
     def has_all_vectors(self) -> bool:
-        """Whether all of it has vectors."""
+        """Return whether all chunks and facets have vectors."""
         if self.kept is not None:
             return True
         return self.vectors is not None and all(view is not None for view in self.views)
 
     @property
     def embedded_observations(self) -> int:
-        """How many of the observations have all their vectors."""
+        """Return the number of observations with all their vectors."""
         lacking = {facet.ordinal for facet, view in zip(self.facets, self.views, strict=True) if view is None}
         return len({facet.ordinal for facet in self.facets} - lacking)
 
@@ -105,7 +105,7 @@ def prepare(
     urgent: bool,
     progress: Callable[[int], None] | None,
 ) -> list[PreparedDocument]:
-    """Cut `documents` and embed what is not known by its digest, all in one call; nothing is stored yet."""
+    """Cut `documents` and embed the texts without a stored vector in one call, without storing anything."""
     count = embedder.count_tokens if embedder else estimate_tokens
     cut = list(_cut(documents, sizes, count, perspectives))
     if sum(len(pieces) for _, _, pieces, _ in cut) > MANY:
@@ -139,7 +139,7 @@ def _cut(
     count: Count,
     perspectives: Callable[[str], tuple[Perspective, ...]],
 ) -> Iterator[tuple[Document, Stat, tuple[Chunk, ...], tuple[Perspective, ...]]]:
-    """Each document with its passages and, of a node, the perspectives of its facts."""
+    """Yield each document with its passages and, of a node, the perspectives of its facts."""
     for document, stat in documents:
         foreground.pace()
         looks = perspectives(document.workspace) if document.node else ()
@@ -151,7 +151,7 @@ def _text_windows(
     digests: Sequence[Sequence[str]],
     node_facets: Sequence[tuple[PerspectiveRow, ...]],
 ) -> Iterator[dict[str, str]]:
-    """What is to be embedded by its digest, each once: `MANY` at most at a time, as the texts are made for it."""
+    """Yield the texts to embed by digest, each once and at most `MANY` at a time, because each text is composed for this."""
     taken: set[str] = set()
     texts: dict[str, str] = {}
     for (_, _, pieces, _), row, seen in zip(cut, digests, node_facets, strict=True):
@@ -171,7 +171,7 @@ def _text_windows(
 
 @dataclass(frozen=True, slots=True)
 class ChunkRows(Collection[Row]):
-    """The rows under which a document's chunks are stored, made when they are asked for: all at once may be many."""
+    """Makes the stored rows of a document's chunks one by one, because all rows together may need much memory."""
 
     prepared: PreparedDocument
 

@@ -1,6 +1,6 @@
-"""The reader answers questions about one scope's documents: searches, nodes, tags, defects and metadata.
+"""The reader answers queries about one scope's documents: searches, entities, tags, defects and metadata.
 
-Law: a question changes nothing, and waits for no write."""
+Law: a query changes nothing, and waits for no write."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Looks: TypeAlias = Callable[[str], tuple[Perspective, ...]]  # the perspectives 
 
 
 class Reader:
-    """The index of one scope, as it is read; safe from any thread."""
+    """Reads the index of one scope; safe to use from any thread."""
 
     def __init__(
         self,
@@ -67,21 +67,21 @@ class Reader:
 
     @property
     def can_embed(self) -> bool:
-        """Whether the encoder is ready and is the one this index was built with."""
+        """Return whether an encoder is ready that fits the vectors of this index."""
         return self._usable_embedder() is not None
 
     def use_embedder(self, embedder: Embedder) -> None:
-        """Embed with this from now on, as far as it is the encoder this index was built with."""
+        """Use this embedder from now on, as far as it fits the vectors of this index."""
         self._embedder = embedder
 
     def _usable_embedder(self) -> Embedder | None:
-        """The embedder, if it is ready and its vectors may be compared with those stored."""
+        """Return the embedder if it is ready and its vectors are comparable with the stored ones."""
         embedder = self._embedder
         fits = embedder.state == "ready" and fingerprint(embedder.identity, self.sizes) == self._made_by
         return embedder if fits else None
 
     def search(self, query: Query) -> Answer:
-        """Find documents. Answers from full text alone, and says so, while there is no encoder for this index."""
+        """Search documents. Without an encoder for this index, the search uses words only and reports it as degraded."""
         embedder = self._usable_embedder()
         with span("search", mode=query.mode) as timed:
             answer = search(query, store=self._store, catalog=self._catalog, embedder=embedder)
@@ -89,51 +89,51 @@ class Reader:
         return answer
 
     def record(self, id: str, workspace: str | None = None) -> Record | None:
-        """The document of `workspace` that answers to `id`; None = of any, by the shortest path."""
+        """Return the document of `workspace` with this id; without a workspace, the one with the shortest path of all."""
         return self._catalog.get(id, workspace)
 
     def find_capture(
         self, workspace: str, content_hash: str, collection: str | None = None, *, notes_of: str | None = None
     ) -> Record | None:
-        """The document of `workspace`, or of one collection of it, that holds exactly this content.
+        """Return the document of `workspace`, or of one of its collections, with exactly this content.
 
         `notes_of`: only a note of this namespace."""
         return self._catalog.find_capture(workspace, content_hash, collection, notes_of=notes_of)
 
     def contested_paths(self) -> set[str]:
-        """The paths of the documents that name several collections and can be written to."""
+        """Return the paths of writable documents that name several collections."""
         return self._catalog.contested_paths()
 
     def record_at(self, path: str) -> Record | None:
-        """The document at `path`."""
+        """Return the document at `path`."""
         return self._catalog.record_at(path)
 
     def records_at(self, paths: Collection[str]) -> dict[str, Record]:
-        """The documents at these paths, by path."""
+        """Return the documents at these paths, by path."""
         return {record.path: record for record in self._catalog.records_at(paths)}
 
     def owner_marks(self, paths: Collection[str] | None = None) -> Iterator[tuple[str, str, str, str]]:
-        """Path, digest, type and the owner's marks, as the parser encoded them, of the documents at `paths`, or of all."""
+        """Yield path, digest, type and the encoded marks of the owner for the documents at `paths`, or for all."""
         return self._catalog.owner_marks(paths)
 
     def paths_claiming_id(self, id: str) -> list[str]:
-        """The paths of the documents that say they are the one of this id, sorted."""
+        """Return the sorted paths of all documents that claim this id."""
         return [
             path for (path,) in self._catalog.rows("select path from documents where claimed = ? order by path", id)
         ]
 
     def records_of_file(self, path: str) -> list[Record]:
-        """The documents whose stored file lies at `path`."""
+        """Return the documents whose stored file is at `path`."""
         return self._catalog.records_of_file(path)
 
     def stored_files(self, workspace: str | None = None) -> list[tuple[str, str]]:
-        """The stored files that documents name, each with the path of its note; of a workspace, or of all."""
+        """Return the stored files that documents of a workspace, or of all, refer to, each with the path of its note."""
         return self._catalog.stored_files(workspace)
 
     def notes_with_stem(self, stem: str) -> list[tuple[str, str, str]]:
-        """Path, name and type of the notes at `stem`, and at `stem` with more behind a blank; quick however many there are.
+        """Return path, name and type of the notes named `stem`, or `stem` with a blank and more text; fast for any number of notes.
 
-        The name is the title, or of a stored file's document the name that the file was given with."""
+        The name is the title or, for the document of a stored file, the file's original name."""
         rows = self._catalog.rows(
             "select path, title, type, case type when 'file' then metadata end from documents "
             "where path in (?1 || '.md', ?1 || '.MD', ?1 || '.Md', ?1 || '.mD') "
@@ -143,7 +143,7 @@ class Reader:
         return [(path, given_name(title, json.loads(metadata or "{}")), kind) for path, title, kind, metadata in rows]
 
     def tally(self, workspace: str, namespace: str | None = None) -> list[tuple[str, str, int, int, int]]:
-        """By type and collection: documents of `workspace`, or of one namespace, their chunks, and how many have no vectors."""
+        """Count the documents of `workspace`, or of one namespace, by type and collection, with their chunks and those without vectors."""
         return self._catalog.rows(
             """select type, collection, count(*), coalesce(sum(chunks), 0), sum(not embedded) from documents
             where workspace = ?1 and namespace = coalesce(?2, namespace)
@@ -154,46 +154,46 @@ class Reader:
 
     @property
     def encoder(self) -> tuple[str, int, str]:
-        """The encoder in use: its model's name, the dimensions of the index's vectors, and its state."""
+        """Return the encoder in use: its model's name, the dimensions of the index's vectors, and its state."""
         name = model_name(self._embedder.chosen or self._embedder.configured[0])
         return name, self._store.dimensions, self._embedder.state
 
     def recent(
         self, *, workspace: str | None, limit: int, before: int | None = None, namespace: str | None = None
     ) -> list[Record]:
-        """The newest documents by creation, strictly older than `before`."""
+        """Return the newest documents by creation, strictly older than `before`."""
         return self._catalog.recent(workspace=workspace, limit=limit, before=before, namespace=namespace)
 
     def list_recent(
         self, restriction: Filter, limit: int, cursor: str | None = None, *, path: str | None = None
     ) -> tuple[list[Record], str | None]:
-        """The documents that changed last, or those behind `cursor`; and the cursor of what follows, None at the end.
+        """Return the last changed documents, from the start or after `cursor`, and the cursor of the next page, None at the end.
 
         `path`: only the document there."""
         return list_recent(self._catalog, restriction, limit, cursor, path=path)
 
     def vocabulary(self, workspace: str, limit: int, namespace: str | None = None) -> list[tuple[str, int]]:
-        """The tags most used in `workspace`, or in one namespace, with the number of documents that have each."""
+        """Return the most frequent tags of `workspace`, or of one namespace, with the number of documents of each."""
         return self._catalog.vocabulary(workspace, limit, namespace)
 
     def observations(self, paths: Collection[str]) -> dict[str, tuple[Observation, ...]]:
-        """The observations of the nodes at these paths, in order of their ordinals."""
+        """Return the observations of the nodes at these paths, in order of their ordinals."""
         return self._catalog.observations(paths)
 
     def unlabelled_paths(self, workspace: str | None = None, summed: Collection[str] = ()) -> list[str]:
-        """The paths of the notes that lack a summary or tags, the oldest first; `summed` as the catalog has it."""
+        """Return the paths of notes without a summary or tags, the oldest first; `summed` as in the catalog."""
         return self._catalog.unlabelled_paths(workspace, summed)
 
     def passages(self, record: Record) -> list[str]:
-        """The chunks of a document, in order, each exactly as it was cut."""
+        """Return the chunks of a document, in order, each exactly as it was cut."""
         return [row.text[row.cut :] for row in self._store.rows_of(path_id(record.path))]
 
     def vectors_of(self, record: Record) -> NDArray[np.float32]:
-        """The vectors that are stored of a document, one a row; none where it was indexed by its words alone."""
+        """Return the stored vectors of a document, one per row; none if it was indexed by words only."""
         return self._store.vectors_of(path_id(record.path))
 
     def find_similar(self, points: NDArray[np.float32], words: str) -> list[SimilarDocument]:
-        """The documents that resemble one of another index with these vectors and words, the nearest first."""
+        """Return the documents similar to a document of another index that has these vectors and words, nearest first."""
         return find_similar(points, words, store=self._store, catalog=self._catalog)
 
     def note_names(self) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...], bool]]:
@@ -207,7 +207,7 @@ class Reader:
     def find_observations(
         self, workspace: str, query: str, limit: int, mode: ObservationMode = "embedding", path: str | None = None
     ) -> ObservationAnswer:
-        """The best observation of each of `limit` nodes or, with the path of one node, `limit` of its observations."""
+        """Return the best observation of each of `limit` nodes or, with the path of one node, `limit` of its observations."""
         with span("find", mode=mode) as timed:
             answer = find(
                 query,
@@ -224,12 +224,12 @@ class Reader:
         return answer
 
     def embedded_share(self, workspace: str) -> float:
-        """Which part of the observations is embedded under all perspectives; 1.0 where there are none."""
+        """Return the share of observations that are embedded under all perspectives; 1.0 without observations."""
         done, there = self._catalog.embedded_counts(workspace, hash_perspectives(self.perspectives(workspace)))
         return done / there if there else 1.0
 
     def node_vectors(self, workspace: str, perspective: str | None = None) -> tuple[list[str], NDArray[np.float32]]:
-        """The mean direction of each node's observations under a perspective, or all: paths, and unit vectors, a row each.
+        """Return the mean direction of each node's observations under a perspective, or all: paths, and unit vectors, a row each.
 
         A node without vectors is left out."""
         pooled, paths = self._observations.mean_vectors(workspace, perspective), self._catalog.node_paths(workspace)
@@ -238,47 +238,47 @@ class Reader:
         return [path for path, _ in there], matrix
 
     def list_documents(self, workspace: str) -> list[DocumentOverview]:
-        """All documents of `workspace` in order of their ids, without their texts."""
+        """Return all documents of `workspace` in order of their ids, without their texts."""
         return list_documents(self._catalog, workspace)
 
     def linked_names(self, but: Sequence[str] = ()) -> set[str]:
-        """The names, without case and ending, to which documents link that are not below the folders `but`."""
+        """Return the folded names to which documents outside the folders `but` link."""
         return linked_names(self._catalog, but)
 
     def texts(self, workspace: str) -> Iterator[dict[str, str]]:
-        """What the documents of `workspace` say, by `path_id` of their paths, a sixteenth of them at a time."""
+        """Yield the texts of the documents of `workspace` by `path_id` of their paths, a sixteenth of them at a time."""
         for part in "0123456789abcdef":
             yield self._store.texts(Filter(workspace=workspace), part)
 
     def texts_of(self, keys: Collection[str]) -> dict[str, str]:
-        """What the documents with these keys (`path_id` of their paths) say."""
+        """Return the texts of the documents with these keys (`path_id` of their paths)."""
         return self._store.texts_of(keys)
 
     def document_vectors(self, workspace: str) -> tuple[list[str], NDArray[np.float32]]:
-        """The mean direction of each document's passages: keys in order, and unit vectors, a row each."""
+        """Return the mean direction of each document's passages: keys in order, and unit vectors, a row each."""
         pooled = self._store.vector_sums(Filter(workspace=workspace))
         keys = sorted(pooled)
         matrix = np.empty((len(keys), self._store.dimensions), np.float32)
         for n, key in enumerate(keys):
-            matrix[n] = pooled.pop(key)  # one by one: both together may be 200 MB
+            matrix[n] = pooled.pop(key)  # one by one, because both together may need 200 MB
         return keys, to_unit_length(matrix)
 
     def defects(self, workspace: str | None = None) -> list[tuple[str, str]]:
-        """The path of every note that is not whole, or not indexed, and what is wrong with it."""
+        """Return the path of every note with a defect or without an entry in the index, with the reason."""
         return [(path, str(defect)) for path, defect in self._catalog.defects(workspace)]
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many documents, and how many chunks."""
+        """Return the numbers of documents and of chunks."""
         return self._catalog.counts()
 
     @property
     def generation(self) -> int:
-        """Grows with every change made findable."""
+        """Return a number that grows with every searchable change."""
         return self._catalog.generation
 
     def dump(self) -> dict[str, Any]:
-        """All that it holds, in an order that does not depend on how it came there."""
+        """Return the whole content, in an order that does not depend on how it was written."""
         return {
             "catalog": self._catalog.dump(),
             "store": self._store.dump(),
@@ -287,7 +287,7 @@ class Reader:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether its files are not what they were, so that searches fail."""
+        """Return whether its files are damaged, so that searches fail."""
         return any(store.is_damaged for store in self._stores)
 
     @property

@@ -1,4 +1,4 @@
-"""Reuse the vectors of texts that are stored or were made a moment ago, and ask an embedder for the others.
+"""Reuse the vectors of texts that are stored or were just computed, and embed only the other texts.
 
 Law, tested: a text whose vector is known is not embedded again."""
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 
-LATEST: Final = 4_000  # vectors that are remembered: a note that one writes to is mostly written to again
+LATEST: Final = 4_000  # vectors in memory: a note that was just edited is often edited again
 
 Vector: TypeAlias = NDArray[np.floating[Any]]  # those made just now in 16 bits, as they are stored
 Stored: TypeAlias = Callable[[Collection[str]], Mapping[str, Vector]]
@@ -23,14 +23,14 @@ Stored: TypeAlias = Callable[[Collection[str]], Mapping[str, Vector]]
 
 @dataclass(frozen=True, slots=True)
 class FoundVectors:
-    """The vectors of texts by their digests, as far as there are any, and which of them were made just now."""
+    """Holds the available vectors of texts by digest, and which of them were just computed."""
 
     vectors: Mapping[str, Vector]
     fresh: frozenset[str]
 
 
 class Vectors:
-    """Finds the vectors of texts; safe from any thread."""
+    """Finds the vectors of texts; safe to use from any thread."""
 
     def __init__(self, *stored: Stored) -> None:
         self._stored = stored
@@ -45,7 +45,7 @@ class Vectors:
         urgent: bool,
         progress: Callable[[int], None] | None = None,
     ) -> FoundVectors:
-        """The vectors of `texts`, which are given by their digests.
+        """Return the vectors of `texts`, which are given by their digests.
 
         Without an embedder that works, `urgent` raises Unavailable; else some are missing."""
         known = self._recall(texts)
@@ -61,7 +61,7 @@ class Vectors:
             made = embedder.embed_documents(list(unknown.values()), urgent=urgent, progress=progress, dtype=np.float16)
         except Unavailable:
             if urgent:
-                raise  # a capture is refused; a note of the vault is indexed by its words until the encoder is back
+                raise  # a capture is refused; a note of the vault is indexed by words until the encoder works again
             return FoundVectors(known, frozenset())
         fresh = dict(zip(unknown, made, strict=True))
         if urgent:

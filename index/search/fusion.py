@@ -1,12 +1,11 @@
 """Rank the results of a search by fusion of word, vector and name scores: each document by its best passage.
 
-The score of a passage is a sum of evidence, each part 0..1 and none depending on the other hits, so that scores of
-different searches compare: its BM25 score B as B / (B + 10); how near its vector is, as cosine similarity; how many
-of the query's neighbouring words stand side by side in it; and how much of its title or of one of its headings the
-query names. The weights are the flat top of what was measured on conversations, Japanese articles and documentation
-at once (`python -m tests.bench.retrieval`). The vector counts less the more the encoder has to spell the query out
-letter by letter, which is how a vocabulary shows that it does not know a language. A note whose title or alias *is*
-the query stands first."""
+The score of a passage is a sum of evidence. Each part is 0..1 and independent of the other hits, so that scores of different
+searches are comparable: its BM25 score B as B / (B + 10); the cosine similarity of its vector; the share of the query's
+neighboring words that are side by side in it; and the share of its title or of a heading that the query names. The weights
+lie on the flat maximum of measurements on conversations, Japanese articles and documentation together
+(`python -m tests.bench.retrieval`). The vector counts less the more the encoder has to spell the query letter by letter,
+because its vocabulary then does not know the language. A note whose title or alias *is* the query comes first."""
 
 from __future__ import annotations
 
@@ -22,23 +21,23 @@ from index.names import fold, stem
 from index.storage.chunk_rows import Match
 from index.text.chunking import ALIAS, SEPARATOR
 
-HALF = 10.0  # BM25 score: one of this size is evidence of one half, as the curve B / (B + HALF) has it
+HALF = 10.0  # the BM25 score that counts as evidence of one half, by the curve B / (B + HALF)
 
-# Weights: what a whole piece of evidence adds to the sum, which is divided by the weights of all the evidence at hand.
-# Source: `python -m tests.bench.retrieval`, the flat top of conversations, Japanese articles and documentation at once;
-# half or twice of any one changes little.
+# Weights: what full evidence of a kind adds to the sum, which is divided by the weights of all available kinds.
+# Source: `python -m tests.bench.retrieval`, the flat maximum of conversations, Japanese articles and documentation together;
+# half or twice a weight changes little.
 WORDS_WEIGHT = 1.0  # the words of the query, by BM25: the measure of the others
 NEAR_WEIGHT = 0.3  # cosine similarity, times the trust in the query's vector: decides where words are about equal
 PAIRS_WEIGHT = 0.2  # neighbouring words of the query side by side: a phrase beats its words scattered
 NAMES_WEIGHT = 0.2  # title, alias or heading in the words of the query: a note on a thing beats one that mentions it
 
-# Tokens a letter that the encoder needs for the query. Source: as above. Words of a language that its vocabulary knows
-# take well under the first; a text that it spells letter by letter takes one token for each.
-KNOWN = 0.5  # up to here the vector counts in full
-SPELT = 0.8  # from here not at all; between the two the trust falls in a straight line
+# Tokens per letter that the encoder needs for the query. Source: as above. Words of a language that its vocabulary knows
+# need far less than KNOWN; a text that it spells letter by letter needs one token per letter.
+KNOWN = 0.5  # up to this value the vector counts in full
+SPELT = 0.8  # from this value it does not count; in between the trust falls linearly
 
-NAMED = 0.9  # score: where the band of notes begins whose title or alias is the query; all others share what is below
-STALE = 0.5  # factor on the score of a document that a newer one replaces: it gives way, and is still found
+NAMED = 0.9  # lowest score of a note whose title or alias is the query; all other scores are below
+STALE = 0.5  # factor on the score of a document that a newer one replaces, so that it ranks lower but is still found
 
 # Scripts that are written without spaces, and Hangul, whose particles are part of the word.
 RUN = re.compile(
@@ -47,7 +46,7 @@ RUN = re.compile(
 HEADING = re.compile(r"\n#{1,6} +(.+?)[ #]*$", re.MULTILINE)  # "\n#" is found many times as fast as "^#"
 FLAT = str.maketrans({**dict.fromkeys("!\"#$%&'()*+,.:;<=>?@[\\]^`{}~’‘“”", None), **dict.fromkeys("-_/|–—\t", " ")})
 
-# The scaffolding of a question: an answer holds none of it.
+# Function words of a question, which an answer does not contain.
 ASKING = frozenset("what when where which who whom whose why how".split())  # noqa: SIM905 - a list of words reads so
 ASKED = frozenset(
     """am is are was were be been being do does did doing has have had having
@@ -67,16 +66,16 @@ EDGES = re.compile(r"^\W+|(?:['’]s)?\W*$")
 
 @dataclass(frozen=True, slots=True)
 class QueryCue:
-    """What of a query is looked for in a passage that was found."""
+    """Holds the parts of a query that are compared with a found passage."""
 
-    name: str  # the whole query, as names are compared
-    asked: tuple[frozenset[str], ...]  # its words, and those without a question's scaffolding where they are others
+    name: str  # the whole query, folded like a name
+    asked: tuple[frozenset[str], ...]  # its words and, if they differ, its words without a question's function words
     pairs: tuple[str, ...]  # neighbours: " one two" where words are spaced, two characters where they are not
 
 
 @dataclass(frozen=True, slots=True)
 class RankedDocument:
-    """A document by its best passage."""
+    """Describes a document by its best passage."""
 
     doc_id: str
     ord: int
@@ -87,7 +86,7 @@ class RankedDocument:
 
 
 def keywords(text: str) -> str:
-    """What full text is asked for: `text` or, when it is a question, the words of it that an answer would hold."""
+    """Return the words for a full-text search: `text` or, for a question, the words that an answer would contain."""
     if JA_QUESTION.search(text.rstrip()) and RUN.search(text):
         return JA_ASKING.sub(" ", text).strip() or text
     words = text.split()
@@ -106,7 +105,7 @@ def keywords(text: str) -> str:
 
 
 def make_cue(text: str) -> QueryCue:
-    """Read from a query what to look for in the passages that it finds."""
+    """Extract from a query the parts to compare with the passages that it finds."""
     content = list(_split_words(keywords(text)))
     spaced = [
         f" {word} {_stem(after)}" for word, after in pairwise(content) if not (RUN.match(word) or RUN.match(after))
@@ -117,13 +116,13 @@ def make_cue(text: str) -> QueryCue:
 
 
 def vector_trust(tokens: int, text: str) -> float:
-    """How far the encoder's vector of `text` can be relied on, 0..1, from the tokens that it needs for it."""
+    """Return how reliable the encoder's vector of `text` is, 0..1, from the number of its tokens."""
     letters = sum(not character.isspace() for character in text)
     return max(0.0, min(1.0, (SPELT - tokens / max(1, letters)) / (SPELT - KNOWN)))
 
 
 def fuse(cue: QueryCue, near: Sequence[Match], words: Sequence[Match], trust: float) -> list[RankedDocument]:
-    """Rank the documents of both legs, best first. A passage that only words found counts as near as the farthest of `near`."""
+    """Rank the documents of both legs, best first. A passage that only words found counts as close as the last one of `near`."""
     similar = {(match.doc_id, match.ord): match.value for match in near}
     bm25 = {(match.doc_id, match.ord): match.value for match in words}
     farthest = min(similar.values(), default=0.0)
@@ -149,13 +148,13 @@ def rank_by_vector(near: Sequence[Match]) -> list[RankedDocument]:
 
 
 def demote_superseded(hits: Sequence[Hit]) -> list[Hit]:
-    """Sort hits, best first, so that those that a newer document replaces count less, and stand below that one."""
+    """Sort hits, best first; a hit that a newer document replaces counts less, and comes after that document."""
     scored = [replace(hit, score=hit.score * STALE) if hit.record.superseded_by is not None else hit for hit in hits]
     return place_below_successors(scored)
 
 
 def place_below_successors(hits: Sequence[Hit]) -> list[Hit]:
-    """Sort hits, best first; one that another of them replaces gets no higher score than that one, and follows it."""
+    """Sort hits, best first; a hit that another hit replaces gets no higher score than that hit, and follows it."""
     named: dict[str, list[Hit]] = {}
     for hit in hits:
         named.setdefault(stem(hit.record.path), []).append(hit)
@@ -171,7 +170,7 @@ def place_below_successors(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _find_successor(hit: Hit, named: Mapping[str, Sequence[Hit]]) -> Hit | None:
-    """The hit that replaces `hit`, if it is among those `named`: in the same workspace, or in the vault by now."""
+    """Return the hit among `named` that replaces `hit`: in the same workspace, or in the vault after its promotion."""
     record = hit.record
     if record.superseded_by is None:
         return None
@@ -185,7 +184,7 @@ def _find_successor(hit: Hit, named: Mapping[str, Sequence[Hit]]) -> Hit | None:
 
 
 def _best_passages(scored: Iterable[tuple[float, Match]]) -> list[RankedDocument]:
-    """Each document once, by its best passage; equals in the order of their ids, so that a search repeats itself."""
+    """Return each document once, by its best passage; equal scores are ordered by id, so that a search is repeatable."""
     best: dict[str, tuple[float, Match]] = {}
     for score, match in sorted(scored, key=lambda pair: (-pair[0], pair[1].doc_id, pair[1].ord)):
         best.setdefault(match.doc_id, (score, match))
@@ -196,9 +195,9 @@ def _best_passages(scored: Iterable[tuple[float, Match]]) -> list[RankedDocument
 
 
 def _match_names(cue: QueryCue, match: Match) -> tuple[float, bool]:
-    """How much of the query one of the passage's names (title, alias, heading) has at most; whether title or alias is it.
+    """Return the best overlap of the query with a name of the passage (title, alias, heading), and whether the title or an alias is the query.
 
-    The measure, 0..1, is the words that name and query share among those that either has."""
+    The overlap, 0..1, is the share of common words among all words of both."""
     title, *trail = match.text[: match.cut].strip().split(SEPARATOR)
     titles = [title, *title.split(ALIAS)] if ALIAS in title else [title]
     inside = _find_headings(match.text, match.cut) if "#" in match.text else ()
@@ -212,7 +211,7 @@ def _match_names(cue: QueryCue, match: Match) -> tuple[float, bool]:
 
 
 def _find_headings(text: str, start: int) -> list[str]:
-    """The headings from `start` on, where a line begins."""
+    """Return the headings from `start` on; `start` is at the beginning of a line."""
     return HEADING.findall(text, start - 1) if start else HEADING.findall(f"\n{text}")
 
 
@@ -221,12 +220,12 @@ def _name_key(name: str) -> str:
 
 
 def _flatten(text: str) -> str:
-    """The text's words between single spaces, without letter case and most punctuation."""
+    """Return the text's words between single spaces, without letter case and most punctuation."""
     return f" {' '.join(text.casefold().translate(FLAT).split())} "
 
 
 def _split_words(text: str) -> Iterator[str]:
-    """The words of `text`, and each stretch in a script without spaces."""
+    """Yield the words of `text`, and each stretch in a script without spaces."""
     for word in text.casefold().translate(FLAT).split():
         at = 0
         for run in RUN.finditer(word):
@@ -240,7 +239,7 @@ def _split_words(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=4096)  # the headings of a note come back with each of its passages
 def _grams(text: str) -> frozenset[str]:
-    """What two texts have in common when they mean the same: word stems, and pairs of characters where there are no words."""
+    """Return the units by which two texts are compared: word stems, and pairs of characters in scripts without words."""
     if text.isascii():
         return frozenset(map(_stem, text.casefold().translate(FLAT).split()))
     return frozenset(

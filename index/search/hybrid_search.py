@@ -1,6 +1,6 @@
 """Run a hybrid search in one scope: ask the store by words and by vector, rank the results, and add the documents.
 
-Law, tested: every result lies in the workspace that the query named; without an encoder the search answers from
+Law, tested: every result is in the workspace that the query names; without an encoder the search uses
 words."""
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:  # both load libraries that only their owners need
     from index.encoders.embedder import Embedder
     from index.storage.chunk_store import ChunkStore
 
-POOL: Final = 30  # passages that each leg gives at least; from 30 to 100 no measured ranking changes
-WIDEST: Final = 800  # passages that each leg gives at most
-SPARE: Final = 10  # documents ranked beyond the limit, for those that vanish meanwhile
+POOL: Final = 30  # minimum passages of each leg; between 30 and 100 no measured ranking changes
+WIDEST: Final = 800  # maximum passages of each leg
+SPARE: Final = 10  # documents ranked beyond the limit, to replace those that disappear meanwhile
 
 
 def search(query: Query, *, store: ChunkStore, catalog: Catalog, embedder: Embedder | None) -> Answer:
-    """The documents that answer `query`, best first; `embedder` is None while none is ready that fits the index.
+    """Return the documents that match `query`, best first; `embedder` is None while no encoder is ready that fits the index.
 
     Raises Unavailable when the store can't be read."""
     embedded, cued = _QueryEmbedding(query, embedder), make_cue(query.text)
     by_words = query.mode != "vector" or embedded.make() is None
     words = keywords(query.text) if by_words else None
     if embedder is not None and not embedder.is_near:
-        embedded.make()  # what waits for a network must not hold up the store meanwhile
+        embedded.make()  # a request over the network must not block the store
     pool = max(POOL, 2 * query.limit)
     while True:
         near, word_matches = store.search(vector=embedded.make, words=words, filter=query.filter, pool=pool)
@@ -60,7 +60,7 @@ def search(query: Query, *, store: ChunkStore, catalog: Catalog, embedder: Embed
 
 
 class _QueryEmbedding:
-    """What the encoder makes of a query, once: when the store asks for it, which by then looks for words."""
+    """Embeds a query once, when the store needs the vector; the store searches for words meanwhile."""
 
     mode: Mode
     weight: float
@@ -72,7 +72,7 @@ class _QueryEmbedding:
         self._vector: np.ndarray | None = None
 
     def make(self) -> np.ndarray | None:
-        """The vector; None when there is none, and `mode`, `weight` and `degraded` say so."""
+        """Return the vector, or None; `mode`, `weight` and `degraded` describe the result."""
         if not self._made:
             with span("embed"):
                 self.mode, self._vector, self.weight, self.degraded = _embed_query(self._query, self._embedder)
@@ -81,18 +81,18 @@ class _QueryEmbedding:
 
 
 def _embed_query(query: Query, embedder: Embedder | None) -> tuple[Mode, np.ndarray | None, float, tuple[str, ...]]:
-    """The mode that is possible, the query's vector, how far to trust it, and what kept it from being as asked."""
+    """Return the possible mode, the query's vector, its weight, and the reasons why the requested mode is impossible."""
     if query.mode == "text":
         return "text", None, 0.0, ()
     if embedder is None:
-        return "text", None, 0.0, ("no encoder is ready for this index: answered from words alone",)
+        return "text", None, 0.0, ("no embedding model is ready for this index, so the search used words only",)
     try:
         weight = vector_trust(embedder.count_tokens([query.text])[0], query.text)
         if query.mode == "hybrid" and not weight:
             return "hybrid", None, 0.0, ()  # the encoder does not know the script: its vector would only add noise
         return query.mode, embedder.embed_query(query.text), weight, ()
     except Unavailable as error:
-        return "text", None, 0.0, (f"answered from words alone: {error.message}",)
+        return "text", None, 0.0, (f"the search used words only: {error.message}",)
 
 
 def _make_hit(document: RankedDocument, record: Record) -> Hit:

@@ -1,6 +1,6 @@
 """Find documents of one index that are related to a document of another, by its stored vectors and a few of its words.
 
-Law, tested: nothing is embedded and nothing is written; the answer depends on what both stores hold, not on the
+Law, tested: nothing is embedded and nothing is written; the answer depends on the content of both stores, not on the
 order in which it came there."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WORDS: Final = 120  # characters of words that are looked for: the time of full 
 def find_similar(
     points: NDArray[np.float32], words: str, *, store: ChunkStore, catalog: Catalog
 ) -> list[SimilarDocument]:
-    """Find the documents nearest to any of `points` (a row each) or that hold `words`, the nearest first."""
+    """Find the documents nearest to any of `points` (one per row) or that contain `words`, the nearest first."""
     near: dict[str, float] = {}
     word_scores: dict[str, float] = {}
     if len(points):
@@ -44,6 +44,6 @@ def find_similar(
 
 
 def _sample(points: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The mean of the vectors, and up to `POINTS` of them, from all of the document."""
+    """Return the mean of the vectors, and up to `POINTS` of them, evenly from the whole document."""
     at = np.unique(np.linspace(0, len(points) - 1, min(POINTS, len(points))).round().astype(np.int64))
     return np.concatenate([points.mean(axis=0, keepdims=True), points[at]]) if len(points) > 1 else points

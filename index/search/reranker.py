@@ -1,4 +1,4 @@
-"""The reranker reorders search results by a local model that reads query and passage together, in its own thread.
+"""The reranker reorders search results with a local model that reads query and passage together, in its own thread.
 
 Law, tested: a search waits for it no longer than its time limit; a failure leaves the order as it was, and is
 reported."""
@@ -26,17 +26,17 @@ if TYPE_CHECKING:  # it imports torch
 
 Load: TypeAlias = "Callable[[str, int], RerankerModel]"
 
-OWNER: Final = "cross-encoder"  # on the hub, of models that are named without one
-RUN: Final = 4  # pairs that are judged at once: larger runs pad more, and can't be given up in between
-RETRY_S: Final = 60.0  # pause before a model that failed is tried again
-CLOSED_S: Final = 15.0  # what closing waits for what the model is at
+OWNER: Final = "cross-encoder"  # the owner on the hub of models that are named without an owner
+RUN: Final = 4  # pairs that are scored at once: larger runs pad more, and can't be cancelled in between
+RETRY_S: Final = 60.0  # seconds before Memex retries a model that failed
+CLOSED_S: Final = 15.0  # seconds that closing waits for the model's current work
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Task:
-    """A query with its passages, for as long as a search waits for them."""
+    """Holds a query with its passages while a search waits for their scores."""
 
     query: str
     passages: Sequence[str]
@@ -46,10 +46,10 @@ class _Task:
 
 
 class Reranker:
-    """State and lifetime of the model; safe to call from several threads.
+    """Manages the state and lifetime of the model; safe to call from several threads.
 
-    The model is loaded with the first search that wants it, and only once `start` was called: for one command that
-    ends at once it would be loaded in vain. At most `pool` documents are judged, each by its best passage, for `seconds`."""
+    The first search that needs the model loads it, but only after `start`: a command that ends at once would load it in
+    vain. The model scores at most `pool` documents, each by its best passage, within `seconds`."""
 
     def __init__(
         self,
@@ -75,15 +75,15 @@ class Reranker:
     # lifetime
 
     def facts(self) -> dict[str, str]:
-        """The state, and why it is broken."""
+        """Return the state, and why the model is broken."""
         return {"state": self.state, "problem": self.problem}
 
     def start(self) -> None:
-        """Begin to wait for searches; returns at once."""
+        """Start the thread that waits for searches; return at once."""
         self._thread.start()
 
     def close(self) -> None:
-        """Stop: what is being judged is given up."""
+        """Stop, and cancel running work."""
         with self._giving:
             self._closed = True
             self._tasks.put(None)
@@ -92,18 +92,18 @@ class Reranker:
 
     @property
     def degraded(self) -> str:
-        """What keeps it from ordering, in a sentence; "" = nothing, or nobody has wanted it yet."""
+        """Return why the model does not order results, in a sentence; "" = it does, or no search has needed it yet."""
         if self.state == "loading":
-            return "reranker: still loading; until then results stand in the order of the search"
-        return f"reranker: {self.problem}; results stand in the order of the search" if self.state == "broken" else ""
+            return "reranker: still loading; until then results keep the order of the search"
+        return f"reranker: {self.problem}; results keep the order of the search" if self.state == "broken" else ""
 
-    # what callers ask for
+    # searching
 
     def search(self, query: Query, search: Callable[[Query], Answer]) -> Answer:
-        """What `search` finds, in the order of the model; a search for words alone is left as it is.
+        """Return the results of `search` in the order of the model; a search by words only stays unchanged.
 
-        A score is then the model's, 0..1, and compares within the answer. What was found beyond the pool follows, its
-        own score times the least of these. Whatever kept the model from its work is among what is degraded."""
+        A score is then the model's, 0..1, and comparable within the answer. Results beyond the pool follow, with their own
+        score times the lowest score of the model. If the model could not work, `degraded` contains the reason."""
         if query.mode == "text":
             return search(query)
         if self._judge is None:
@@ -125,7 +125,7 @@ class Reranker:
         task.done.wait(0 if self._closed else self.seconds)
         if (scores := task.scores) is None:
             task.given_up = True
-            late = f"reranker: it took longer than {self.seconds:g} s; results stand in the order of the search"
+            late = f"reranker: it took longer than {self.seconds:g} s; results keep the order of the search"
             return hits, (self.degraded or late,)
         pairs = sorted(zip(scores, head, strict=True), key=lambda pair: -pair[0])
         least = pairs[-1][0]
@@ -133,9 +133,9 @@ class Reranker:
         return tuple(place_below_successors([*judged, *(replace(hit, score=hit.score * least) for hit in rest)])), ()
 
     def _request_model(self) -> str:
-        """Have the model loaded, if it is time to; what to tell whoever asked."""
+        """Request loading of the model if it is due; return the message for the search."""
         if self._thread.ident is None:
-            return "reranker: it is at hand in a running daemon only; results stand in the order of the search"
+            return "reranker: it runs only in the daemon; results keep the order of the search"
         with self._giving:
             due = self.state == "unused" or (
                 self.state == "broken" and time.monotonic() >= self._failed_at + self._retry_s
@@ -149,7 +149,7 @@ class Reranker:
 
     def _run(self) -> None:
         try:
-            locate_model(self.model)  # so that a model that is not here is told before anybody searches
+            locate_model(self.model)  # so that a missing model is reported before the first search
         except Unavailable as error:
             self._mark_broken(error.message)
         while (task := self._tasks.get()) is not None:
@@ -194,13 +194,13 @@ def search_reranked(reranker: Reranker | None, query: Query, search: Callable[[Q
 
 
 def passage_text(hit: Hit) -> str:
-    """What the model reads of a document: its title, the headings above its best passage, and the passage."""
+    """Return the text that the model reads: the document's title, the headings above its best passage, and the passage."""
     text = "\n".join(filter(None, (hit.record.title, hit.heading, hit.chunk)))
     return text.encode("utf-8", "replace").decode("utf-8")  # no tokenizer takes a lone surrogate
 
 
 def locate_model(model: str) -> Path:
-    """Return the folder of the model, which can be run here. Raises Unavailable."""
+    """Return the folder of the model if it can run on this machine. Raises Unavailable."""
     model_files.require_libraries(f"the reranker {Path(model).name!r}")
     try:
         return model_files.locate(model, owner=OWNER)

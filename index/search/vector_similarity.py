@@ -1,14 +1,14 @@
 """Find the rows of a matrix with the highest vector similarity: the best pairs, the nearest rows of each, and clusters.
 
-Up to `EXACT` rows every row is compared with every other, block by block. Beyond, rows are put into about as many
-cells as the root of their number, by k-means on the sphere, and each is compared with the rows of the `PROBES` cells
-that are nearest to it.
+Up to `EXACT` rows, every row is compared with every other row, block by block. Beyond that, k-means on the sphere puts the
+rows into cells, about as many as the square root of their number, and each row is compared with the rows of the `PROBES`
+nearest cells.
 
 Measured (`python -m tests.bench.graph_report`, CPU seconds of two busy cores, 384 numbers a row): pairs 0.03, 0.3
 and 0.8 at 1,000, 5,000 and 10,000 rows, clusters 0.06, 0.6 and 1.9. Of the first 500 pairs of 20,000 rows cells find
 all where rows lie about topics, as those of texts do, and 96 of 100 where they lie anywhere.
 
-Law, tested: equal matrices give equal answers; rows in another order give equal answers too, ties aside."""
+Law, tested: equal matrices give equal answers; rows in another order give the same answers, except for ties."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-EXACT: Final = 10_000  # rows up to which every one is compared with every other
+EXACT: Final = 10_000  # rows up to which every row is compared with every other
 BLOCK: Final = 512  # rows that are compared at a time: 20 MB of products at 10,000
-PROBES: Final = 20  # cells that are looked into for each row
+PROBES: Final = 20  # cells that are searched for each row
 ROUNDS: Final = 5  # of k-means
 LEARNT: Final = 10_000  # rows that cells are learnt from
-MANY: Final = 0.1  # share of all products above which sorting them is dearer than parting them
+MANY: Final = 0.1  # share of all products above which sorting costs more than partitioning
 SAMPLED: Final = 200  # rows whose products are looked at for how far apart rows are as a rule
 MUTUAL: Final = 6  # neighbours that may bring a row into a group
 
@@ -36,7 +36,7 @@ Neighbours: TypeAlias = tuple[Numbers, Matrix]  # as `nearest` gives them
 def most_similar_pairs(
     rows: Matrix, related: Collection[tuple[int, int]], limit: int, min_score: float, *, exact: int = EXACT
 ) -> list[tuple[int, int, float]]:
-    """Find the `limit` pairs of rows with the highest cosine, at least `min_score`, best first; `related` ones are left out.
+    """Find the `limit` pairs of rows with the highest cosine, at least `min_score`, best first, without `related` pairs.
 
     `rows`: [n, d], each of unit length or zero. A pair is (lower number, higher number, cosine)."""
     n = len(rows)
@@ -64,9 +64,9 @@ def most_similar_pairs(
 
 
 def nearest(rows: Matrix, count: int, least: float = -1.0, *, exact: int = EXACT) -> tuple[Numbers, Matrix]:
-    """By row, the numbers of the `count` rows most like it and their cosines, best first.
+    """Return for each row the numbers of its `count` most similar rows and their cosines, best first.
 
-    What is alike by less than `least` is none: where there are fewer, the numbers are -1 and the cosines -2."""
+    Rows with a cosine below `least` do not count; missing entries have the number -1 and the cosine -2."""
     n = len(rows)
     best, scores = np.full((n, count), -1, np.int64), np.full((n, count), -2, np.float32)
     for ones, others, products in _multiply_tiles(rows, exact, half=False):
@@ -88,9 +88,9 @@ def nearest(rows: Matrix, count: int, least: float = -1.0, *, exact: int = EXACT
 
 
 def neighbour_pairs(neighbours: Neighbours, numbers: Sequence[int], least: float) -> Numbers:
-    """The pairs of which one is among those most like the other, by at least `least`: [n, 2], in order.
+    """Return the pairs in which one row is among the most similar rows of the other, with at least `least`: [n, 2], sorted.
 
-    `numbers`: what each row is called in the answer; the lower number comes first in a pair."""
+    `numbers`: the number of each row in the answer; the lower number comes first in a pair."""
     best, scores = neighbours
     row, place = np.nonzero((best >= 0) & (scores >= least))
     called = np.asarray(numbers, np.int64)
@@ -132,7 +132,7 @@ def find_clusters(
 
 
 def _is_among(keys: Numbers, known: Numbers) -> NDArray[np.bool_]:
-    """Which of `keys` are in `known`, which is sorted."""
+    """Return which of `keys` are in the sorted array `known`."""
     if not len(known):
         return np.zeros(len(keys), np.bool_)
     at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
@@ -152,7 +152,7 @@ def similarity_statistics(rows: Matrix) -> tuple[float, float]:
 
 
 def _highest(scores: Matrix, count: int) -> Numbers:
-    """The places of the `count` highest, in order; of equal ones the first."""
+    """Return the places of the `count` highest, in order; of equal ones the first."""
     if len(scores) <= count:
         return np.arange(len(scores))
     least = -np.partition(-scores, count - 1)[count - 1]

@@ -33,7 +33,7 @@ LENGTH: Final = 1_000.0  # most of a vector's values: 16 bits hold them
 
 
 def schema(dimensions: int) -> pa.Schema:
-    """The columns of the table."""
+    """Return the columns of the table."""
     text, number = pa.string(), pa.int32()
     kinds: dict[str, pa.DataType] = dict.fromkeys(PLAIN, text) | {"ord": number, "cut": number}
     kinds |= {"tags": pa.list_(text), "created_at": pa.int64(), "vector": pa.list_(pa.float16(), dimensions)}
@@ -41,14 +41,14 @@ def schema(dimensions: int) -> pa.Schema:
 
 
 def to_batches(rows: Iterable[Row], dimensions: int) -> Iterator[pa.Table]:
-    """Turn `rows`, some at a time, into what LanceDB takes."""
+    """Convert `rows` to Arrow tables for LanceDB, some rows at a time."""
     remaining = iter(rows)
     while batch := list(islice(remaining, ADDED_ROWS)):
         yield to_arrow(batch, dimensions)
 
 
 def to_arrow(rows: Sequence[Row], dimensions: int) -> pa.Table:
-    """Turn `rows` into what LanceDB takes; vectors are kept in 16 bits, which moves a cosine by less than 0.001."""
+    """Convert `rows` to an Arrow table for LanceDB. Vectors are stored in 16 bits, which changes a cosine by less than 0.001."""
     kinds = schema(dimensions)
     plain = [pa.array([getattr(row, name) for row in rows], kinds.field(name).type) for name in PLAIN]
     matrix = np.zeros((len(rows), dimensions), np.float16)
@@ -61,7 +61,7 @@ def to_arrow(rows: Sequence[Row], dimensions: int) -> pa.Table:
 
 
 def check_vector(vector: np.ndarray, dimensions: int) -> np.ndarray:
-    """Return `vector`, if it is one: LanceDB would find nothing for one that holds no numbers, and say nothing."""
+    """Return `vector` if it is valid: for a vector with values that are no numbers, LanceDB would silently find nothing."""
     if vector.shape != (dimensions,):
         raise InvalidArgument(f"a vector of shape {vector.shape} where ({dimensions},) is stored")
     if not np.isfinite(vector).all() or np.abs(vector).max(initial=0.0) > LENGTH:
@@ -117,7 +117,7 @@ def add_vectors(totals: dict[str, np.ndarray], piece: pa.RecordBatch) -> None:
 
 
 def read_vectors(table: pa.Table) -> Iterator[tuple[str, np.ndarray]]:
-    """The digests and vectors that `Table.vectors_of_digests` found."""
+    """Yield the digests and vectors that `Table.vectors_of_digests` found."""
     for piece in table.to_batches():
         yield from zip(piece.column("digest").to_pylist(), _read_matrix(piece.column("vector")), strict=True)
 
@@ -132,7 +132,7 @@ def join_passages(tables: Iterable[pa.Table]) -> dict[str, str]:
 
 
 def read_unit_vectors(tables: Iterable[pa.Table]) -> Iterator[tuple[list[str], np.ndarray]]:
-    """The documents and, of unit length, the vectors that `Table.vectors_of_documents` found, some at a time."""
+    """Yield the documents and, of unit length, the vectors that `Table.vectors_of_documents` found, some at a time."""
     for table in tables:
         for piece in table.to_batches(max_chunksize=4_000):
             yield piece.column("doc_id").to_pylist(), to_unit_length(_read_matrix(piece.column("vector")))
@@ -144,6 +144,6 @@ def count_rows(table: pa.Table) -> dict[str, int]:
 
 
 def _read_matrix(column: pa.FixedSizeListArray) -> np.ndarray:
-    """The vectors that are there: the empty ones are left out."""
+    """Return the vectors that are there: the empty ones are left out."""
     flat: np.ndarray = column.flatten().to_numpy(zero_copy_only=False)
     return flat.reshape(-1, column.type.list_size).astype(np.float32)

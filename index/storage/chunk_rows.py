@@ -1,7 +1,7 @@
 """Define the stored row of a chunk and the match of a search, and turn a filter into a condition on rows.
 
-No other module turns a filter into text. Law, tested with hostile values: a filter matches rows of its own workspace
-only, whatever its fields contain."""
+No other module converts a filter to text. Law, tested with hostile values: a filter matches only rows of its own workspace,
+whatever its fields contain."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BIGGEST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A chunk as it is stored. `text` is what was embedded, context and all; the passage itself is `text[cut:]`."""
+    """Holds a chunk as it is stored. `text` is the embedded text with its context; the passage itself is `text[cut:]`."""
 
     chunk_id: str
     doc_id: str
@@ -31,7 +31,7 @@ class Row:
     collection: str
     type: str
     source: str | None
-    tags: tuple[str, ...]  # as `query.tag_keys` gives them
+    tags: tuple[str, ...]  # as `query.tag_keys` returns them
     created_at: int
     digest: str  # of `text`: equal digests have equal vectors
     heading: str
@@ -42,7 +42,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A chunk that a search found; `value` is its BM25 score or its cosine similarity."""
+    """Describes a chunk that a search found; `value` is its BM25 score or its cosine similarity."""
 
     doc_id: str
     ord: int
@@ -54,7 +54,7 @@ class Match:
 
 
 def check_rows(documents: Mapping[str, Collection[Row]]) -> None:
-    """Make sure that the rows of `documents` are well formed: each under its own document, none twice."""
+    """Check that the rows of `documents` are well formed: each under its own document, and none twice."""
     assert all(ID.match(doc_id) for doc_id in documents), f"a malformed id among {sorted(documents)[:3]}"
     ids = set()
     for doc_id, chunks in documents.items():
@@ -66,7 +66,7 @@ def check_rows(documents: Mapping[str, Collection[Row]]) -> None:
 
 
 def check_encodable(name: str, *texts: str) -> None:
-    """Refuse half a character (a lone surrogate), which no store can hold."""
+    """Refuse a lone surrogate (half a character), which no store can hold."""
     for text in texts:
         try:
             text.encode()
@@ -77,7 +77,7 @@ def check_encodable(name: str, *texts: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """A filter in the form in which rows are compared with it."""
+    """Holds a filter in the form in which rows are compared with it."""
 
     equal: Mapping[str, str]  # field → its value
     tags: frozenset[str] | None  # all of them; empty = no row has what was asked for
@@ -86,7 +86,7 @@ class RowFilter:
     until: int | None
 
     def has_tags(self, tags: Sequence[str]) -> bool:
-        """Whether a row with these tags has those that are asked for."""
+        """Return whether a row with these tags passes the filter's tags."""
         every = self.tags is None or (bool(self.tags) and self.tags.issubset(tags))
         return every and (self.any_tags is None or not self.any_tags.isdisjoint(tags))
 

@@ -1,9 +1,9 @@
 """The chunk store of one scope replaces the chunks of a document, reads them, and searches them by vector and by words.
 
-Any thread may call it. LanceDB lives on one private event loop. There is one writer: `replace` deletes and adds on
-its own handle and then gives readers a new one, so that they see both as one step. Maintenance works beside it on a
-third handle; when the two touch the same rows LanceDB refuses maintenance, never the write, and maintenance tries
-again. Law, tested: what `replace` returned from is found by the next search, and outlives a kill and a power cut."""
+Any thread may call it. LanceDB runs on one private event loop. There is one writer: `replace` deletes and adds on its own
+handle and then gives readers a new handle, so that they see both changes as one step. Maintenance works beside it on a third
+handle. When both touch the same rows, LanceDB refuses the maintenance, never the write, and the maintenance tries again. Law,
+tested: after `replace` returns, the next search finds the rows, and they survive a kill and a power cut."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from index.tracing import span
 __all__ = ["ChunkStore", "Match", "Row", "StoreDamaged", "discard"]
 
 MOST: Final = 1_000  # matches of one leg
-DRAIN: Final = 10.0  # seconds that removing old versions waits for readers
-DAMAGED: Final = 3  # searches that fail one after the other: no reader's bad moment
+DRAIN: Final = 10.0  # seconds that the removal of old versions waits for readers
+DAMAGED: Final = 3  # consecutive failed searches after which the store counts as damaged
 UNPRUNED: Final = 300  # commits whose versions are removed while all others wait; more would take seconds
-STEADY: Final = 1.0  # seconds by which the wall clock may go wrong in one maintenance
+STEADY: Final = 1.0  # seconds by which the wall clock may deviate during one maintenance
 MARGIN: Final = 60.0  # seconds by which a version must be older than a maintenance that removes it beside readers
 
 LONGEST_CAUSE: Final = 500  # characters of a failure that are logged
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 
 class ChunkStore:
-    """The chunks of one scope."""
+    """Stores the chunks of one scope."""
 
     def __init__(self, uri: str, *, dimensions: int, options: Mapping[str, str] | None = None) -> None:
         self._table = lancedb_table.Table(uri, dimensions=dimensions)
@@ -73,28 +73,28 @@ class ChunkStore:
 
     @classmethod
     def open(cls, uri: str, *, dimensions: int, options: Mapping[str, str] | None = None) -> ChunkStore:
-        """Open or make the store at `uri`, a folder or `s3://…`.
+        """Open or create the store at `uri`, a folder or `s3://…`.
 
-        StoreDamaged: it can't be mended; `discard` it, open it again and fill it from the files."""
+        Raises StoreDamaged if it can't be repaired; then `discard` it, open it again and fill it from the files."""
         return cls(uri, dimensions=dimensions, options=options)
 
     @property
     def dimensions(self) -> int:
-        """Of its vectors."""
+        """Return the number of dimensions of its vectors."""
         return self._table.dimensions
 
     @property
     def was_created(self) -> bool:
-        """Whether opening it made it: it is empty, whatever anybody remembers of it."""
+        """Return whether opening created the store, so that it is empty whatever the catalog says."""
         return self._table.fresh
 
     @property
     def may_lack_rows(self) -> bool:
-        """Whether opening it went back to an older version: rows may be missing, so no digest can be trusted."""
+        """Return whether opening restored an older version, so that rows may be missing and no digest can be trusted."""
         return self._table.healed
 
     def replace(self, documents: Mapping[str, Collection[Row]]) -> None:
-        """Make these the rows of these documents (none: the document leaves), durably and as one step for readers."""
+        """Replace the rows of these documents, durably and as one step for readers; no rows remove the document."""
         check_rows(documents)
         for row in itertools.chain.from_iterable(documents.values()):
             if row.vector is not None:  # before anything is written: they are converted while the first are added
@@ -132,9 +132,9 @@ class ChunkStore:
         pool: int,
         within: str | None = None,
     ) -> tuple[list[Match], list[Match]]:
-        """The `pool` chunks nearest to `vector`, and those that hold `words`, best first, of one state of the store.
+        """Return the `pool` chunks nearest to `vector` and those that contain `words`, best first, from one state of the store.
 
-        A `vector` that has to be made first is made while words are looked for. `within`: in this document alone."""
+        A `vector` given as a function is computed during the search for words. `within`: only in this document."""
         assert vector is None or within is None, "nearest in one document: compare its `rows_with_vectors`"
         _check_pool(pool)
         check_encodable("the query", words or "")
@@ -178,7 +178,7 @@ class ChunkStore:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether searches fail again and again in a folder of ours; of a store elsewhere that may be the network."""
+        """Return whether searches fail again and again in a folder of ours; of a store elsewhere that may be the network."""
         return self._table.folder is not None and self._failures >= DAMAGED
 
     def _await_search(self, work: Future[T]) -> T:
@@ -191,12 +191,12 @@ class ChunkStore:
         return answers
 
     def vectors(self, digests: Collection[str]) -> dict[str, np.ndarray]:
-        """The vectors of the texts with these digests, as far as they are stored."""
+        """Return the vectors of the texts with these digests, as far as they are stored."""
         answers = self._run_read(self._table.vectors_of_digests(digests))
         return {digest: vector for answer in answers for digest, vector in arrow_rows.read_vectors(answer)}
 
     def vectors_of(self, doc_id: str) -> np.ndarray:
-        """The vectors of a document's chunks, one a row, of unit length."""
+        """Return the vectors of a document's chunks, one a row, of unit length."""
         with self._gate.enter():
             rows = self._table.seen.rows
             if rows is not None:
@@ -208,7 +208,7 @@ class ChunkStore:
         return np.concatenate(matrices) if matrices else np.empty((0, self._table.dimensions), np.float32)
 
     def similarities(self, points: np.ndarray, doc_ids: Collection[str]) -> dict[str, float]:
-        """The cosine similarity of each of these documents to the nearest of `points`, by the nearest of its chunks.
+        """Return the cosine similarity of each of these documents to the nearest of `points`, by the nearest of its chunks.
 
         Exact, all of one state of the store; what has no vector is left out."""
         units = to_unit_length(np.stack([arrow_rows.check_vector(point, self._table.dimensions) for point in points]))
@@ -224,38 +224,38 @@ class ChunkStore:
             return best
 
     def rows_of(self, doc_id: str) -> list[Row]:
-        """The rows of one document in order, without their vectors."""
+        """Return the rows of one document in order, without their vectors."""
         return arrow_rows.read_rows(self._run_read(self._table.rows_of(doc_id)))
 
     def rows_with_vectors(self, doc_id: str) -> list[Row]:
-        """The rows of one document in order, with their vectors."""
+        """Return the rows of one document in order, with their vectors."""
         return sorted(
             arrow_rows.read_rows_with_vectors(self._run_read(self._table.rows_with_vectors_of(doc_id))),
             key=lambda row: row.ord,
         )
 
     def texts(self, filter: Filter, part: str) -> dict[str, str]:
-        """What the documents say that `filter` lets pass and whose ids begin with the hexadecimal digit `part`."""
+        """Return the texts of documents that pass `filter` and whose ids begin with the hexadecimal digit `part`."""
         return arrow_rows.join_passages([self._run_read(self._table.texts(filter, part))])
 
     def texts_of(self, doc_ids: Collection[str]) -> dict[str, str]:
-        """What these documents say."""
+        """Return the texts of these documents."""
         return arrow_rows.join_passages(self._run_read(self._table.texts_of(doc_ids)))
 
     def vector_sums(self, filter: Filter) -> dict[str, np.ndarray]:
-        """The sum of the vectors of each document's rows that `filter` lets pass; none for one without vectors."""
+        """Return the sum of the vectors of each document's rows that `filter` lets pass; none for one without vectors."""
         return self._run_read(self._table.vector_sums(filter))
 
     def count(self) -> int:
-        """How many chunks there are."""
+        """Return the number of chunks."""
         return self._run_read(self._table.count())
 
     def row_counts(self) -> dict[str, int]:
-        """How many chunks each document has."""
+        """Return the number of chunks of each document."""
         return arrow_rows.count_rows(self._run_read(self._table.select(("doc_id",))))
 
     def dump(self, *, vectors: bool = False) -> list[tuple[Any, ...]]:
-        """All that is stored, in an order that does not tell how it was written. `vectors`: with them, as tuples."""
+        """Return all rows in an order that does not depend on how they were written. `vectors`: include them, as tuples."""
         table = self._run_read(self._table.select(arrow_rows.COLUMNS if vectors else arrow_rows.PLAIN))
         return sorted(
             tuple(tuple(value) if isinstance(value, list) else value for value in row.values())
@@ -263,13 +263,13 @@ class ChunkStore:
         )
 
     def needs_maintenance(self, now: float | None = None) -> bool:
-        """Whether `maintain` is worth it now (seconds of `time.monotonic`)."""
+        """Return whether `maintain` is worth it now (seconds of `time.monotonic`)."""
         return maintenance_policy.is_due(self._work, time.monotonic() if now is None else now)
 
     def maintain(self, *, prune: bool = True) -> None:
-        """Merge what many commits left, bring the indices up to date and, with `prune`, remove old versions.
+        """Merge the pieces of many commits, update the indices and, with `prune`, remove old versions.
 
-        Searches and writes go on meanwhile; only the removal keeps them out, for some tens of milliseconds."""
+        Searches and writes continue meanwhile; only the removal blocks them, for some tens of milliseconds."""
         with self._keeping:
             began, wall = time.monotonic(), time.time()
             before = self._run(self._table.version())
@@ -293,14 +293,14 @@ class ChunkStore:
                 )
 
     def close(self) -> None:
-        """Let what is under way finish, and let go of the store."""
+        """Wait for running work, and close the store."""
         with self._keeping, self._writing, self._gate.drain(DRAIN):
             self._loop.close()
 
     def _compact(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do a part of maintenance beside the writes; beaten by them twice, do it while they wait.
+        """Run a part of maintenance beside the writes; after two conflicts with writes, run it while they wait.
 
-        A part that failed has changed nothing, and its failures have many names, so whichever it is, it is tried again."""
+        A failed part has changed nothing, and its failures have many classes, so every failure is retried."""
         for _ in range(2):
             try:
                 return self._loop.run(work())
@@ -311,10 +311,10 @@ class ChunkStore:
             return self._run(work())
 
     def _prune(self, version: int) -> bool:
-        """Remove all versions but the newest, while nobody reads or writes; say whether it was done.
+        """Remove all versions except the newest while nobody reads or writes; return whether it ran.
 
-        There must be nothing to merge, for that would keep them out for seconds; so it is left for the next time when
-        writes don't pause, or there is so much to remove that it would take seconds, too."""
+        Nothing may be left to merge, because a merge would block readers for seconds. The removal is therefore postponed
+        while writes don't pause, and when so much is to be removed that it would take seconds too."""
         if self._unpruned > UNPRUNED:
             return False
         for _ in range(3):
@@ -332,10 +332,11 @@ class ChunkStore:
         return False
 
     def _prune_beside(self, began: float, wall: float) -> None:
-        """Remove the versions of long before this maintenance, which `began` then, while others read and write.
+        """Remove versions from long before this maintenance, which started at `began`, while others read and write.
 
-        The handles were renewed since, and it wrote a version itself: so readers who come have one of after its
-        beginning, and those who were there leave first. What is old is told by the wall clock: it must not have leapt."""
+        The handles were renewed since then, and the maintenance wrote a version itself. New readers therefore use a version
+        from after its start, and earlier readers leave first. The wall clock decides which versions are old, so it must not
+        have jumped meanwhile."""
         with self._writing:
             self._run(self._table.undo_write())  # while the version to go back to is still there
         with self._gate.drain(DRAIN) as left:
@@ -355,14 +356,14 @@ class ChunkStore:
             self._durable = known if forget else self._durable | known
 
     def _current_rows(self) -> Rows | None:
-        """The rows that are in memory, if they are sure to be those of the newest version."""
+        """Return the rows in memory if they certainly belong to the newest version."""
         if self._unsure:
             self._missed = None
             return None
         return self._table.seen.rows
 
     def _start_loading_rows(self) -> None:
-        """Begin to take the rows into memory, if they are few enough; no search and no write waits for it."""
+        """Start to load the rows into memory if they are few enough; no search and no write waits for it."""
         if self._work.rows <= maintenance_policy.HELD and self._recalling.acquire(blocking=False):
             threading.Thread(target=self._load_rows, name="recall", daemon=True).start()
 
@@ -400,7 +401,7 @@ class ChunkStore:
 
 
 class EventLoopThread:
-    """An event loop on a thread of its own."""
+    """Runs an event loop on a separate thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -408,12 +409,12 @@ class EventLoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The outcome of `work`."""
+        """Run `work` and return its result."""
         with lancedb_table.PanicAsFailure():
             return self.start(work).result()
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Begin `work`, which goes on to its end even if the caller is interrupted."""
+        """Start `work`, which completes even if the caller is interrupted."""
         if self._loop.is_closed():
             work.close()
             raise Unavailable("the store is closed", retryable=False)
@@ -423,7 +424,7 @@ class EventLoopThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def close(self) -> None:
-        """Stop, once what runs now has been handed back."""
+        """Stop after the running work has returned."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
@@ -436,7 +437,7 @@ def _check_pool(pool: int) -> None:
 
 
 def log_cause(error: Exception) -> None:
-    """Log what LanceDB says of a failure; the same again within a minute is not said again."""
+    """Log LanceDB's message of a failure, but a repeated one at most once a minute."""
     cause, now = f"{type(error).__name__}: {error}"[:LONGEST_CAUSE], time.monotonic()
     if now - _LOGGED.get(cause[:SAME], -AGAIN_S) >= AGAIN_S:
         if len(_LOGGED) >= KINDS:
@@ -446,8 +447,8 @@ def log_cause(error: Exception) -> None:
 
 
 def to_unavailable(error: Exception) -> Unavailable:
-    """Turn a failure in LanceDB into what callers are told: never its own words, which name folders and values."""
+    """Turn a failure in LanceDB into the error for callers, without LanceDB's own message, which names folders and values."""
     if "no space left" in str(error).casefold():
         return Unavailable("the search index can't be written: the disk is full; free some space and try again")
     log_cause(error)
-    return IndexUnusable("the search index can't be used; if it stays so, make it anew: memex index --full")
+    return IndexUnusable("the search index can't be used; if this persists, rebuild it: memex index --full")

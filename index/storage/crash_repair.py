@@ -13,23 +13,23 @@ from pathlib import Path
 
 from index.errors import Unavailable
 
-ROWS = ("data", "_deletions", "_transactions", "_versions")  # what holds rows; `_indices` can be made again from them
+ROWS = ("data", "_deletions", "_transactions", "_versions")  # folders with rows; `_indices` can be rebuilt from them
 MAGIC = b"LANC"  # the last four bytes of every whole manifest
 
 
 class StoreDamaged(Unavailable):
-    """The stored chunks can't be read back or can't be used any more: they must be made again from the files."""
+    """Reports that the stored chunks can't be read or used any more, and must be rebuilt from the files."""
 
 
 def local_folder(uri: str) -> Path | None:
-    """The folder that `uri` names on a local disk, or None for an object store."""
+    """Return the folder of `uri` on a local disk, or None for an object store."""
     if uri.startswith("file://"):
         return Path(uri.removeprefix("file://"))
     return None if "://" in uri else Path(uri)
 
 
 def sync_files(table: Path, known: Collection[str], *, tops: Collection[str] = ROWS) -> set[str]:
-    """Sync the files and folders under `table` that are not `known` to be durable; return what is known now."""
+    """Sync the files and folders under `table` that are not `known` to be durable; return all that are durable now."""
     paths = {path for top in tops for path in _list_entries(str(table / top))}
     fresh = paths.difference(known)
     folders = {path.rpartition("/")[0] for path in fresh}
@@ -42,13 +42,13 @@ def sync_files(table: Path, known: Collection[str], *, tops: Collection[str] = R
 
 
 def has_torn_manifest(table: Path) -> bool:
-    """Whether the newest manifest was cut short."""
+    """Return whether the newest manifest is truncated."""
     newest = min((table / "_versions").glob("*.manifest"), default=None)
     return newest is not None and not _is_intact(newest)
 
 
 def drop_torn_manifests(table: Path) -> bool:
-    """Remove the newest manifests that were cut short, so that the version before them is the newest again."""
+    """Remove truncated newest manifests, so that the version before them is the newest again."""
     versions = table / "_versions"
     torn = False
     for manifest in sorted(versions.glob("*.manifest")):  # 2^64 - 1 - version: the first is the newest
@@ -63,7 +63,7 @@ def drop_torn_manifests(table: Path) -> bool:
 
 
 def remove_table(table: Path) -> None:
-    """Remove `table` with all it holds, durably, so that no part of it comes back."""
+    """Remove `table` with its whole content, durably, so that no part of it returns after a crash."""
     if table.exists():
         shutil.rmtree(table)
         _sync(table.parent)
@@ -77,7 +77,7 @@ def _is_intact(manifest: Path) -> bool:
 
 
 def _list_entries(top: str) -> Iterator[str]:
-    """`top` and all that lies below it, but for what is still being written."""
+    """Yield `top` and everything below it, except files that are still being written."""
     try:
         entries = list(os.scandir(top))
     except FileNotFoundError:  # not made yet, or removed by maintenance while we look

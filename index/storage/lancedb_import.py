@@ -22,7 +22,7 @@ CLIENT: Final = "lance_namespace_urllib3_client"
 
 
 class _StandIn(type):
-    """A class of the client by its name; whatever is done with it is done with the class itself, imported then."""
+    """Stands in for a class of the client; its first use imports the client and uses the real class."""
 
     def resolve(cls) -> Any:
         return getattr(importlib.import_module(cls.__module__), cls.__name__)
@@ -40,7 +40,7 @@ class _StandIn(type):
 
 
 class _StandInModules(MetaPathFinder, Loader):
-    """Finds modules of the client that have a stand-in for every class that somebody wants of them."""
+    """Finds modules of the client that provide a stand-in for every imported class."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -58,7 +58,7 @@ class _StandInModules(MetaPathFinder, Loader):
 
 
 def _forget_stand_ins() -> None:
-    """Whoever imports the client from now on gets the client."""
+    """Remove the stand-ins, so that a later import gets the real client."""
     sys.meta_path.remove(_FINDER)
     for name in [name for name in sys.modules if name.partition(".")[0] == CLIENT]:
         del sys.modules[name]

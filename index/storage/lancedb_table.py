@@ -59,21 +59,21 @@ INDEX_CACHE: Final = 256 << 20
 METADATA_CACHE: Final = 8 << 20  # every commit adds to it until maintenance: 64 MB were full after 300, and no faster
 BACK: Final = 8  # versions that are tried when the newest can't be read
 TERMS: Final = 5_000  # values in one IN list
-SEGMENTS: Final = 6  # of the vector index, before it is made anew
-# What is old is told by the wall clock, which may leap by decades when a machine without a battery finds the time again.
+SEGMENTS: Final = 6  # segments of the vector index at which it is rebuilt
+# The wall clock decides which versions are old. It may jump by decades when a machine without a battery sets its clock.
 KEEP, DROP = timedelta(days=36_500), timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """What readers are shown: one version of the table, and its rows where they are at hand."""
+    """Holds what readers see: one version of the table and, if loaded, its rows in memory."""
 
     reader: AsyncTable
     rows: Rows | None
 
 
 class Table:
-    """The chunks of one database, with a handle for the writer and one, frozen at a version, for readers."""
+    """Wraps the table of one database, with a handle for the writer and one, fixed to a version, for readers."""
 
     fresh: bool  # made just now
     healed: bool  # gone back to an older version: rows may be missing
@@ -91,7 +91,7 @@ class Table:
         self._undo: int | None = None  # the version to go back to before anything else is written
 
     async def open(self, options: Mapping[str, str]) -> None:
-        """Open, make or mend the table; StoreDamaged when none of it will do."""
+        """Open, create or repair the table. Raises StoreDamaged if that fails."""
         self._options = dict(options)
         self._db = await self._connect()
         self.fresh = not await self._exists()
@@ -106,7 +106,7 @@ class Table:
         self._digests = set(map(hash, known["digest"].to_pylist()))
 
     async def connect_warm(self) -> Any:
-        """A new connection that has read what searches need.
+        """Return a new connection that has read what searches need.
 
         A connection's cache keeps files open that maintenance has replaced, and so on the disk: it has to be let go."""
         db = await self._connect()
@@ -116,7 +116,7 @@ class Table:
         return db
 
     async def renew(self, db: Any, rows: Rows | None = None) -> None:
-        """Take both handles to the newest version, whose rows are `rows`, through the connection `db`."""
+        """Move both handles to the newest version, whose rows are `rows`, through the connection `db`."""
         self._writer, reader = await db.open_table(NAME), await db.open_table(NAME)
         self._db = db
         statistics = await reader.index_stats(VECTOR_INDEX)
@@ -124,7 +124,7 @@ class Table:
         self.show_readers(reader, rows)
 
     def show_readers(self, reader: AsyncTable, rows: Rows | None) -> None:
-        """Let readers use these from now on."""
+        """Give readers this handle and these rows from now on."""
         self.seen = TableView(reader, rows)
 
     async def replace(self, ids: Sequence[str], batches: Iterator[Any]) -> tuple[AsyncTable, int] | None:
@@ -157,7 +157,7 @@ class Table:
         return await self._db.open_table(NAME), removed
 
     async def undo_write(self) -> None:
-        """Go back to before a write that failed."""
+        """Restore the version before a failed write."""
         if self._undo is not None:
             writer = await self._db.open_table(NAME)
             await writer.checkout(self._undo)
@@ -174,7 +174,7 @@ class Table:
         *,
         within: str | None = None,
     ) -> tuple[Any, Any]:
-        """The rows nearest to `point` and those that hold `words`, side by side; their keys alone where rows are at hand.
+        """Return the rows nearest to `point` and those that hold `words`, side by side; their keys alone where rows are at hand.
 
         `within`: of this one document."""
         reader, condition = view.reader, sql_condition(restriction, value_to_sql)
@@ -191,7 +191,7 @@ class Table:
         return answers.get("_distance"), answers.get("_score")
 
     async def nearest(self, view: TableView, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[Any]:
-        """The rows nearest to each of these points, which are points of one query, side by side and without their text."""
+        """Return the rows nearest to each of these points, which are points of one query, side by side and without their text."""
         legs = [
             (self._nearest(view.reader, point, pool, FEWER), sql_condition(restriction, value_to_sql))
             for point, restriction in asked
@@ -210,7 +210,7 @@ class Table:
         return await (query.where(condition) if condition else query).to_arrow()
 
     async def all_rows(self) -> Any:
-        """All that readers see."""
+        """Return all rows that readers see."""
         return await self.select(COLUMNS)
 
     async def vectors_of_digests(self, digests: Iterable[str]) -> list[Any]:
@@ -233,20 +233,20 @@ class Table:
         return await self.select(TOLD, f"({condition}) AND {begins}" if condition else begins)
 
     async def texts_of(self, doc_ids: Collection[str]) -> list[Any]:
-        """The same of these documents."""
+        """Return the same of these documents."""
         known = sorted(doc_id for doc_id in doc_ids if doc_id in self._counts)
         return [await self.select(TOLD, _is_in("doc_id", terms)) for terms in _batches(known)]
 
     async def rows_of(self, doc_id: str) -> Any:
-        """The rows of one document, but for their vectors."""
+        """Return the rows of one document, but for their vectors."""
         return await self.select(PLAIN, _is_in("doc_id", [doc_id]))
 
     async def rows_with_vectors_of(self, doc_id: str) -> Any:
-        """The rows of one document, vectors included."""
+        """Return the rows of one document, vectors included."""
         return await self.select(COLUMNS, _is_in("doc_id", [doc_id]))
 
     async def vector_sums(self, restriction: Filter) -> dict[str, np.ndarray]:
-        """The sum of the vectors of each document's rows that `restriction` lets pass, read piece by piece."""
+        """Return the sum of the vectors of each document's rows that `restriction` lets pass, read piece by piece."""
         condition, totals = sql_condition(restriction, value_to_sql), dict[str, np.ndarray]()
         query = self.seen.reader.query().select(["doc_id", "vector"])
         async for piece in await (query.where(condition) if condition else query).to_batches():
@@ -254,18 +254,18 @@ class Table:
         return totals
 
     async def count(self) -> int:
-        """How many rows readers see."""
+        """Return the number of rows that readers see."""
         return int(await self.seen.reader.count_rows())
 
     async def maintenance_counts(self) -> tuple[int, int, int]:
-        """How many rows there are, in how many small pieces beyond the first, and how many are not indexed."""
+        """Return how many rows there are, in how many small pieces beyond the first, and how many are not indexed."""
         stats: Any = await self.seen.reader.stats()  # a dict, whatever its annotation says
         words = await self.seen.reader.index_stats("text_idx")
         pieces = stats["fragment_stats"]["num_small_fragments"]
         return stats["num_rows"], max(0, pieces - 1), (words.num_unindexed_rows or 0) if words else 0
 
     async def version(self) -> int:
-        """The newest version, whoever wrote it."""
+        """Return the newest version of any writer."""
         return int(await (await self._db.open_table(NAME)).version())
 
     async def optimize(self, *, drop: timedelta = KEEP) -> int:
@@ -279,7 +279,7 @@ class Table:
         return int(await table.version())
 
     async def index_vectors(self) -> None:
-        """Make the vector index, if there are enough vectors and it is not there, of the wrong kind or in pieces."""
+        """Build the vector index if there are enough vectors and it is missing, of the wrong kind or in many segments."""
         table = await self._db.open_table(NAME)
         wanted = maintenance_policy.choose_vector_index(await table.count_rows("vector IS NOT NULL"))
         statistics = await table.index_stats(VECTOR_INDEX)
@@ -293,13 +293,13 @@ class Table:
         return await lancedb.connect_async(self.uri, storage_options=self._options or None, session=session)
 
     async def _exists(self) -> bool:
-        """Whether there is a table, sound or not: one that only looks absent must not be made again, empty."""
+        """Return whether a table exists, intact or not: a damaged table must not be replaced by an empty one."""
         if self.folder:
             return self.folder.is_dir() and any(self.folder.iterdir())
         return NAME in (await self._db.list_tables()).tables
 
     async def _mend(self) -> bool:
-        """Put right what can be; True when rows may have been lost by it."""
+        """Repair the table as far as possible; return True if rows may be lost."""
         torn = self.folder is not None and crash_repair.drop_torn_manifests(self.folder)
         try:
             with PanicAsFailure():
@@ -318,7 +318,7 @@ class Table:
 
 
 class PanicAsFailure:
-    """Inside, a panic in LanceDB, as damaged bytes cause, is one of its FAILURES: the class of it can't be imported."""
+    """Turns a panic in LanceDB, which damaged bytes cause, into one of FAILURES, because its class can't be imported."""
 
     def __enter__(self) -> None:
         pass
@@ -346,7 +346,7 @@ def count_chunks(uri: str, options: Mapping[str, str]) -> dict[str, int]:
 
 
 def discard(uri: str, options: Mapping[str, str] | None = None) -> None:
-    """Remove the table at `uri` with all it holds, whatever its state; nobody may have it open."""
+    """Remove the table at `uri` with its whole content, whatever its state. No process may have it open."""
 
     async def drop() -> None:
         db = await lancedb.connect_async(uri, storage_options=dict(options or {}) or None)
@@ -361,7 +361,7 @@ def discard(uri: str, options: Mapping[str, str] | None = None) -> None:
 
 
 async def _is_readable(table: AsyncTable) -> bool:
-    """Whether every data file opens: LanceDB opens a table, and counts its rows, without having looked."""
+    """Return whether every data file opens: LanceDB opens a table and counts its rows without checking."""
     try:
         with PanicAsFailure():
             await table.query().select(["ord"]).to_arrow()
@@ -371,7 +371,7 @@ async def _is_readable(table: AsyncTable) -> bool:
 
 
 async def _restore_readable_version(table: AsyncTable) -> None:
-    """Make the newest version that can be read the current one."""
+    """Restore the newest readable version."""
     listed: list[dict[str, Any]] = await table.list_versions()  # type: ignore[no-untyped-call]  # LanceDB leaves it out
     versions = sorted((version["version"] for version in listed), reverse=True)
     for version in versions[1 : BACK + 1]:
@@ -383,7 +383,7 @@ async def _restore_readable_version(table: AsyncTable) -> None:
 
 
 async def _ensure_indices(table: AsyncTable, *, probe: bool) -> None:
-    """Make the indices that are missing and, if asked to `probe`, those that can't be read."""
+    """Create missing indices and, with `probe`, unreadable ones."""
     present = {index.name for index in await table.list_indices()}
     for column, config in INDICES.items():
         if f"{column}_idx" not in present or (probe and not await _can_query(table, column)):

@@ -22,7 +22,7 @@ SCAN, LARGE = HELD, 600_000  # vectors from which an index beats a scan, and fro
 
 @dataclass(frozen=True, slots=True)
 class WrittenRows:
-    """What was written since the last maintenance."""
+    """Counts what was written since the last maintenance."""
 
     rows: int  # in the table
     commits: int
@@ -32,7 +32,7 @@ class WrittenRows:
     took: float = 0.0  # how long it took
 
     def add_commit(self, *, added: int, removed: int, now: float) -> WrittenRows:
-        """The work after one more commit."""
+        """Return the counts after one more commit."""
         return replace(
             self,
             rows=self.rows + added - removed,
@@ -43,7 +43,7 @@ class WrittenRows:
 
 
 def is_due(work: WrittenRows, now: float) -> bool:
-    """Whether a pass of maintenance is worth it now."""
+    """Return whether maintenance is worth its cost now."""
     rest = APART if work.commits >= MANY_COMMITS else max(APART, REST * work.took)
     if not work.commits or now - work.kept < rest:
         return False
@@ -67,6 +67,6 @@ def choose_vector_index(vectors: int) -> VectorIndex:
 
 
 def refine_factor(index: VectorIndex, pool: int) -> int:
-    """How many times `pool` candidates are compared exactly; few candidates need a wider second look."""
+    """Return the multiple of `pool` candidates to compare exactly; small pools need a larger multiple."""
     wanted = 40 if index == "sq" else 120
     return max(1, -(-wanted // pool))

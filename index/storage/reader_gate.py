@@ -1,6 +1,6 @@
-"""The reader gate lets readers in side by side, and keeps them out while the data that they read is removed.
+"""The reader gate admits readers side by side, and keeps them out while the data that they read is removed.
 
-Law, tested: while the gate is drained no reader is inside; readers who come meanwhile wait, and never overtake."""
+Law, tested: while the gate is drained, no reader is inside; readers that arrive meanwhile wait and never overtake."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 
 class ReaderGate:
-    """Counts who is inside; the one who drains goes before those who come after."""
+    """Counts the readers inside; a drain goes before readers that arrive later."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -19,7 +19,7 @@ class ReaderGate:
 
     @contextlib.contextmanager
     def enter(self) -> Iterator[None]:
-        """Be inside. Not to be nested in one thread."""
+        """Enter for the block. A thread must not nest calls."""
         with self._changed:
             self._changed.wait_for(lambda: not self._draining)
             self._inside += 1
@@ -32,7 +32,7 @@ class ReaderGate:
 
     @contextlib.contextmanager
     def drain(self, timeout: float) -> Iterator[bool]:
-        """Keep everybody out; False when somebody was still inside after `timeout` seconds, and then it is open."""
+        """Keep readers out during the block; yield False, with an open gate, if a reader was still inside after `timeout` seconds."""
         with self._changed:
             self._draining = True
             empty = self._changed.wait_for(lambda: not self._inside, timeout)

@@ -91,11 +91,11 @@ class Rows:
         return int(np.count_nonzero(self.live))
 
     def count_after(self, documents: Mapping[str, Collection[Row]]) -> int:
-        """How many rows there are once these are the rows of these documents."""
+        """Return how many rows there are once these are the rows of these documents."""
         return len(self) + sum(len(rows) - len(self.places.get(doc_id, ())) for doc_id, rows in documents.items())
 
     def replace(self, documents: Mapping[str, Collection[Row]]) -> Rows:
-        """The state in which these are the rows of these documents, in any order if they are in a sequence.
+        """Return the state in which these are the rows of these documents, in any order if they are in a sequence.
 
         Of two states made from one, only the later may be used."""
         added = sum(map(len, documents.values()))
@@ -115,7 +115,7 @@ class Rows:
         return Rows(self.dimensions, live, near, places, memory)
 
     def nearest(self, point: NDArray[np.float32], restriction: Filter, pool: int) -> list[Match]:
-        """The `pool` rows nearest to `point` that pass, best first, equals in the order of their ids."""
+        """Return the `pool` rows nearest to `point` that pass, best first, equals in the order of their ids."""
         at, length = np.flatnonzero(self.passing_rows(restriction) & self.near), float(np.linalg.norm(point))
         if not len(at) or not length:
             return []
@@ -145,17 +145,17 @@ class Rows:
         return {doc_id: value for (doc_id, _), value in zip(known, best.tolist(), strict=True) if value >= -1.0}
 
     def vectors_of(self, doc_id: str) -> NDArray[np.float32]:
-        """The vectors of a document's rows, of unit length."""
+        """Return the vectors of a document's rows, of unit length."""
         at = np.array(self.places.get(doc_id, ()), np.int64)
         return self._memory.vectors[at[self.near[at]]]
 
     def match(self, doc_id: str, ord: int, value: float) -> Match:
-        """The match that this passage is; it must be there."""
+        """Return the match that this passage is; it must be there."""
         shown, place = self._memory.shown, self.places[doc_id]
         return self._match(place[bisect_left(place, ord, key=lambda at: shown[at][1])], value)
 
     def passing_rows(self, restriction: Filter) -> NDArray[np.bool_]:
-        """Which places hold a row that `restriction` lets pass."""
+        """Return which places hold a row that `restriction` lets pass."""
         row_filter, memory, count = to_row_filter(restriction), self._memory, len(self.live)
         passing = self.live.copy()
         for name, value in row_filter.equal.items():
@@ -175,7 +175,7 @@ class Rows:
         return Match(doc_id, ord, workspace, heading, cut, text.decode(), value)
 
     def _repack(self, added: int) -> Rows:
-        """The same state in a memory of its own, without what was replaced and with room for `added` rows and more."""
+        """Return the same state in a memory of its own, without what was replaced and with room for `added` rows and more."""
         kept, old = np.flatnonzero(self.live), self._memory
         count = len(kept)
         memory = SharedRowMemory.allocate(_capacity_for(count + added), self.dimensions)
@@ -197,7 +197,7 @@ def to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def nearest_similarities(vectors: NDArray[np.float32], units: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The cosine similarity of each of `vectors` to the nearest of `units`; all are of unit length."""
+    """Return the cosine similarity of each of `vectors` to the nearest of `units`; all are of unit length."""
     best = np.full(len(vectors), -1.0, np.float32)
     for unit in units:
         np.maximum(best, np.einsum("rd,d->r", vectors, unit), out=best)  # not `@`: see `Rows.nearest`
@@ -205,5 +205,5 @@ def nearest_similarities(vectors: NDArray[np.float32], units: NDArray[np.float32
 
 
 def _capacity_for(rows: int) -> int:
-    """How many rows to make room for where there are so many."""
+    """Return how many rows to make room for where there are so many."""
     return rows * 3 // 2 + SPARE

@@ -1,7 +1,7 @@
-"""Open chunk stores, at once or when something of them is first wanted.
+"""Open chunk stores, at once or at their first use.
 
-LanceDB takes longer to import than all else together. A command that needs the catalog alone opens its stores later,
-which means never; this module and those that use it import LanceDB when a store is opened."""
+Importing LanceDB takes longer than everything else together. A command that needs only the catalog defers its stores and so
+never opens them; this module and its users import LanceDB when a store opens."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
 
 
 def open_store(uri: str, *, dimensions: int, options: Mapping[str, str]) -> ChunkStore:
-    """Open or make the store at `uri`, a folder or `s3://…`. Raises StoreDamaged when it can't be mended."""
+    """Open or create the store at `uri`, a folder or `s3://…`. Raises StoreDamaged when it can't be repaired."""
     from index.storage.chunk_store import ChunkStore  # noqa: PLC0415 - see above
 
     return ChunkStore.open(uri, dimensions=dimensions, options=options)
 
 
 def open_later(uri: str, *, dimensions: int, options: Mapping[str, str], opened: Callable[[], object]) -> ChunkStore:
-    """The store at `uri`, which is opened, and `opened` called, when something of it is wanted."""
+    """Return a store at `uri` that opens, and calls `opened`, at its first use."""
     store = _DeferredStore(lambda: open_store(uri, dimensions=dimensions, options=options), dimensions, opened)
     return cast("ChunkStore", store)
 
 
 def discard(uri: str, options: Mapping[str, str]) -> None:
-    """Remove the store at `uri`, whatever is left of it."""
+    """Remove the store at `uri`, whatever its state."""
     from index.storage.chunk_store import discard as discard_store  # noqa: PLC0415 - see above
 
     discard_store(uri, options)
 
 
 class _DeferredStore:
-    """Stands for a store that is not open yet."""
+    """Stands in for a store that is not open yet."""
 
     is_damaged = False  # as far as anybody knows
 

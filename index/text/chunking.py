@@ -16,7 +16,7 @@ from index.model import Chunk, Document
 
 Count: TypeAlias = Callable[[Sequence[str]], list[int]]
 
-CHUNKING = 1  # grows when the same document would be cut in another way, so that indexes are built anew
+CHUNKING = 1  # raise it when documents are cut differently, so that indexes are rebuilt
 SEPARATOR = " > "  # between headings, and between title and headings
 ALIAS = " · "  # between a title and the note's other names
 MOST = 512  # a vector of more tokens than this says little of each, whatever the encoder accepts
@@ -94,7 +94,7 @@ def split_document(document: Document, sizes: Sizes, count: Count) -> list[Chunk
 
 
 def _find_passages(document: Document, sizes: Sizes, count: Count) -> tuple[list[_Piece], dict[str, int]]:
-    """Where the passages lie, and how many tokens each context has that was counted on the way."""
+    """Return where the passages lie, and how many tokens each context has that was counted on the way."""
     text, blocks = document.text, _read_blocks(document)
     lines = [_context(document, trail, first=True) for trail in dict.fromkeys(block.trail for block in blocks) or [()]]
     counted = count(lines)
@@ -112,7 +112,7 @@ def _find_passages(document: Document, sizes: Sizes, count: Count) -> tuple[list
 
 
 def _split_into_sections(text: str, blocks: Iterable[_Piece]) -> Iterator[list[_Piece]]:
-    """The blocks in lists of at most `SECTION` characters; a larger block is cut at its lines."""
+    """Yield the blocks in lists of at most `SECTION` characters; a larger block is cut at its lines."""
     section: list[_Piece] = []
     for block in blocks:
         for piece in _split_piece(text, block, _section_ends(text, block)):
@@ -133,7 +133,7 @@ def _section_ends(text: str, piece: _Piece) -> Iterator[int]:
 
 
 def _read_blocks(document: Document) -> list[_Piece]:
-    """The document's blocks; whatever stands outside of them is a paragraph, so that nothing can be lost."""
+    """Return the document's blocks; whatever stands outside of them is a paragraph, so that nothing can be lost."""
     pieces: list[_Piece] = []
     at: int = 0
     trail: tuple[str, ...] = ()
@@ -146,7 +146,7 @@ def _read_blocks(document: Document) -> list[_Piece]:
 
 
 def _trim_piece(text: str, kind: str, start: int, end: int, trail: tuple[str, ...]) -> Iterator[_Piece]:
-    """The piece without the white space around it, but with the indent of its first line; nothing if it is all white."""
+    """Yield the piece without the white space around it, but with the indent of its first line; nothing if it is all white."""
     if not (held := text[start:end].strip()):
         return
     first = text.index(held, start)
@@ -155,7 +155,7 @@ def _trim_piece(text: str, kind: str, start: int, end: int, trail: tuple[str, ..
 
 
 def _context(document: Document, trail: tuple[str, ...], *, first: bool) -> str:
-    """What stands in front of a passage: the note's title, in the first one its other names, and the headings above."""
+    """Return what stands in front of a passage: the note's title, in the first one its other names, and the headings above."""
     title = document.title.strip()
     names = [name for name in document.aliases if name.strip() and name.casefold() != title.casefold()] if first else []
     head = ALIAS.join((title, *names))
@@ -167,7 +167,7 @@ def _context(document: Document, trail: tuple[str, ...], *, first: bool) -> str:
 
 
 def _make_shortener(most: int, count: Count, known: dict[str, int]) -> Callable[[str], str]:
-    """A function that cuts a context to `most` tokens, and counts none twice."""
+    """Return a function that cuts a context to `most` tokens, and counts none twice."""
 
     def shorten(line: str) -> str:
         while line and (tokens := known[line] if line in known else known.setdefault(line, count([line])[0])) > most:
@@ -180,7 +180,7 @@ def _make_shortener(most: int, count: Count, known: dict[str, int]) -> Callable[
 
 
 def _split_long_blocks(text: str, blocks: list[_Piece], budget: int, count: Count) -> list[_Piece]:
-    """The blocks, and in the place of those that exceed `budget` their lines, sentences or, at last, parts of a line."""
+    """Return the blocks, and in the place of those that exceed `budget` their lines, sentences or, at last, parts of a line."""
 
     def split_long(split: Callable[[_Piece], Iterable[int]], pieces: list[_Piece]) -> tuple[list[_Piece], bool]:
         cut = [list(_split_piece(text, p, split(p))) if p.tokens > budget else [] for p in pieces]
@@ -212,7 +212,7 @@ def _match_ends(pattern: re.Pattern[str], text: str, piece: _Piece) -> list[int]
 
 
 def _cut_points(text: str, start: int, end: int, parts: int) -> list[int]:
-    """Where to cut `text[start:end]` in about `parts` equal parts: at white space if some is near, else between graphemes."""
+    """Return where to cut `text[start:end]` in about `parts` equal parts: at white space if some is near, else between graphemes."""
     step = max(1, (end - start) // parts)
     cuts = [start]
     for aim in range(start + step, end, step):
@@ -224,7 +224,7 @@ def _cut_points(text: str, start: int, end: int, parts: int) -> list[int]:
 
 
 def _safe_cut(text: str, start: int, at: int) -> int:
-    """The nearest place at or before `at` (or, if all before is one grapheme, after it) where no grapheme is cut."""
+    """Return the nearest place at or before `at` (or, if all before is one grapheme, after it) where no grapheme is cut."""
     back = next((place for place in range(at, start, -1) if is_grapheme_boundary(text, place)), None)
     return (
         back
@@ -252,7 +252,7 @@ def is_grapheme_boundary(text: str, at: int) -> bool:
 
 
 def _fill_packs(pieces: list[_Piece], budget: int, overlap: int) -> list[_Pack]:
-    """The pieces in packs that fill their room; a new section starts a new pack where the last one is full enough."""
+    """Return the pieces in packs that fill their room; a new section starts a new pack where the last one is full enough."""
     pack = _Pack(budget)
     packs = [pack]
     whole = sum(piece.tokens for piece in pieces) <= budget
@@ -275,7 +275,7 @@ def _fill_packs(pieces: list[_Piece], budget: int, overlap: int) -> list[_Pack]:
 
 
 def _next_pack(pack: _Pack, piece: _Piece, budget: int, overlap: int) -> _Pack:
-    """An empty pack to go on with `piece`: it takes over the headings that would end `pack`, or leaves room to repeat."""
+    """Return an empty pack to go on with `piece`: it takes over the headings that would end `pack`, or leaves room to repeat."""
     body = len(pack.pieces)
     while body > 0 and pack.pieces[body - 1].kind == "heading":
         body -= 1
@@ -315,7 +315,7 @@ def _set_starts(text: str, packs: list[_Pack], overlap: int, count: Count) -> No
 
 
 def _heading_trail(pieces: list[_Piece]) -> tuple[str, ...]:
-    """The headings above a passage: those it starts under or, when it starts with a heading, those all of it is under."""
+    """Return the headings above a passage: those it starts under or, when it starts with a heading, those all of it is under."""
     if pieces[0].kind != "heading":
         return pieces[0].trail
     trails = [piece.trail for piece in pieces if piece.kind != "heading"] or [pieces[0].trail]

@@ -65,7 +65,7 @@ _CANDIDATE: Final = re.compile(f"[\0-\x08\x0b\x0e-\x1f\x7f-\x9f{_IGNORABLE_CLASS
 
 
 def find_hidden(text: str) -> tuple[Kind, ...]:
-    """The kinds of hidden characters in `text`, in the order of `KINDS`."""
+    """Return the kinds of hidden characters in `text`, in the order of `KINDS`."""
     kinds: set[Kind] = set()
     for kind, _ in _find_matches(text):
         kinds.add(kind)
@@ -75,7 +75,7 @@ def find_hidden(text: str) -> tuple[Kind, ...]:
 
 
 def hidden_defects(text: str) -> tuple[Defect, ...]:
-    """What is wrong with a note of an agent that says `text`."""
+    """Return the defects of an agent's note with this text."""
     if not (kinds := find_hidden(text)):
         return ()
     advice = "the note has characters that its readers don't see; `memex get` in a terminal shows them as \\u{…}"
@@ -105,7 +105,7 @@ def remove_ignorable(text: str) -> str:
 
 
 def _find_matches(text: str) -> Iterator[tuple[Kind, int]]:
-    """Each hidden character: its kind, and where it stands."""
+    """Yield each hidden character: its kind, and where it stands."""
     at, line_end, right_to_left = 0, 0, False
     while candidate := _CANDIDATE.search(text, at):
         match = _HIDDEN.match(text, candidate.start())

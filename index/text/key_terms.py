@@ -32,7 +32,7 @@ class Reader:
     _seen: dict[tuple[str, bool], dict[str, tuple[Token, ...]]] = field(default_factory=dict)
 
     def terms(self, name: str, texts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
-        """The keys of what a node's name speaks of, and of what its name and texts do."""
+        """Return the keys of what a node's name speaks of, and of what its name and texts do."""
         text, language = self._read_texts((name, *texts))
         seen = self._seen.setdefault((language.language, language.japanese), {})
         name_keys, text_keys = (
@@ -60,7 +60,7 @@ class Reader:
         return phrases
 
     def _read_piece(self, piece: str, language: TextLanguage, seen: dict[str, tuple[Token, ...]]) -> tuple[Token, ...]:
-        """The terms of a word, or of a run without blanks."""
+        """Return the terms of a word, or of a run without blanks."""
         terms = seen.get(piece)
         if terms is None:
             terms = seen[piece] = tuple(token for token in tokenize(piece, language) if token and token.worth >= WORTH)
@@ -69,7 +69,7 @@ class Reader:
         return terms
 
     def most_frequent_form(self, key: str) -> str:
-        """A term as it is shown: in its most frequent form."""
+        """Return a term as it is shown: in its most frequent form."""
         forms = self.shown.get(key, _NOTHING)
         return min(forms, key=lambda form: (-forms[form], len(form), form), default=key)
 

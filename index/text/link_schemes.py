@@ -1,4 +1,4 @@
-"""Find the links in Markdown that lead elsewhere than to the web, to mail or to a note, and take their targets away.
+"""Find links in Markdown whose schemes lead elsewhere than to the web, to mail or to a note, and remove their targets.
 
 Laws, tested: `drop_forbidden` leaves a text in which nothing is found but bare addresses as it is. What a browser would
 take for a scheme counts as one: entities are read, controls and blanks are passed over. Code counts as text: more is
@@ -15,12 +15,12 @@ from index.model import Defect
 
 DEFECT: Final = "unsafe-link"
 ALLOWED: Final = frozenset({"http", "https", "mailto"})
-NOWHERE: Final = "#"  # the target that a link has instead: the note itself
+NOWHERE: Final = "#"  # the replacement of a removed target: the note itself
 LONGEST: Final = 250  # characters of a target within which its scheme must end
-HOST: Final = "//"  # is told in the place of a scheme of a link to a host or share that has none
-UNCLEAR: Final = "?"  # likewise, of a scheme that is too long
+HOST: Final = "//"  # reported instead of a scheme for a link to a host or share without a scheme
+UNCLEAR: Final = "?"  # reported instead of a scheme that is too long
 NAME: Final = 32  # characters of a scheme
-MOST: Final = 10  # schemes that are told of one text
+MOST: Final = 10  # schemes that are reported for one text
 
 _BLANKS: Final = " \t\n\r\v\f"  # what ends a target; other white space is part of it
 _GAP: Final = r"[ \t\n\r\v\f>]*+"  # also over a line end in a quote
@@ -54,12 +54,12 @@ _PASSED_OVER: Final = re.compile(
 
 
 def is_allowed(target: str) -> bool:
-    """Whether a link may lead to `target`, which is written as it stands in Markdown or HTML."""
+    """Return whether a link may lead to `target`, which is written as it stands in Markdown or HTML."""
     return not _forbidden_scheme(target)
 
 
 def find_unsafe(text: str) -> tuple[str, ...]:
-    """The schemes of the links that are not allowed, in alphabetical order, and no more than MOST of them."""
+    """Return the schemes of the links that are not allowed, in alphabetical order, and no more than MOST of them."""
     schemes = {match[1].lower() for match in _BARE.finditer(text)}
     for pattern, after in _LINKS:
         schemes.update(_forbidden_scheme(text[start:end]) for start, end in _forbidden_targets(text, pattern, after))
@@ -69,7 +69,7 @@ def find_unsafe(text: str) -> tuple[str, ...]:
 
 
 def link_defects(text: str) -> tuple[Defect, ...]:
-    """What the owner of a note of an agent that says `text` is to know."""
+    """Return the defects to report to the owner of an agent's note with this text."""
     if not (schemes := find_unsafe(text)):
         return ()
     advice = "the note holds links that may open files or programs: read where they lead before you follow one"
@@ -89,7 +89,7 @@ def drop_forbidden(text: str) -> str:
 
 
 def _forbidden_scheme(target: str) -> str:
-    """The scheme for which a link may not lead to `target`; "" when it may."""
+    """Return the scheme for which a link may not lead to `target`; "" when it may."""
     if _HOST.match(target) is None and ":" not in target and "&" not in target and len(target) <= LONGEST:
         return ""
     plain = _PASSED_OVER.sub("", _ESCAPE.sub("", html.unescape(target[:LONGEST])))
@@ -102,7 +102,7 @@ def _forbidden_scheme(target: str) -> str:
 
 
 def _forbidden_targets(text: str, pattern: re.Pattern[str], after: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    """Where the targets begin and end that stand behind `pattern` and are not allowed."""
+    """Yield where the targets begin and end that stand behind `pattern` and are not allowed."""
     behind = 0
     for match in pattern.finditer(text):
         start, bracketed = match.end(), bool(match[1])
@@ -118,7 +118,7 @@ def _forbidden_targets(text: str, pattern: re.Pattern[str], after: re.Pattern[st
 
 
 def _target_end(text: str, start: int, *, bracketed: bool) -> int:
-    """Where a target ends that begins at `start`: at its bracket, or at white space or the parenthesis that closes the link."""
+    """Return where a target ends that begins at `start`: at its bracket, or at white space or the parenthesis that closes the link."""
     depth, at = 0, start
     while at < len(text) and at - start <= LONGEST:
         character = text[at]
@@ -135,12 +135,12 @@ def _target_end(text: str, start: int, *, bracketed: bool) -> int:
 
 
 def _attribute_value(text: str, match: re.Match[str]) -> str:
-    """The value of an attribute, in quotes or not; more of it than there is where its end can't be told."""
+    """Return the value of an attribute, in quotes or not; more of it than there is where its end can't be told."""
     value = _QUOTED_LINE.sub("", text[match.end() : match.end() + 2 * LONGEST])
     return value.partition(match[1])[0] if match[1] else re.split(r"[\s>]", value, maxsplit=1)[0]
 
 
 def _is_live(text: str, start: int, *, tags: bool) -> bool:
-    """Whether an autolink that begins at `start` leads where no link may, or else `tags` do."""
+    """Return whether an autolink that begins at `start` leads where no link may, or else `tags` do."""
     autolink = _AUTOLINK.match(text, start)
     return tags if autolink is None else autolink[1].lower() not in ALLOWED

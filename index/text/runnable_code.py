@@ -41,7 +41,7 @@ _TEMPLATE: Final = "<%"  # Templater: also in code, and at once where it is set 
 
 
 def find_runnable(text: str) -> tuple[str, ...]:
-    """The plugins that may run code of `text`, in alphabetical order."""
+    """Return the plugins that may run code of `text`, in alphabetical order."""
     plugins = {plugin for match in _FENCE.finditer(text) if (plugin := _find_plugin(match[2], text)[0])}
     if _INLINE.search(text):
         plugins.add("Dataview")
@@ -51,7 +51,7 @@ def find_runnable(text: str) -> tuple[str, ...]:
 
 
 def runnable_defects(text: str) -> tuple[Defect, ...]:
-    """What the owner of a note of an agent that says `text` is to know."""
+    """Return the defects to report to the owner of an agent's note with this text."""
     if not (plugins := find_runnable(text)):
         return ()
     advice = "the note holds code that Obsidian may run: read it before you open the note there"
@@ -65,7 +65,7 @@ def make_plain(text: str) -> str:
 
 
 def _find_plugin(language: str, text: str) -> tuple[str, str]:
-    """The plugin that runs a block of this language in `text` ("": none does), and the language of plain code."""
+    """Return the plugin that runs a block of this language in `text` ("": none does), and the language of plain code."""
     name = html.unescape(language).replace("\\", "").casefold()
     if name == "tasks" and not _BY_FUNCTION.search(text):
         return "", language

@@ -82,7 +82,7 @@ def read_prose(document: Document, clean: Callable[[str], str] = str) -> Prose:
 
 
 def first_sentence(document: Document, clean: Callable[[str], str] = str) -> str:
-    """The first heading or sentence of `document`, whichever comes first; "" when it has none."""
+    """Return the first heading or sentence of `document`, whichever comes first; "" when it has none."""
     for block in document.blocks:
         text = document.text[block.start : min(block.end, block.start + LONGEST)]
         if block.kind == "heading":
@@ -116,13 +116,13 @@ def plain_text(text: str) -> str:
 
 
 def _shown_name(target: str) -> str:
-    """What a wikilink without an alias shows: the name of the note, without its path."""
+    """Return what a wikilink without an alias shows: the name of the note, without its path."""
     path, _, heading = target.partition("#")
     return path.rpartition("/")[2].removesuffix(".md") or heading.lstrip("#^")
 
 
 def _join_lines(text: str) -> Iterator[str]:
-    """The lines of a block that belong together, joined; list marks and quote marks are gone."""
+    """Yield the lines of a block that belong together, joined; list marks and quote marks are gone."""
     held, fenced = "", False
     for raw in text.splitlines():
         line = _QUOTED.sub("", raw, count=1) if ">" in raw[:8] else raw
@@ -146,7 +146,7 @@ def _join_lines(text: str) -> Iterator[str]:
 
 
 def _is_continued(line: str, following: str) -> bool:
-    """Whether an editor broke a line here, rather than its writer."""
+    """Return whether an editor broke a line here, rather than its writer."""
     if not following or not line:
         return False
     return following[0].islower() or (len(line) >= WRAPPED and not SENTENCE.search(line[-3:] + "\n", 0, 3))

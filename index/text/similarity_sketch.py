@@ -47,7 +47,7 @@ class Sketch:
 
 
 def stem(word: str) -> str:
-    """What most forms of a word begin with."""
+    """Return what most forms of a word begin with."""
     return word[:6] if len(word) > 6 else word
 
 
@@ -102,7 +102,7 @@ def _mix(values: Runs) -> Runs:
 
 
 def pairs_sharing_runs(sketches: Sequence[Sketch], least: float) -> Pairs:
-    """The texts of which one has at least this part of the other's sampled runs."""
+    """Return the texts of which one has at least this part of the other's sampled runs."""
     sizes = np.array([len(sketch.runs) for sketch in sketches], np.int64)
     owners = np.repeat(np.arange(len(sketches), dtype=np.int32), sizes)
     values = np.concatenate([sketch.runs for sketch in sketches]) if sketches else np.empty(0, np.uint64)
@@ -114,7 +114,7 @@ def pairs_sharing_runs(sketches: Sequence[Sketch], least: float) -> Pairs:
 
 
 def pairs_sharing_words(sketches: Sequence[Sketch], least: float) -> Pairs:
-    """The texts that share rare words; `least`: how many, one that only two texts have counting 1."""
+    """Return the texts that share rare words; `least`: how many, one that only two texts have counting 1."""
     owners = np.repeat(np.arange(len(sketches), dtype=np.int32), [len(sketch.words) for sketch in sketches])
     values = np.concatenate([sketch.words for sketch in sketches]) if sketches else np.empty(0, np.uint32)
     worth = 1 / np.log2(np.maximum(2, np.arange(RARE + 1)))
@@ -137,7 +137,7 @@ class FrequentRuns:
         return float((KNOWN / max(KNOWN, min(counts, default=0))) ** 0.5)
 
     def is_form(self, text: str, other: str) -> bool:
-        """Whether most of the runs that two texts share are in several more: a form, of which each says something else."""
+        """Return whether most of the runs that two texts share are in several more: a form, of which each says something else."""
         shared = np.intersect1d(make_sketch(text).runs, make_sketch(other).runs)
         often = sum(_count(self.runs, run) >= FORM for run in shared)
         return bool(len(shared)) and often >= len(shared) / 2
@@ -151,20 +151,20 @@ def find_frequent(sketches: Sequence[Sketch]) -> FrequentRuns:
 
 
 def _most_frequent(values: AnyArray, least: int) -> tuple[AnyArray, NDArray[np.int64]]:
-    """The values that occur so often, in order, and how often: nearly all are rare, and would fill the memory."""
+    """Return the values that occur so often, in order, and how often: nearly all are rare, and would fill the memory."""
     distinct, counts = np.unique(values, return_counts=True)
     return distinct[counts >= least], counts[counts >= least]
 
 
 def _count(counted: tuple[Words | Runs, NDArray[np.int64]], value: np.uint32 | np.uint64) -> int:
-    """How often a value occurs; 0 = too rarely to matter."""
+    """Return how often a value occurs; 0 = too rarely to matter."""
     values, counts = counted
     at = int(np.searchsorted(values, value))
     return int(counts[at]) if at < len(values) and values[at] == value else 0
 
 
 def word_overlap(sketches: Sequence[Sketch], pairs: Pairs) -> NDArray[np.float32]:
-    """Which part of the words of the one with fewer the other has too, by pair."""
+    """Return which part of the words of the one with fewer the other has too, by pair."""
     sizes = np.array([len(sketch.words) for sketch in sketches], np.int64)
     shares = np.zeros(len(pairs), np.float32)
     for n, (a, b) in enumerate(pairs.tolist()):
@@ -192,7 +192,7 @@ def merge_pairs(parts: Iterable[Pairs]) -> Pairs:
 def _pairs_sharing_values(
     values: NDArray[np.uint32] | Runs, owners: NDArray[np.int32], most: int, worth: NDArray[np.float32]
 ) -> tuple[Pairs, NDArray[np.float32]]:
-    """The pairs of owners that have a value in common that at most `most` have, and the worth of all these values.
+    """Return the pairs of owners that have a value in common that at most `most` have, and the worth of all these values.
 
     Worth is by the number of owners of a value; owners have each value once."""
     order = np.argsort(values, kind="stable")

@@ -109,7 +109,7 @@ def _collect_terms(
     parted: Sequence[Sequence[Token | None]],
     marked: Sequence[Sequence[Token | None]],
 ) -> dict[str, _Term]:
-    """The words and phrases of a note by key, scored."""
+    """Return the words and phrases of a note by key, scored."""
     terms: dict[str, _Term] = {}
     place = 0
     for group, weight in ((headed, HEADING), (parted, 1.0), (marked, MARKED)):
@@ -138,7 +138,7 @@ def _collect_terms(
 
 
 def _split_runs(line: Sequence[Token | None]) -> Iterator[list[Token]]:
-    """The stretches of words that say something, with the prepositions between two of them."""
+    """Yield the stretches of words that say something, with the prepositions between two of them."""
     run: list[Token] = []
     for n, token in enumerate(line):
         following = line[n + 1] if n + 1 < len(line) else None
@@ -237,7 +237,7 @@ def _choose_tags(
 
 
 def _novelty(words: tuple[str, ...], taken: Sequence[tuple[str, ...]]) -> float:
-    """How much a term adds to those that were taken: nothing, if it is part of one or holds one."""
+    """Return how much a term adds to those that were taken: nothing, if it is part of one or holds one."""
     share = 0.0
     for other in taken:
         both = sum(word in other for word in words)
@@ -260,7 +260,7 @@ def _novelty(words: tuple[str, ...], taken: Sequence[tuple[str, ...]]) -> float:
 def choose_summary(
     content: Prose, parted: Sequence[Sequence[Token | None]], terms: Mapping[str, _Term], headings: Sequence[str]
 ) -> str | None:
-    """The sentence that holds most of what the note is about; its beginning when it is long, a heading when there is none."""
+    """Return the sentence that holds most of what the note is about; its beginning when it is long, a heading when there is none."""
     if not content.sentences:
         return shorten(headings[0], SUMMARY) or None if headings else None
     worth = {term.words[0]: term.score for term in terms.values() if len(term.words) == 1}

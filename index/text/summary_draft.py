@@ -61,7 +61,7 @@ def draft_summary(
 
 
 def _distinct_sentences(contents: Sequence[str], clean: Callable[[str], str]) -> list[str]:
-    """The sentences, each once, in order."""
+    """Return the sentences, each once, in order."""
     sentences: dict[str, None] = {}
     left = READ
     for content in contents:
@@ -76,7 +76,7 @@ def _distinct_sentences(contents: Sequence[str], clean: Callable[[str], str]) ->
 def _rate_sentence(
     sentence: str, words: Sequence[Token], counts: Counter[str], name_keys: set[str], covered: set[str]
 ) -> float:
-    """How much a sentence says of the node that is not told yet."""
+    """Return how much a sentence says of the node that is not told yet."""
     weights = {
         token.key: token.worth * (1 + math.log(counts[token.key])) * (OLD if token.key in covered else 1.0)
         for token in words
@@ -90,12 +90,12 @@ def _rate_sentence(
 
 
 def _lead_bonus(n: int) -> float:
-    """What a node is comes first, as a rule."""
+    """Return what a node is comes first, as a rule."""
     return 1 + 0.6 / (1 + n)
 
 
 def _with_full_stop(sentence: str) -> str:
-    """A sentence with the stop that facts are often written without."""
+    """Return a sentence with the stop that facts are often written without."""
     if _END.search(sentence):
         return sentence
     return sentence + ("。" if _WIDE.search(sentence) else ".")

@@ -50,13 +50,13 @@ def to_tag(text: str) -> str:
 
 
 def key_of(tag: str) -> str:
-    """What variants of a tag share: case, accents, hyphens, plural and common short forms don't count."""
+    """Return what variants of a tag share: case, accents, hyphens, plural and common short forms don't count."""
     return "".join(words_of(tag))
 
 
 @functools.lru_cache(8_192)  # a vocabulary is compared with each new tag
 def words_of(tag: str) -> tuple[str, ...]:
-    """The words of a tag, each in its one form."""
+    """Return the words of a tag, each in its one form."""
     parts = [_normalize_word(part) for part in _APART.split(tag) if part]
     return tuple(word for part in parts for word in part.split("-"))
 
@@ -89,7 +89,7 @@ def fold_accents(word: str) -> str:
 
 
 def are_variants(tag: str, other: str, language: str = "en") -> bool:
-    """Whether two tags are certainly one, by their letters."""
+    """Return whether two tags are certainly one, by their letters."""
     a, b = words_of(tag), words_of(other)
     if "".join(a) == "".join(b) or (len(a) > 1 and sorted(a) == sorted(b)):
         return True
@@ -120,7 +120,7 @@ def _is_numeronym(short: str, long: str) -> bool:
 
 
 def may_be_variants(tag: str, other: str) -> bool:
-    """Whether two tags may be variants, so that their meaning is worth comparing: they share a word, or a beginning.
+    """Return whether two tags may be variants, so that their meaning is worth comparing: they share a word, or a beginning.
 
     Numbers must be the same: python-2 and python-3 are near in meaning and not one."""
     if re.findall(r"\d+", tag) != re.findall(r"\d+", other):

@@ -108,7 +108,7 @@ def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
 
 
 def _spaced_token(word: str, language: TextLanguage, *, before: str | None, glued: bool) -> Token | None:
-    """A word of a script that writes blanks; None for a figure, which parts what stands around it.
+    """Return a word of a script that writes blanks; None for a figure, which parts what stands around it.
 
     `before` is the word before it; None at the beginning of a sentence, where every word has a capital."""
     lower = word.lower().replace("’", "'")
@@ -187,7 +187,7 @@ _RARE: Final = ((300, 0.2), (1_000, 0.45), (2_500, 0.65), (6_000, 0.85), (12_000
 
 
 def _singular(word: str, places: Mapping[str, int]) -> str:
-    """The singular of an English plural, when that is a word that is known; else `word`."""
+    """Return the singular of an English plural, when that is a word that is known; else `word`."""
     head, dash, last = word.rpartition("-")
     if len(last) < 4 or not last.endswith("s") or last.endswith(("ss", "us", "is", "news")):
         return word
@@ -210,7 +210,7 @@ def _korean_token(word: str) -> Token:
 
 
 def _japanese_tokens(text: str, *, counted: bool) -> Iterator[Token | None]:
-    """The runs of kanji and katakana in `text`; hiragana parts them. `counted`: it stands behind a number."""
+    """Yield the runs of kanji and katakana in `text`; hiragana parts them. `counted`: it stands behind a number."""
     if counted:
         text = _COUNTED.sub("", text, count=1)
     at = 0

@@ -1,7 +1,6 @@
-"""Cut the best snippet out of a passage that is too long: the piece that answers a query best.
+"""Cut the best snippet out of a passage that is too long: the part with the most words of the query.
 
-Pure. Law, tested: a piece is a slice of its passage, with "…" where something is cut off, and no longer than asked
-for."""
+Pure. Law, tested: a snippet is a slice of its passage, with "…" at each cut, and no longer than requested."""
 
 from __future__ import annotations
 
@@ -13,12 +12,12 @@ from index.search.fusion import RUN, keywords
 
 MARK: Final = "…"
 _WORD: Final = re.compile(r"\w+")
-_MOST: Final = 400  # places of the query's words that are looked at
-_SNAP: Final = 24  # characters in which the begin of a word or line is looked for
+_MOST: Final = 400  # occurrences of the query's words that are considered
+_SNAP: Final = 24  # characters within which a cut moves to the edge of a word or line
 
 
 def cut_snippet(passage: str, query: str, size: int) -> str:
-    """At most `size` characters of `passage`, around the most of the query's words that stand together."""
+    """Return at most `size` characters of `passage`, around the place with the most different words of the query."""
     passage = passage.strip()
     if len(passage) <= size:
         return passage
@@ -35,9 +34,9 @@ def cut_snippet(passage: str, query: str, size: int) -> str:
 
 
 def _window_start(passage: str, query: str, size: int) -> int:
-    """Where the window begins that holds the most different words, the first of such, with some of what comes before."""
+    """Return the start of the first window with the most different words of the query, with some text before them."""
     text = passage.lower()
-    if len(text) != len(passage):  # a few letters have two in lower case
+    if len(text) != len(passage):  # a few letters become two letters in lower case
         text = passage
     places = sorted(
         (match.start(), term) for term in _search_terms(query) for match in re.finditer(re.escape(term), text)
@@ -58,7 +57,7 @@ def _window_start(passage: str, query: str, size: int) -> int:
 
 
 def _search_terms(query: str) -> set[str]:
-    """What is looked for: words, and pairs of letters in scripts without blanks."""
+    """Return the search terms of a query: words, and pairs of letters in scripts without blanks."""
     terms: set[str] = set()
     for word in _WORD.findall(keywords(query).lower()):
         if RUN.search(word):
@@ -69,7 +68,7 @@ def _search_terms(query: str) -> set[str]:
 
 
 def _word_end_near(text: str, end: int, least: int) -> int:
-    """The end of a word near `end`, if there is one."""
+    """Return the end of a word near `end`, if one exists."""
     at = end
     while at > least and not text[at].isspace():
         at -= 1
@@ -77,7 +76,7 @@ def _word_end_near(text: str, end: int, least: int) -> int:
 
 
 def _word_start_near(text: str, start: int) -> int:
-    """The begin of a word near `start`, if there is one."""
+    """Return the start of a word near `start`, if one exists."""
     for at in range(start, min(len(text), start + _SNAP)):
         if text[at - 1].isspace():
             return at

@@ -1,6 +1,6 @@
 """Choose the range of lines to read from a long document: by number or below a heading, within a token budget.
 
-Pure. Law, tested: all parts, one after the other by their `next_line`, are the document, byte for byte."""
+Pure. Law, tested: the parts that `next_line` leads to, joined in order, are the document, byte for byte."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from index.model import Heading
 from index.names import fold
 from mcp_server.answers.text_budget import estimate_tokens
 
-LONGEST: Final = 1_000  # characters of a line; a longer one counts as several
+LONGEST: Final = 1_000  # characters of a line; a longer line counts as several lines
 SHOWN: Final = 50  # headings of an outline
-NEAR: Final = 5  # headings that are named when there is none of the name asked for
+NEAR: Final = 5  # similar headings that an error suggests
 SEPARATOR: Final = " > "  # between the headings of a trail
-_LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")  # as headings count them
+_LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")  # lines as the outline counts them
 
 
 @dataclass(frozen=True, slots=True)
 class LinePart:
-    """Some lines of a text. Lines count from 1."""
+    """Holds a range of lines of a text. Lines count from 1."""
 
     text: str
     start: int
-    end: int  # the last one that is there; start - 1 = none
-    next: int | None  # where to go on; None = what was asked for is all there
+    end: int  # the last line of the part; start - 1 = no line
+    next: int | None  # the line to continue at; None = the requested range is complete
     total: int
 
 
 @dataclass(frozen=True, slots=True)
 class TextLines:
-    """A text in lines, none of them very long."""
+    """Holds a text as lines, none of them longer than `LONGEST`."""
 
-    lines: tuple[str, ...]  # with their ends
-    places: tuple[int, ...]  # of each line as it is written, the first of these
+    lines: tuple[str, ...]  # with their line ends
+    places: tuple[int, ...]  # for each line of the document, the first of its parts in `lines`
 
     @classmethod
     def from_text(cls, text: str) -> TextLines:
-        """`text` in lines."""
+        """Split `text` into lines."""
         lines: list[str] = []
         places = []
         for line in _LINE.findall(text):
@@ -51,12 +51,12 @@ class TextLines:
         return cls(tuple(lines), tuple(places))
 
     def line_of(self, heading: Heading) -> int:
-        """The line of a heading."""
+        """Return the line of a heading."""
         return self.places[heading.line] + 1 if heading.line < len(self.places) else len(self.lines)
 
 
 def _split_long_line(line: str) -> list[str]:
-    """A very long line in several, parted at blanks where there are any."""
+    """Split a very long line into several, at blanks where possible."""
     pieces, at = [], 0
     while len(line) - at > LONGEST:
         blank = line.rfind(" ", at + LONGEST // 2, at + LONGEST)
@@ -67,9 +67,9 @@ def _split_long_line(line: str) -> list[str]:
 
 
 def select_lines(text: TextLines, start: int, end: int, budget: int) -> LinePart:
-    """The lines from `start` to `end`, as many as cost `budget` tokens; at least one.
+    """Return the lines from `start` to `end` that fit into `budget` tokens, at least one.
 
-    Raises InvalidArgument for a begin that is none."""
+    Raises InvalidArgument for a start beyond the end of the text or after `end`."""
     total = len(text.lines)
     if start > max(1, total):
         raise InvalidArgument(f"start_line is beyond the end: the document has {total:,} lines", total_lines=total)
@@ -85,9 +85,9 @@ def select_lines(text: TextLines, start: int, end: int, budget: int) -> LinePart
 
 
 def find_section(text: TextLines, headings: Sequence[Heading], wanted: str) -> tuple[int, int]:
-    """The first and the last line of the section under the heading `wanted`: its words, or its trail as searches give it.
+    """Return the first and the last line of the section under the heading `wanted`, given as its text or as the trail in a search hit.
 
-    Raises NotFound, which names headings that are near."""
+    Raises NotFound, which suggests similar headings."""
     trails = _heading_trails(headings)
     asked = _fold_heading(wanted)
     at = next(
@@ -102,7 +102,7 @@ def find_section(text: TextLines, headings: Sequence[Heading], wanted: str) -> t
         names = {_fold_heading(trail[-1]): trail[-1] for trail in trails}
         last = _fold_heading(wanted.rpartition(SEPARATOR)[2])
         near = [names[key] for key in get_close_matches(last, names, NEAR, 0.4)] or [*names.values()][:NEAR]
-        hint = f"; near: {', '.join(repr(name[:80]) for name in near)}" if near else ", and there are none in it"
+        hint = f"; similar: {', '.join(repr(name[:80]) for name in near)}" if near else ", which has no headings"
         raise NotFound(f"no such heading in the document{hint}", headings=near)
     chosen = headings[at]
     behind = next(
@@ -112,7 +112,7 @@ def find_section(text: TextLines, headings: Sequence[Heading], wanted: str) -> t
 
 
 def list_headings(text: TextLines, headings: Sequence[Heading]) -> list[tuple[int, str]]:
-    """The headings with their lines, at most `SHOWN`: of the upper levels, if there are more."""
+    """List at most `SHOWN` headings with their lines; if more exist, only those of the upper levels."""
     levels = sorted({heading.level for heading in headings})
     while len(levels) > 1 and sum(heading.level <= levels[-1] for heading in headings) > SHOWN:
         levels.pop()

@@ -1,7 +1,7 @@
-"""Cut a list into pages: a cursor names the last item of a page and where it stood, so the server keeps no state.
+"""Cut a list into pages: a cursor names the last item of a page and its position, so the server keeps no state.
 
-Law, tested: while nothing changes, the pages hold each item once, in order. A page goes on behind the item that the
-cursor names wherever that stands by then, and where it stood if it is gone."""
+Law, tested: while nothing changes, the pages contain each item once, in order. The next page begins after the item that the
+cursor names, even if it has moved, and at its old position if it was removed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _CURSOR: Final = re.compile(r"(\d{1,9})-([0-9a-f]{16})", re.ASCII)
 def cut_page(
     items: Sequence[T], limit: int, cursor: str | None, name: Callable[[T], str]
 ) -> tuple[Sequence[T], str | None]:
-    """The first `limit` items, or those behind `cursor`; and the cursor of what follows, None at the end.
+    """Return `limit` items from the start or after `cursor`, and the cursor of the next page, None at the end.
 
-    `name` tells items apart. Raises InvalidArgument for a cursor that no page gave."""
+    `name` identifies an item. Raises InvalidArgument for a malformed cursor."""
     start = 0 if cursor is None else _find_start(items, cursor, name)
     page = items[start : start + limit]
     end = start + len(page)

@@ -1,8 +1,8 @@
 """Estimate the tokens that a text costs a model, and share a text budget among several documents.
 
-Documents are whole while they fit, else cut around their passage. Pure. Law, tested: for JSON, prose and code the
-estimate is near what a tokenizer counts, and rather above it. Law: a cut is always a slice of the document, and all
-cuts together stay within the budget."""
+A document stays whole if it fits; otherwise it is cut around its passage. Pure. Law, tested: for JSON, prose and code the
+estimate is close to a tokenizer's count, and rather above than below it. Law: a cut is always a slice of the document,
+and all cuts together stay within the budget."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final
 
 
 def share_budget(lengths: Sequence[int], budget: int) -> list[int]:
-    """How many characters each document gets: short ones all they need, what they leave goes to the longer ones."""
+    """Return the number of characters for each document: short documents get all they need, longer ones share the rest."""
     granted = [0] * len(lengths)
     waiting = sorted(range(len(lengths)), key=lambda at: lengths[at])
     for done, at in enumerate(waiting):
@@ -22,7 +22,7 @@ def share_budget(lengths: Sequence[int], budget: int) -> list[int]:
 
 
 def cut_excerpt(content: str, passage: str, size: int) -> str:
-    """`size` characters of `content` with `passage` in the middle, or as much of the passage's start as fits."""
+    """Return `size` characters of `content` with `passage` in the middle, or the start of the passage if it does not fit."""
     if size >= len(content):
         return content
     start = _find_passage(content, passage)
@@ -32,7 +32,7 @@ def cut_excerpt(content: str, passage: str, size: int) -> str:
 
 
 def _find_passage(content: str, passage: str) -> int:
-    """Where the passage stands; its first line will do, as what is searched leaves comments out."""
+    """Return the position of the passage in the content, found by its first line if comments were removed from the passage."""
     at = content.find(passage)
     if at < 0 and passage:
         at = content.find(passage.strip().splitlines()[0] if passage.strip() else passage)
@@ -40,11 +40,11 @@ def _find_passage(content: str, passage: str) -> int:
 
 
 _PIECE: Final = re.compile(r"[A-Za-z]+|[0-9]+|[^\S\n]+|\n+|[!-/:-@\[-`{-~]+|[^\x00-\x7f]+|.", re.DOTALL)
-_WIDE: Final = "\u2e7f"  # from here on scripts have a token a letter; before it, one for two
+_WIDE: Final = "\u2e7f"  # scripts after this character cost about one token a letter; those before it, one for two
 
 
 def estimate_tokens(text: str) -> int:
-    """The tokens of `text`."""
+    """Estimate the number of tokens of `text`."""
     return sum(map(_estimate_piece, _PIECE.findall(text)))
 
 

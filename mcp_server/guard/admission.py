@@ -1,8 +1,8 @@
-"""Admission of the requests of keys: one that comes too fast, or finds all places taken, waits for its turn.
+"""Admission lets a key's requests in: a request that comes too fast, or finds all places taken, waits for its turn.
 
-Law, tested: a request waits before its body is read, so it holds no more of it than the server had received. A key that
-asks without end delays and refuses its own requests alone, and holds a bounded number of streams. A client that hangs
-up leaves the queue."""
+Law, tested: a request waits before its body is read, so only the part that the server has already received is in memory. A
+key that sends without end delays only its own requests, and holds a bounded number of streams. A client that disconnects
+leaves the queue."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from mcp_server.operations.caller import TOO_FAST
 from mcp_server.operations.fair_queue import FairQueue, QueueFull
 from syncd.settings.access import LimitsSettings
 
-PLACES: Final = 64  # requests at work at once, each with its body in memory;
-EACH: Final = 48  # and those of one key, so that others always find a place
-STREAMS: Final = 32  # streams that only listen, of one key: each holds a connection for hours
-FULL_SECONDS: Final = 1.0  # after which a key whose queue is full may come back
+PLACES: Final = 64  # requests that run at once, each with its body in memory
+EACH: Final = 48  # of these, requests of one key, so that other keys always find a place
+STREAMS: Final = 32  # listening streams of one key: each holds a connection for hours
+FULL_SECONDS: Final = 1.0  # wait time for a key whose queue is full
 
 
 class TooBusy(Exception):
-    """The request can't wait for its turn; `wait` says in how many seconds it may come again, `receive` what is left of it."""
+    """Reports that a request can't wait for its turn; it may come again in `wait` seconds, and `receive` returns its unread rest."""
 
     def __init__(self, wait: float, receive: Receive, message: str = TOO_FAST) -> None:
         super().__init__(message)
@@ -34,35 +34,35 @@ class TooBusy(Exception):
 
 
 class ClientLeft(Exception):
-    """The client hung up while its request waited."""
+    """Reports that the client disconnected while its request waited."""
 
 
 class Place:
-    """What an admitted request holds until it is answered, or gives it back early."""
+    """Represents the place that an admitted request holds until its answer or an early release."""
 
     def __init__(self, give_back: Callable[[], None] | None = None) -> None:
         self._give_back = give_back
 
     def release(self) -> None:
-        """Give the place to the next request; a second time does nothing."""
+        """Give the place to the next request; a second call does nothing."""
         give_back, self._give_back = self._give_back, None
         if give_back:
             give_back()
 
 
 class Admission:
-    """One for a server. `rates` says how fast a key's requests follow each other."""
+    """Admits the requests of one server. `rates` limits how fast the requests of a key follow each other."""
 
     def __init__(self, limits: LimitsSettings, rates: TokenBuckets) -> None:
         self._rates, self._most, self._patience = rates, limits.queue, limits.wait_s
         self._places = FairQueue(PLACES, each=EACH, waiting=limits.queue)
-        self._waiting: Counter[str] = Counter()  # key -> its requests that wait
-        self._streams: Counter[str] = Counter()  # key -> its streams, also those that wait
+        self._waiting: Counter[str] = Counter()  # key -> its waiting requests
+        self._streams: Counter[str] = Counter()  # key -> its streams, including waiting ones
 
     async def admit(self, key: str, receive: Receive, *, is_stream: bool) -> tuple[Place, Receive]:
-        """A place for a request of `key`, and what it receives from now on. Raises TooBusy and ClientLeft.
+        """Wait for a place for a request of `key`; return it with the `receive` to use from now on. Raises TooBusy and ClientLeft.
 
-        A stream that only listens has a place of its own kind: it would hold another's for hours."""
+        A listening stream gets a separate kind of place, because it would block an ordinary one for hours."""
         if not is_stream:
             return await self._wait_for_place(key, receive, is_stream=False)
         if self._streams[key] >= STREAMS:
@@ -98,7 +98,7 @@ class Admission:
             self._waiting[key] -= 1
 
     async def _come_up(self, key: str, pause: float, is_stream: bool) -> Place:
-        """The place, when it is the request's turn."""
+        """Wait for the request's turn, then return its place."""
         await asyncio.sleep(pause)
         if not is_stream:
             await self._places.take(key)
@@ -111,16 +111,16 @@ class Admission:
 async def _wait_unless_left(
     turn: Coroutine[Any, Any, Place], receive: Receive, seconds: float
 ) -> tuple[Place, Receive]:
-    """Wait for `turn`; what is received meanwhile comes again from the `receive` that is returned. As `Admission.admit`.
+    """Wait for `turn`, and return its place with a `receive` that repeats the messages received meanwhile. Raises as `Admission.admit`.
 
-    Only the end of the connection is waited for. A second piece of a body is not taken, which would make room for more."""
+    The wait only listens for the end of the connection. It does not take a second piece of a body, which would let the client send more."""
     heard: list[Message] = []
 
     async def hear_the_end() -> None:
         while not heard or (heard[-1]["type"] == "http.request" and not heard[-1].get("more_body", False)):
             heard.append(await receive())
         if heard[-1]["type"] == "http.request":
-            await asyncio.Event().wait()  # the rest of the body stays where it is
+            await asyncio.Event().wait()  # the rest of the body stays unread
 
     async def receive_again() -> Message:
         return heard.pop(0) if heard else await receive()

@@ -1,8 +1,8 @@
 """Verify a signed assertion of Cloudflare Access against its published keys, and map its identity to a Memex key.
 
-Law, tested: a faulty assertion lets nobody in, whatever the fault; signing keys are fetched seldom, however many
-requests come, and known keys stay good while newer ones cannot be fetched. The daemon sends no request unless
-Cloudflare Access is set up."""
+Law, tested: an invalid assertion lets nobody in, whatever its fault. Memex fetches signing keys seldom, however many
+requests arrive, and known keys stay valid while newer ones cannot be fetched. The daemon sends no request unless
+Cloudflare Access is configured."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ ALGORITHMS: Final = ["RS256", "ES256"]
 LONGEST: Final = 8_192  # characters of an assertion
 LEEWAY_S: Final = 30
 FETCH_S: Final = 3.0
-FRESH_S: Final = 3_600.0  # after which the signing keys are looked for again, while those at hand are used
-APART_S: Final = 30.0  # between two fetches, however many unknown keys are named
+FRESH_S: Final = 3_600.0  # age after which Memex fetches the signing keys again; the known keys stay in use meanwhile
+APART_S: Final = 30.0  # minimum time between two fetches, however many unknown keys requests name
 JWKS_BYTES: Final = 256 * 1024
 JWKS_KEYS: Final = 64
 RSA_BITS: Final = 2_048
-# What a token can make the library raise: the signature is checked before the claims, but the head is anybody's.
+# What a token can make the library raise: the signature is checked before the claims, but anybody can write the header.
 _BAD: Final = (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError)
 
 
 class CloudflareAccess:
-    """Verifies assertions; lives on one event loop."""
+    """Verifies assertions; belongs to one event loop."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class CloudflareAccess:
         self._fetching: asyncio.Task[None] | None = None
 
     async def authenticate(self, assertion: str) -> ApiKey | None:
-        """The key whose rights the assertion's identity gets, until it ends; None when the assertion is not valid.
+        """Return the key whose rights the assertion's identity has, valid as long as the assertion; None for an invalid assertion.
 
-        Raises PermissionDenied for an identity that gets none."""
+        Raises PermissionDenied for an identity without a key."""
         claims = await self._verify_claims(assertion)
         if claims is None:
             return None
@@ -103,7 +103,7 @@ class CloudflareAccess:
         return known
 
     async def _fetch_keys(self) -> None:
-        """Put the published keys in place of those at hand, or say why they stay."""
+        """Replace the known keys with the published keys, or log why the known keys stay."""
         try:
             async with asyncio.timeout(FETCH_S):
                 signing_keys = _parse_signing_keys(await _download(self._settings.key_set_url))
@@ -117,12 +117,14 @@ class CloudflareAccess:
             self._signing = signing_keys
             return
         log.warning(
-            "the signing keys of Cloudflare Access can't be fetched (%s); %s at hand", problem, len(self._signing)
+            "the signing keys of Cloudflare Access can't be fetched (%s); %s known keys stay in use",
+            problem,
+            len(self._signing),
         )
 
 
 async def _download(url: str) -> bytes:
-    """What stands at `url`, in bounds; it is asked for nothing else, and leads nowhere else."""
+    """Download `url` within limits of size, without following redirects."""
     async with (
         httpx2.AsyncClient(follow_redirects=False, timeout=FETCH_S) as client,
         client.stream("GET", url) as answer,
@@ -138,7 +140,7 @@ async def _download(url: str) -> bytes:
 
 
 def _parse_signing_keys(body: bytes) -> dict[str, jwt.PyJWK]:
-    """The public keys that may sign assertions, by id; entries of other kinds are skipped. ValueError when none is left."""
+    """Parse the public keys that may sign assertions, by id; other entries are skipped. Raises ValueError if none is left."""
     try:
         entries = json.loads(body)["keys"][:JWKS_KEYS]
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -150,7 +152,7 @@ def _parse_signing_keys(body: bytes) -> dict[str, jwt.PyJWK]:
 
 
 def _parse_signing_key(entry: Any) -> jwt.PyJWK | None:
-    """The key of one entry; None for whatever signs no assertion here."""
+    """Parse the key of one entry; None for a key that signs no assertions."""
     if not isinstance(entry, dict) or not isinstance(entry.get("kid"), str) or entry.get("kty") not in ("RSA", "EC"):
         return None
     if entry.get("alg") not in (None, *ALGORITHMS):  # the library raises NotImplementedError for some it knows by name
@@ -164,6 +166,6 @@ def _parse_signing_key(entry: Any) -> jwt.PyJWK | None:
 
 
 def _read_identity(claims: Mapping[str, Any]) -> str:
-    """The e-mail address of a person, or the client id of a service token; "" for what claims to be both, or neither."""
+    """Return the e-mail address of a person or the client id of a service token; "" if the claims name both or neither."""
     named = [name for name in (claims.get("email"), claims.get("common_name")) if isinstance(name, str) and name]
     return named[0].casefold() if len(named) == 1 else ""

@@ -37,7 +37,7 @@ from syncd.workspaces.api_keys import ApiKey, ApiKeys
 if TYPE_CHECKING:
     from mcp_server.guard.cloudflare_access import CloudflareAccess
 
-OPEN: Final = frozenset({"/healthz", "/readyz"})  # answered without a key; with a bad one they are refused like all
+OPEN: Final = frozenset({"/healthz", "/readyz"})  # answered without a key, but not with an invalid key
 WRITING: Final = frozenset({"POST", "PUT", "PATCH"})  # methods whose body must be of a known kind
 ASSERTION: Final = b"cf-access-jwt-assertion"
 ONCE: Final = frozenset(
@@ -46,31 +46,29 @@ ONCE: Final = frozenset(
     | git_webhook.ONCE
 )
 HEAD_BYTES: Final = 16 * 1024  # uvicorn's own limit counts only what is still incomplete
-# Apart from the rates of calls: a monitor must not use up what the calls of its key need, nor the reverse.
+# Separate from the rates of calls: a monitor must not use up the rate of its key's calls, nor the reverse.
 HEALTH_RATE, HEALTH_BURST = 20.0, 40  # requests of the health routes a second, and at once: of a key, or of an address
-# Calls of tools, a second and at once, that can't wait and get that answer as a result; further ones get status 429.
+# Calls of tools, a second and at once, that can't wait and get the refusal as a result; further calls get status 429.
 OVERDRAFT_RATE, OVERDRAFT_BURST = 5.0, 20
-# Of the body of such a call, and until it has come: it has no place, and its answer needs its id alone.
+# Limits of such a call's body, in bytes and seconds: the call has no place, and its answer needs only its id.
 OVERDRAFT_BYTES, OVERDRAFT_SECONDS = 64 * 1024, 2.0
-DRAINS: Final = 8  # refused requests of one key, or of one address without, that may go on sending at once
+DRAINS: Final = 8  # refused requests of one key, or of one address without a key, that may continue sending at once
 WATCH_SECONDS: Final = 2.0
-KEY_ENDED: Final = (
-    "the key was revoked or has expired while the request was under way; a write may have been carried out"
-)
+KEY_ENDED: Final = "the key was revoked or has expired while the request was running; a write may have completed"
 STOPPING: Final = "the daemon is stopping; try again in a moment"
-UNREAD_SECONDS: Final = 5.0  # after which a caller may come back when nobody's key can be looked up
+UNREAD_SECONDS: Final = 5.0  # wait time for a caller while the ledger of keys can't be read
 
 
 @dataclass(slots=True)
 class _Request:
-    """A request on its way through the checks, with what they find out."""
+    """Holds a request and the results of its checks."""
 
     scope: Scope
     receive: Receive
     headers: dict[bytes, bytes]
-    repeated: str  # the header that stands twice but must not; "" = none
+    repeated: str  # a header that must not be repeated but is; "" = none
     key: ApiKey | None = None
-    late: float = 0.0  # seconds that it comes too early
+    late: float = 0.0  # seconds by which it is too early for the key's rate
     place: Place = field(default_factory=Place)  # held until it is answered
 
 
@@ -78,7 +76,7 @@ _Check: TypeAlias = Callable[[_Request], Awaitable[Refusal | None]]
 
 
 class Guard:
-    """Pure ASGI: wraps the whole application."""
+    """Wraps the whole application, as pure ASGI middleware."""
 
     def __init__(
         self,
@@ -99,7 +97,7 @@ class Guard:
         self._keys, self._push_webhook = keys, push_webhook
         self._settings, self._bodies, self._access = settings, bodies, access
         self._rates = TokenBuckets(limits.rate, limits.burst)
-        self._unverified = TokenBuckets(limits.rate, limits.burst)  # deliveries whose signature is not checked yet
+        self._unverified = TokenBuckets(limits.rate, limits.burst)  # webhook deliveries with unchecked signatures
         self._admission = Admission(limits, self._rates)
         self._overdrafts = TokenBuckets(OVERDRAFT_RATE, OVERDRAFT_BURST)
         self._failures = TokenBuckets(limits.failures / 60, limits.failures)
@@ -107,7 +105,7 @@ class Guard:
         self._hosts = frozenset(host.encode() for host in hosts)
         self._origins = frozenset(origin.encode() for origin in origins)
         self._proxies, self._methods, self._clock = parse_proxies(settings.trusted_proxies), methods, clock
-        self._checks: tuple[_Check, ...] = (  # in this order: who is refused early costs little and learns little
+        self._checks: tuple[_Check, ...] = (  # in this order: an early refusal costs little and reveals little
             _check_head,
             self._check_origin,
             self._check_credential,
@@ -115,11 +113,11 @@ class Guard:
             self._check_announced_body,
             self._check_body,
         )
-        self._drains: Counter[str] = Counter()  # id of a key, or address -> its refusals under way
+        self._drains: Counter[str] = Counter()  # id of a key, or address -> its refusals that still read a body
         self._busy = asyncio.Event()
-        self.on_hang_up: Callable[[], object] = lambda: None  # ends, in good order, what listens by POST
+        self.on_hang_up: Callable[[], object] = lambda: None  # ends the streams that listen by POST, cleanly
         self._under_way: dict[asyncio.Task[None], tuple[ApiKey, str]] = {}  # task -> key, method
-        self._hung_up: dict[asyncio.Task[None], Refusal] = {}  # those that the guard itself has ended, and why
+        self._hung_up: dict[asyncio.Task[None], Refusal] = {}  # requests that the guard has ended, with the refusal
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the request through, or refuse it."""
@@ -127,7 +125,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         if scope["type"] != "http":
-            return  # a web socket: uvicorn closes what is not accepted
+            return  # a web socket: uvicorn closes a connection that is not accepted
         request = _Request(scope, receive, *_read_headers(scope))
         try:
             refusal = await self._first_refusal(request)
@@ -136,11 +134,11 @@ class Guard:
                 answer = with_headers(send, keyed=caller is not None)
                 refusal = await self._forward(scope, request.receive, answer, caller)
         except ClientLeft:
-            return  # there is nobody to answer
+            return  # the client has disconnected
         finally:
             request.place.release()
         if refusal is not None:
-            scope["memex.refused"] = refusal.code  # for the one line that is logged of each request
+            scope["memex.refused"] = refusal.code  # for the line in the request log
             await self._refuse(request, refusal, send)
 
     async def watch_keys(self) -> None:
@@ -152,24 +150,26 @@ class Guard:
             if not self._under_way:
                 self._busy.clear()
             for task, (key, _) in list(self._under_way.items()):
-                with contextlib.suppress(Unavailable):  # the ledger can't be read, and has logged it: asked again soon
+                with contextlib.suppress(
+                    Unavailable
+                ):  # the ledger can't be read and has logged this; the next round tries again
                     if not self._keys.is_live(key, now=now):
                         self._hang_up(task, Refusal(401, Unauthenticated.code, KEY_ENDED))
 
     def close_streams(self) -> None:
-        """End all open streams: a graceful stop waits for work, not for listeners."""
+        """End all open streams: a graceful stop waits for running work, not for listeners."""
         self.on_hang_up()
         for task, (_, method) in list(self._under_way.items()):
             if method == "GET":
                 self._hang_up(task, Refusal(503, Unavailable.code, STOPPING, UNREAD_SECONDS))
 
     def _hang_up(self, task: asyncio.Task[None], refusal: Refusal) -> None:
-        """End a request: a stream ends here, and one that has no answer yet gets this one."""
+        """End a request: a stream ends, and a request without an answer gets this refusal."""
         self._hung_up.setdefault(task, refusal)
         task.cancel()
 
     async def _refuse(self, request: _Request, refusal: Refusal, send: Send) -> None:
-        """Refuse a request, whose place is given back by now: so the number of those that go on sending has a limit of its own."""
+        """Refuse a request that has given back its place; a separate limit bounds the refused requests that continue sending."""
         sender = request.key.id if request.key else find_sender(request.scope, self._proxies)
         self._drains[sender] += 1
         try:
@@ -181,7 +181,7 @@ class Guard:
                 del self._drains[sender]
 
     async def _first_refusal(self, request: _Request) -> Refusal | None:
-        """What the first check says that lets the request go no further."""
+        """Return the refusal of the first check that fails, or None."""
         for check in self._checks:
             if (refusal := await check(request)) is not None:
                 return refusal
@@ -193,7 +193,7 @@ class Guard:
     async def _check_credential(self, request: _Request) -> Refusal | None:
         try:
             request.key, refusal = await self._authenticate(request.scope, request.headers)
-        except Unavailable as error:  # the ledger can't be read: nobody is let in unknown
+        except Unavailable as error:  # the ledger can't be read, so no key can be checked and nobody is let in
             return Refusal(503, error.code, error.message, UNREAD_SECONDS)
         return refusal
 
@@ -211,7 +211,7 @@ class Guard:
             )
         except TooBusy as busy:
             request.receive = busy.receive
-            # A call of a tool is answered as one, so that the model reads it, as long as that is not abused in turn.
+            # A refused tool call gets a tool result, so that the model reads it, up to a rate that prevents abuse.
             is_tool = scope["method"] == "POST" and scope["path"].startswith("/mcp")
             if not is_tool or self._overdrafts.take(request.key.id, time.monotonic()):
                 return Refusal(429, ResourceExhausted.code, busy.message, busy.wait)
@@ -227,7 +227,7 @@ class Guard:
         return refusal
 
     async def _check_body(self, request: _Request) -> Refusal | None:
-        """Read the body ahead; one that brings a file is read by its route, and held to its pace."""
+        """Read the body ahead; the route reads a body with a file, at a minimum pace."""
         scope, headers = request.scope, request.headers
         if self._is_streamed(scope, headers):
             request.receive = limit_body(
@@ -244,7 +244,7 @@ class Guard:
         return None
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send, caller: Caller | None) -> Refusal | None:
-        """Have the request answered; the refusal to answer it with when the guard ended it before that began."""
+        """Forward the request; return a refusal if the guard ended it before its answer began."""
         if caller is None:
             await self._app(scope, receive, send)
             return None
@@ -283,7 +283,7 @@ class Guard:
         return None
 
     def _refuse_origin(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
-        """Refuse what a browser was tricked into, before anything else is looked at."""
+        """Refuse requests that a web page tricked a browser into, before any other check."""
         if headers.get(b"host", b"").lower() not in self._hosts:
             message = (
                 "this Host is not served here; use the daemon's own address or list the name in server.allowed_hosts"
@@ -291,24 +291,24 @@ class Guard:
             return Refusal(421, PermissionDenied.code, message)
         origin = headers.get(b"origin")
         if origin is not None and origin.lower() not in self._origins:
-            message = "requests from web pages of this Origin are refused; list it in server.allowed_origins"
+            message = "requests from web pages of this Origin are refused; list the Origin in server.allowed_origins"
             return Refusal(403, PermissionDenied.code, message)
         if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin") and origin is None:
             return Refusal(403, PermissionDenied.code, "requests that another site makes in a browser are refused")
         method, served = scope["method"], self._methods(scope["path"])
         if method not in served:
             allow = ", ".join(sorted(served))
-            return Refusal(405, InvalidArgument.code, f"{method[:16]} is not served here, but {allow}", allow=allow)
+            return Refusal(405, InvalidArgument.code, f"{method[:16]} is not served here; use {allow}", allow=allow)
         return None
 
     async def _authenticate(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[ApiKey | None, Refusal | None]:
-        """The key behind the request; None only where none is needed. What is said wins over what a proxy says."""
+        """Return the key of the request, or None where none is needed. The request's own key wins over a proxy's assertion."""
         path, authorization, key = scope["path"], headers.get(b"authorization"), None
         if authorization is None and path in OPEN:
             return None, None
-        if path == git_webhook.PATH:  # no key opens it: only a signature does
+        if path == git_webhook.PATH:  # this route needs a signature instead of a key
             refusal, now = git_webhook.check_headers(self._push_webhook, headers), time.monotonic()
-            # What may be signed is read to find out, at the rate of its address; the forge's own rate is the route's.
+            # A body that may be signed is read for the check, at the rate of its address; the route applies the forge's own rate.
             buckets, name = (
                 (self._unverified, find_sender(scope, self._proxies)) if refusal is None else (self._rates, path)
             )
@@ -330,23 +330,23 @@ class Guard:
         return key, None
 
     def _refuse_unauthenticated(self, scope: Scope) -> Refusal:
-        """What a request without a valid key is told. Only these are slowed: nobody can lock out a good key behind the same address."""
+        """Refuse a request without a valid key. Only these are slowed down, so nobody can lock out a valid key behind the same address."""
         address = find_sender(scope, self._proxies)
         waits = [self._failures.take(address, time.monotonic())]
         if scope["path"] in OPEN:
             waits.append(self._take_health(address))
         if wait := max(waits):
-            message = "too many requests without a valid key; come back later, with one"
+            message = "too many requests without a valid key; wait, then send a valid key"
             return Refusal(429, ResourceExhausted.code, message, wait)
-        message = "a valid key is needed: send `Authorization: Bearer <key>`; `memex key create` makes one"
+        message = "a valid key is needed: send `Authorization: Bearer <key>`; `memex key create` creates one"
         return Refusal(401, Unauthenticated.code, message)
 
     def _take_health(self, name: str) -> float:
-        """Seconds until a key, or an address without one, may ask for the daemon's health again; 0.0 = now."""
+        """Return the seconds until a key, or an address without a key, may request the daemon's health again; 0.0 = now."""
         return self._health_rates.take(name, time.monotonic())
 
     def _refuse_announced_body(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
-        """Refuse a body by what its head says of it."""
+        """Refuse a body because of its headers."""
         length = headers.get(b"content-length", b"0")
         if not length.isdigit():
             return Refusal(400, InvalidArgument.code, "the header Content-Length is not a number")
@@ -363,25 +363,25 @@ class Guard:
         return None
 
     def _body_size_limit(self, scope: Scope, headers: dict[bytes, bytes]) -> int:
-        """The bytes that a body may have."""
+        """Return the size limit of a body, in bytes."""
         limit, usual = self._route_body_limit(scope, headers), self._settings.max_body
         if limit is None:
             return usual
         return limit.largest if limit.content_type else min(usual, limit.largest)
 
     def _route_body_limit(self, scope: Scope, headers: dict[bytes, bytes]) -> BodyLimit | None:
-        """The limit that this route has of its own, if it has one."""
+        """Return the body limit of this route, if it has one."""
         request = scope["method"], scope["path"], headers.get(b"content-type", b"")
         return next((limit for limit in self._bodies if limit.covers(*request)), None)
 
     def _is_streamed(self, scope: Scope, headers: dict[bytes, bytes]) -> bool:
-        """Whether the body goes on as it comes, to a route that puts it on disk."""
+        """Return whether the body is streamed to a route that writes it to disk."""
         limit = self._route_body_limit(scope, headers)
         return limit is not None and limit.content_type != b""
 
 
 async def _read_body_ahead(receive: Receive, largest: int, seconds: float) -> Receive | Refusal:
-    """The same `receive` with the body read ahead, within its limits of size and time. Raises ClientLeft."""
+    """Read the body within its limits of size and time; return a `receive` that returns it. Raises ClientLeft."""
     body = bytearray()
     try:
         async with asyncio.timeout(seconds):
@@ -423,7 +423,7 @@ async def _check_head(request: _Request) -> Refusal | None:
 
 
 def _read_headers(scope: Scope) -> tuple[dict[bytes, bytes], str]:
-    """The headers by lower-cased name, stripped; and the first one that stands twice but must not."""
+    """Return the stripped headers by lower-cased name, and the first header that is repeated but must not be."""
     headers: dict[bytes, bytes] = {}
     repeated = ""
     for name, value in scope["headers"]:
@@ -457,5 +457,5 @@ def _make_caller(request: _Request) -> Caller:
 
 
 def _decode_header(value: bytes) -> str:
-    """A header's text: names of workspaces may be in any script, and clients send them as UTF-8."""
+    """Decode a header's text: names of workspaces may be in any script, and clients send them as UTF-8."""
     return value.decode("utf-8", "replace")

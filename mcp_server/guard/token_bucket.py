@@ -1,7 +1,7 @@
-"""Limit the request rate of each name with a token bucket, and say when its next request is allowed.
+"""Limit the request rate of each name with a token bucket, and compute when its next request is allowed.
 
-Law, tested: a name never takes more than its burst at once and its rate in the long run, and names cost bounded
-memory."""
+Law, tested: a name never takes more than its burst at once and its rate in the long run, and all names together take
+bounded memory."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ MOST: Final = (
 
 
 class TokenBuckets:
-    """One bucket for each name, filled at `rate` a second up to `burst`; with a rate of 0 there is always more."""
+    """Holds one bucket for each name, filled at `rate` tokens a second up to `burst`; a rate of 0 means no limit."""
 
     def __init__(self, rate: float, burst: float, *, most: int = MOST) -> None:
         self._rate, self._burst, self._most = rate, burst, most
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # name -> what was left, and when
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # name -> tokens left, time of that count
 
     def take(self, name: str, now: float, *, patience: float = 0.0) -> float:
-        """Take one: 0.0, or the seconds until there is one. `now` never goes back.
+        """Take one token: return 0.0, or the seconds until one is available. `now` never goes back.
 
-        Who has the `patience` to wait that long has taken it, and comes before those who ask later."""
+        If the wait is within `patience`, the token is taken already, before all later callers."""
         if self._rate <= 0:
             return 0.0
         left, at = self._left.pop(name, (self._burst, now))

@@ -12,9 +12,9 @@ _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 def allowed_hosts(settings: ServerSettings, port: int) -> frozenset[str]:
-    """The `Host` values that mean this server when it listens on `port`, lower-cased.
+    """Return the `Host` values, in lower case, that mean this server when it listens on `port`.
 
-    Never patterns: a prefix match lets a name like `127.0.0.1:1.evil.example` in.
+    They are never patterns: a prefix match would accept a name like `127.0.0.1:1.evil.example`.
     """
     addresses = {*_LOOPBACK} if _is_local(settings.host) else {bracket_ipv6(settings.host), *_LOOPBACK}
     names = {f"{host}:{port}" for host in addresses} | ({*addresses} if port == HTTP else set())
@@ -25,23 +25,23 @@ def allowed_hosts(settings: ServerSettings, port: int) -> frozenset[str]:
 
 
 def allowed_origins(settings: ServerSettings) -> frozenset[str]:
-    """The `Origin` values that are accepted, lower-cased; none by default."""
+    """Return the accepted `Origin` values in lower case; none by default."""
     return frozenset(value.strip().rstrip("/").lower() for value in settings.allowed_origins if value.strip())
 
 
 def bracket_ipv6(host: str) -> str:
-    """`host` as it stands in a URL."""
+    """Return `host` as it is written in a URL."""
     return f"[{host}]" if ":" in host else host
 
 
 def local_url(host: str, port: int) -> str:
-    """The URL at which this machine reaches a server that listens on `host`: no request may name "all addresses" as its host."""
+    """Return the URL at which this machine reaches a server that listens on `host`: a request can't name "all addresses" as its host."""
     reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - only what it is reached by
     return f"http://{bracket_ipv6(reached)}:{port}"
 
 
 def _is_local(host: str) -> bool:
-    """Whether `host` is a name of this machine only, or all of its addresses (then other names must be listed)."""
+    """Return whether `host` is a name of this machine only, or all its addresses (then the settings must list other names)."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

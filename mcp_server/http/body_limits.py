@@ -1,6 +1,6 @@
-"""Enforce limits on a request body that is not read ahead: no larger than allowed, and at no time too slow.
+"""Enforce limits on a request body that is not read ahead: its size, and the pace at which it arrives.
 
-Law, tested: only the time in which Memex waits for the client counts, never the time that Memex takes itself."""
+Law, tested: only the time in which Memex waits for the client counts, never Memex's own work."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from starlette.types import Message, Receive
 
 from index.errors import ResourceExhausted
 
-PACE_BYTES: Final = 16_384  # must come in each so many seconds: a drip would hold its connection for days
+PACE_BYTES: Final = 16_384  # bytes that must arrive in each period: a slower client would hold its connection for days
 
 
 @dataclass(frozen=True, slots=True)
 class BodyLimit:
-    """The bytes that a body may have on one route, where they are not those of all routes.
+    """Limits the size of a body on one route that differs from the general limit.
 
-    With a content type it is meant for bodies of this type alone, which are not read ahead."""
+    With a content type, the limit applies only to bodies of this type, which are not read ahead."""
 
     method: str
     path: str
@@ -28,27 +28,27 @@ class BodyLimit:
     content_type: bytes = b""
 
     def covers(self, method: str, path: str, content_type: bytes) -> bool:
-        """Whether it is meant for the body of such a request."""
+        """Return whether the limit applies to the body of such a request."""
         kind = content_type.partition(b";")[0].strip().lower()
         return (method, path) == (self.method, self.path) and self.content_type in (b"", kind)
 
 
 class TooSlow(ResourceExhausted):
-    """The client sends too little to be waited for."""
+    """Reports that the client sends too slowly."""
 
     _retryable = True
 
 
 def limit_body(receive: Receive, *, largest: int, seconds: float) -> Receive:
-    """`receive` for a body of up to `largest` bytes; raises ResourceExhausted for a longer one, and TooSlow.
+    """Wrap `receive` for a body of up to `largest` bytes. The wrapper raises ResourceExhausted for a longer body, and TooSlow.
 
-    It raises once: whoever goes on then only reads the rest away."""
+    It raises only once; later calls read the rest of the body without a limit, to discard it."""
     size, since, waited, more = 0, 0, 0.0, True
 
     async def receive_in_limits() -> Message:
         nonlocal size, since, waited, more
         if not more:
-            return await receive()  # whoever waits for the end of a connection may wait
+            return await receive()  # waiting for the end of a connection has no limit
         begun = time.monotonic()
         try:
             async with asyncio.timeout(max(0.0, seconds - waited)):

@@ -1,7 +1,7 @@
 """Find the address of the client that makes a request, also behind proxies that the owner trusts.
 
-Law, tested: `X-Forwarded-For` counts only as far as trusted proxies have written it, from the right; what a client
-writes there itself is never believed."""
+Law, tested: Memex reads `X-Forwarded-For` from the right, only as far as trusted proxies have written it, and never
+believes what the client wrote there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def parse_proxies(texts: Iterable[str]) -> list[Network]:
-    """The networks that these texts name. Raises InvalidArgument."""
+    """Parse these texts as networks. Raises InvalidArgument."""
     networks: list[Network] = []
     for text in texts:
         try:
@@ -31,13 +31,13 @@ def parse_proxies(texts: Iterable[str]) -> list[Network]:
 
 
 def find_client(scope: Scope, proxies: Sequence[Network]) -> str:
-    """The client's address, or that of the nearest hop that nobody trusted vouches for; "" where there is none."""
+    """Return the address of the client, or of the nearest hop that is not a trusted proxy; "" if unknown."""
     address = _find_address(scope, proxies)
     return "" if address is None else str(address)
 
 
 def find_sender(scope: Scope, proxies: Sequence[Network]) -> str:
-    """Whom requests without a key are counted for: the client's address, or the network that one person has many addresses of."""
+    """Return the name under which requests without a key are counted: the client's IPv4 address or IPv6 network."""
     address = _find_address(scope, proxies)
     if isinstance(address, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((address, 64), strict=False))
@@ -46,13 +46,15 @@ def find_sender(scope: Scope, proxies: Sequence[Network]) -> str:
 
 def _find_address(scope: Scope, proxies: Sequence[Network]) -> Address | None:
     host, _ = scope.get("client") or ("", 0)
-    address = _parse_address(host.partition("%")[0])  # the interface of a link-local neighbour, as the system adds it
+    address = _parse_address(
+        host.partition("%")[0]
+    )  # removes the interface of a link-local address, which the system adds
     if address is None:
         return None
     for hop in reversed(_forwarded_hops(scope) if _is_trusted(address, proxies) else []):
         named = _parse_address(hop)
         if named is None:
-            break  # `unknown`, or a name that the proxy made up: the hop that said so is the last that is known
+            break  # `unknown`, or a name that the proxy invented: the hop that wrote it is the last known one
         address = named
         if not _is_trusted(address, proxies):
             break
@@ -69,7 +71,7 @@ def _forwarded_hops(scope: Scope) -> list[str]:
 
 
 def _parse_address(text: str) -> Address | None:
-    """The address in `text`, less a port and brackets; one of IPv4 that is written as IPv6 is one of IPv4."""
+    """Parse the address in `text`, without port and brackets; an IPv4 address in IPv6 notation becomes IPv4."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]

@@ -1,6 +1,6 @@
 """Add a timeout for the head of a request to uvicorn's HTTP protocol.
 
-Without it a few hundred half-open heads keep every honest client out for good."""
+Without it, a few hundred half-sent heads lock out every other client permanently."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class TimedH11(H11Protocol):
-    """Closes a connection whose head is not complete in time; streams and keep-alive are left alone."""
+    """Closes a connection whose head is not complete in time; it does not limit streams and keep-alive."""
 
     seconds: ClassVar[float]
     _head: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """The first head may begin."""
+        """Start the timer for the first head."""
         super().connection_made(transport)
         self._start_timer()
 
     def data_received(self, data: bytes) -> None:
-        """A head begins between two answers, and is complete when a new cycle is under way."""
+        """Start the timer when a head begins between two answers; stop it when a new cycle runs."""
         if self.cycle is None or self.cycle.response_complete:
             self._start_timer()
         super().data_received(data)
@@ -30,12 +30,12 @@ class TimedH11(H11Protocol):
             self._stop_timer()
 
     def on_response_complete(self) -> None:
-        """From here uvicorn's own keep-alive limit holds."""
+        """Leave the connection to uvicorn's own keep-alive limit."""
         self._stop_timer()
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is left to time."""
+        """Stop the timer."""
         self._stop_timer()
         super().connection_lost(exc)
 
@@ -50,5 +50,5 @@ class TimedH11(H11Protocol):
 
 
 def with_head_timeout(seconds: float) -> type[TimedH11]:
-    """The protocol class for `uvicorn.Config(http=…)` that gives each head `seconds`."""
+    """Return the protocol class for `uvicorn.Config(http=…)` that gives each head `seconds`."""
     return type("TimedH11", (TimedH11,), {"seconds": seconds})

@@ -1,6 +1,6 @@
 """Count requests and tool calls, and serve the metrics page in Prometheus's text format.
 
-Law, tested: a label is a name that Memex chose (a route's template, a tool, a code), never a word of a request."""
+Law, tested: a label is a name that Memex chose (a route's template, a tool, a code), never text from a request."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Samples: TypeAlias = Callable[[], Iterable[Sample | HistogramSample]]
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS: Final = (0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.2, 2.5, 5, 15, 60)
 _LOADED: Final = time.monotonic()
-OTHER: Final = "other"  # a path that is no route, a method that is not served
+OTHER: Final = "other"  # a path without a route, or a method that is not served
 
 
 class Metrics:
-    """The counts of one server; safe to use from any thread."""
+    """Counts requests and calls of one server; safe to use from any thread."""
 
     def __init__(self, samples: Samples, *, version: str) -> None:
         self._registry = registry = CollectorRegistry()
@@ -39,41 +39,43 @@ class Metrics:
         )
         self._refused = Counter(
             "memex_http_refused",
-            "Requests refused at the door, by status; 429 is too many.",
+            "Requests refused by the guard, by status; 429 means too many requests.",
             ("status",),
             registry=registry,
         )
         self._took = Histogram(
             "memex_http_request_seconds",
-            "From a request's head to its answer.",
+            "Seconds from a request's head to its answer.",
             ("method", "route"),
             buckets=SECONDS,
             registry=registry,
         )
-        self._calls = Counter(
-            "memex_tool_calls", "Calls of a tool, by their outcome.", ("tool", "code"), registry=registry
-        )
+        self._calls = Counter("memex_tool_calls", "Calls of a tool, by outcome.", ("tool", "code"), registry=registry)
         self._call_took = Histogram(
-            "memex_tool_seconds", "How long a tool took.", ("tool",), buckets=SECONDS, registry=registry
+            "memex_tool_seconds",
+            "Duration of a tool's calls in seconds.",
+            ("tool",),
+            buckets=SECONDS,
+            registry=registry,
         )
         self._first_answer = Gauge(
             "memex_first_answer_seconds",
-            "From the start of the process to its first call of a tool that went well; 0 before it.",
+            "Seconds from the start of the process to its first successful tool call; 0 before that call.",
             registry=registry,
         )
         self._answered = False
-        self._degraded = Counter("memex_degraded_searches", "Searches that were not complete.", registry=registry)
+        self._degraded = Counter("memex_degraded_searches", "Searches with incomplete results.", registry=registry)
 
     def count_request(self, *, method: str, route: str, status: int, seconds: float, refused: bool) -> None:
-        """One request was answered."""
+        """Count an answered request."""
         self._requests.labels(method, route, status).inc()
         if refused:
             self._refused.labels(status).inc()
-        else:  # else a flood of refusals would hide how long answers take
+        else:  # refusals would hide the duration of real answers
             self._took.labels(method, route).observe(seconds)
 
     def count_call(self, tool: str, *, code: str, seconds: float, degraded: bool) -> None:
-        """A tool has ended; `code` is OK, CANCELLED or an error's."""
+        """Count a finished tool call; `code` is OK, CANCELLED or an error code."""
         self._calls.labels(tool, code).inc()
         self._call_took.labels(tool).observe(seconds)
         if code == "OK" and not self._answered:
@@ -83,24 +85,24 @@ class Metrics:
             self._degraded.inc()
 
     def render_page(self) -> bytes:
-        """Everything, as Prometheus reads it."""
+        """Render all metrics in Prometheus's text format."""
         return generate_latest(self._registry)
 
 
 class _Samples(Collector):
-    """The numbers of the daemon behind the server, read again for each request."""
+    """Collects the daemon's numbers, read again for each request."""
 
     def __init__(self, samples: Samples, version: str) -> None:
         self._samples = samples
         self._built = {"version": version, "python": platform.python_version()}
 
     def describe(self) -> list[Metric]:
-        """Nothing is asked when this is registered."""
+        """Return nothing, so that registration reads no numbers."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """One family for each name."""
-        build = GaugeMetricFamily("memex_build_info", "Which Memex this is.", labels=tuple(self._built))
+        """Yield one metric family for each name."""
+        build = GaugeMetricFamily("memex_build_info", "Version of Memex.", labels=tuple(self._built))
         build.add_metric(list(self._built.values()), 1)
         yield build
         families: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
@@ -125,7 +127,7 @@ class _Samples(Collector):
 
 
 def _process_age() -> float:
-    """Seconds since the process began; where the system does not tell, since this module was loaded."""
+    """Return the seconds since the process started or, if the system does not report it, since this module was loaded."""
     try:
         ticks = int(Path("/proc/self/stat").read_text("ascii", "replace").rpartition(")")[2].split()[19])
         return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")

@@ -22,25 +22,28 @@ HEADERS: Final = (
     (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
-CLOSE: Final = (b"connection", b"close")  # for who has no valid key: else its idle connections would fill the server
-DRAIN_BYTES: Final = 8 * 1024 * 1024  # read of what a client without a valid key goes on sending
+CLOSE: Final = (
+    b"connection",
+    b"close",
+)  # for clients without a valid key, whose idle connections would fill the server
+DRAIN_BYTES: Final = 8 * 1024 * 1024  # bytes that are read and discarded from a client without a valid key
 DRAIN_SECONDS: Final = 2.0
-KEYED_DRAIN_SECONDS: Final = 30.0  # one with a key may send a whole file before it reads the answer
-PACE_SECONDS: Final = 5.0  # in which PACE_BYTES must come; a drip is not listened to
+KEYED_DRAIN_SECONDS: Final = 30.0  # a client with a key may send a whole file before it reads the answer
+PACE_SECONDS: Final = 5.0  # in which PACE_BYTES must arrive
 
 
 class Refusal(NamedTuple):
-    """Why a request goes no further."""
+    """Describes why Memex refuses a request."""
 
     status: int
     code: str
     message: str
-    wait: float = 0.0  # seconds after which the same request may be made again
-    allow: str = ""  # the methods that are served there, for one that is not
+    wait: float = 0.0  # seconds after which the client may repeat the request
+    allow: str = ""  # for a wrong method, the methods that the path serves
 
 
 def with_headers(send: Send, *, keyed: bool) -> Send:
-    """`send`, adding what every answer must carry, and one to a request without a valid key."""
+    """Wrap `send` so that it adds the headers of every answer, and those of an answer without a valid key."""
     further = HEADERS if keyed else (*HEADERS, CLOSE)
 
     async def send_with_headers(message: Message) -> None:
@@ -60,9 +63,9 @@ def _date_header() -> tuple[bytes, bytes]:
 
 
 async def refuse(refusal: Refusal, receive: Receive, send: Send, *, keyed: bool, drain: bool) -> None:
-    """Answer, then let the client finish what it is sending: a reset would cost it our answer. `keyed`: it has a valid key.
+    """Send the refusal, then let the client finish sending: a reset would destroy our answer. `keyed`: it has a valid key.
 
-    Without `drain` it is not let: unless it has sent all, its connection ends with the answer."""
+    Without `drain`, the connection ends with the answer unless the client has already sent everything."""
     error = {
         "code": refusal.code,
         "message": refusal.message,
@@ -93,7 +96,7 @@ async def answer_and_drain(
     keyed: bool,
     drain: bool = True,
 ) -> None:
-    """Answer a request whose body may not have come to its end, and read on for a while, longer for a valid key."""
+    """Answer a request whose body may be incomplete, then read and discard the rest for a while, longer for a valid key."""
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": True})
     if drain and status != HTTPStatus.REQUEST_TIMEOUT:
@@ -112,7 +115,7 @@ async def _drain_body(receive: Receive, seconds: float, most: float) -> None:
                 except TooSlow:
                     raise
                 except ResourceExhausted:
-                    continue  # more than the route takes, which it says once
+                    continue  # larger than the route allows; the limit raises only once
                 left -= len(message.get("body", b"")) + 1
                 if message["type"] != "http.request" or not message.get("more_body", False):
                     return

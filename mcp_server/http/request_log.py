@@ -1,7 +1,7 @@
 """Log each request: its id, its trace span, one line in the log, and its counts.
 
-Law: the log holds names that Memex chose, codes, times, the key's public id and the client's address; no path, query
-or body of the request."""
+Law: the log contains names that Memex chose, codes, times, the key's public id and the client's address, but no path,
+query or body of the request."""
 
 from __future__ import annotations
 
@@ -30,16 +30,18 @@ log = logging.getLogger(__name__)
 
 ID: Final = b"x-request-id"
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH"})
-QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})  # asked every few seconds: logged for those who debug
-CLOSED: Final = 499  # the client went before it had an answer
+QUIET: Final = frozenset(
+    {"/healthz", "/readyz", "/metrics"}
+)  # requested every few seconds, so logged at level DEBUG only
+CLOSED: Final = 499  # the client disconnected before the answer
 
-REQUEST: ContextVar[dict[str, Any] | None] = ContextVar("request", default=None)  # what is known of it so far
+REQUEST: ContextVar[dict[str, Any] | None] = ContextVar("request", default=None)  # the log's fields so far
 
 
 def log_requests(
     app: ASGIApp, metrics: Metrics, traces: Traces | None = None, proxies: Sequence[Network] = ()
 ) -> ASGIApp:
-    """`app`, telling of each request; what `proxies` say of its client is believed."""
+    """Wrap `app` so that it logs each request; `proxies` are trusted to name the client's address."""
 
     async def log_request(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -67,19 +69,19 @@ def log_requests(
 
 
 def request_id() -> str:
-    """The id of the request that is being answered; empty outside of one."""
+    """Return the id of the current request; empty outside of a request."""
     return str((REQUEST.get() or {}).get("request", ""))
 
 
 def client_address() -> str:
-    """The address of the client whose request is being answered; empty outside of one."""
+    """Return the client's address of the current request; empty outside of a request."""
     return str((REQUEST.get() or {}).get("address", ""))
 
 
 def describe_error(error: MemexError) -> dict[str, Any]:
-    """The error as a caller is shown it, without secrets; of what failed on our side, with the id under which the log tells more.
+    """Return the error for the caller, without secrets. A failure of Memex includes the request's id, which finds it in the log.
 
-    What the caller got wrong is told in the same words each time, so that nothing can be read from a difference."""
+    An error of the caller has no id, so identical mistakes get identical answers and differences reveal nothing."""
     shown = redact_values(error.as_dict())
     if isinstance(error, Unavailable) and (current_id := request_id()):
         shown["details"] = {**shown["details"], "request_id": current_id}
@@ -88,13 +90,13 @@ def describe_error(error: MemexError) -> dict[str, Any]:
 
 @contextmanager
 def log_call(tool: str, metrics: Metrics | None) -> Iterator[dict[str, Any]]:
-    """Tell of one call of a tool. What is given takes its `code`, and whether it was `degraded`."""
+    """Trace, count and log one tool call. The block sets `code` and `degraded` in the yielded outcome."""
     outcome: dict[str, Any] = {"code": "UNAVAILABLE", "degraded": False}
     begun = time.perf_counter()
     with span(f"tool {tool}", tool=tool) as timed:
         try:
             yield outcome
-        except asyncio.CancelledError:  # the caller left, or the key was revoked: no fault of the tool
+        except asyncio.CancelledError:  # the caller disconnected, or the key was revoked: no failure of the tool
             outcome["code"] = "CANCELLED"
             raise
         finally:
@@ -147,5 +149,5 @@ def _method_label(scope: Scope) -> str:
 
 
 def _route_template(scope: Scope) -> str:
-    """The template of the route that was taken."""
+    """Return the template of the matching route."""
     return str(getattr(scope.get("route"), "path", "") or OTHER)

@@ -1,6 +1,6 @@
-"""Take well-meant names of arguments for those of a tool: its siblings' names for the same thing, other servers', camel case.
+"""Accept common other names of arguments: names that sibling tools or other servers use for the same thing, and camel case.
 
-Law, tested: a name means at most one parameter. Where a parameter would be given twice, the call is refused."""
+Law, tested: a name means at most one parameter. Memex refuses a call that would pass a parameter twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from index.errors import InvalidArgument
 
-# Names of one thing, in snake case. A name may stand in several rows, as `type` does: the tool's own parameters decide.
+# Each row lists names of one thing, in snake case. A name may be in several rows, as `type` is: the tool's parameters decide.
 SAME: Final = tuple(
     frozenset(row.split())
     for row in (
@@ -33,18 +33,18 @@ SAME: Final = tuple(
         "to_entity target_memo_id target to",
     )
 )
-ENDS: Final = SAME[-2:]  # of a relation: these names mean something else where there is one of them alone
-MOST: Final = 64  # names of one object that are looked at; more than any tool has
-MOST_PARTS: Final = 1_000  # objects of one list; more than any tool takes
+ENDS: Final = SAME[-2:]  # the two ends of a relation; one of these names alone means something else
+MOST: Final = 64  # names of one object that are translated; no tool has more
+MOST_PARTS: Final = 1_000  # objects of one list; no tool takes more
 _WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def rename_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments under the names that `model` gives them, in nested objects too; a name that means nothing stays.
+    """Rename the arguments to the names that `model` uses, in nested objects too; an unknown name stays.
 
-    Raises InvalidArgument for a parameter that is given under two names."""
+    Raises InvalidArgument for a parameter that is passed under two names."""
     if len(arguments) > MOST:
-        return dict(arguments)  # refused for its unknown names
+        return dict(arguments)  # the validation refuses the unknown names
     fields = _fields(model)
     renamed: dict[str, Any] = {}
     given_as: dict[str, str] = {}
@@ -61,13 +61,13 @@ def rename_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> di
 
 
 def find_parameter(model: type[BaseModel], name: str) -> str:
-    """The one parameter of `model` that `name` can mean; the name itself when none or several do."""
+    """Return the only parameter of `model` that `name` can mean, or `name` itself if it can mean none or several."""
     return _meanings(model).get(_snake(name), name) if len(name) <= MOST else name
 
 
 @cache
 def _meanings(model: type[BaseModel]) -> dict[str, str]:
-    """The parameter that each name in snake case means, for all names that mean just one."""
+    """Map each unambiguous name in snake case to its parameter."""
     fields = {field: _snake(field) for field in _fields(model)}
     rows = [row for row in SAME if row not in ENDS or all(end & set(fields.values()) for end in ENDS)]
     meanings = {}
@@ -76,7 +76,7 @@ def _meanings(model: type[BaseModel]) -> dict[str, str]:
             field
             for field, plain in fields.items()
             if _fields(model)[field] is None
-            and any({name, plain} <= row for row in rows)  # a list of objects is nothing else
+            and any({name, plain} <= row for row in rows)  # a list of objects has no other names
         ]
         if len(alike) == 1:
             meanings[name] = alike[0]
@@ -85,7 +85,7 @@ def _meanings(model: type[BaseModel]) -> dict[str, str]:
 
 @cache
 def _fields(model: type[BaseModel]) -> dict[str, type[BaseModel] | None]:
-    """The names of the parameters, each with the model of the objects that it holds, if it holds any."""
+    """Map each parameter name to the model of the objects in it, or to None."""
     return {field.alias or name: _find_model(field.annotation) for name, field in model.model_fields.items()}
 
 
@@ -96,7 +96,7 @@ def _find_model(annotation: Any) -> type[BaseModel] | None:
 
 
 def _rename_parts(model: type[BaseModel], value: Any) -> Any:
-    """The same for a list of objects, which may come as a text of JSON."""
+    """Rename the arguments in a list of objects, which may arrive as a JSON string."""
     if isinstance(value, str):
         try:
             value = json.loads(value)

@@ -1,6 +1,6 @@
 """Identify the caller of a request, check its rights, and decide which workspace the request is about.
 
-Law: an unknown workspace, one that the key may not see, and none at all where one is needed give one NOT_FOUND."""
+Law: an unknown workspace, a workspace that the key may not see, and a missing but required workspace all give the same NOT_FOUND."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 Names: TypeAlias = Literal["safe", "dotted"]
 
 DEFAULT: Final = "default"
-TOO_FAST: Final = "too many requests; wait as long as retry_after says, then try again"
+TOO_FAST: Final = "too many requests; wait for retry_after seconds, then try again"
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One HTTP request's key and the headers that narrow it.
+    """Hold the key of one HTTP request and the headers that narrow it.
 
-    It lives in a ContextVar, so it is that of the very request even inside a long-lived MCP session.
+    A ContextVar holds the caller, so it belongs to the current request even inside a long-lived MCP session.
     """
 
     key: ApiKey
@@ -36,7 +36,7 @@ class Caller:
     readonly: bool = False  # X-MCP-Readonly
     names: Names | None = None  # X-MCP-Tool-Names
     late: float = 0.0  # seconds to wait before the key's rate allows this request
-    surface: str = "rest"  # or "mcp": by which of the key's surfaces it came in
+    surface: str = "rest"  # or "mcp": the interface through which the request arrived
     give_up_place: Callable[[], None] = field(default=lambda: None, compare=False)  # for a request that stays open
 
 
@@ -44,7 +44,7 @@ CALLER: ContextVar[Caller] = ContextVar("caller")
 
 
 def check_scope(caller: Caller, scope: str) -> None:
-    """PermissionDenied unless the key has `scope`; ResourceExhausted when it asks too much."""
+    """Check the key's scope. Raises PermissionDenied without `scope`, and ResourceExhausted for too many requests."""
     if caller.late:
         raise try_again_error(TOO_FAST, caller.late)
     if not caller.key.has_scope(scope):
@@ -52,33 +52,33 @@ def check_scope(caller: Caller, scope: str) -> None:
 
 
 def open_workspace(agent_access: AgentAccess, caller: Caller, name: str) -> Workspace:
-    """A workspace that the key may see, or of it the namespace that the key is bound to. Raises NotFound."""
+    """Open a workspace that the key may see, limited to the key's namespace if it has one. Raises NotFound."""
     return agent_access.workspace(name, caller.key.namespace)
 
 
 def imply_namespace(caller: Caller, asked: str | None) -> str | None:
-    """The namespace that a request is about: the key's, if it is bound to one. Raises NotFound when it names another."""
+    """Return the namespace of a request: the key's own, if it has one. Raises NotFound when the request names another."""
     bound = caller.key.namespace
     if bound is not None and asked not in (None, bound):
-        raise NotFound("no such namespace, or the key may not see it; leave namespace out for the key's own")
+        raise NotFound("no such namespace, or the key may not see it; leave out namespace to use the key's own")
     return asked if bound is None else bound
 
 
 def visible_workspaces(agent_access: AgentAccess, caller: Caller) -> list[str]:
-    """The workspaces that the request may be about, in order: the one its header names, else all that the key may see."""
+    """List the workspaces of the request: the one in its header, or else all that the key may see."""
     named = caller.workspace
     return [name for name in agent_access.workspaces() if caller.key.can_see(name) and named in (None, name)]
 
 
 def with_workspace(caller: Caller, workspace: str) -> Caller:
-    """The caller, with the request about `workspace` ("" = as it is). A header that names another one forbids it."""
+    """Return the caller with this workspace ("" = unchanged). A header that names another workspace forbids the change."""
     if workspace in ("", caller.workspace):
         return caller
     return replace(caller, workspace=workspace if caller.workspace is None else "")
 
 
 def imply_workspace(caller: Caller) -> Caller:
-    """The caller, with the request about the one workspace that its key is bound to, if no header names any."""
+    """Return the caller with the only workspace of its key, if no header names a workspace."""
     bound = caller.key.workspaces
     if caller.workspace is not None or bound is None or len(bound) != 1:
         return caller
@@ -86,12 +86,14 @@ def imply_workspace(caller: Caller) -> Caller:
 
 
 def try_again_error(message: str, wait: float) -> ResourceExhausted:
-    """Too much for now: the same request may be made again in `wait` seconds."""
+    """Make the error that allows the same request again in `wait` seconds."""
     return ResourceExhausted(message, retryable=True, retry_after=math.ceil(wait * 10) / 10)
 
 
 def resolve_workspace(agent_access: AgentAccess, caller: Caller, *, named: bool = False) -> Workspace:
-    """The workspace that the request names; else, unless it must be `named`, the key's only one; else `default`."""
+    """Open the workspace that the request names, or else the key's only one, or else `default`.
+
+    With `named`, the request must name the workspace. Raises NotFound."""
     name = caller.workspace
     if name is None and named:
         name = ""
@@ -104,6 +106,6 @@ def resolve_workspace(agent_access: AgentAccess, caller: Caller, *, named: bool 
         except NotFound:
             pass
     raise NotFound(
-        "no such workspace, or the key may not see it, or the request names none where it must: "
-        "name one in the header X-Memory-Workspace, or make it with `memex workspace create`"
+        "no such workspace, or the key may not see it, or the request must name a workspace: "
+        "name one in the header X-Memory-Workspace, or create it with `memex workspace create`"
     )

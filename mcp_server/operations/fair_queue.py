@@ -1,7 +1,7 @@
-"""A fair queue gives out a number of places; who finds none waits, and the names that wait take turns.
+"""A fair queue gives out a limited number of places; requests that find no place wait, and the names take turns.
 
-Law, tested: no place is given twice. A name with many requests delays another name by one turn at most. The number
-that wait is bounded, and one that gives up leaves nothing behind."""
+Law, tested: the queue gives no place twice. A name with many requests delays another name by one turn at most. The
+number of waiting requests is bounded, and a request that gives up leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-MOST: Final = 512  # that wait for one queue, of all names together
+MOST: Final = 512  # waiting requests of one queue, of all names together
 
 
 class QueueFull(Exception):
-    """So many wait already that one more is not taken on."""
+    """Reports that too many requests wait already."""
 
 
 class FairQueue:
-    """`places` in all, `each` of them for one name at most; up to `waiting` of one name wait. Belongs to one event loop."""
+    """Holds `places` places, at most `each` of them for one name; up to `waiting` requests of one name wait. Belongs to one event loop."""
 
     def __init__(self, places: int, *, waiting: int, each: int | None = None) -> None:
         self._free, self._each, self._most = places, each or places, waiting
@@ -28,7 +28,7 @@ class FairQueue:
 
     @asynccontextmanager
     async def place(self, name: str) -> AsyncIterator[None]:
-        """A place for this block. Raises QueueFull."""
+        """Hold a place during this block. Raises QueueFull."""
         await self.take(name)
         try:
             yield
@@ -36,14 +36,14 @@ class FairQueue:
             self.release(name)
 
     def take_free(self, name: str) -> bool:
-        """Take a place if there is one at once."""
+        """Take a place if one is free."""
         if not self._is_free_for(name):
             return False
         self._give(name)
         return True
 
     async def take(self, name: str) -> None:
-        """Take a place, when it is the turn of `name`. Raises QueueFull."""
+        """Wait for the turn of `name`, then take a place. Raises QueueFull."""
         if self.take_free(name):
             return
         line = self._waiting.get(name, ())
@@ -56,12 +56,12 @@ class FairQueue:
         except asyncio.CancelledError:
             if turn.cancelled():
                 self._forget(name, turn)
-            else:  # it came at the very moment when nobody wanted it any more
+            else:  # the turn arrived in the moment of the cancellation
                 self.release(name)
             raise
 
     def release(self, name: str) -> None:
-        """Give a place of `name` back, for whoever is next."""
+        """Give back a place of `name`, and pass it to the next waiting request."""
         self._held[name] -= 1
         if not self._held[name]:
             del self._held[name]
@@ -70,13 +70,13 @@ class FairQueue:
             line = self._waiting.pop(following)
             turn = line.popleft()
             if line:
-                self._waiting[following] = line  # behind all others
+                self._waiting[following] = line  # after all other names
             if not turn.done():
                 self._give(following)
                 turn.set_result(None)
 
     def waiting(self) -> int:
-        """How many wait."""
+        """Count the waiting requests."""
         return sum(len(line) for line in self._waiting.values())
 
     def _is_free_for(self, name: str) -> bool:

@@ -1,7 +1,7 @@
-"""Cache the daemon's health for a second, so that many who ask at once cost no more than one.
+"""Cache the daemon's health for a second, so that many simultaneous requests cost no more than one.
 
-Law, tested: for each set of workspaces at most one computation runs, and its answer is given for a second from its
-beginning; the owner, who acts on it, gets no older one than that of a computation that runs."""
+Law, tested: for each set of workspaces at most one computation runs, and its answer serves requests for one second from
+its start. The owner, who acts on the answer, gets only the answer of a computation that still runs or of a new one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any, Final, TypeAlias
 import anyio.to_thread
 
 State: TypeAlias = dict[str, Any]
-Visible: TypeAlias = frozenset[str] | None  # the workspaces that the caller may know of; None = the whole vault
+Visible: TypeAlias = frozenset[str] | None  # the workspaces that the caller may know; None = the whole vault
 
 FRESH_S: Final = 1.0
-MOST: Final = 256  # sets of workspaces; the one that was asked for longest ago is forgotten for a new one
+MOST: Final = 256  # sets of workspaces; a new set replaces the least recently requested one
 
 
 class HealthCache:
-    """The answers of `compute`, by the workspaces that they are about; for one event loop."""
+    """Caches the answers of `compute` by set of workspaces; belongs to one event loop."""
 
     def __init__(
         self, compute: Callable[[Collection[str] | None], State], *, now: Callable[[], float] = time.monotonic
@@ -30,7 +30,7 @@ class HealthCache:
         self._answers: OrderedDict[Visible, tuple[asyncio.Task[State], float]] = OrderedDict()
 
     async def read(self, visible: Visible) -> State:
-        """The state as these workspaces may know it. Raises what computing it does."""
+        """Return the state that these workspaces may know. Raises what `compute` raises."""
         task, begun = self._answers.get(visible, (None, 0.0))
         if task is None or (task.done() and (visible is None or self._is_stale(task, begun))):
             task = asyncio.create_task(self._compute_state(visible))
@@ -38,7 +38,7 @@ class HealthCache:
             if len(self._answers) > MOST:
                 self._answers.popitem(last=False)
         self._answers.move_to_end(visible)
-        return await asyncio.shield(task)  # who leaves does not take the answer from those who wait for it too
+        return await asyncio.shield(task)  # a cancelled request must not cancel the computation for the others
 
     def _is_stale(self, task: asyncio.Task[State], begun: float) -> bool:
         return task.cancelled() or task.exception() is not None or self._now() - begun >= FRESH_S

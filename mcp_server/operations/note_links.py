@@ -1,7 +1,7 @@
 """Add to an answer the URL at which the owner's Obsidian opens each note.
 
-A note that is read or written by itself always has one. In lists it costs a model more than it gives, so hits have it
-over REST and where the whole text was asked for."""
+A note that is read or written alone always has a URL. In lists the URL costs a model more than it helps, so hits have it
+only over REST and when the request asks for whole texts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T", bound=BaseModel)
 
 
 def link_notes(answer: T, url: Callable[[str], str], *, every: bool) -> T:
-    """The answer with its URLs, where `url` makes one of a path; of `every` note, hits too."""
+    """Add URLs to the answer, made by `url` from each note's path; with `every`, also to hits."""
     changed: dict[str, Any] = {}
     for name in type(answer).model_fields:
         part = getattr(answer, name)

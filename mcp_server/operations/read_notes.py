@@ -1,6 +1,6 @@
-"""Name the notes whose text an answer repeats, for an audit log that is to hold what is read.
+"""Name the notes whose text an answer contains, for an audit log that records reads.
 
-Law, tested: a tool that reads and gives text of a note away names that note here."""
+Law, tested: for every reading tool, this finds each note whose text the tool returns."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 IDS: Final = ("document_id", "id", "memo_id")
-NAMES: Final = ("name", "entity_name", "node_a", "node_b")  # of nodes, which go by their names
+NAMES: Final = ("name", "entity_name", "node_a", "node_b")  # of entities, which are identified by name
 
 
 def find_read_notes(answer: BaseModel, request: BaseModel) -> tuple[list[str], list[str]]:
-    """The ids of the documents, and the names of the nodes, that `answer` repeats text of; what says neither is of the one that was asked about."""
+    """Return the document ids and entity names in `answer`; for an answer without any, those in the request."""
     parts = list(_parts(answer))
     ids, names = _values(parts, IDS), _values(parts, NAMES)
     if not ids and not names:
         ids, names = _values([request], IDS), _values([request], NAMES)
-    return list(dict.fromkeys(id.partition("#")[0] for id in ids)), names  # a chunk's id is its document's and a number
+    return list(
+        dict.fromkeys(id.partition("#")[0] for id in ids)
+    ), names  # a chunk's id is its document's id with a number
 
 
 def _values(parts: list[BaseModel], fields: tuple[str, ...]) -> list[str]:
@@ -28,7 +30,7 @@ def _values(parts: list[BaseModel], fields: tuple[str, ...]) -> list[str]:
 
 
 def _parts(value: Any) -> Iterator[BaseModel]:
-    """An answer and all parts of it."""
+    """Yield an answer and all its parts."""
     if isinstance(value, BaseModel):
         yield value
         for part in vars(value).values():

@@ -1,6 +1,6 @@
 """Encode errors and values for the wire: one table of statuses, one shape of error, compact JSON.
 
-Law: what leaves carries a code, a sentence and no stack trace, host path or rejected value."""
+Law: an error on the wire has a code and a sentence, and no stack trace, host path or rejected value."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ STATUS: Final[Mapping[str, int]] = {
     Unavailable.code: 503,
 }
 LONGEST_DETAIL: Final = 64
-PROBLEMS: Final[Mapping[str, str]] = {  # in words of JSON, where the model's own are those of Python
+PROBLEMS: Final[Mapping[str, str]] = {  # in words of JSON instead of pydantic's words of Python
     "extra_forbidden": "unknown argument",
     "missing": "is required",
     "json_invalid": "not valid JSON",
-    "string_pattern_mismatch": "holds nothing to go by, or a character that can't stand in it",
+    "string_pattern_mismatch": "has no visible character, or a character that is not allowed",
     "string_unicode": "not valid Unicode text",
     "list_type": "must be a list",
     "tuple_type": "must be a list",
@@ -55,7 +55,7 @@ PROBLEMS: Final[Mapping[str, str]] = {  # in words of JSON, where the model's ow
 
 
 class RequestModel(BaseModel):
-    """What a caller sends. Anything unknown is refused: a misspelt filter must not be silently ignored."""
+    """Validates what a caller sends, and refuses unknown fields: Memex must not silently ignore a misspelt filter."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -65,20 +65,20 @@ def _is_empty(value: object) -> bool:
 
 
 class AnswerModel(BaseModel):
-    """A part of what a caller gets."""
+    """Describes a part of an answer."""
 
     model_config = ConfigDict(frozen=True)
 
 
 class NoteText(AnswerModel):
-    """What may repeat stored text: the whole answer of an operation, or a part that is read by itself, such as a hit.
+    """Describes an answer, or a part of one such as a hit, that may contain text of notes.
 
-    `suspicious` is about all of it: names, tags and nested parts too."""
+    `suspicious` covers all of its text: names, tags and nested parts too."""
 
     @computed_field(description="Kinds of hidden characters in this text")  # type: ignore[prop-decorator]  # mypy knows no such pair
     @cached_property
     def suspicious(self) -> list[str]:
-        """The kinds of characters in it that a reader does not see; a closed list (`hidden_characters.KINDS`)."""
+        """Return the kinds of invisible characters in the text, from the closed list `hidden_characters.KINDS`."""
         return find_suspicious([part for name, part in vars(self).items() if name != "suspicious"])
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
@@ -89,46 +89,48 @@ class NoteText(AnswerModel):
 
 
 class Replaceable(AnswerModel):
-    """What a newer document may have replaced; said only where it has."""
+    """Names the newer document that replaces this one; the fields are left out if there is none."""
 
-    stale: bool = Field(False, description="true: a newer one replaces it", exclude_if=_is_empty)
-    superseded_by: str | None = Field(None, description="The id of that one", exclude_if=_is_empty)
+    stale: bool = Field(False, description="true: a newer note replaces it", exclude_if=_is_empty)
+    superseded_by: str | None = Field(None, description="Id of the newer note", exclude_if=_is_empty)
 
 
 class NoteLink(AnswerModel):
-    """A note that Obsidian can open; `note_links` says which answers get the URL."""
+    """Describes a note that Obsidian can open; `note_links` decides which answers get the URL."""
 
-    is_whole: ClassVar[bool] = False  # it is read or written by itself, and no hit
+    is_whole: ClassVar[bool] = False  # True for a note that is read or written alone, not as a hit
 
     url: str | None = Field(default=None, description="Opens the note in its owner's Obsidian", exclude_if=_is_empty)
 
     def place(self) -> str:
-        """The path of the note below its workspace's folder; "" when its file has just gone."""
+        """Return the note's path below its workspace's folder, or "" if its file has just disappeared."""
         path = getattr(self, "path", None) or getattr(self, "source_path", None)
         return path if isinstance(path, str) else ""
 
 
 class NoteLocation(NoteLink):
-    """The same, where the answer has no other name for the path."""
+    """Describes a note that Obsidian can open, with its path in the field `path`."""
 
     path: str = Field(description="Path of the note's file below the workspace's folder, as kb_get takes it")
 
 
 def find_suspicious(value: object) -> list[str]:
-    """The kinds of hidden characters in all texts of `value`: an answer, or plain data."""
+    """Return the kinds of hidden characters in all texts of `value`, an answer or plain data."""
     kinds = set(_hidden_kinds(value))
     return [kind for kind in hidden_characters.KINDS if kind in kinds]
 
 
 def refuse_hidden(name: str) -> str:
-    """`name`, of something new. With a hidden character, two names that look alike would mean two things."""
-    if kinds := hidden_characters.find_hidden(f" {name.strip()}"):  # a byte order mark at the beginning counts too
-        raise ValueError(f"has characters that a reader does not see ({', '.join(kinds)}); leave them out")
+    """Return `name`, the name of a new entity or relation. Raises ValueError for hidden characters: two names that look alike would differ."""
+    if kinds := hidden_characters.find_hidden(
+        f" {name.strip()}"
+    ):  # the added blank makes a byte order mark at the start count
+        raise ValueError(f"has invisible characters ({', '.join(kinds)}); remove them")
     return name
 
 
 def warnings_about(defects: Iterable[Defect]) -> list[str]:
-    """Which defects of a note its writer is told of, to pass on to a person."""
+    """Return the defects of a note that its writer should report to a person."""
     reported = (
         *(secret_patterns.DEFECT, hidden_characters.DEFECT, runnable_code.DEFECT, link_schemes.DEFECT),
         MERGE_CONFLICT,
@@ -137,30 +139,30 @@ def warnings_about(defects: Iterable[Defect]) -> list[str]:
 
 
 def replacement_fields(workspace: Workspace, record: Record) -> dict[str, Any]:
-    """The fields of `Replaceable`, of this document."""
+    """Return the fields of `Replaceable` for this document."""
     if record.superseded_by is None:
         return {}
     return {"stale": True, "superseded_by": workspace.successor(record)}
 
 
 def chunk_id(document_id: str, ordinal: int) -> str:
-    """By what every tool names one chunk of a document."""
+    """Return the id of one chunk of a document, which all tools use."""
     return f"{document_id}#{ordinal}"
 
 
 def http_status(error: MemexError) -> int:
-    """The HTTP status of an error; too large is told from too many by its `limit`, and that no retry helps."""
+    """Return the HTTP status of an error: 413 instead of 429 if the error has a `limit` and no retry helps."""
     large = error.code == ResourceExhausted.code and "limit" in error.details and not error.retryable
     return 413 if large else STATUS[error.code]
 
 
 def error_body(error: MemexError) -> bytes:
-    """`{"error": {…}}` as compact JSON."""
+    """Encode `{"error": {…}}` as compact JSON."""
     return json.dumps({"error": describe_error(error)}, separators=(",", ":"), default=str).encode()
 
 
 def invalid_argument(problem: ValidationError) -> InvalidArgument:
-    """A refusal that names each field and what is wrong with it, but never the value."""
+    """Make an error that names each wrong field and its problem, but never the value."""
     errors = problem.errors(include_url=False, include_input=False)
     fields = [
         {"field": ".".join(_printable(part) for part in error["loc"]) or "body", "problem": _problem_text(error)}
@@ -170,21 +172,22 @@ def invalid_argument(problem: ValidationError) -> InvalidArgument:
 
 
 def encode_payload(value: BaseModel) -> tuple[dict[str, Any], str]:
-    """`value` as plain data and as compact JSON text."""
+    """Encode `value` as plain data and as compact JSON text."""
     try:
         text = value.model_dump_json()
         return from_json(text), text
     except (PydanticSerializationError, UnicodeEncodeError):
-        # A note dropped in by hand may hold bytes that are no text; it must not take the whole answer with it.
+        # A manually added note may contain bytes that are no valid text; the rest of the answer must still be sent.
         data = _replace_all_surrogates(value.model_dump())
         return data, json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
 @cache
 def compact_schema(model: type[BaseModel], *, output: bool = False, exact: bool = False) -> dict[str, Any]:
-    """The model's JSON schema, small: definitions in place, no titles, and (input) no `null` beside a type nor a pattern.
+    """Return the model's JSON schema in a compact form: definitions inlined, without titles and, for input, without `null` and patterns.
 
-    `exact`: with both of these, so that just what it allows is taken. Made once, as it costs milliseconds: not to be changed."""
+    `exact` keeps `null` and patterns, so that the schema allows exactly what a call accepts. The result is cached, because it
+    takes milliseconds: do not change it."""
     full = model.model_json_schema(mode="serialization" if output else "validation")
     definitions = full.pop("$defs", {})
     small = _compact_node(full, definitions, output=output, exact=output or exact)
@@ -194,7 +197,7 @@ def compact_schema(model: type[BaseModel], *, output: bool = False, exact: bool 
 
 
 def with_collections(schema: dict[str, Any], collections: Sequence[str]) -> dict[str, Any]:
-    """A schema of what is given, with the collections that are known wherever one is asked for."""
+    """Return an input schema in which each `collection` lists the known collections."""
     properties = dict(schema["properties"])
     if collection := properties.get("collection"):
         places = collection.get("anyOf", [collection])
@@ -237,7 +240,7 @@ def _printable(part: int | str) -> str:
 
 
 def _is_consequence(error: Mapping[str, Any], errors: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a list is called too short only because items of it are wrong, each of which is told."""
+    """Return whether a list is too short only because some of its items are invalid, which have their own errors."""
     loc = error["loc"]
     return error["type"] == "too_short" and any(other["loc"][: len(loc)] == loc != other["loc"] for other in errors)
 
@@ -249,7 +252,7 @@ def _problem_text(error: Mapping[str, Any]) -> str:
 
 
 def _hidden_kinds(value: Any) -> Iterator[str]:
-    """The kinds of hidden characters in every text in a value of an answer, names of fields aside; each text is read once."""
+    """Yield the kinds of hidden characters in every text of an answer's value, except field names; each text is read once."""
     if isinstance(value, str):
         yield from hidden_characters.find_hidden(value)
     elif isinstance(value, NoteText):
@@ -266,7 +269,7 @@ def _hidden_kinds(value: Any) -> Iterator[str]:
 
 
 def replace_surrogates(text: str) -> str:
-    """`text` with every lone surrogate as U+FFFD, so that it can be sent."""
+    """Replace every lone surrogate in `text` with U+FFFD, so that it can be sent."""
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 

@@ -1,7 +1,7 @@
-"""Limit the sessions that one key holds open: a further one ends the key's own session that was idle for longest.
+"""Limit the open sessions of one key: a new session ends the key's own session that was idle for the longest time.
 
-Without this one key could take all sessions for half an hour. Clients that never end theirs are common, so the key is
-not refused a new one; who comes back to a session that was ended gets 404 and opens another, as MCP has it."""
+Without this limit, one key could take all sessions for half an hour. Many clients never end their sessions, so Memex does
+not refuse a new one. A client that returns to an ended session gets 404 and opens another one, as MCP specifies."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from mcp_server.protocol.request_ids import SESSION
 if TYPE_CHECKING:
     from mcp_server.operations.caller import Caller
 
-MOST: Final = 64  # sessions of one key at all endpoints; more only while all of them are in use
+MOST: Final = 64  # sessions of one key at all endpoints together; more only while all of them are in use
 
 
 @dataclass(slots=True)
 class _Session:
-    """A session at its endpoint, with the number of its requests under way."""
+    """Describes a session of an endpoint, with the number of its running requests."""
 
     endpoint: ASGIApp
     busy: int = 0
 
 
 class KeySessions:
-    """One for all endpoints of a server."""
+    """Tracks the sessions of all endpoints of a server."""
 
     def __init__(self) -> None:
         self._open: defaultdict[str, dict[bytes, _Session]] = defaultdict(dict)  # key -> id -> session, last used last
 
     def limit(self, endpoint: ASGIApp) -> ASGIApp:
-        """An MCP endpoint whose sessions are counted."""
+        """Wrap an MCP endpoint so that its sessions are counted."""
 
         async def limited_endpoint(scope: Scope, receive: Receive, send: Send) -> None:
             caller: Caller = scope["memex.caller"]
@@ -55,7 +55,7 @@ class KeySessions:
 
 
 def _note_session(send: Send, sessions: dict[bytes, _Session], endpoint: ASGIApp) -> Send:
-    """`send`, noting the session that an answer opens."""
+    """Wrap `send` so that it records the session that an answer opens."""
 
     async def send_and_note_session(message: Message) -> None:
         headers: Mapping[bytes, bytes] = dict(message.get("headers", ()))
@@ -68,7 +68,7 @@ def _note_session(send: Send, sessions: dict[bytes, _Session], endpoint: ASGIApp
 
 @contextmanager
 def _in_use(sessions: dict[bytes, _Session], id: bytes) -> Iterator[None]:
-    """The session, if the key has it, is in use in this block."""
+    """Mark the session as in use during this block, if the key owns it."""
     session = sessions.get(id)
     if session is None:
         yield
@@ -83,7 +83,7 @@ def _in_use(sessions: dict[bytes, _Session], id: bytes) -> Iterator[None]:
 
 
 async def _end_oldest(sessions: dict[bytes, _Session], scope: Scope) -> None:
-    """End sessions that nothing uses until there are no more than MOST. One that has ended by itself only leaves the count."""
+    """End unused sessions until at most `MOST` remain. A session that has already ended is only removed from the count."""
     while len(sessions) > MOST and (id := next((id for id, session in sessions.items() if not session.busy), None)):
         headers = [
             (name, value) for name, value in scope["headers"] if name not in (b"content-length", b"content-type")

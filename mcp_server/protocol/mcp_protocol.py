@@ -1,7 +1,7 @@
 """Serve operations as MCP tools, in every revision of the protocol and on every transport of the SDK.
 
-Errors are results with `isError`, a code in text and in `_meta`, and never structured content: some clients check
-that against the output schema and lose the code."""
+Errors are results with `isError` and a code, in the text and in `_meta`, and never structured content: some clients
+validate structured content against the output schema and lose the code."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ READ_SECONDS: Final = 15.0
 SERVER_ERROR: Final = -32000
 LISTS: Final = frozenset({"tools/list", "prompts/list", "resources/list", "resources/templates/list"})
 # What a list shows depends on the key and its headers. A note may change at any moment, and so may the latest notes:
-# whoever keeps one must watch it, or ask again.
+# a client that caches one must watch it, or request it again.
 HINTS: Final[dict[CacheableMethod, CacheHint]] = {
     "server/discover": CacheHint(ttl_ms=300_000, scope="private"),
     "tools/list": CacheHint(ttl_ms=300_000, scope="private"),
@@ -69,7 +69,7 @@ HINTS: Final[dict[CacheableMethod, CacheHint]] = {
 
 
 def error_result(error: MemexError) -> CallToolResult:
-    """An expected failure, for the model (text) and for programs (`_meta`)."""
+    """Return an expected failure as a result, for the model (text) and for programs (`_meta`)."""
     shown = json.loads(json.dumps(describe_error(error), default=str))
     text = json.dumps({"error": shown}, separators=(",", ":"))
     return CallToolResult(
@@ -78,9 +78,9 @@ def error_result(error: MemexError) -> CallToolResult:
 
 
 class VaultMCP(MCPServer[Any]):
-    """One MCP server. It lists some operations and takes calls of others too; each endpoint has its own.
+    """Serves one MCP endpoint. It lists some operations and also accepts calls of the others.
 
-    `kind`: all families, one family, or `core`, where a key that is bound to one workspace implies it for every tool."""
+    `kind`: all families, one family, or `core`, where a key for one workspace implies this workspace for every tool."""
 
     def __init__(
         self, kind: Kind, operations: Sequence[Operation], runner: OperationRunner, updates: Updates, *, version: str
@@ -92,7 +92,7 @@ class VaultMCP(MCPServer[Any]):
             instructions=server_instructions([operation.safe_name for operation in operations]),
             cache_hints=HINTS,
             middleware=[_refuse_cursor],
-            subscriptions=False,  # the SDK would let anybody watch any URI; ours follow
+            subscriptions=False,  # the SDK would let every caller watch any URI; Memex adds its own handlers below
         )
         self._runner, self._kind = runner, kind
         self._called: dict[str, Operation] = {}
@@ -110,19 +110,19 @@ class VaultMCP(MCPServer[Any]):
             ]
             for names in ("safe", "dotted")
         }
-        add = self._lowlevel_server.add_request_handler  # the one way to serve methods that MCPServer has no hook for
+        add = self._lowlevel_server.add_request_handler  # MCPServer has no hook for these methods
         add("completion/complete", CompleteRequestParams, self._complete)
         add("subscriptions/listen", SubscriptionsListenRequestParams, _translate_errors(updates.listen))
         add("resources/subscribe", SubscribeRequestParams, _translate_errors(updates.subscribe))
         add("resources/unsubscribe", UnsubscribeRequestParams, _translate_errors(updates.unsubscribe))
 
     async def list_tools(self) -> list[ListedTool]:
-        """The tools, less what the request's headers hide. Hiding protects nothing: the key's scopes do."""
+        """List the tools that the request's headers do not hide. Hiding protects nothing; the key's scopes do."""
         readonly = CALLER.get().readonly
         return [tool for operation, tool in self._listed_tools() if not (readonly and operation.scope != "read")]
 
     def _listed_tools(self) -> list[tuple[Operation, ListedTool]]:
-        """What is listed to the caller here, be it read or written with."""
+        """Return the operations that this endpoint lists to the caller, whether they read or write."""
         caller, asked = CALLER.get(), self._asked_toolsets()
         names = caller.names or self._runner.settings.mcp.tool_names
         tools = (
@@ -134,17 +134,17 @@ class VaultMCP(MCPServer[Any]):
             (operation, tool)
             for operation, tool in tools
             if (not asked or operation.family in asked or ("core" in asked and operation.name in CORE))
-            # refused to such a key, which is not shown what it can't call
+            # such a key can't call these tools, so it does not see them
             and not (caller.key.namespace is not None and operation.family in NAMED)
         ]
 
     def _asked_toolsets(self) -> frozenset[str]:
-        """The toolsets that the request's header narrows the list to, or else the setting that of `/mcp`; none = all."""
+        """Return the toolsets from the request's header or, for `/mcp`, from the setting; an empty set means all."""
         asked, usual = CALLER.get().toolsets, self._runner.settings.mcp.toolsets
         return asked if asked is not None else frozenset(usual if self._kind == "all" else ())
 
     def _caller(self) -> Caller:
-        """The caller; of `core`, with the workspace that its key is bound to."""
+        """Return the caller; at `core`, with the workspace that its key implies."""
         caller = CALLER.get()
         is_core = self._kind == "core" or "core" in self._asked_toolsets()
         return imply_workspace(caller) if is_core else caller
@@ -152,11 +152,11 @@ class VaultMCP(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Run a tool; an expected failure is a result too, so that the model can read it."""
+        """Run a tool. An expected failure becomes a result, so that the model can read it."""
         try:
             operation = self._called.get(name)
             if operation is None:
-                raise InvalidArgument(f"no tool {_shorten(name)}; tools/list names them all")
+                raise InvalidArgument(f"no tool {_shorten(name)}; tools/list returns all tools")
             async with report_progress(context) as progress:
                 with self._runner.continue_trace(_trace_context(context)):
                     data, text = encode_payload(await self._runner.call(operation, self._caller(), arguments, progress))
@@ -167,13 +167,13 @@ class VaultMCP(MCPServer[Any]):
     # Resources, prompts, completions
 
     async def list_resources(self) -> list[Resource]:
-        """The latest notes; all of them would be too many."""
+        """List the latest notes; a list of all notes would be too long."""
         return await self._run_read(
             "resources/list", partial(resources.list_recent, self._runner.agent_access, CALLER.get())
         )
 
     async def list_resource_templates(self) -> list[ResourceTemplate]:
-        """The one template."""
+        """List the one resource template."""
         return [resources.TEMPLATE]
 
     async def read_resource(
@@ -181,12 +181,12 @@ class VaultMCP(MCPServer[Any]):
         uri: AnyUrl | str,
         context: Context[Any, Any] | None = None,  # noqa: ARG002 - the SDK's signature
     ) -> Iterable[ReadResourceContents] | InputRequiredResult:
-        """The text of a note."""
+        """Return the text of a note."""
         work = partial(resources.read, self._runner.agent_access, CALLER.get(), str(uri))
         return [await self._run_read("resources/read", work, uri=str(uri))]
 
     async def list_prompts(self) -> list[Prompt]:
-        """The prompts."""
+        """List the prompts."""
         return prompts.list_prompts(CALLER.get())
 
     async def get_prompt(
@@ -195,7 +195,7 @@ class VaultMCP(MCPServer[Any]):
         arguments: dict[str, Any] | None = None,
         context: Context[Any, Any] | None = None,  # noqa: ARG002 - the SDK's signature
     ) -> GetPromptResult | InputRequiredResult:
-        """A prompt, with what it needs of the notes."""
+        """Return a prompt with the notes that it needs."""
         caller, runner = self._caller(), self._runner
         shown = frozenset(operation.name for operation, _ in self._listed_tools())
 
@@ -212,7 +212,7 @@ class VaultMCP(MCPServer[Any]):
         return CompleteResult(completion=completion, _meta=resources.suspicious_meta(*completion.values))
 
     async def _run_read(self, method: str, work: Callable[[], T], **data: Any) -> T:
-        """What `work` returns, off the event loop, for a key that may read."""
+        """Run `work` off the event loop, for a key that may read."""
         try:
             check_scope(CALLER.get(), "read")
             with acting_as(make_author(CALLER.get(), method)):
@@ -222,7 +222,7 @@ class VaultMCP(MCPServer[Any]):
 
 
 def protocol_error(error: MemexError, **data: Any) -> MCPError:
-    """An expected failure where the protocol has no result for one. What is missing is a wrong parameter to it."""
+    """Return an expected failure as a protocol error, where MCP has no error result. NOT_FOUND becomes "invalid params"."""
     code = INVALID_PARAMS if error.code in (InvalidArgument.code, NotFound.code) else SERVER_ERROR
     shown = json.loads(json.dumps(redact_values(error.as_dict()), default=str))
     return MCPError(code=code, message=shown.pop("message"), data=shown | data)
@@ -241,7 +241,7 @@ def _translate_errors(
 
 
 async def _refuse_cursor(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-    """Refuse a cursor: every list of ours is one page, so none was ever given out."""
+    """Refuse a cursor: every list of Memex is one page, so Memex never issues one."""
     if ctx.method in LISTS and ctx.params and ctx.params.get("cursor") is not None:
         raise protocol_error(InvalidArgument("unknown cursor: this list is one page; ask for it without a cursor"))
     return await call_next(ctx)
@@ -250,7 +250,7 @@ async def _refuse_cursor(ctx: ServerRequestContext[Any, Any], call_next: CallNex
 def describe_tool(
     operation: Operation, names: str, collections: Sequence[str], hidden: Collection[str] = ()
 ) -> ListedTool:
-    """The tool as it is listed, less the parameters that are `hidden`."""
+    """Describe the tool for a list, without its `hidden` parameters."""
     reads = operation.scope == "read"
     schema = with_collections(compact_schema(operation.given), collections)
     schema = schema | {"properties": {name: of for name, of in schema["properties"].items() if name not in hidden}}
@@ -272,7 +272,7 @@ def describe_tool(
 
 
 def _trace_context(context: Context[Any, Any] | None) -> dict[str, Any]:
-    """What an MCP message says of the trace it is a part of."""
+    """Return the trace context that an MCP message carries."""
     return dict(context.request_context.meta or {}) if context is not None else {}
 
 

@@ -1,6 +1,6 @@
-"""Report the progress of a call that takes its time, to clients that asked for it.
+"""Report the progress of a long call to clients that asked for it.
 
-The report is true of every tool: how long it has been at work, and, for a capture, how far the embedding has come."""
+Every tool reports how long it has been running; a capture also reports how many passages are embedded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BEAT_SECONDS: Final = 1.0
 
 @contextlib.asynccontextmanager
 async def report_progress(context: Context[Any, Any] | None) -> AsyncIterator[Callable[[int], None]]:
-    """Report progress once a second while the block runs; what it yields may be told, from any thread, of passages embedded."""
+    """Report progress once a second during the block. It yields a function that takes the number of embedded passages from any thread."""
     done = 0
 
     def count_passages(passages: int) -> None:

@@ -1,6 +1,6 @@
-"""Refuse an MCP request whose id is still in use in its session: the SDK tells answers apart by session and id alone.
+"""Refuse an MCP request whose id is still in use in its session: the SDK distinguishes answers only by session and id.
 
-Without this the earlier of the two would never be answered."""
+Without this check, the earlier of the two requests would never get an answer."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ SAID: Final = (
 
 
 class UniqueRequestIds:
-    """An MCP endpoint, with the ids of the requests under way in each session."""
+    """Wraps an MCP endpoint, and tracks the ids of running requests in each session."""
 
     def __init__(self, endpoint: ASGIApp) -> None:
         self._endpoint = endpoint
         self._open: set[tuple[bytes, str]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, unless its id is in use."""
+        """Forward a request unless its id is in use."""
         session = dict(scope["headers"]).get(SESSION)
         if scope["method"] != "POST" or session is None:
             await self._endpoint(scope, receive, send)
             return
-        message = await receive()  # the guard has read the body ahead
+        message = await receive()  # the guard has already read the whole body
         id = _request_id(message.get("body", b""))
-        key = session, str(id)  # the SDK, too, takes 1 and "1" for the same
+        key = session, str(id)  # the SDK also treats 1 and "1" as equal
         if id is not None and key in self._open:
             await _refuse(id, send)
             return
@@ -45,7 +45,7 @@ class UniqueRequestIds:
 
 
 def _request_id(body: bytes) -> Any:
-    """The id of the JSON-RPC request in a body; None when there is none, which the SDK answers as it does."""
+    """Return the id of the JSON-RPC request in a body, or None; the SDK handles a body without an id."""
     try:
         message = json.loads(body)
     except (ValueError, RecursionError):
@@ -55,7 +55,7 @@ def _request_id(body: bytes) -> Any:
 
 
 def _give_back(message: Message, receive: Receive) -> Receive:
-    """`receive`, beginning with a message that was taken from it."""
+    """Return a `receive` that first returns `message`, which was taken from it."""
     waiting = [message]
 
     async def receive_again() -> Message:

@@ -1,7 +1,7 @@
-"""Bind each SSE connection to one workspace when it is opened; it is the workspace of every message of the connection.
+"""Bind each SSE connection to one workspace when it opens; every message of the connection uses this workspace.
 
-Law, tested: an unknown workspace, one that the key may not see, and none where the key implies none are refused before
-a stream begins. No message reaches another workspace than that of its connection."""
+Law, tested: before a stream begins, Memex refuses an unknown workspace, a workspace that the key may not see, and a missing
+workspace that the key does not imply. No message reaches another workspace than that of its connection."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OTHER_WORKSPACE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Connection:
-    """An open connection: whose it is, its workspace, and whether its own header named that."""
+    """Describes an open connection: its key, its workspace, and whether a header named the workspace."""
 
     key: str
     workspace: str
@@ -39,7 +39,7 @@ class _Connection:
 
 
 class SseConnections:
-    """The SDK's routes for SSE, with a workspace for each connection."""
+    """Wraps the SDK's routes for SSE, with a workspace for each connection."""
 
     def __init__(self, routes: Sequence[BaseRoute], agent_access: AgentAccess) -> None:
         self._stream = next(route for route in routes if isinstance(route, Route))
@@ -48,14 +48,14 @@ class SseConnections:
         self._open: dict[str, _Connection] = {}  # session -> connection
 
     def routes(self) -> list[BaseRoute]:
-        """The route that opens a connection, and the one that takes its messages."""
+        """Return the route that opens a connection and the route that receives its messages."""
         return [
             Route(self._stream.path, self._connect, methods=["GET"]),
             Mount(self._messages.path, app=self._take_message),
         ]
 
     async def _connect(self, request: Request) -> ASGIApp:
-        """The stream for a caller whose workspace is known and there. Raises NotFound."""
+        """Open the stream for a caller whose workspace exists. Raises NotFound."""
         caller: Caller = request.scope["memex.caller"]
         implied = caller.key.workspaces is not None and len(caller.key.workspaces) == 1
         find = partial(resolve_workspace, self._agent_access, caller, named=not implied)
@@ -78,10 +78,10 @@ class SseConnections:
             self._open.pop(session, None)
 
     async def _take_message(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a message on to its connection, with the connection's workspace. Raises InvalidArgument."""
+        """Forward a message to its connection, with the connection's workspace. Raises InvalidArgument."""
         caller: Caller = scope["memex.caller"]
         connection = self._open.get(_session_of(scope))
-        if connection is None or connection.key != caller.key.id:  # the SDK answers both in the same words
+        if connection is None or connection.key != caller.key.id:  # the SDK gives the same answer in both cases
             await self._messages.app(scope, receive, send)
             return
         if caller.workspace not in (None, connection.workspace):
@@ -94,7 +94,7 @@ class SseConnections:
 
 
 def _session_of(scope: Scope) -> str:
-    """The session that a message names, read as the SDK reads it."""
+    """Return the session that a message names, parsed as the SDK parses it."""
     try:
         return UUID(hex=Request(scope).query_params.get("session_id", "")).hex
     except ValueError:

@@ -1,7 +1,7 @@
 """Serve subscriptions to notes: streams of 2026's `subscriptions/listen`, sessions of the older `resources/subscribe`.
 
-Law: only a note that the request could read can be watched. An update says "read it again" and nothing more, so
-updates that wait for a slow client are held as a set, and no writer waits for a listener."""
+Law: a caller can watch only a note that it could read. An update says "read it again" and nothing more, so updates for a
+slow client wait as a set, and no writer waits for a listener."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mcp_server.operations.caller import CALLER, Caller, check_scope
 from mcp_server.operations.operation import OperationRunner
 from mcp_server.protocol.resources import find_notes
 
-STREAMS: Final = 32  # that one key may hold open: streams that listen, and sessions that watch notes
+STREAMS: Final = 32  # open streams and sessions with watched notes of one key
 WATCHED: Final = 100  # notes in each of them
 SECONDS: Final = 15.0
 
@@ -39,25 +39,25 @@ Context = ServerRequestContext[Any, Any]
 
 @dataclass(eq=False, slots=True)
 class _Session:
-    """An older client's session that watches notes."""
+    """Describes a session of an older client that watches notes."""
 
     connection: Connection
     paths: dict[str, str] = field(default_factory=dict)  # URI -> path of the note
-    waiting: dict[str, None] = field(default_factory=dict)  # URIs that are still to be told, in order
+    waiting: dict[str, None] = field(default_factory=dict)  # URIs whose updates are not sent yet, in order
     task: asyncio.Task[None] | None = None
 
 
 class Updates:
-    """One for all endpoints of a server. All but `note_changes` belongs to its event loop."""
+    """Sends updates for all endpoints of a server. Everything except `note_changes` belongs to its event loop."""
 
     def __init__(self, runner: OperationRunner) -> None:
         self._runner = runner
         self._bus = InMemorySubscriptionBus()
         self._handler = ListenHandler(self._bus)
-        self._watched: dict[str, Counter[str]] = {}  # path of a note -> the URIs by which it is watched
-        self._seen: dict[str, Record | None] = {}  # path of a watched note -> what agents know of it
+        self._watched: dict[str, Counter[str]] = {}  # path of a note -> the URIs under which it is watched
+        self._seen: dict[str, Record | None] = {}  # path of a watched note -> its record when it was last compared
         self._noting = threading.Lock()
-        self._due: frozenset[str] = frozenset()  # paths of watched notes whose change is still to be told
+        self._due: frozenset[str] = frozenset()  # paths of watched notes whose updates are not sent yet
         self._held: Counter[str] = Counter()  # id of a key -> its streams and sessions
         self._sessions: dict[Connection, _Session] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -65,7 +65,7 @@ class Updates:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Hear of changes, and tell of them, inside this block."""
+        """Listen for changes and send updates during this block."""
         self._loop = asyncio.get_running_loop()
         end = self._runner.agent_access.on_change(self.note_changes)
         try:
@@ -75,11 +75,11 @@ class Updates:
             self.close()
 
     def close(self) -> None:
-        """End all streams in good order: each gets its result."""
+        """End all streams cleanly: each gets its result."""
         self._handler.close()
 
     def note_changes(self, paths: Collection[str] | None) -> None:
-        """Captures at these paths changed; None = perhaps all. Called in any thread; returns at once."""
+        """Note that captures at these paths changed; None = perhaps all. Safe to call from any thread; returns immediately."""
         watched = self._watched
         seen = list(watched) if paths is None else [path for path in paths if path in watched]
         touched = [path for path in seen if self._has_changed(path) or paths is None]
@@ -87,12 +87,12 @@ class Updates:
             return
         with self._noting:
             first, self._due = not self._due, self._due.union(touched)
-        if first:  # else somebody has asked already, and all that is due by then is told at once
+        if first:  # otherwise a publication is already scheduled, which sends these updates too
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._publish)
 
     def _has_changed(self, path: str) -> bool:
-        """Whether a watched note says something else to agents than when this was last asked; its owner's keys don't count."""
+        """Return whether agents see a change of a watched note since the last call; the owner's properties don't count."""
         now = self._runner.agent_access.record_at(path)
         with self._noting:
             differs = path not in self._seen or self._seen[path] != now
@@ -147,10 +147,10 @@ class Updates:
 
         return release
 
-    # Older clients: a session, told on its standing stream
+    # Older clients: a session, which gets updates on its standing stream
 
     async def subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
-        """Tell this session of changes of one more note."""
+        """Watch one more note for this session."""
         caller = CALLER.get()
         paths = await self._find_paths(caller, [params.uri])
         connection = ctx.session._connection  # noqa: SLF001 - the SDK has no public way to the session behind a request
@@ -170,7 +170,7 @@ class Updates:
         return EmptyResult()
 
     async def unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
-        """Tell this session of changes of one note less."""
+        """Stop watching a note for this session."""
         session = self._sessions.get(ctx.session._connection)  # noqa: SLF001 - as above
         if session and params.uri in session.paths:
             self._unwatch({params.uri: session.paths.pop(params.uri)})
@@ -197,7 +197,7 @@ class Updates:
     # Which notes are watched
 
     async def _find_paths(self, caller: Caller, uris: Collection[str]) -> dict[str, str]:
-        """The path of the note that each URI names, if the caller may read them all."""
+        """Return the path of the note of each URI. Raises NotFound unless the caller may read all of them."""
         if not uris:
             return {}
         if len(uris) > WATCHED:

@@ -1,8 +1,8 @@
 """Serve the Git webhook `POST /hooks/git`: a forge reports a push, signed with the shared secret.
 
-Laws, tested: without a secret the route does not exist; a body is read only if its signature may be one, and only as
-often as the sender's address may send one; the content of the body is not used. Only a signed and new delivery takes of
-the rate that a forge has."""
+Laws, tested: without a secret the route does not exist. Memex reads a body only if it has a signature of the right form, and
+only at the rate of the sender's address; it does not use the content of the body. Only a signed and new delivery counts
+against the rate of a forge."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mcp_server.operations.caller import TOO_FAST, try_again_error
 from syncd.remote.push_webhook import PushWebhook, is_well_formed
 
 PATH: Final = "/hooks/git"
-LARGEST: Final = 1_048_576  # bytes of a delivery; forges cut their own lists of commits far below
+LARGEST: Final = 1_048_576  # bytes of a delivery; forges limit their lists of commits to far less
 SIGNATURES: Final = ("x-hub-signature-256", "x-gitea-signature", "x-forgejo-signature")
 ONCE: Final = frozenset(name.encode() for name in SIGNATURES)
 EVENTS: Final = ("x-github-event", "x-gitea-event", "x-forgejo-event")
@@ -33,12 +33,12 @@ UNSIGNED: Final = (
 
 
 def body_limit() -> BodyLimit:
-    """How large a delivery may be."""
+    """Return the size limit of a delivery."""
     return BodyLimit("POST", PATH, LARGEST)
 
 
 def check_headers(push_webhook: PushWebhook, headers: Mapping[bytes, bytes]) -> Refusal | None:
-    """Why a delivery is not even read."""
+    """Return the refusal of a delivery that Memex does not read, or None."""
     if not push_webhook.is_on:
         return Refusal(404, NotFound.code, "no such route; GET /openapi.json lists them")
     signatures = [headers[name] for name in ONCE if name in headers]
@@ -48,7 +48,7 @@ def check_headers(push_webhook: PushWebhook, headers: Mapping[bytes, bytes]) -> 
 
 
 def make_route(push_webhook: PushWebhook, clock: Callable[[], int], take: Callable[[str, float], float]) -> Route:
-    """The route; `take` takes one from a bucket at a time, and answers with the seconds until there is one."""
+    """Make the route; `take` takes a token from a bucket and returns the seconds until one is available."""
 
     async def receive_delivery(request: Request) -> Response:
         headers, body = request.headers, await request.body()
@@ -65,7 +65,7 @@ def make_route(push_webhook: PushWebhook, clock: Callable[[], int], take: Callab
 
 
 def _answer_delivery(push_webhook: PushWebhook, headers: Mapping[str, str], body: bytes, now: int) -> Response:
-    """Act on a signed delivery. Its headers are not signed, so they say at most what need not be done."""
+    """Act on a signed delivery. Its headers are not signed, so they can only cause Memex to do less."""
     event = next((headers[name] for name in EVENTS if name in headers), "")
     if event != "push":
         push_webhook.remember(body, now=now)
@@ -76,21 +76,21 @@ def _answer_delivery(push_webhook: PushWebhook, headers: Mapping[str, str], body
 
 
 def describe_route() -> dict[str, object]:
-    """The route in OpenAPI."""
+    """Describe the route for OpenAPI."""
     parameters = [
         {"name": name, "in": "header", "required": False, "schema": {"type": "string"}} for name in SIGNATURES
     ]
     return {
         "post": {
             "operationId": "git_hook",
-            "summary": "A forge was pushed to",
-            "description": "Signed with the webhook's secret; one of the signatures is needed. Nothing of the body is used.",
+            "summary": "Report a push to a forge",
+            "description": "The delivery must have one of the signatures, made with the webhook's secret. Memex does not use the body.",
             "security": [],
             "parameters": parameters,
             "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}},
             "responses": {
-                "200": {"description": "A ping, or a delivery that is known"},
-                "202": {"description": "The daemon looks; or it is an event that does not matter"},
+                "200": {"description": "A ping, or a repeated delivery"},
+                "202": {"description": "The daemon fetches from the remote, or ignores an event of another kind"},
                 "default": {"$ref": "#/components/responses/Error"},
             },
         }

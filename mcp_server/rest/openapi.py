@@ -1,7 +1,7 @@
 """Describe REST as OpenAPI 3.1, from the schemas that check the requests.
 
-Law, tested: REST takes what the description allows, refuses what it forbids, and answers with no status that it does
-not name."""
+Law, tested: REST accepts what the description allows, refuses what it forbids, and answers only with statuses that it
+names."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ WHY: Final[Mapping[int, str]] = {
     400: "A value is missing, malformed, out of range or unknown",
     401: "No key, or one that is unknown, expired or revoked",
     403: "The key lacks the scope, or is not meant for REST",
-    404: "No such document, job or workspace, or one that the key may not see",
-    405: "The method is not served here; the header Allow names those that are",
+    404: "No such document, job or workspace, or the key may not see it",
+    405: "The method is not served here; the header Allow lists the served methods",
     408: "The body did not arrive in time",
-    409: "It has changed meanwhile, or its version is another",
+    409: "The document has changed meanwhile, or has another version",
     413: "Larger than allowed",
-    415: "The body is of another kind than those named",
-    421: "Not our host name",
-    429: "Too many requests, or too much that waits; come back after Retry-After",
+    415: "The content type of the body is not one of those listed",
+    421: "The server does not serve this host name",
+    429: "Too many requests, or too many waiting ones; try again after Retry-After seconds",
     431: "The head of the request is too large",
-    503: "Model, store or disk failed, and nothing was changed; `retryable` says whether to try again",
+    503: "The model, the index or the disk failed, and nothing was changed; `retryable` says whether to try again",
 }
 CODE: Final[Mapping[int, str]] = {
     400: "INVALID_ARGUMENT",
@@ -60,14 +60,14 @@ WORKSPACE: Final[Mapping[str, Any]] = {
     "name": "X-Memory-Workspace",
     "in": "header",
     "required": False,
-    "description": "Left out: the key's only workspace, else default",
+    "description": "Default: the key's only workspace, else default",
     "schema": {"type": "string"},
 }
 ALWAYS: Final = (400, 401, 403, 404, 405, 408, 413, 421, 429, 431, 503)
 
 
 class RouteDescription(NamedTuple):
-    """One operation of a route, as `routes.RouteOperation` has it."""
+    """Describes one operation of a route, as `routes.RouteOperation` does."""
 
     method: str
     path: str
@@ -80,7 +80,7 @@ class RouteDescription(NamedTuple):
 def build_document(
     routes: Sequence[RouteDescription], public_url: str, *, collections: Sequence[str], version: str
 ) -> dict[str, Any]:
-    """All of it."""
+    """Build the OpenAPI document."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _describe_route(route, collections)
@@ -132,7 +132,7 @@ def _path_parameter(name: str, of: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _query_parameters(arguments: Mapping[str, Any], in_path: Sequence[str]) -> list[dict[str, Any]]:
-    """All arguments but those of the path, as parameters of a query."""
+    """Return all arguments except those in the path, as parameters of a query."""
     required = arguments.get("required", ())
     return [
         {"name": name, "in": "query", "required": name in required, "schema": _without_null(of)}
@@ -142,7 +142,7 @@ def _query_parameters(arguments: Mapping[str, Any], in_path: Sequence[str]) -> l
 
 
 def _request_body(operation: str, arguments: Mapping[str, Any], in_path: Sequence[str]) -> dict[str, Any]:
-    """All arguments but those of the path, as the JSON of a body; a note can also be sent as a form with a file."""
+    """Return all arguments except those in the path, as a JSON body; the jobs route also accepts a form with a file."""
     rest = {name: of for name, of in arguments["properties"].items() if name not in in_path}
     required = [name for name in arguments.get("required", ()) if name not in in_path]
     content: dict[str, Any] = {"schema": {**arguments, "properties": rest, "required": required}}
@@ -155,9 +155,13 @@ def _request_body(operation: str, arguments: Mapping[str, Any], in_path: Sequenc
 
 
 def _form_schema(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """A file, and what is said of it as of a note."""
+    """Return the schema of a form: a file, and the same fields as for a note."""
     fields = {name: _without_null(of) for name, of in arguments["properties"].items() if name in upload_form.FIELDS}
-    file = {"type": "string", "contentMediaType": "application/octet-stream", "description": "With its filename"}
+    file = {
+        "type": "string",
+        "contentMediaType": "application/octet-stream",
+        "description": "The file, with its filename",
+    }
     return {
         "type": "object",
         "properties": {"file": file, **fields},
@@ -167,16 +171,19 @@ def _form_schema(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_null(of: Mapping[str, Any]) -> Any:
-    """The schema of what is sent in a query, where null is no value."""
+    """Return the schema of a query parameter, which can't be null."""
     choices = [choice for choice in of.get("anyOf", ()) if choice != {"type": "null"}]
     rest = {key: value for key, value in of.items() if key != "anyOf"}
     return {**choices[0], **rest} if len(choices) == 1 else dict(of)
 
 
 def _describe_health_routes() -> dict[str, Any]:
-    """The routes that tell how the daemon is."""
+    """Describe the routes that report the daemon's health."""
     paths: dict[str, Any] = {}
-    for path, what in (("/healthz", "Whether the daemon is well"), ("/readyz", "What is indexed and what is pending")):
+    for path, what in (
+        ("/healthz", "Report whether the daemon is healthy"),
+        ("/readyz", "Report what is indexed and what is pending"),
+    ):
         answer = {"description": what, "content": {"application/json": {"schema": {"type": "object"}}}}
         refusals = _error_responses((400, 401, 405, 408, 413, 421, 429, 431, 503))
         paths[path] = {
@@ -191,7 +198,7 @@ def _describe_health_routes() -> dict[str, Any]:
     paths["/metrics"] = {
         "get": {
             "operationId": "metrics",
-            "summary": "The daemon in numbers, for Prometheus; takes the scope admin",
+            "summary": "Report the daemon's metrics for Prometheus; needs the scope admin",
             "responses": {"200": page, **_error_responses(tuple(code for code in ALWAYS if code != 404))},
         }
     }

@@ -34,7 +34,7 @@ ANY: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 
 
 class RouteOperation(NamedTuple):
-    """One operation of a route. Beside what its path names, its arguments are in `place`."""
+    """Describes one operation of a route. Arguments that are not in the path are in `place`."""
 
     method: str
     path: str
@@ -63,7 +63,7 @@ OPERATIONS: Final = {operation.name: operation for operation in (*thoughts.OPERA
 
 
 def rest_routes(runner: OperationRunner, *, version: str) -> list[BaseRoute]:
-    """All routes of REST."""
+    """Return all routes of REST."""
     settings = runner.settings
     known = settings.kb.all_collections
     descriptions = [openapi.RouteDescription(*route, OPERATIONS[route.operation]) for route in ROUTES]
@@ -105,13 +105,13 @@ def rest_routes(runner: OperationRunner, *, version: str) -> list[BaseRoute]:
 
 
 def allowed_methods(routes: Collection[BaseRoute], path: str) -> Collection[str]:
-    """The methods that may be asked of `path`; where nobody knows, any."""
+    """Return the methods that `path` serves; for an unknown path, every method."""
     match = next((route for route in routes if isinstance(route, Route) and route.path_regex.match(path)), None)
     return ANY if match is None or not match.methods else match.methods
 
 
 def _dispatch_by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
-    """One endpoint for all methods of a path, so that a wrong one is told of all."""
+    """Make one endpoint for all methods of a path, so that the answer to a wrong method can list all of them."""
     if len(endpoints) == 1:
         return next(iter(endpoints.values()))
 
@@ -136,7 +136,7 @@ def _make_endpoint(runner: OperationRunner, operation: Operation, route: RouteOp
         work = runner.call(operation, request.scope["memex.caller"], arguments, on_start=begun.set)
         answer = await _unless_left(request, work, begun)
         if answer is None:
-            return Response(status_code=CLOSED)  # nobody reads it; the log does
+            return Response(status_code=CLOSED)  # only the log uses it
         _, text = encode_payload(answer)
         return _json_response(text.encode(), route.code)
 
@@ -144,9 +144,9 @@ def _make_endpoint(runner: OperationRunner, operation: Operation, route: RouteOp
 
 
 async def _unless_left(request: Request, work: Coroutine[Any, Any, T], begun: asyncio.Event) -> T | None:
-    """What `work` returns; None when the client hangs up before it has `begun`, and so leaves the queue.
+    """Return the result of `work`; None if the client disconnects before the work has `begun`, which removes it from the queue.
 
-    What has begun keeps its thread to the end: each hurried client would otherwise leave a trail of threads at work."""
+    Work that has begun keeps its place to the end, so a client that disconnects again and again leaves no pile of threads."""
     asking = asyncio.ensure_future(work)
 
     async def hear_the_end() -> None:
@@ -167,7 +167,7 @@ async def _unless_left(request: Request, work: Coroutine[Any, Any, T], begun: as
 
 
 def _query_arguments(request: Request, lists: Collection[str]) -> dict[str, Any]:
-    """The arguments in path and query; one that is a list may be given more than once."""
+    """Return the arguments in path and query; a list may be given by repeating its parameter."""
     arguments: dict[str, Any] = {}
     for name, value in (*request.path_params.items(), *request.query_params.multi_items()):
         if name in lists:
@@ -180,7 +180,7 @@ def _query_arguments(request: Request, lists: Collection[str]) -> dict[str, Any]
 
 
 def _merge_arguments(sent: bytes, named: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments in a body and in the path; none may be in both."""
+    """Return the arguments of body and path together; none may be in both."""
     try:
         arguments = from_json(sent, allow_inf_nan=False)
     except ValueError:
@@ -198,7 +198,7 @@ def _json_response(data: bytes, code: int = 200) -> Response:
 
 
 async def answer_error(_: Request, error: Exception) -> Response:
-    """An expected failure."""
+    """Answer an expected failure."""
     assert isinstance(error, MemexError)
     response = _json_response(error_body(error), http_status(error))
     if "retry_after" in error.details:
@@ -207,7 +207,7 @@ async def answer_error(_: Request, error: Exception) -> Response:
 
 
 async def answer_no_route(request: Request, error: Exception) -> Response:
-    """No such route, or not with this method."""
+    """Answer a request for an unknown route or method."""
     assert isinstance(error, HTTPException)
     if error.status_code == HTTPStatus.NOT_FOUND:
         shown: MemexError = NotFound("no such route; GET /openapi.json lists them")
@@ -219,7 +219,7 @@ async def answer_no_route(request: Request, error: Exception) -> Response:
 
 
 async def answer_crash(_: Request, __: Exception) -> Response:
-    """A bug: the log has the traceback, the caller learns only that it was ours."""
+    """Answer a bug: the log has the traceback, and the caller learns only that Memex failed."""
     return _json_response(
         error_body(Unavailable("an unexpected error; the daemon's log has the details", retryable=False)), 500
     )

@@ -1,7 +1,7 @@
 """Take an upload form (`POST /api/v1/jobs` with a file): write the file to disk piece by piece, then queue it.
 
-Law, tested: however large the file is, a few pieces of it are in memory and none in a temporary folder; a connection
-that is cut, a form that is wrong and a key that may not write leave nothing."""
+Law, tested: however large the file is, only a few pieces of it are in memory, and none in a temporary folder. A broken
+connection, an invalid form and a key that may not write leave nothing behind."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 PATH: Final = "/api/v1/jobs"
 KIND: Final = b"multipart/form-data"
 FIELDS: Final = ("title", "tags", "collection", "namespace")
-FORM_BYTES: Final = 131_072  # of a body beside its file
-FIELD_BYTES: Final = 65_536  # of all fields together
+FORM_BYTES: Final = 131_072  # bytes of a body without its file
+FIELD_BYTES: Final = 65_536  # bytes of all fields together
 PARTS: Final = 128
-PIECE: Final = 1_048_576  # bytes that are written at once
-QUEUE_S: Final = 120.0  # for the last bytes to be on disk, and the job in the queue
-NAME: Final = "upload"  # as metrics, log and audit call it
-READ: Final = "memex.read"  # in the scope of a request whose body has come to its end
+PIECE: Final = 1_048_576  # bytes of one write
+QUEUE_S: Final = 120.0  # time limit for writing the last bytes and queueing the job
+NAME: Final = "upload"  # its name in metrics, log and audit log
+READ: Final = "memex.read"  # set in the scope of a request whose body is complete
 
 
 def body_limit(max_file: int) -> BodyLimit:
-    """Which requests bring a file as a form, and how large their bodies may be."""
+    """Return the body limit of requests that send a file as a form."""
     return BodyLimit("POST", PATH, max_file + FORM_BYTES, KIND)
 
 
 async def answer_form(runner: OperationRunner, request: Request) -> Response:
-    """Take the file of a form; the answer names its job."""
+    """Receive the file of a form, and answer with its job."""
     try:
         job = await receive_form(runner, request)
     except ClientDisconnect:
-        return Response(status_code=CLOSED)  # nobody reads it; the log does
+        return Response(status_code=CLOSED)  # only the log uses it
     except MemexError as error:
         if request.scope.get(READ):
             raise
@@ -68,14 +68,14 @@ async def answer_form(runner: OperationRunner, request: Request) -> Response:
 
 
 async def receive_form(runner: OperationRunner, request: Request) -> Job:
-    """The job of a form's file. Raises the errors of `index.errors`, and ClientDisconnect."""
+    """Receive a form and return the job of its file. Raises the errors of `index.errors`, and ClientDisconnect."""
     caller = request.scope["memex.caller"]
     async with runner.record_call(NAME, "write", caller):
         check_scope(caller, "write")
         length = request.headers.get("content-length")
         begin = partial(_start_upload, runner, caller, int(length) if length else None)
         form = _Form(_read_boundary(request.headers["content-type"]))
-        # Not given up on when the caller leaves: what was begun is ended by the thread that began it.
+        # Not cancelled when the caller disconnects: the thread that began the upload also ends it.
         with await anyio.to_thread.run_sync(begin) as arrival:
             async for piece in request.stream():
                 form.feed(piece)
@@ -101,7 +101,7 @@ def _start_upload(runner: OperationRunner, caller: Any, length: int | None) -> S
 
 
 def form_or_json(runner: OperationRunner, notes: Endpoint) -> Endpoint:
-    """The endpoint of the route: a form is taken here, all else by `notes`."""
+    """Make the endpoint of the route: it handles a form here, and passes everything else to `notes`."""
     form = body_limit(runner.settings.kb.max_file)
 
     async def endpoint(request: Request) -> Response:
@@ -114,16 +114,16 @@ def form_or_json(runner: OperationRunner, notes: Endpoint) -> Endpoint:
 
 
 class _EarlyResponse(Response):
-    """An answer to a request whose body has not been read to its end: the client may go on sending for a moment."""
+    """Answers a request whose body is not completely read: the client may continue sending for a moment."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as it is called
-        headers = [*self.raw_headers, (b"connection", b"close")]  # what is still sent is not listened to
+        headers = [*self.raw_headers, (b"connection", b"close")]  # the rest of the body is ignored
         await answer_and_drain(self.status_code, headers, bytes(self.body), receive, send, keyed=True)
 
 
 @dataclass(slots=True)
 class _Form:
-    """A form as it comes in; the bytes of its file are in `data` until somebody takes them."""
+    """Parses a form while it arrives; `data` holds the bytes of its file until `drain` takes them."""
 
     boundary: bytes
     data: bytearray = field(default_factory=bytearray)
@@ -142,19 +142,19 @@ class _Form:
         try:
             if self._parser is None:
                 self._parser = MultipartParser(self.boundary, self._callbacks())  # type: ignore[arg-type]  # by name
-            if not self._ended:  # what follows the last boundary means nothing
+            if not self._ended:  # bytes after the last boundary are ignored
                 self._parser.write(piece)
         except FormParserError:
             raise InvalidArgument("the body is no well-formed multipart/form-data") from None
 
     def drain(self) -> bytes:
-        """The bytes of the file that have come since the last time."""
+        """Return the bytes of the file that arrived since the last call."""
         taken = bytes(self.data)
         self.data.clear()
         return taken
 
     def read_fields(self) -> dict[str, Any]:
-        """What the form says, now that it has ended: `filename` and the fields. Raises InvalidArgument."""
+        """Return `filename` and the fields of the complete form. Raises InvalidArgument."""
         if not self._ended:
             raise InvalidArgument("the body ends before its last boundary")
         if self.filename is None:
@@ -208,7 +208,7 @@ class _Form:
                 raise InvalidArgument('the part "file" must name its file, as filename="report.pdf"')
             self.filename = _decode_field(filename, "filename").replace(
                 "%22", '"'
-            )  # the one thing that forms escape so
+            )  # the only character that forms escape this way
             self._into = self.data
             return
         if name not in FIELDS or filename is not None:

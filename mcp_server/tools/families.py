@@ -34,6 +34,6 @@ CORE: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def core_operations() -> list[Operation]:
-    """The operations of `core`."""
+    """Return the operations of `core`."""
     known = {operation.name: operation for operation in OPERATIONS}
     return [known[name] for name in CORE]

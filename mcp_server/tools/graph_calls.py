@@ -1,6 +1,6 @@
-"""Define the calls of the family `graph`: each tool runs one operation on the workspace's nodes and shapes the answer.
+"""Define the calls of the family `graph`: each tool runs one operation on the workspace's entities and shapes the answer.
 
-Times are ISO 8601 in UTC. An answer spells each name as its node spells it."""
+Times are ISO 8601 in UTC. An answer spells each name as its entity does."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from syncd.settings.settings import Settings
 if TYPE_CHECKING:
     from syncd.workspaces.workspace import Workspace
 
-HIT: Final = 800  # bytes of JSON that one hit of a search takes at most: ten are 2,000 tokens
-KEYS: Final = 225  # of them for its keys and numbers
+HIT: Final = 800  # maximum bytes of JSON of one search hit: ten hits are 2,000 tokens
+KEYS: Final = 225  # of these, bytes for its keys and numbers
 
 
 def create_entities(workspace: Workspace, arguments: shape.CreateEntities, _: Settings) -> answer.CreatedNodes:
-    """All nodes, or none."""
+    """Create all entities, or none."""
     made = workspace.nodes.create(
         [
             NewNode(entity.name, entity.entity_type, entity.observations, entity.summary, entity.tags)
@@ -48,13 +48,13 @@ def create_entities(workspace: Workspace, arguments: shape.CreateEntities, _: Se
 
 
 def delete_entities(workspace: Workspace, arguments: shape.DeleteEntities, _: Settings) -> answer.DeletedNodes:
-    """Nodes with all that belongs to them."""
+    """Delete entities with their relations."""
     deleted, missing = workspace.nodes.delete(arguments.entity_names)
     return answer.DeletedNodes(deleted=deleted, not_found=missing)
 
 
 def open_nodes(workspace: Workspace, arguments: shape.OpenNodes, _: Settings) -> answer.OpenedNodes:
-    """Nodes whole."""
+    """Return whole entities."""
     opened = workspace.nodes.open(arguments.names)
     places = workspace.node_addresses([node.path for node, _ in opened.nodes])
     return answer.OpenedNodes(
@@ -75,7 +75,7 @@ def open_nodes(workspace: Workspace, arguments: shape.OpenNodes, _: Settings) ->
 
 
 def get_nodes_by_type(workspace: Workspace, arguments: shape.NodesByType, _: Settings) -> answer.TaggedNodes:
-    """All nodes of a type."""
+    """Return all entities of a type."""
     nodes, more = cut_page(
         workspace.nodes.by_type(arguments.entity_type), arguments.limit, arguments.cursor, attrgetter("name")
     )
@@ -87,7 +87,7 @@ def get_nodes_by_type(workspace: Workspace, arguments: shape.NodesByType, _: Set
 
 
 def get_recently_modified(workspace: Workspace, arguments: shape.RecentlyModified, _: Settings) -> answer.ChangedNodes:
-    """The latest first."""
+    """Return the entities that changed in the last days, the latest first."""
     return _changed_nodes(workspace.nodes.recent(arguments.days), arguments)
 
 
@@ -110,7 +110,7 @@ def set_tags(workspace: Workspace, arguments: shape.SetTags, _: Settings) -> ans
 
 
 def add_observations(workspace: Workspace, arguments: shape.AddObservations, _: Settings) -> answer.Additions:
-    """Facts for several nodes."""
+    """Add facts to several entities."""
     outcomes = workspace.nodes.add_observations(
         [(addition.entity_name, addition.contents) for addition in arguments.observations]
     )
@@ -124,7 +124,7 @@ def add_observations(workspace: Workspace, arguments: shape.AddObservations, _: 
 
 
 def replace_observation(workspace: Workspace, arguments: shape.ReplaceObservation, _: Settings) -> answer.ReplacedFact:
-    """One fact."""
+    """Replace one fact."""
     name, old, new = workspace.nodes.replace_observation(
         arguments.entity_name, arguments.ordinal, arguments.new_content, arguments.version
     )
@@ -138,7 +138,7 @@ def replace_observation(workspace: Workspace, arguments: shape.ReplaceObservatio
 
 
 def delete_observations(workspace: Workspace, arguments: shape.DeleteObservations, _: Settings) -> answer.Deletions:
-    """Facts of several nodes."""
+    """Delete facts of several entities."""
     outcomes = workspace.nodes.remove_observations(
         [(deletion.entity_name, deletion.ordinals) for deletion in arguments.deletions]
     )
@@ -153,7 +153,7 @@ def delete_observations(workspace: Workspace, arguments: shape.DeleteObservation
 def query_observations(
     workspace: Workspace, arguments: shape.QueryObservations, settings: Settings
 ) -> answer.FoundFacts:
-    """Facts of one node, cut where all together are long."""
+    """Return the matching facts of one entity, cut if all together are long."""
     outcome = workspace.nodes.search_node(arguments.entity_name, arguments.query, arguments.mode, arguments.limit)
     node = workspace.nodes.get(arguments.entity_name)
     by = workspace.hands([node.id])[node.id]
@@ -175,7 +175,7 @@ def query_observations(
 
 
 def create_relations(workspace: Workspace, arguments: shape.CreateRelations, _: Settings) -> answer.CreatedRelations:
-    """Relations, each once."""
+    """Create relations, each once."""
     outcome = workspace.nodes.add_relations(_edges_of(arguments))
     return answer.CreatedRelations(
         created=_relation_answers(outcome.created),
@@ -185,7 +185,7 @@ def create_relations(workspace: Workspace, arguments: shape.CreateRelations, _: 
 
 
 def delete_relations(workspace: Workspace, arguments: shape.DeleteRelations, _: Settings) -> answer.DeletedRelations:
-    """Relations, counted."""
+    """Delete relations and count them."""
     deleted, missing = workspace.nodes.remove_relations(_edges_of(arguments))
     return answer.DeletedRelations(deleted=deleted, not_found=missing)
 
@@ -193,7 +193,7 @@ def delete_relations(workspace: Workspace, arguments: shape.DeleteRelations, _: 
 def update_relation_type(
     workspace: Workspace, arguments: shape.UpdateRelationType, _: Settings
 ) -> answer.RetypedRelation:
-    """One relation."""
+    """Rename the type of one relation."""
     now = workspace.nodes.retype_relation(
         arguments.from_entity, arguments.to_entity, arguments.old_type, arguments.new_type
     )
@@ -203,14 +203,14 @@ def update_relation_type(
 
 
 def get_relations_between(workspace: Workspace, arguments: shape.Pair, _: Settings) -> answer.RelationList:
-    """Both directions."""
+    """Return the relations of two entities in both directions."""
     return answer.RelationList(
         results=_relation_answers(workspace.nodes.relations_between(arguments.entity_a, arguments.entity_b))
     )
 
 
 def get_neighborhood(workspace: Workspace, arguments: shape.Neighborhood, _: Settings) -> answer.Surroundings:
-    """A subgraph."""
+    """Return the neighborhood of an entity."""
     neighbourhood = workspace.nodes.neighbourhood(arguments.name, arguments.depth, arguments.limit)
     return answer.Surroundings(
         nodes=[answer.Neighbor(**_node_fields(node)) for node in neighbourhood.vertices],
@@ -220,7 +220,7 @@ def get_neighborhood(workspace: Workspace, arguments: shape.Neighborhood, _: Set
 
 
 def get_path(workspace: Workspace, arguments: shape.Ends, _: Settings) -> answer.Route:
-    """The shortest path."""
+    """Return the shortest path."""
     nodes = workspace.nodes
     way = nodes.shortest_path(arguments.from_entity, arguments.to_entity)
     names = [] if way is None else [nodes.get(arguments.from_entity).name]
@@ -230,12 +230,12 @@ def get_path(workspace: Workspace, arguments: shape.Ends, _: Settings) -> answer
 
 
 def get_orphans(workspace: Workspace, arguments: shape.Listing, _: Settings) -> answer.ChangedNodes:
-    """Nodes without relations."""
+    """Return the entities without relations."""
     return _changed_nodes(workspace.nodes.orphans(), arguments)
 
 
 def get_relation_gaps(workspace: Workspace, arguments: shape.Listing, _: Settings) -> answer.RelationGaps:
-    """Names in the observations of others."""
+    """Return entities that facts of other entities name without a relation."""
     gaps, more = cut_page(
         workspace.nodes.unlinked_names(), arguments.limit, arguments.cursor, lambda gap: f"{gap.node}\n{gap.referenced}"
     )
@@ -249,7 +249,7 @@ def get_relation_gaps(workspace: Workspace, arguments: shape.Listing, _: Setting
 
 
 def find_similar_nodes(workspace: Workspace, arguments: shape.SimilarNodes, _: Settings) -> answer.SimilarPairs:
-    """Alike, but not related."""
+    """Return pairs of similar but unrelated entities."""
     return answer.SimilarPairs(
         results=[
             answer.SimilarPair(
@@ -265,7 +265,7 @@ def find_similar_nodes(workspace: Workspace, arguments: shape.SimilarNodes, _: S
 
 
 def search_nodes(workspace: Workspace, arguments: shape.SearchNodes, _: Settings) -> answer.FoundNodes:
-    """Nodes by their best observation."""
+    """Return the matching entities by their best fact."""
     nodes = workspace.nodes
     outcome = nodes.search(arguments.query, arguments.limit, arguments.mode)
     graph = nodes.graph
@@ -280,7 +280,7 @@ def search_nodes(workspace: Workspace, arguments: shape.SearchNodes, _: Settings
 
 
 def get_consolidation_report(workspace: Workspace, _: shape.Nothing, __: Settings) -> answer.ConsolidationReport:
-    """Everything that needs attention."""
+    """Return the report of everything that needs attention."""
     report = workspace.nodes.report()
     return answer.ConsolidationReport(
         stale_summaries=[
@@ -319,7 +319,7 @@ def get_consolidation_report(workspace: Workspace, _: shape.Nothing, __: Setting
 
 
 def get_pending_consolidation(workspace: Workspace, arguments: shape.Listing, _: Settings) -> answer.PendingNodes:
-    """What wants a summary."""
+    """Return the entities whose summary is missing or outdated."""
     pending, more = cut_page(workspace.nodes.unsummarized(), arguments.limit, arguments.cursor, attrgetter("name"))
     return answer.PendingNodes(
         results=[
@@ -338,7 +338,7 @@ def get_pending_consolidation(workspace: Workspace, arguments: shape.Listing, _:
 
 
 def get_stats(workspace: Workspace, _: shape.Nothing, __: Settings) -> answer.Stats:
-    """Numbers."""
+    """Count the graph."""
     now = workspace.nodes.stats()
     return answer.Stats(
         node_count=now.nodes,
@@ -350,7 +350,7 @@ def get_stats(workspace: Workspace, _: shape.Nothing, __: Settings) -> answer.St
 
 
 def _node_warnings(workspace: Workspace, names: Sequence[str]) -> list[str]:
-    """What is wrong with these nodes, which were just written, each once; one that has gone since has nothing."""
+    """Return the defects of entities that were just written, each once; an entity deleted meanwhile has none."""
     warnings: dict[str, None] = {}
     for name in names:
         with suppress(NotFound):
@@ -390,7 +390,7 @@ def _changed_nodes(nodes: Sequence[Vertex], arguments: shape.Listing | shape.Rec
 
 
 def _found_node(node: Vertex, hit: ObservationHit, by: Hand, path: str) -> answer.FoundNode:
-    """A hit of about `HIT` bytes: the summary gets a quarter of them at most, and half of what names leave; the observation the rest."""
+    """Return a hit of about `HIT` bytes. The summary gets at most a quarter of them and half of the space that names leave; the fact gets the rest."""
     room = HIT - KEYS - sum(_json_size(part) for part in (node.name, node.entity_type, path))
     summary = node.summary and _cut_to_bytes(node.summary, min(HIT // 4, room // 2))
     text = _cut_to_bytes(hit.content, room - _json_size(summary or ""))
@@ -409,7 +409,7 @@ def _found_node(node: Vertex, hit: ObservationHit, by: Hand, path: str) -> answe
 
 
 def _cut_to_bytes(text: str, room: int) -> str:
-    """The beginning of `text` that takes about `room` bytes as JSON."""
+    """Return the beginning of `text` that takes about `room` bytes as JSON."""
     whole = _json_size(text)
     return text if whole <= room else text[: max(20, len(text) * room // whole)]
 

@@ -1,6 +1,6 @@
-"""Define the calls of the family `kb` and of its REST routes: each runs one operation and shapes the answer.
+"""Define the calls of the family `kb` and of its REST routes; each call runs one operation and shapes the answer.
 
-Law: a call sees the jobs and uploads of its own key only, in its own workspace."""
+Law: a call sees only the jobs and uploads of its own key in its own workspace."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from syncd.jobs.queued_job import Job
     from syncd.workspaces.workspace import Workspace
 
-HIT: Final = 200  # tokens that a hit of a search takes on average: ten are 2,000, with what stands around them
-LEAST: Final = 16  # of them for its snippet, however long its names are
+HIT: Final = 200  # average tokens of a search hit: ten hits with their frame are 2,000
+LEAST: Final = 16  # minimum tokens of its snippet, however long its names are
 NAME: Final = 120  # characters of a title or heading in a hit
 TAGS: Final = 8  # in a hit
 URL: Final = str.maketrans("-_", "+/")  # the alphabet of base64 for addresses
 
 
 def search(workspace: Workspace, arguments: shape.Search, settings: Settings) -> shape.Found:
-    """The best passage of each document, cut so that the answer stays within its tokens."""
+    """Return the best passage of each document, cut so that the answer stays within its tokens."""
     asked = arguments.tags or []
     some = [tag for tag in asked if arguments.tags_match == "any" and not is_collection_tag(tag)]
-    every = [tag for tag in asked if tag not in some]  # one that names a collection is no choice
+    every = [tag for tag in asked if tag not in some]  # a tag that names a collection always counts
     answer = workspace.search(
         make_query(
             arguments.query,
@@ -71,7 +71,7 @@ def search(workspace: Workspace, arguments: shape.Search, settings: Settings) ->
 
 
 def _size_for_tokens(text: str, cost: int, share: int) -> int:
-    """The characters of `text` that cost `share` tokens."""
+    """Return the number of characters of `text` that cost `share` tokens."""
     return len(text) * max(share, LEAST) // max(cost, 1)
 
 
@@ -88,7 +88,7 @@ def add_note(workspace: Workspace, arguments: shape.AddNote, _: Settings) -> sha
 
 
 def upload_start(workspace: Workspace, arguments: shape.StartUpload, _: Settings) -> shape.Upload:
-    """Begin an upload."""
+    """Start an upload."""
     upload = workspace.uploads.start(
         _caller_key_id(),
         workspace.name,
@@ -104,7 +104,7 @@ def upload_start(workspace: Workspace, arguments: shape.StartUpload, _: Settings
 
 
 def upload_chunk(workspace: Workspace, arguments: shape.UploadChunk, _: Settings) -> shape.UploadProgress:
-    """Take a chunk; the same one may come again."""
+    """Store a chunk; a repeated chunk replaces itself."""
     upload = workspace.uploads.put_chunk(
         _caller_key_id(),
         workspace.name,
@@ -127,7 +127,7 @@ def upload_finish(workspace: Workspace, arguments: shape.FinishUpload, _: Settin
 
 
 def update_note(workspace: Workspace, arguments: shape.UpdateNote, _: Settings) -> shape.ChangedDocument:
-    """Another text in the same note."""
+    """Replace the text of a note."""
     record, changed = workspace.update_note(
         arguments.id,
         arguments.text,
@@ -140,7 +140,7 @@ def update_note(workspace: Workspace, arguments: shape.UpdateNote, _: Settings) 
 
 
 def set_tags(workspace: Workspace, arguments: shape.SetTags, _: Settings) -> shape.ChangedDocument:
-    """Other tags on the same document."""
+    """Replace the tags of a document."""
     before = workspace.get(arguments.id).record
     record = workspace.set_tags(arguments.id, arguments.tags, version=arguments.version)
     return _changed_document(workspace, record, changed=record.version != before.version)
@@ -149,7 +149,7 @@ def set_tags(workspace: Workspace, arguments: shape.SetTags, _: Settings) -> sha
 def get_document(
     workspace: Workspace, arguments: shape.GetDocument | shape.OneDocument, _: Settings
 ) -> shape.WholeDocument:
-    """A document, or the part of it that was asked for and fits."""
+    """Return a document, or the requested part of it that fits into the budget."""
     path = arguments.source_path if isinstance(arguments, shape.GetDocument) else None
     record = workspace.record(arguments.id) if arguments.id is not None else workspace.document_at(path or "")
     content = workspace.read_content(record)
@@ -163,7 +163,7 @@ def get_document(
     end = max(last, start) if arguments.end_line is None else min(last, arguments.end_line)
     lines = select_lines(text, start, end if end >= first else start, arguments.max_tokens)
     cut = lines.next is not None or lines.end < lines.total
-    if cut and lines.start == first:  # whoever goes on has seen it
+    if cut and lines.start == first:  # a later part needs no outline again
         headings = parse_outline(content).headings if headings is None else headings
     shown = list_headings(text, headings) if cut and headings and lines.start == first else []
     return shape.WholeDocument(
@@ -183,7 +183,7 @@ def get_document(
 
 
 def list_documents(workspace: Workspace, arguments: shape.ListDocuments, _: Settings) -> shape.DocumentList:
-    """A batch of the documents, those changed last first."""
+    """Return a batch of the documents, the last changed first."""
     records, cursor = workspace.documents(
         limit=arguments.limit,
         cursor=arguments.cursor,
@@ -202,7 +202,7 @@ def list_documents(workspace: Workspace, arguments: shape.ListDocuments, _: Sett
 
 
 def status(workspace: Workspace, _arguments: shape.Nothing, _: Settings) -> shape.State:
-    """How much there is in this workspace, and whether it can be found."""
+    """Return the size of this workspace, and whether searches cover it."""
     totals = workspace.totals()
     count_all, by_type, by_collection = 0, dict.fromkeys(("note", "file", "entity"), 0), dict[str, int]()
     for kind, collection, count in totals.documents:
@@ -223,7 +223,7 @@ def status(workspace: Workspace, _arguments: shape.Nothing, _: Settings) -> shap
 
 
 def list_jobs(workspace: Workspace, arguments: shape.Jobs | shape.ListJobs, _: Settings) -> shape.JobList:
-    """The key's own jobs, or one of them."""
+    """Return the key's own jobs, or one of them."""
     if isinstance(arguments, shape.Jobs) and arguments.job_id is not None:
         matches = [workspace.job(_caller_key_id(), arguments.job_id)]
         return shape.JobList(
@@ -246,28 +246,28 @@ def list_jobs(workspace: Workspace, arguments: shape.Jobs | shape.ListJobs, _: S
 
 
 def get_job(workspace: Workspace, arguments: shape.OneJob, _: Settings) -> shape.Job:
-    """One of the key's own jobs."""
+    """Return one job of the key."""
     return _job_answer(workspace, workspace.job(_caller_key_id(), arguments.id))
 
 
 def _standard_base64(data: str) -> str:
-    """Base64 as it was given, in the usual alphabet and with what belongs at its end."""
+    """Convert base64 to the standard alphabet, with padding."""
     plain = "".join(data.split()).translate(URL)
     return plain if "=" in plain else plain + "=" * (-len(plain) % 4)
 
 
 def _existing_addresses(workspace: Workspace, records: Sequence[Record]) -> dict[str, str]:
-    """The address of each document whose file has not gone since the index was asked."""
+    """Return the address of each document whose file still exists."""
     return workspace.addresses([record for record in records if workspace.file_exists(record)])
 
 
 def _caller_key_id() -> str:
-    """Whose jobs and uploads these are."""
+    """Return the id of the caller's key, which owns its jobs and uploads."""
     return CALLER.get().key.id
 
 
 def _passage_answer(workspace: Workspace, hit: Hit, path: str, by: Hand) -> shape.Passage:
-    """A hit, as yet without its snippet."""
+    """Return a hit without its snippet."""
     record = hit.record
     return shape.Passage(
         **_document_fields(workspace, record, path)
@@ -322,7 +322,7 @@ def _job_answer(workspace: Workspace, job: Job) -> shape.Job:
 
 
 def _document_warnings(workspace: Workspace, document_id: str | None) -> list[str]:
-    """What is wrong with the document that a job made, as it is now; nothing if it has gone since."""
+    """Return the current defects of a job's document; none if it was deleted."""
     try:
         return [] if document_id is None else warnings_about(workspace.record(document_id).defects)
     except NotFound:

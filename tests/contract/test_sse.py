@@ -83,7 +83,9 @@ def test_a_connection_without_a_workspace_that_is_there_is_refused_in_one_way(ri
         assert stream.status_code == 404
         error = json.loads(stream.read())["error"]
     assert error["code"] == "NOT_FOUND"
-    assert error["message"].startswith("no such workspace, or the key may not see it, or the request names none")
+    assert error["message"].startswith(
+        "no such workspace, or the key may not see it, or the request must name a workspace"
+    )
 
 
 def test_messages_without_a_header_are_about_the_workspace_of_the_connection(rim):

@@ -1,4 +1,4 @@
-"""The page of benchmarks: the figures that a release has recorded in docs/benchmarks.json, and how to measure others."""
+"""Write the benchmarks page: the figures that a release has recorded in docs/benchmarks.json, and how to measure others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOTHING: Final = (
 
 
 def render_pages() -> dict[str, str]:
-    """The page."""
+    """Return the page."""
     entries = json.loads((ROOT / "docs" / "benchmarks.json").read_text(encoding="utf-8"))
     return {"benchmarks.md": HEAD + (_render_entries(entries) if entries else NOTHING)}
 

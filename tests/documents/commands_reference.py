@@ -1,4 +1,4 @@
-"""The commands as reference pages: what `--help` says of each, grouped by what a person wants to do."""
+"""Write the reference pages of the commands: the help of each command, grouped by purpose."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REST: Final = "daemon"  # the page of commands that no other page names
 
 
 def render_pages() -> dict[str, str]:
-    """A page for each group, and the index of all commands."""
+    """Return a page for each group, and the index of all commands."""
     root = click.Context(memex, info_name="memex")
     named = {name for _, _, names in PAGES.values() for name in names}
     rest = tuple(name for name in memex.list_commands(root) if name not in named)

@@ -1,4 +1,4 @@
-"""Texts of the program as Markdown: what a page must not read as markup is escaped."""
+"""Convert texts of the program to Markdown, with characters escaped that a page would read as markup."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def prose(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    """A text in a table: one line, and no border."""
+    """Return a text in a table: one line, and no border."""
     return prose(" ".join(text.split())).replace("|", "\\|")
 
 
@@ -28,6 +28,6 @@ def code(text: str) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of cells that are Markdown already; nothing if there is no row."""
+    """Return a table of cells that are Markdown already; nothing if there is no row."""
     lines = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join([f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}", *lines, "", ""]) if lines else ""

@@ -1,4 +1,4 @@
-"""The blocks of code of a page, each with its language and its mark: a comment such as `<!-- runs -->` on the line before it."""
+"""Read the code blocks of a page, each with its language and its mark: a comment such as `<!-- runs -->` on the line before it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Block:
 
 
 def pages() -> list[Path]:
-    """The pages for users: README and everything below docs/ but the notes of the design, and what is written for agents."""
+    """Return the pages for users: README and everything below docs/ but the notes of the design, and what is written for agents."""
     inner = (ROOT / "docs").rglob("*.md")
     return [
         ROOT / "README.md",
@@ -49,7 +49,7 @@ def pages() -> list[Path]:
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    """The blocks of a page in their order."""
+    """Yield the blocks of a page in their order."""
     text = page.read_text(encoding="utf-8")
     found = list(_BLOCK.finditer(text))
     for match, after in zip_longest(found, found[1:]):
@@ -66,7 +66,7 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def missing_lines(shown: str, printed: str) -> list[str]:
-    """The lines of a shown output that a command did not print, in this order; `…` on a line of its own stands for any lines.
+    """Return the lines of a shown output that a command did not print, in this order; `…` on a line of its own stands for any lines.
 
     Ids, digests and numbers may differ, and so may the width of blanks; a key is shown as KEY, and a `…` within a line stands for
     the rest of it."""

@@ -1,4 +1,4 @@
-"""Phrases that no text for people uses, each with the words to use instead."""
+"""List phrases that no text for people uses, each with the words to use instead."""
 
 from __future__ import annotations
 
@@ -40,6 +40,6 @@ _CODE: Final = re.compile(r"^( *)(```|~~~).*?^\1\2 *$|`[^`\n]+`", re.DOTALL | re
 
 
 def banned_phrases(text: str) -> Iterator[str]:
-    """The banned phrases that a text uses, outside of its code; whitespace and line ends count as one blank."""
+    """Yield the banned phrases that a text uses, outside of its code; whitespace and line ends count as one blank."""
     for match in _ANY.finditer(re.sub(r"\s+", " ", _CODE.sub(" ", text))):
         yield match[0]

@@ -1,4 +1,4 @@
-"""The reference pages as texts: docs/reference/ is written from the program, and docs/benchmarks.md from the recorded figures."""
+"""Write the reference pages: docs/reference/ from the program, and docs/benchmarks.md from the recorded figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WRITTEN_BY: Final = "<!-- `make reference` writes this page from the program. --
 
 
 def render_pages() -> Mapping[str, str]:
-    """Every generated page, by its path below docs/."""
+    """Return every generated page, by its path below docs/."""
     reference = {
         **commands_reference.render_pages(),
         **tools_reference.render_pages(),
@@ -25,7 +25,7 @@ def render_pages() -> Mapping[str, str]:
 
 
 def write() -> None:
-    """Write all of them, and remove generated pages that the program has no longer."""
+    """Write all generated pages, and remove those that the program no longer generates."""
     pages = render_pages()
     for path in generated() - pages.keys():
         (FOLDER / path).unlink()
@@ -35,7 +35,7 @@ def write() -> None:
 
 
 def generated() -> set[str]:
-    """The paths of the generated pages that lie in the folder."""
+    """Return the paths of the generated pages that lie in the folder."""
     return {
         file.relative_to(FOLDER).as_posix()
         for file in FOLDER.rglob("*.md")

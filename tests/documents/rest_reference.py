@@ -1,4 +1,4 @@
-"""REST as a reference page: every route with its parameters, body and answer, from the OpenAPI description."""
+"""Write the reference page of REST: every route with its parameters, body and answer, from the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.documents.tools_reference import describe_type
 
 
 def render_pages() -> dict[str, str]:
-    """The page of routes."""
+    """Return the page of routes."""
     descriptions = [openapi.RouteDescription(*route, OPERATIONS[route.operation]) for route in ROUTES]
     document = openapi.build_document(descriptions, "", collections=KbSettings().all_collections, version="")
     lines = [

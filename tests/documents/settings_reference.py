@@ -1,4 +1,4 @@
-"""The settings as a reference page: every setting with its type, default and meaning, section by section."""
+"""Write the reference page of the settings: every setting with its type, default and meaning, section by section."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.documents.markdown_text import cell, code, table
 
 
 def render_pages() -> dict[str, str]:
-    """The page of settings."""
+    """Return the page of settings."""
     lines = [
         "# Settings\n\nLook up here what each setting does. [Settings in practice](../settings-file.md) shows how to set them.\n\n",
         "`memex config` prints each setting with the value in force, and where it was set.\n\n",

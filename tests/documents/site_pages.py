@@ -1,4 +1,4 @@
-"""The pages of the site: the project's tree is copied with the files that pages link to, and the built site is checked."""
+"""Copy the pages of the site with the files that they link to, and check the built site."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def copy_pages(folder: Path) -> None:
 
 
 def foreign_requests(site: Path) -> Iterator[str]:
-    """What a browser would fetch from another host when it shows a page of the site."""
+    """Yield what a browser would fetch from another host when it shows a page of the site."""
     for file in sorted(site.rglob("*.html")):
         parser = _Requests()
         parser.feed(file.read_text(encoding="utf-8"))

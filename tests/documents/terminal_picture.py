@@ -1,4 +1,4 @@
-"""A picture of a terminal: commands are run at a real terminal on a copy of the demo vault, and what they print is drawn as SVG."""
+"""Draw a picture of a terminal: run commands at a real terminal on a copy of the demo vault, and draw their output as SVG."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def write_pictures(folder: Path) -> None:
 
 
 def draw(name: str, shown: Sequence[tuple[str, str]]) -> str:
-    """The SVG of commands and what each printed, with its colours."""
+    """Return the SVG of commands and what each printed, with its colours."""
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     for command, output in shown:
         console.print(Text.assemble(("$ ", "bold green"), (command, "bold")), soft_wrap=False)
@@ -79,7 +79,7 @@ def draw(name: str, shown: Sequence[tuple[str, str]]) -> str:
 
 
 def run_at_terminal(command: str, environment: Mapping[str, str]) -> str:
-    """What a command prints when its output is a terminal."""
+    """Return what a command prints when its output is a terminal."""
     reader, writer = pty.openpty()
     with subprocess.Popen(
         ["bash", "-c", command],

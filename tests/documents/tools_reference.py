@@ -1,4 +1,4 @@
-"""The tools as reference pages: description, arguments and answer of each, from the schemas that check the calls."""
+"""Write the reference pages of the tools: description, arguments and answer of each, from the schemas that validate the calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TITLES: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def render_pages() -> dict[str, str]:
-    """A page for each family; the large family has one page for the tools that read and one for those that write."""
+    """Return a page for each family; the large family has one page for the tools that read and one for those that write."""
     pages = {}
     for family, operations in FAMILIES.items():
         title, purpose = TITLES[family]
@@ -36,7 +36,7 @@ def render_pages() -> dict[str, str]:
 
 
 def page_of(operation: Operation) -> str:
-    """The page that describes an operation."""
+    """Return the page that describes an operation."""
     return f"graph-{operation.scope}.md" if operation.family == "graph" else f"{operation.family}.md"
 
 
@@ -81,7 +81,7 @@ def _rows(schema: Mapping[str, Any], above: str = "") -> list[Sequence[str]]:
 
 
 def describe_type(of: Mapping[str, Any]) -> str:
-    """The type of a value in a few words, with its default and bounds."""
+    """Return the type of a value in a few words, with its default and bounds."""
     choices = [choice for choice in of.get("anyOf", ()) if choice.get("type") != "null"]
     if choices:
         return " or ".join(describe_type(choice) for choice in choices)

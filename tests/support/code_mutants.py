@@ -35,7 +35,7 @@ class Mutant(NamedTuple):
 
 
 def mutants(source: str) -> Iterator[Mutant]:
-    """The mutants of a module, in the order of its text."""
+    """Yield the mutants of a module, in the order of its text."""
     whole = ast.unparse(tree := ast.parse(source))
     for nodes, place in sorted(_places(tree), key=lambda site: (site[0][site[1]].lineno, site[0][site[1]].col_offset)):
         node = nodes[place]
@@ -50,7 +50,7 @@ def mutants(source: str) -> Iterator[Mutant]:
 
 
 def _places(node: ast.AST) -> Iterator[tuple[Any, Any]]:
-    """Where the expressions and statements are that can change: a list and a position, or the fields of a node and a name."""
+    """Yield where the expressions and statements are that can change: a list and a position, or the fields of a node and a name."""
     for field, value in ast.iter_fields(node):
         if field in SKIPPED or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
             continue
@@ -63,7 +63,7 @@ def _places(node: ast.AST) -> Iterator[tuple[Any, Any]]:
 
 
 def _changed(node: ast.AST) -> Iterator[ast.AST]:
-    """What may stand in the place of a node."""
+    """Yield what may stand in the place of a node."""
     match node:
         case ast.Compare(left, ops, comparators):
             for n, op in enumerate(ops):
@@ -98,7 +98,7 @@ def _others(op: ast.AST) -> list[Any]:
 
 
 def passes(root: Path, tests: Sequence[str], seconds: float) -> bool | None:
-    """Whether the tests pass in a tree; None when they take longer than `seconds`."""
+    """Return whether the tests pass in a tree; None when they take longer than `seconds`."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     apart: Any = {"cwd": root, "env": os.environ | {"PYTHONPATH": str(root)}, "start_new_session": True}
     with subprocess.Popen(command, **apart, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT) as process:

@@ -24,7 +24,7 @@ A, B = "Captures/default/A.md", "Captures/default/B.md"
 
 
 def git(folder: Path, *words: str, check: bool = True, **more: str) -> str:
-    """What Git tells a person who works in `folder`."""
+    """Return Git's output for a person who works in `folder`."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | {
         "GIT_CONFIG_NOSYSTEM": "1",
         "LC_ALL": "C.UTF-8",
@@ -90,26 +90,26 @@ class Rig:
         file.write_bytes(text.encode() if isinstance(text, str) else text)
 
     def git(self, *words: str, **more: object) -> str:
-        """What Git tells the person."""
+        """Return Git's output for the person."""
         return git(self.vault, *words, **more)  # type: ignore[arg-type]
 
     def pending(self) -> tuple[str, str]:
-        """What the person has changed and staged."""
+        """Return what the person has changed and staged."""
         return self.git("diff"), self.git("diff", "--cached")
 
     def subjects(self) -> list[str]:
-        """The commits there are, the oldest first."""
+        """Return the commits there are, the oldest first."""
         return self.git("log", "--reverse", "--format=%s").splitlines()
 
     def held(self, path: str) -> bytes | None:
-        """What HEAD has at a path."""
+        """Return what HEAD has at a path."""
         told = subprocess.run(
             ["git", "-C", str(self.vault), "cat-file", "-p", f"HEAD:{path}"], capture_output=True, check=False
         )
         return None if told.returncode else told.stdout
 
     def status(self) -> list[str]:
-        """What `git status` lists."""
+        """Return what `git status` lists."""
         return self.git("status", "--porcelain", "--untracked-files=all").splitlines()
 
 

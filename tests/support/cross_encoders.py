@@ -24,7 +24,7 @@ def load(folder: Path, name: str) -> RerankerModel:
 
 
 def random(folder: Path, *, seed: int = 7, labels: int = 1, layers: int = 2) -> Path:
-    """A model with random weights."""
+    """Return a model with random weights."""
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
@@ -41,7 +41,7 @@ def random(folder: Path, *, seed: int = 7, labels: int = 1, layers: int = 2) -> 
 
 
 def known(folder: Path) -> Path:
-    """A model whose score grows with the share of GOLD among the tokens of query and passage, whatever else they say.
+    """Return a model whose score grows with the share of GOLD among the tokens of query and passage, whatever else they say.
 
     One layer, in which each token attends to all alike and is handed on as it is: the first token then holds the mean of
     all, and only GOLD points elsewhere than the others."""

@@ -15,7 +15,7 @@ def watch(log: Path, process: subprocess.Popen[bytes]) -> None:
 
 
 def sections(since: float) -> list[tuple[str, str]]:
-    """A title and the end of the log, for each daemon that runs or that has written after `since` (seconds of the clock)."""
+    """Return a title and the end of the log, for each daemon that runs or that has written after `since` (seconds of the clock)."""
     shown = []
     for log, process in _started.items():
         code = process.poll()

@@ -51,7 +51,7 @@ class Memex:
 
     @property
     def environ(self) -> dict[str, str]:
-        """The environment of a person who has set nothing, but asks faster than any agent."""
+        """Return the environment of a person who has set nothing, but asks faster than any agent."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
         return kept | {"HOME": str(self.home), "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"} | FAST
 
@@ -61,7 +61,7 @@ class Memex:
         return subprocess.Popen(command, env=self.environ, cwd=self.home, **options)
 
     def run(self, *words: str, stdin: bytes = b"") -> str:
-        """What `memex WORDS` prints. Raises Failed."""
+        """Return what `memex WORDS` prints. Raises Failed."""
         pipe = subprocess.PIPE
         with self.start(*words, stdin=pipe, stdout=pipe, stderr=pipe) as process:
             out, err = (text.decode() for text in process.communicate(stdin, timeout=300))
@@ -70,11 +70,11 @@ class Memex:
         return out
 
     def json(self, *words: str) -> Any:
-        """What `memex WORDS --json` answers."""
+        """Return what `memex WORDS --json` answers."""
         return json.loads(self.run(*words, "--json"))
 
     def found(self, query: str, *words: str) -> list[str]:
-        """The paths that `memex search` finds, best first."""
+        """Return the paths that `memex search` finds, best first."""
         return [hit["path"] for hit in self.json("search", query, *words)]
 
     # The daemon
@@ -110,7 +110,7 @@ class Memex:
 
     @property
     def said(self) -> str:
-        """All that the daemon has said."""
+        """Return all that the daemon has said."""
         return self.log.read_text()
 
     @property
@@ -123,7 +123,7 @@ class Memex:
         return self.client.request(method, self.url + path, headers=headers, **options)
 
     def capture(self, content: str, **more: Any) -> str:
-        """The id of a capture that was acknowledged."""
+        """Return the id of a capture that was acknowledged."""
         answer = self.rest("POST", "/capture", json={"content": content, **more})
         assert answer.status_code in (200, 201), answer.text
         return str(answer.json()["id"])
@@ -141,7 +141,7 @@ class Memex:
         self.until(calm, within)
 
     def until(self, holds: Callable[[], Any], within: float = PATIENCE) -> Any:
-        """What `holds` gives once it is not false."""
+        """Return what `holds` gives once it is not false."""
         return until(holds, within, pause=0.05)
 
     # The person's side
@@ -179,7 +179,7 @@ def daemon(folder: Path, models: Path, *, vault: Path | None = None) -> Iterator
 
 
 def tree(folder: Path) -> dict[str, tuple[int, int]]:
-    """Every file and folder below `folder`: size and time of change."""
+    """Return every file and folder below `folder`: size and time of change."""
     return {
         str(path.relative_to(folder)): (path.lstat().st_size, path.lstat().st_mtime_ns) for path in folder.rglob("*")
     }

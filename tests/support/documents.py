@@ -1,4 +1,4 @@
-"""Documents made by hand, for tests of what stands behind the parser."""
+"""Make documents without the parser, for tests of the code that uses them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from index.model import Block, Document
 def document(
     *parts: tuple[str, str], path: str = "Captures/w/Note.md", title: str = "Note", between: str = "\n\n", **fields: Any
 ) -> Document:
-    """A document of (kind, text) blocks; "heading" parts make the trail of what follows."""
+    """Return a document of (kind, text) blocks; "heading" parts make the trail of what follows."""
     text, blocks = "", []
     trail: tuple[str, ...] = ()
     for kind, part in parts:
@@ -50,6 +50,6 @@ def document(
 
 
 def note(path: str, *paragraphs: str, **fields: Any) -> Document:
-    """A note of paragraphs, named for its file."""
+    """Return a note of paragraphs, named for its file."""
     title = path.rpartition("/")[2].removesuffix(".md")
     return document(*(("paragraph", text) for text in paragraphs), path=path, **{"title": title} | fields)

@@ -12,10 +12,10 @@ settings.register_profile("ci", settings.get_profile("ci"), max_examples=20)
 
 
 def share(count: int) -> int:
-    """How many of `count` examples the profile tries."""
+    """Return how many of `count` examples the profile tries."""
     return max(min(count, LEAST), count * settings.default.max_examples // 100)
 
 
 def examples(count: int, **more: Any) -> settings:
-    """The settings of a property that is tried on `count` examples."""
+    """Return the settings of a property that is tried on `count` examples."""
     return settings(max_examples=share(count), deadline=None, **more)

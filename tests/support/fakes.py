@@ -1,4 +1,4 @@
-"""Stand-ins, written by hand, for what tests must not depend on: the model and the remote endpoint."""
+"""Provide handwritten fakes of the parts that tests must not depend on: the model and the remote endpoint."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WORD = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+")
 
 
 def words(text: str) -> list[str]:
-    """The words of `text`, each CJK character one word: what FakeEncoder takes for tokens."""
+    """Return the words of `text`, each CJK character one word: what FakeEncoder takes for tokens."""
     return _WORD.findall(text.casefold())
 
 
@@ -66,7 +66,7 @@ class FakeEncoder:
 
 
 def fake_embedder(encoder: Encoder | None = None) -> Embedder:
-    """A real Embedder, ready at once, over `encoder` (a FakeEncoder of 64 dimensions if left out)."""
+    """Return a real Embedder, ready at once, over `encoder` (a FakeEncoder of 64 dimensions if left out)."""
     from index.encoders.embedder import Embedder, EmbedSettings
 
     chosen = encoder or FakeEncoder()
@@ -108,7 +108,7 @@ class FakeEndpoint:
         self._server.server_close()
 
     def answer(self, path: str, key: str, body: dict[str, Any]) -> tuple[int, dict[str, str], str]:
-        """What the server says to a request."""
+        """Return what the server says to a request."""
         self.requests.append(body)
         time.sleep(self.delay_s)
         if self.answers:

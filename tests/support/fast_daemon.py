@@ -88,14 +88,14 @@ class Daemon:
         return control_socket.call(self.state, operation, given, timeout=60)
 
     def status(self, *names: str) -> Any:
-        """The owner's status, or one part of it."""
+        """Return the owner's status, or one part of it."""
         told = self.ask("status")
         for name in names:
             told = told[name]
         return told
 
     def found(self, query: str) -> list[str]:
-        """The paths of the notes that hold these words."""
+        """Return the paths of the notes that hold these words."""
         hits = self.ask("search", query=query, scope="all", mode="text", limit=50)["hits"]
         return sorted(hit["path"] for hit in hits)
 
@@ -128,7 +128,7 @@ class Daemon:
 
 
 def alone_with_limits() -> list[str]:
-    """A command that runs another where it may lower the kernel's limits of inotify for itself."""
+    """Return a command that runs another where it may lower the kernel's limits of inotify for itself."""
     trial = "echo 1000 > /proc/sys/user/max_inotify_watches"
     command = ["unshare", "-Ur"]
     if (
@@ -140,7 +140,7 @@ def alone_with_limits() -> list[str]:
 
 
 def somebody_else(folder: Path) -> tuple[Callable[..., subprocess.CompletedProcess[str]], Path]:
-    """A way to run Python as a user without rights, and a folder of theirs."""
+    """Return a way to run Python as a user without rights, and a folder of theirs."""
     if os.geteuid() or not shutil.which("setpriv"):
         pytest.skip("needs root to become somebody else")
     root = folder / "theirs"

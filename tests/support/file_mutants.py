@@ -51,7 +51,7 @@ _WORDS = (
 
 
 def broken(raw: bytes, dice: random.Random) -> bytes:
-    """A copy with a few random wounds; in half of the archives and PDFs they are inside of what is packed."""
+    """Return a copy with a few random wounds; in half of the archives and PDFs they are inside of what is packed."""
     if dice.random() < 0.5:
         if raw.startswith(b"PK"):
             return _repacked(raw, dice)

@@ -65,6 +65,6 @@ SECONDS = {
 
 
 def place(file: Path) -> tuple[int, str]:
-    """What files of tests are sorted by."""
+    """Return what files of tests are sorted by."""
     name = file.with_suffix("").as_posix().rpartition("/tests/")[2].removeprefix("tests/")
     return -SECONDS.get(name, 0), name

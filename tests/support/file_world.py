@@ -77,7 +77,7 @@ class Filing:
         self.world.close()
 
     def order(self, name: str, data: bytes | None = None, *, workspace: str = "default", **given: Any) -> FileOrder:
-        """An upload that is staged, or a file of the vault if it has a path."""
+        """Return an upload that is staged, or a file of the vault if it has a path."""
         id = secrets.token_hex(16)
         staged = None
         if data is not None:
@@ -87,7 +87,7 @@ class Filing:
         return FileOrder(id, workspace, str(uuid.uuid4()), told, staged, lambda *_: None, threading.Event())
 
     def upload(self, name: str, data: bytes, **given: Any) -> str:
-        """The id of what an upload became."""
+        """Return the id of what an upload became."""
         return self.files.import_file(self.order(name, data, **given))
 
     def drop(self, path: str, data: bytes) -> None:
@@ -96,14 +96,14 @@ class Filing:
         self.beside.add(path)
 
     def noticed(self) -> list[str]:
-        """A pass and the job after it: what it queued."""
+        """Return a pass and the job after it: what it queued."""
         self.queued.clear()
         self.world.run()
         self.dropped.queue_quiet_files()
         return [str(given["path"]) for _, given in self.queued]
 
     def take(self) -> list[str]:
-        """What is queued is carried out: the ids of the documents."""
+        """Return what is queued is carried out: the ids of the documents."""
         taken, self.queued[:] = list(self.queued), []
         return [self.inplace.import_file(self.order(given.pop("name"), workspace=to, **given)) for to, given in taken]
 
@@ -112,11 +112,11 @@ class Filing:
         return self.world.app.agent_access.workspace("default")
 
     def stored(self) -> dict[str, bytes]:
-        """The files of the inbox, notes aside, by path."""
+        """Return the files of the inbox, notes aside, by path."""
         root = self.world.vault
         found = (path for path in (root / "Captures").rglob("*") if path.is_file() and path.suffix != ".md")
         return {str(path.relative_to(root)): path.read_bytes() for path in found}
 
     def notes(self) -> list[str]:
-        """The notes of the inbox."""
+        """Return the notes of the inbox."""
         return sorted(str(path.relative_to(self.world.vault)) for path in (self.world.vault / "Captures").rglob("*.md"))

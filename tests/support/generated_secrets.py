@@ -24,7 +24,7 @@ Maker = Callable[[Random], str]
 
 
 def draw(rng: Random, length: int, letters: str = BASE62) -> str:
-    """A word of characters drawn one by one."""
+    """Return a word of characters drawn one by one."""
     return "".join(rng.choice(letters) for _ in range(length))
 
 

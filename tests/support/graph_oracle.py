@@ -33,13 +33,13 @@ class Read:
 
 
 def key(name: str) -> str:
-    """The form in which names are one."""
+    """Return the form in which names are one."""
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
     return " ".join(folded.split())
 
 
 def read(file: Path) -> Read:
-    """What one file says."""
+    """Return what one file says."""
     text = file.read_bytes().decode()
     front, body = "", text
     if text.startswith("---\n"):
@@ -76,7 +76,7 @@ def read(file: Path) -> Read:
 
 
 def graph(folder: Path) -> tuple[dict[str, Read], set[tuple[str, str, str]]]:
-    """The entities below a workspace's folder by name, and the relations between them."""
+    """Return the entities below a workspace's folder by name, and the relations between them."""
     found = [read(file) for file in sorted(folder.rglob("*.md")) if file.parent.name == "Entities"]
     by: dict[str, str] = {}
     for one in found:
@@ -94,7 +94,7 @@ def graph(folder: Path) -> tuple[dict[str, Read], set[tuple[str, str, str]]]:
 
 
 def shortest(edges: Iterable[tuple[str, str, str]], start: str, end: str) -> int | None:
-    """How many relations the shortest path has, whatever their direction; None without one."""
+    """Return how many relations the shortest path has, whatever their direction; None without one."""
     beside: dict[str, set[str]] = {}
     for source, _, target in edges:
         beside.setdefault(source, set()).add(target)

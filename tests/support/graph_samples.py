@@ -44,7 +44,7 @@ RELATIONS = [
 
 
 def entity(path: str, *facts: str, workspace: str = "w", ordinals: tuple[int, ...] = ()) -> Document:
-    """The note of a node with these observations."""
+    """Return the note of a node with these observations."""
     name = path.rpartition("/")[2].removesuffix(".md")
     numbers = ordinals or tuple(range(1, len(facts) + 1))
     own = tuple(Observation(n, fact) for n, fact in zip(numbers, facts, strict=True))

@@ -36,7 +36,7 @@ class Answers:
         return sorted(self.waits)[int(len(self.waits) * 0.95)]
 
     def row(self, name: str) -> str:
-        """A line of a table in Markdown."""
+        """Return a line of a table in Markdown."""
         return (
             f"| {name} | {self.asked} | {self.refused} | {self.p95 * 1000:.0f} ms | {max(self.waits) * 1000:.0f} ms |"
         )
@@ -59,7 +59,7 @@ class Client:
         await self._http.aclose()
 
     async def ask(self, method: str, path: str, **options: Any) -> httpx2.Response:
-        """The answer to one request, which is counted."""
+        """Return the answer to one request, which is counted."""
         self._answers.asked += 1
         begun = time.monotonic()
         answer = await self._http.request(method, path, **options)
@@ -71,7 +71,7 @@ class Client:
         return answer
 
     async def rpc(self, method: str, **params: Any) -> httpx2.Response:
-        """The answer to one message of MCP."""
+        """Return the answer to one message of MCP."""
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
         if not method.startswith("notifications/"):
             message["id"] = next(self._ids)
@@ -130,7 +130,7 @@ async def walk_over_pages(rim: Rim, *, pages: int = 120, key: str = "full") -> A
 
 
 async def search_at_each_key(rim: Rim, *, times: int = 160, pause: float = 0.03, key: str = "full") -> Answers:
-    """A search box; `pause` is that between two keys."""
+    """Return a search box; `pause` is that between two keys."""
     answers = Answers()
     async with Client(rim, key, answers) as client:
         await client.type(times, pause)
@@ -138,6 +138,6 @@ async def search_at_each_key(rim: Rim, *, times: int = 160, pause: float = 0.03,
 
 
 def seconds_of(work: Coroutine[Any, Any, Answers]) -> tuple[Answers, float]:
-    """What came of a scenario, and how long it took in all."""
+    """Return what came of a scenario, and how long it took in all."""
     begun = time.monotonic()
     return asyncio.run(work), time.monotonic() - begun

@@ -61,7 +61,7 @@ class Team:
         return {name: value for name, value in told.items() if value is not None}
 
     def assertion(self, kid: str, *, key: Any = None, alg: str = "RS256", named: Any = None, **changed: Any) -> str:
-        """An assertion signed by `kid`, or by `key` in its name."""
+        """Return an assertion signed by `kid`, or by `key` in its name."""
         return jwt.encode(
             self.claims(**changed),
             key or self.signing[kid],
@@ -95,6 +95,6 @@ class Team:
 
 
 def unsigned(head: dict[str, Any], claims: dict[str, Any], signature: bytes = b"") -> str:
-    """A token as anybody can write one."""
+    """Return a token as anybody can write one."""
     parts = (json.dumps(head).encode(), json.dumps(claims).encode(), signature)
     return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts)

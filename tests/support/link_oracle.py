@@ -63,7 +63,7 @@ def same(name: str) -> str:
 
 
 def links_of(text: str) -> list[Link]:
-    """Every link of a note, of its properties first."""
+    """Return every link of a note, of its properties first."""
     front, body = split(text)
     try:
         values = list(read_properties(front).values())
@@ -80,7 +80,7 @@ def links_of(text: str) -> list[Link]:
 
 
 def blank(text: str) -> str:
-    """The text without the paths of anything that looks like a link."""
+    """Return the text without the paths of anything that looks like a link."""
     text = re.sub(r"(\[\[)[^\[\]|#\n\\]*", r"\1", text)
     text = re.sub(r"(\]\(\s*<)[^<>#\n]*", r"\1", text)
     return re.sub(r"(\]\((?!\s*<)|\]: )(?:\\.|\((?:\\.|[^()\s\\])*\)|[^\s()#\\])*", r"\1", text)

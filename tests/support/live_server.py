@@ -60,7 +60,7 @@ class MoodyEncoder(FakeEncoder):
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Whoever asks about SLOW waits until the end of this block."""
+        """Make every query about SLOW wait until the end of this block."""
         self.waiting = threading.Semaphore(0)
         self.gate.clear()
         try:
@@ -85,7 +85,7 @@ class Rim:
         return self.world.app.agent_access
 
     def space(self) -> Space:
-        """A new workspace, and a key that is bound to it."""
+        """Return a new workspace, and a key that is bound to it."""
         name = f"space {next(self._numbers)}"
         self.agent_access.create_workspace(name)
         _, self.secrets[name] = self.agent_access.keys.create(name, workspaces=(name,), now=now_ms())
@@ -100,7 +100,7 @@ class Rim:
         return httpx2.request(method, self.url + path, headers=headers, timeout=30, verify=PLAIN, **options)
 
     def files(self) -> dict[str, bytes]:
-        """Every file of the vault."""
+        """Return every file of the vault."""
         root = self.world.vault
         return {str(file.relative_to(root)): file.read_bytes() for file in sorted(root.rglob("*")) if file.is_file()}
 
@@ -124,14 +124,14 @@ class Space:
         return self.rim.rest(method, path, key=self.name, **options)
 
     def capture(self, content: str, **more: Any) -> dict[str, Any]:
-        """What became of a capture that must work."""
+        """Return what became of a capture that must work."""
         answer = self.rest("POST", "/capture", json={"content": content, **more})
         assert answer.status_code == 200, answer.text
         told: dict[str, Any] = answer.json()
         return told
 
     def file_of(self, id: str) -> Path:
-        """The file that holds a note."""
+        """Return the file that holds a note."""
         return self.rim.world.vault / self.tools.get(id).record.path
 
     @contextmanager
@@ -321,5 +321,5 @@ async def client(
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """What `work` returns."""
+    """Return what `work` returns."""
     return asyncio.run(asyncio.wait_for(work, 60))

@@ -20,7 +20,7 @@ class LocalApp:
         self._url = f"http://{HOST}:{port}"
 
     def send(self, method: str, path: str, *, endless: bool = False, **options: Any) -> httpx2.Response:
-        """The answer; of an `endless` stream of events the head alone."""
+        """Return the answer; of an `endless` stream of events the head alone."""
         return self._runner.run(self._send(httpx2.Request(method, self._url + path, **options), endless=endless))
 
     async def _send(self, request: httpx2.Request, *, endless: bool) -> httpx2.Response:

@@ -38,17 +38,17 @@ class Agent:
         return "ok", told
 
     def good(self, tool: str, /, **given: Any) -> Any:
-        """What a call that must work tells."""
+        """Return the result of a call that must succeed."""
         code, told = self.ask(tool, **given)
         assert code == "ok", (tool, given, told)
         return told
 
     def listed(self, tool: str, /, **given: Any) -> Any:
-        """The list that a call tells."""
+        """Return the list in the result of a call."""
         return self.good(tool, **given)["results"]
 
     def refused(self, tool: str, /, **given: Any) -> str:
-        """The code of a call that must fail."""
+        """Return the code of a call that must fail."""
         code, told = self.ask(tool, **given)
         assert code != "ok", (tool, given, told)
         return code
@@ -59,16 +59,16 @@ class Agent:
         return dict(entity)
 
     def facts(self, name: str) -> dict[int, str]:
-        """The observations of one node by ordinal, in the order in which they were told."""
+        """Return the observations of one node by ordinal, in the order in which they were told."""
         return {one["ordinal"]: one["content"] for one in self.node(name)["observations"]}
 
     def edges(self, *names: str) -> set[tuple[str, str, str]]:
-        """The relations of some nodes."""
+        """Return the relations of some nodes."""
         return {triple(edge) for edge in self.good("open_nodes", names=list(names))["relations"]}
 
 
 def triple(edge: Mapping[str, Any]) -> tuple[str, str, str]:
-    """A relation as a value."""
+    """Return a relation as a value."""
     return edge["from"], edge["relation_type"], edge["to"]
 
 

@@ -1,4 +1,4 @@
-"""A service manager's socket that hears what a daemon tells it."""
+"""Listen on a service manager's socket for the messages of a daemon."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from syncd.daemon.service_watchdog import Supervisor
 
 
 class Ear:
-    """Hears what the service manager is told."""
+    """Receives the messages to the service manager."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

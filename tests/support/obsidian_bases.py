@@ -55,7 +55,7 @@ class Note:
 
 
 def parsed(text: str) -> Any:
-    """An expression as a tree of tuples; Invalid when it is none."""
+    """Return an expression as a tree of tuples; Invalid when it is none."""
     tokens, at = [], 0
     while at < len(text.rstrip()):
         found = TOKEN.match(text, at)
@@ -153,7 +153,7 @@ def _closed(tokens: list[Any], sign: str) -> list[Any]:
 
 
 def value(tree: Any, note: Note) -> Any:  # noqa: PLR0911 - one a kind
-    """What an expression is worth for a note."""
+    """Return what an expression is worth for a note."""
     match tree:
         case ("value", known):
             return known
@@ -264,11 +264,11 @@ class Base:
             raise Invalid(f"filter {one!r}")
 
     def column(self, formula: str, note: Note) -> Any:
-        """What a formula's column shows for a note."""
+        """Return what a formula's column shows for a note."""
         return value(parsed(self.tree["formulas"][formula]), note)
 
     def rows(self, view: str, notes: list[Note]) -> list[str]:
-        """The paths of the notes that a view lists, in its order."""
+        """Return the paths of the notes that a view lists, in its order."""
         own = next(one for one in self.tree["views"] if one["name"] == view)
         wanted = [one for one in (self.tree.get("filters"), own.get("filters")) if one is not None]
         found = [note for note in notes if all(_passes(one, note) for one in wanted)]

@@ -1,4 +1,4 @@
-"""Notes that the parser reads, and what is told of them."""
+"""Parse notes for tests, and list their defects."""
 
 from __future__ import annotations
 

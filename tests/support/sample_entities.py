@@ -397,7 +397,7 @@ class Entity:
 
 
 def entities() -> Iterator[Entity]:
-    """All of them, in the order of the text."""
+    """Yield all of them, in the order of the text."""
     for block in TEXT.strip().split("\n\n"):
         head, *lines = block.splitlines()
         name, kind, tags = (part.strip() for part in head.split(" | "))
@@ -416,7 +416,7 @@ def path(name: str) -> str:
 
 
 def vertices() -> list[Vertex]:
-    """The same as nodes of a graph, none of them summarised."""
+    """Return the same as nodes of a graph, none of them summarised."""
     return [vertex(one) for one in entities()]
 
 

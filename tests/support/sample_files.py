@@ -1,4 +1,4 @@
-"""Files written by hand for tests: PDFs of any length, Office archives of any content, hostile ones among them."""
+"""Make sample files for tests: PDFs of any length and Office archives of any content, including hostile ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
 def pdf(pages: Sequence[str | bytes]) -> bytes:
-    """A PDF whose pages show a line each, or are drawn by the given content stream, deflated."""
+    """Return a PDF whose pages show a line each, or are drawn by the given content stream, deflated."""
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"", b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
     kids = []
     for page in pages:
@@ -46,14 +46,14 @@ def pdf(pages: Sequence[str | bytes]) -> bytes:
 
 
 def bomb(size: int) -> bytes:
-    """A deflated stream that grows to `size` bytes of drawing that shows nothing."""
+    """Return a deflated stream that grows to `size` bytes of drawing that shows nothing."""
     packer = zlib.compressobj(9)
     block = b"q Q\n" * 262_144
     return b"".join(packer.compress(block) for _ in range(size // len(block))) + packer.flush()
 
 
 def docx(body: str = "", **parts: str | bytes) -> bytes:
-    """A Word file with paragraphs of WordprocessingML, and further parts (`a__b` stands for a/b.xml)."""
+    """Return a Word file with paragraphs of WordprocessingML, and further parts (`a__b` stands for a/b.xml)."""
     held = {
         "[Content_Types].xml": TYPES,
         "_rels/.rels": RELATIONS,
@@ -68,7 +68,7 @@ def docx(body: str = "", **parts: str | bytes) -> bytes:
 
 
 def xlsx(rows: Sequence[Sequence[str]]) -> bytes:
-    """An Excel workbook of one sheet of texts."""
+    """Return an Excel workbook of one sheet of texts."""
     main, base = "application/vnd.openxmlformats-officedocument.spreadsheetml", "http://schemas.openxmlformats.org"
     one = '<c t="inlineStr"><is><t>{}</t></is></c>'
     cells = "".join(f"<row>{''.join(map(one.format, row))}</row>" for row in rows)

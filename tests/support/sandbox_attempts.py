@@ -31,7 +31,7 @@ NO_SECCOMP = "prctl=22"  # PR_SET_SECCOMP
 
 
 def _call(name: str, *words: Any) -> int:
-    """A system call by its name; raises OSError as Python's own functions do."""
+    """Return a system call by its name; raises OSError as Python's own functions do."""
     number = seccomp.resolve_syscall(seccomp.Arch.NATIVE, name)
     result = int(LIBC.syscall(ctypes.c_long(number), *(ctypes.c_long(w) if isinstance(w, int) else w for w in words)))
     if result < 0:
@@ -46,7 +46,7 @@ def _connect(family: int, address: Any) -> None:
 
 
 def _command(state: str) -> str:
-    """The owner's command for a key, given over the control socket: what the daemon answers."""
+    """Return the owner's command for a key, given over the control socket: what the daemon answers."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(5)
         client.connect(f"{state}/{NAME}")
@@ -55,7 +55,7 @@ def _command(state: str) -> str:
 
 
 def attempts(to: dict[str, Any]) -> dict[str, Callable[[], Any]]:
-    """Each attempt, by what it is; `to` names the targets."""
+    """Return each attempt, by what it is; `to` names the targets."""
     note, state, pid = to["note"], to["state"], to["pid"]
     raw = os.fsencode(note)
     return {
@@ -126,7 +126,7 @@ ENDING = frozenset({"exec", "fork", "vfork"})  # a process that no filter refuse
 
 
 def outcomes(to: dict[str, Any]) -> dict[str, str]:
-    """What came of each attempt: `done`, the answer of a daemon, or the name of the error."""
+    """Return what came of each attempt: `done`, the answer of a daemon, or the name of the error."""
     came = {}
     for name, attempt in attempts(to).items():
         if name in ENDING and not to["filter"]:
@@ -142,7 +142,7 @@ def outcomes(to: dict[str, Any]) -> dict[str, str]:
 
 
 def read_attempts(file: BinaryIO, _: ReaderLimits) -> MarkdownReading:
-    """A reader that makes the attempts that the file's JSON asks for."""
+    """Return a reader that makes the attempts that the file's JSON asks for."""
     return MarkdownReading(json.dumps(outcomes(json.loads(file.read()))))
 
 

@@ -50,5 +50,5 @@ class Clock:
 
     @property
     def environ(self) -> dict[str, str]:
-        """What a process must be started with."""
+        """Return what a process must be started with."""
         return {"LD_PRELOAD": str(self._library), "CLOCK_SET": str(self._file)}

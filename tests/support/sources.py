@@ -25,12 +25,12 @@ class Source:
 
     @property
     def top(self) -> str:
-        """The top-level package."""
+        """Return the top-level package."""
         return self.path.partition("/")[0]
 
     @property
     def module(self) -> str:
-        """The dotted name; of an `__init__.py` the name of its package."""
+        """Return the dotted name; of an `__init__.py` the name of its package."""
         return self.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
     @property
@@ -44,12 +44,12 @@ class Source:
 
 @cache
 def _parsed(text: str) -> ast.Module:
-    """Every rule reads every module."""
+    """Return every rule reads every module."""
     return ast.parse(text)
 
 
 def sources(*tops: str) -> list[Source]:
-    """All modules of these top-level packages (of the product if none is named), in the order of their paths."""
+    """Return all modules of these top-level packages (of the product if none is named), in the order of their paths."""
     files = (file for top in tops or PACKAGES for file in (ROOT / top).rglob("*.py"))
     kept = (file for file in sorted(files) if not {"demo", "node_modules"} & set(file.parts))
     return [Source(file.relative_to(ROOT).as_posix(), file.read_text(encoding="utf-8")) for file in kept]
@@ -57,7 +57,7 @@ def sources(*tops: str) -> list[Source]:
 
 @cache
 def imports(source: Source) -> tuple[tuple[str, bool], ...]:
-    """The modules that a source imports, and whether it imports them when it is itself imported.
+    """Return the modules that a source imports, and whether it imports them when it is itself imported.
 
     `from a import b` gives both `a` and `a.b`, as `b` may be a module. Imports inside functions and under
     `TYPE_CHECKING` are among them, and so are modules that are imported by name."""
@@ -91,7 +91,7 @@ def _imports(source: Source) -> Iterator[tuple[str, bool]]:
 
 
 def called(func: ast.expr) -> str:
-    """The name under which a function is called; "" when it has none."""
+    """Return the name under which a function is called; "" when it has none."""
     match func:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name

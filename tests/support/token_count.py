@@ -15,7 +15,7 @@ MARKS: Final = re.compile(r"[!-/:-@\[-`{-~]+")
 
 @functools.cache
 def tokenizer() -> Tokenizer:
-    """The one that is installed: that of the bundled model."""
+    """Return the one that is installed: that of the bundled model."""
     found = Tokenizer.from_str(bundled_files.read_tokenizer())
     found.no_truncation()
     found.no_padding()

@@ -371,7 +371,7 @@ class Story:
             self.mended(device, error.message)
 
     def mended(self, device, said):
-        """The person runs the command that they are told, and mends what Git names."""
+        """Run the command that Memex recommends as the person, and repair the paths that Git names."""
         self.count("mended")
         for _ in range(8):
             if unmerged := set(filter(None, device.git("diff", "--name-only", "--diff-filter=U", "-z").split("\0"))):

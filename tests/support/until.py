@@ -13,7 +13,7 @@ PATIENCE = 60.0  # seconds; a net that a busy machine does not fall into, for wh
 
 
 def until(holds: Callable[[], T], within: float = PATIENCE, *, pause: float = 0.02) -> T:
-    """What `holds` returns once that is true."""
+    """Return what `holds` returns once that is true."""
     end = time.monotonic() + within
     while not (value := holds()):
         assert time.monotonic() < end, missed(holds, within, value)
@@ -22,7 +22,7 @@ def until(holds: Callable[[], T], within: float = PATIENCE, *, pause: float = 0.
 
 
 def missed(holds: Callable[[], object], within: float, value: object) -> str:
-    """What did not come about: its source, and its last value."""
+    """Return what did not come about: its source, and its last value."""
     try:
         source = inspect.getsource(holds).strip()
     except (OSError, TypeError):  # it has none: a builtin, or a bound method of one

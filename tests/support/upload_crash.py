@@ -24,7 +24,7 @@ CHANGING = frozenset(
 
 
 def opened(state: Path) -> tuple[Ledger, Queue, Uploads]:
-    """What a process has of uploads."""
+    """Return what a process has of uploads."""
     ledger = Ledger.open(state / "ledger.db")
     settings = KbSettings(free=0)
     queue = Queue(ledger, state, settings)

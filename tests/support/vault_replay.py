@@ -64,7 +64,7 @@ class Author:
         return self.commit()
 
     def even(self, moved: int) -> str:
-        """The same work at each step, however large the vault is: five edits, a new note, a deletion, `moved` moves."""
+        """Return the same work at each step, however large the vault is: five edits, a new note, a deletion, `moved` moves."""
         self.number += 1
         notes = self.dice.sample(self.notes(), 6 + moved)
         for note in notes[:5]:
@@ -76,7 +76,7 @@ class Author:
         return self.commit()
 
     def notes(self) -> list[Path]:
-        """Every note, in the order of their names."""
+        """Return every note, in the order of their names."""
         found = (Path(folder, name) for folder, _, names in os.walk(self.folder) for name in names)
         return sorted(path for path in found if path.suffix == ".md" and "/." not in str(path))
 
@@ -144,7 +144,7 @@ class Live:
         return found, self._until(touched, begun), touched
 
     def _until(self, paths: set[str], begun: float) -> float:
-        """The seconds from then until the index has of these what the files hold."""
+        """Return the seconds from then until the index has of these what the files hold."""
         wrong = paths
         while wrong := {path for path in wrong if not self.true(path)} or {
             path for path in paths if not self.true(path)
@@ -154,12 +154,12 @@ class Live:
         return time.monotonic() - begun
 
     def true(self, path: str) -> bool:
-        """Whether the index has of this path what the file holds."""
+        """Return whether the index has of this path what the file holds."""
         record = self.world.app.opened.builds.scopes[locate(path).scope].index.record_at(path)
         return (record.digest if record else "") == _sha(self.world.vault / path)
 
     def differences(self, touched: Collection[str]) -> list[str]:
-        """Where the index is not what the files say: in which notes there are, and in the passages of those touched."""
+        """Return where the index is not what the files say: in which notes there are, and in the passages of those touched."""
         known = {
             path: entry.digest
             for scope_index in self.world.app.opened.builds.scopes.values()
@@ -189,7 +189,7 @@ class Live:
 
 
 def told(seconds: list[float], notes: int) -> str:
-    """How long the commits took, in words."""
+    """Return how long the commits took, in words."""
     ordered = sorted(seconds)
     return (
         f"{notes:,} notes, {len(seconds)} commits: p50 {statistics.median(ordered):.2f} s, "
@@ -198,7 +198,7 @@ def told(seconds: list[float], notes: int) -> str:
 
 
 def _sha(file: Path) -> str:
-    """The digest of what it holds; "" = it is not there."""
+    """Return the digest of what it holds; "" = it is not there."""
     try:
         return hashlib.sha256(file.read_bytes()).hexdigest()
     except FileNotFoundError:

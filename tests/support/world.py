@@ -60,11 +60,11 @@ class World:
         return self.app.opened.sync.run(accept=True, **given)
 
     def dump(self) -> dict[str, Any]:
-        """All that the indexes hold, independent of how it came there."""
+        """Return all that the indexes hold, independent of how it came there."""
         return {scope: scope_index.index.dump() for scope, scope_index in self.app.opened.builds.scopes.items()}
 
     def rebuilt(self, folder: Path) -> dict[str, Any]:
-        """What an index made from scratch of the same files holds."""
+        """Return what an index made from scratch of the same files holds."""
         shutil.rmtree(folder, ignore_errors=True)
         app = App(settings_of(self.vault, folder, **self._sections), embedder=fake_embedder(FakeEncoder()))
         try:
@@ -74,7 +74,7 @@ class World:
             app.close()
 
     def found(self, text: str, *, scope: str = "all", **given: Any) -> list[str]:
-        """The paths that a search of the owner finds."""
+        """Return the paths that a search of the owner finds."""
         answer = self.app.operations["search"]({"query": text, "scope": scope, **given}, lambda _: None)
         return [hit["path"] for hit in answer["hits"]]
 

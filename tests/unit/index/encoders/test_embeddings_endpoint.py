@@ -208,7 +208,7 @@ def test_the_second_server_takes_over_and_a_third_with_another_model_does_not(se
     server.answers = [(500, {}, "boom")] * 1000
     np.testing.assert_allclose(made.embed_query("hello there"), expected, atol=1e-6)
     second.answers = [(500, {}, "boom")] * 1000
-    with pytest.raises(Unavailable, match=r"another model than the index was made with|boom"):
+    with pytest.raises(Unavailable, match=r"another model than the index was built with|boom"):
         made.embed_query("hello there")
     assert made.state == "broken"
     server.answers = []

@@ -180,7 +180,7 @@ def test_without_an_encoder_words_are_found_and_vectors_come_later(tmp_path):
         answer = index.find_observations("w", "algorithm", 5)
         assert [(hit.path, hit.ordinal) for hit in answer.hits] == [(ADA, 1)]
         assert answer.mode == "text"
-        assert "words alone" in answer.degraded[0]
+        assert "words only" in answer.degraded[0]
         assert (index.words_only_count, index.embedded_share("w")) == (1, 0.0)
         assert index.node_vectors("w")[0] == []
         with pytest.raises(Unavailable):

@@ -126,7 +126,7 @@ def test_without_an_encoder_words_answer_and_the_answer_says_so(scope, mode):
     answer = scope.answer("dough", mode=mode, embedder=None)
     assert [hit.record.title for hit in answer.hits] == ["Bread"]
     assert answer.mode == "text"
-    assert "words alone" in answer.degraded[0]
+    assert "words only" in answer.degraded[0]
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "vector", "text"])

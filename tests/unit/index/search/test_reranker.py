@@ -195,7 +195,7 @@ def test_the_first_search_is_told_that_it_loads_and_waits_for_nothing(world, rer
     for _ in range(3):
         answer = search(world)
         assert titles(answer) == before
-        assert answer.degraded == ("reranker: still loading; until then results stand in the order of the search",)
+        assert answer.degraded == ("reranker: still loading; until then results keep the order of the search",)
     assert any("still loading" in one for one in world.app.health.degraded())
     loading.gate.set()
     until(lambda: reranker.state == "ready")
@@ -273,7 +273,7 @@ def test_a_model_that_fails_leaves_the_order_and_says_so(world, reranker, judge,
     answer = search(world)
     assert titles(answer) == before
     (told,) = answer.degraded
-    assert told.startswith("reranker: ") and told.endswith("results stand in the order of the search")
+    assert told.startswith("reranker: ") and told.endswith("results keep the order of the search")
     judge.failing = None
     search(world)
     until(lambda: reranker.state == "ready")
@@ -298,7 +298,7 @@ def test_at_the_time_limit_the_order_of_the_search_stands_and_that_is_told(tmp_p
         answer = search(world)
         assert time.monotonic() - begun < 10
         assert titles(answer) == before
-        assert answer.degraded == ("reranker: it took longer than 0.2 s; results stand in the order of the search",)
+        assert answer.degraded == ("reranker: it took longer than 0.2 s; results keep the order of the search",)
         assert world.app.health.degraded() == []
         judge.gate.set()
         until(lambda: titles(search(world))[0] == "most")
@@ -349,7 +349,7 @@ def test_closing_ends_the_searches_that_wait(tmp_path, folder, loading, judge):
         begun = time.monotonic()
         assert all(one.result(30).hits for one in waiting)
         closing.result(30)
-        assert search(world).degraded == ("reranker: it is closed; results stand in the order of the search",)
+        assert search(world).degraded == ("reranker: it is closed; results keep the order of the search",)
         assert time.monotonic() - begun < 20
 
 

@@ -266,7 +266,7 @@ def test_signing_keys_at_hand_stay_good_while_no_newer_ones_can_be_had(team, key
     with caplog.at_level(logging.WARNING):
         asyncio.run(story())
     assert "can't be fetched" in caplog.text
-    assert "2 at hand" in caplog.text
+    assert "2 known keys stay in use" in caplog.text
 
 
 def test_a_server_of_keys_that_hangs_delays_only_who_needs_it_and_not_for_long(team, keys):

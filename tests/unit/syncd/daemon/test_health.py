@@ -41,8 +41,8 @@ ENTRIES: list[tuple[str, str, object]] = []  # part, the sentence as the program
 SOURCES = [path for folder in ("index", "syncd") for path in sorted(Path(folder).rglob("*.py"))]
 NOT_TOLD = {  # sentences of the same form that health never tells
     "git: the vault has no Git history, so Memex commits nothing",  # a vault needs none
-    "reranker: it took longer than .* s; results stand in the order of the search",  # of one answer alone
-    "reranker: it is at hand in a running daemon only; results stand in the order of the search",  # the same
+    "reranker: it took longer than .* s; results keep the order of the search",  # of one answer alone
+    "reranker: it runs only in the daemon; results keep the order of the search",  # the same
 }
 
 
@@ -235,8 +235,8 @@ def clock_before_1970(world, _):
         yield
 
 
-@entry("reranker", "reranker: the model can't be loaded; results stand in the order of the search")
-@entry("reranker", "reranker: still loading; until then results stand in the order of the search")
+@entry("reranker", "reranker: the model can't be loaded; results keep the order of the search")
+@entry("reranker", "reranker: still loading; until then results keep the order of the search")
 def reranker(world, sentence):  # a real one and its failures: tests/unit/index/search/test_reranker.py
     now = [sentence]
     with pytest.MonkeyPatch.context() as patch:
