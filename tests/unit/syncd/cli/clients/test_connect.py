@@ -120,6 +120,9 @@ def test_a_persons_file_keeps_its_comments_and_has_a_backup(world, capfd):
     assert answer["backup"] == str(backup)
     assert backup.read_text() == before
     assert {stat.S_IMODE(file.stat().st_mode) for file in (path, backup)} == {0o600}
+    for words in (["--write", "--renew"], ["--remove"]):
+        assert run_command(["connect", "cursor", *words]) == 0
+    assert backup.read_text() == before, "the file as its owner wrote it outlives every later change"
 
 
 def test_an_entry_follows_a_new_port_and_a_key_that_ended(world, capfd, monkeypatch):
