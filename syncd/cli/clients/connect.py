@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import click
 
-from index.errors import Conflict, InvalidArgument, NotFound
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound, from_dict
 from syncd.cli.clients.client_file import ClientFile, check_writable, read_file, write_file
 from syncd.cli.clients.client_formats import (
     CLIENTS,
@@ -188,14 +188,17 @@ def _write(call: Call, wish: Wish, file: ClientFile, url: str) -> None:
     secret = _reusable_secret(call, wish, entry)
     if not secret:
         check_writable(file)  # before a key ends
+    ends_key = not secret and _find_key(call, wish.key_name) is not None
     made = secret or _make_key(call, wish)
     try:
         text = servers.put(wish.connection(url, made), kept)
         changed = ServerEntries(file, wish, text).read() != entry
         backup = write_file(file, state, text) if changed else None
-    except BaseException:
+    except BaseException as error:
         if not secret:  # nobody has it
             call("key.revoke", {"name": wish.key_name})
+        if ends_key and isinstance(error, MemexError):
+            raise _reworded(error, f"ended the key {wish.key_name}; {error.message}") from error
         raise
     print_answer(
         _answer(wish, url, backup, changed=changed), lambda: _format_written(wish, file, backup, changed=changed)
@@ -220,9 +223,9 @@ def _remove(call: Call, wish: Wish) -> None:
     if wish.file is not None:
         try:
             taken, backup = _remove_entry(call, wish, wish.file)
-        except InvalidArgument as error:
-            ended = "; ".join([*done, error.message])
-            raise InvalidArgument(f"{ended}. The entry {wish.name!r} may stand in it still") from error
+        except MemexError as error:
+            message = "; ".join([*done, error.message])
+            raise _reworded(error, f"{message}. The entry {wish.name!r} may stand in it still") from error
         done += [f"took the entry {wish.name!r} out of {wish.file}"] if taken else []
     if rest := wish.client.remove(wish.name):
         done.append(f"to take the entry out: {rest}")
@@ -230,6 +233,10 @@ def _remove(call: Call, wish: Wish) -> None:
     print_answer(
         _answer(wish, None, backup, changed=taken or key is not None), lambda: "\n".join(done) if done else nothing
     )
+
+
+def _reworded(error: MemexError, message: str) -> MemexError:
+    return from_dict(error.as_dict() | {"message": message})
 
 
 def _remove_entry(call: Call, wish: Wish, file: ClientFile) -> tuple[bool, Path | None]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcp_server.server import now_ms
+from syncd.cli.clients import client_file
 from syncd.cli.clients.client_formats import CLIENTS, key_in_entry
 from syncd.cli.clients.entry_editor import read_entry
 from syncd.cli.main import run_command
@@ -250,6 +251,24 @@ def test_a_key_ends_whatever_stands_in_the_file(world, capfd):
     assert run_command(["connect", "cursor", "--remove"]) == 2
     assert "ended the key cursor@desk" in capfd.readouterr().err
     assert list(keys(world)) == ["owner"]
+
+
+def test_a_key_has_ended_and_is_said_so_where_the_file_can_not_be_written(world, capfd, monkeypatch):
+    def fail(*_):
+        raise OSError(30, "Read-only file system")
+
+    path = Path.home() / FILES["cursor"]
+    for words in (["--write", "--renew"], ["--remove"]):
+        assert run_command(["connect", "cursor", "--write"]) == 0
+        before = path.read_bytes()
+        with monkeypatch.context() as patched:
+            patched.setattr(client_file, "_CALLS", client_file.Calls(exchange=fail))
+            assert run_command(["connect", "cursor", *words]) != 0
+        said = capfd.readouterr().err
+        assert "ended the key cursor@desk" in said
+        assert "can't be read or written" in said
+        assert path.read_bytes() == before
+        assert list(keys(world)) == ["owner"]
 
 
 def test_a_file_that_can_not_be_written_ends_the_new_key(world, monkeypatch):
