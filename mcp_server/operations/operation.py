@@ -180,11 +180,10 @@ class OperationRunner:
         """Where Obsidian opens the note at this path of a workspace.
 
         It is made of the path that agents know, so it tells them no more: a file that has a number because another note has
-        its name is not told from the rest. A path that holds a secret has none, as a log would not know the secret again."""
-        if find_secrets(path):
-            return ""
+        its name is not told from the rest. A URL that would hold a secret is left out, as a log would not know the secret again."""
         vault = self.settings.vault
-        return obsidian_url(vault.name or vault.path.name, f"{vault.inbox}/{workspace}/{path}")
+        name, file = vault.name or vault.path.name, f"{vault.inbox}/{workspace}/{path}"
+        return "" if find_secrets(name) or find_secrets(file) or find_secrets(path) else obsidian_url(name, file)
 
     async def run_in_thread(
         self, name: str, scope: str, seconds: float, work: Callable[[], T], on_start: Callable[[], None] = lambda: None
