@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from index.errors import Conflict, MemexError, NotFound, Unavailable
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from syncd.cli.daemon.ready_message import print_connect_help, print_summary
 from syncd.cli.framework.commands import (
     STARTING_S,
@@ -73,19 +73,25 @@ def serve(host: str | None, port: int | None, connect: bool, any_port: bool, for
     help="The workspace the client works in; else the key's only one, or default.",
 )
 @click.option(
-    "--key-file", type=click.Path(dir_okay=False), help="A file that holds the key; else MEMEX_KEY, else your own."
+    "--key-file", type=click.Path(dir_okay=False), help="A file that holds the client's key; else MEMEX_KEY holds it."
 )
 @click.option("--toolset", type=click.Choice(TOOLSETS), help="Only these tools; core: the few that most sessions need.")
 def mcp(workspace: str | None, key_file: str | None, toolset: str | None) -> None:
-    """Be an MCP server on stdin and stdout, for clients that start a command: a bridge to the daemon."""
+    """Be an MCP server on stdin and stdout, for clients that start a command: a bridge to the daemon.
+
+    The client needs a key of its own: `memex connect other` prints this command with one."""
     chosen = load_settings()
     at = running_daemon_url(chosen.state)
-    key = "" if key_file else os.environ.get("MEMEX_KEY", "")
-    file = Path(key_file) if key_file else chosen.state / "key"
-    try:
-        key = key or file.read_text().strip()
-    except OSError as error:
-        raise NotFound(f"the key file {file} can't be read: {error.strerror}") from error
+    key = "" if key_file else os.environ.get("MEMEX_KEY", "").strip()
+    if key_file:
+        try:
+            key = Path(key_file).read_text("utf-8", "replace").strip()
+        except OSError as error:
+            raise NotFound(f"the key file {key_file} can't be read: {error.strerror}") from error
+    if not key:
+        raise InvalidArgument(
+            "memex mcp needs the client's key, in MEMEX_KEY or in the file that --key-file names. To make one: memex connect other"
+        )
     from syncd.stdio import bridge
 
     bridge(at, key, workspace or os.environ.get("MEMEX_WORKSPACE") or None, toolset)

@@ -124,7 +124,14 @@ def test_the_bridge_is_told_when_no_daemon_runs(tmp_path, capfd):
     assert "memex serve" in capfd.readouterr().err
 
 
-def test_the_bridge_needs_a_key_that_can_be_read(daemon, capfd):
+def test_the_bridge_needs_the_clients_key_and_never_takes_the_owners(daemon, capfd, monkeypatch, tmp_path):
     (daemon.state / DAEMON).write_text('{"url": "http://127.0.0.1:1", "pid": 1, "epoch": 1}')
-    assert run_command(["mcp"]) == 4
+    (daemon.state / "key").write_text("mx_the_owners\n")
+    (tmp_path / "empty").write_text("\n")
+    for given in ("", " "):
+        monkeypatch.setenv("MEMEX_KEY", given)
+        assert run_command(["mcp"]) == 2
+        assert "memex connect" in capfd.readouterr().err
+    assert run_command(["mcp", "--key-file", str(tmp_path / "empty")]) == 2
+    assert run_command(["mcp", "--key-file", str(tmp_path / "none")]) == 4
     assert "key file" in capfd.readouterr().err
