@@ -185,7 +185,7 @@ def _write(call: Call, wish: Wish, file: ClientFile, url: str) -> None:
         )
     kept = entry if is_ours else {}  # what its owner added to it stays
     servers.put(wish.connection(url, "-"), kept)  # a file that can't be edited is refused before a key is made
-    secret = _reusable_secret(call, wish, entry)
+    secret, ends = _reusable_secret(call, wish, entry)
     if not secret:
         check_writable(file)  # before a key ends
     ends_key = not secret and _find_key(call, wish.key_name) is not None
@@ -200,6 +200,10 @@ def _write(call: Call, wish: Wish, file: ClientFile, url: str) -> None:
         if ends_key and isinstance(error, MemexError):
             raise _reworded(error, f"ended the key {wish.key_name}; {error.message}") from error
         raise
+    if ends:
+        print_message(
+            f"memex: the key in {file} opens until {result_text.format_time(ends, None)}; to make another, add --renew"
+        )
     print_answer(
         _answer(wish, url, backup, changed=changed), lambda: _format_written(wish, file, backup, changed=changed)
     )
@@ -289,18 +293,21 @@ class ServerEntries:
 
 
 def _print_clients() -> None:
-    """The keys of clients: those that are good and do not own the vault."""
-    rows = [_client_row(key) for key in ask("key.list", {}) if _is_good(key) and "admin" not in key["scopes"]]
+    """The keys of clients: those that open and do not own the vault."""
+    keys = [key for key in ask("key.list", {}) if _is_live(key) and "admin" not in key["scopes"]]
+    rows = [_client_row(key) for key in keys]
 
     def text() -> str:
         if not rows:
             return f"no client is connected; to connect one: memex connect {next(iter(CLIENTS))}"
         cells = []
-        for row in rows:
+        for key, row in zip(keys, rows, strict=True):
             seen = result_text.format_time(row["last_used_at"], None) if row["last_used_at"] else "never"
             where = "all" if row["workspaces"] is None else ",".join(row["workspaces"])
-            cells.append((row["name"], where, ",".join(row["scopes"]), seen, row["revoke"]))
-        return result_text.table(cells, ("client", "workspace", "may", "last seen", "to end it"), color=has_color())
+            state = result_text.format_key_state(key, now())
+            cells.append((row["name"], where, ",".join(row["scopes"]), state, seen, row["revoke"]))
+        heads = ("client", "workspace", "may", "key", "last seen", "to end it")
+        return result_text.table(cells, heads, color=has_color())
 
     print_answer(rows, text)
 
@@ -334,12 +341,12 @@ def _make_key(call: Call, wish: Wish) -> str:
     return str(made["key"])
 
 
-def _reusable_secret(call: Call, wish: Wish, entry: Any) -> str:
-    """The secret in the client's entry, if it opens just what is wished for; else ""."""
+def _reusable_secret(call: Call, wish: Wish, entry: Any) -> tuple[str, int | None]:
+    """The secret in the client's entry, if it opens just what is wished for, and when it ends; else ""."""
     secret = key_in_entry(entry)
     key = call("key.check", {"secret": secret}) if secret and not wish.renew else None
     asked = {"name": wish.key_name, "workspaces": [wish.workspace], "scopes": list(SCOPES), "namespace": None}
-    return secret if key is not None and asked.items() <= key.items() else ""
+    return (secret, key["expires_at"]) if key is not None and asked.items() <= key.items() else ("", None)
 
 
 def _is_ours(call: Call, entry: Any) -> bool:
@@ -353,7 +360,7 @@ def _find_key(call: Call, name: str) -> dict[str, Any] | None:
     return next(keys, None)
 
 
-def _is_good(key: dict[str, Any]) -> bool:
+def _is_live(key: dict[str, Any]) -> bool:
     return not key["revoked_at"] and (not key["expires_at"] or key["expires_at"] > now())
 
 

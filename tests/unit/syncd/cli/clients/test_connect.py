@@ -15,6 +15,7 @@ from syncd.cli.clients import client_file
 from syncd.cli.clients.client_formats import CLIENTS, key_in_entry
 from syncd.cli.clients.entry_editor import read_entry
 from syncd.cli.main import run_command
+from syncd.cli.terminal import result_text
 from tests.support.world import World, answering
 
 FILES = {
@@ -138,6 +139,22 @@ def test_an_entry_follows_a_new_port_and_a_key_that_ended(world, capfd, monkeypa
     assert run_command(["connect", "gemini", "--write"]) == 0
     assert opened_by(world, key_in_entry(entry_of(world, "gemini"))).name == "gemini@desk"
     assert list(keys(world)) == ["owner", "gemini@desk"]
+
+
+def test_a_key_that_ends_is_said_to(world, capfd):
+    assert run_command(["connect", "gemini", "--write"]) == 0
+    secret = key_in_entry(entry_of(world, "gemini"))
+    rotated, _ = world.app.opened.keys.rotate("gemini@desk", overlap_ms=3_600_000, now=now_ms())
+    assert world.app.operations["key.check"]({"secret": secret}, lambda _: None)["expires_at"] == rotated.old_until
+    capfd.readouterr()
+    assert run_command(["connect", "gemini", "--write"]) == 0
+    ends = f"until {result_text.format_time(rotated.old_until, None)}"
+    assert ends in capfd.readouterr().err
+    assert run_command(["connect", "--list"]) == 0
+    assert f"good, old secret {ends}" in capfd.readouterr().out
+    assert run_command(["connect", "gemini", "--write", "--renew"]) == 0
+    assert opened_by(world, key_in_entry(entry_of(world, "gemini"))).expires_at is None
+    assert opened_by(world, secret) is None
 
 
 def test_what_a_person_added_to_the_entry_stays(world, capfd, monkeypatch):
