@@ -217,40 +217,50 @@ def _claim_settings_file(file: Path, settings: Settings, environ: Mapping[str, s
     vault = f"[vault]\npath = {toml_string(settings.vault.path)}\n"
     if not file.exists():
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(file, f"{HEAD}\n{state}{vault}")
+        _write_settings_file(file, f"{HEAD}\n{state}{vault}")
         return True
-    text = file.read_text(encoding="utf-8")
+    text = file.read_bytes().decode()
     written = tomllib.loads(text)
     if "path" not in written.get("vault", {}):
         if "vault" in written or (state and "state" in written):
             raise Conflict(
                 f"the settings file {file} names no vault: write `path = {toml_string(settings.vault.path)}` under [vault]"
             )
-        write_private(file, f"{state}{text.rstrip()}\n\n{vault}")
+        end = _line_end(text)
+        _write_settings_file(file, state.replace("\n", end) + text.rstrip() + f"\n\n{vault}".replace("\n", end))
         return True
     return load({"config": str(file)}, calm).vault.path == settings.vault.path
 
 
 def write_git_choice(file: Path, *, commit: bool) -> None:
     """Have the settings file say whether Memex commits; where that is the default, only if it says otherwise now."""
-    text = file.read_text(encoding="utf-8")
-    section = tomllib.loads(text).get("git", {})
+    text = file.read_bytes().decode()
+    section, end = tomllib.loads(text).get("git", {}), _line_end(text)
     if section.get("commit", True) == commit:
         return
     line = f"commit = {str(commit).lower()}"
     if "commit" in section:
         text = re.sub(r"(?m)^(\s*)commit\s*=\s*(?:true|false)\b", rf"\g<1>{line}", text, count=1)
     elif section:
-        text = re.sub(r"(?m)^(\s*\[git\].*)$", rf"\g<1>\n{line}", text, count=1)
+        text = re.sub(r"(?m)^(\s*\[git\][^\r\n]*)", rf"\g<1>{end}{line}", text, count=1)
     else:
-        text = f"{text.rstrip()}\n\n[git]\n{line}\n"
+        text = text.rstrip() + f"\n\n[git]\n{line}\n".replace("\n", end)
     try:
         agrees = tomllib.loads(text).get("git", {}).get("commit", True) == commit
     except tomllib.TOMLDecodeError:
         agrees = False
     if not agrees:
         raise Conflict(f"the settings file {file} can't be changed by line: write `{line}` under [git] there")
-    write_private(file, text)
+    _write_settings_file(file, text)
+
+
+def _line_end(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _write_settings_file(file: Path, text: str) -> None:
+    """Write the file to which `file` leads: a person may keep it in a folder of their own, behind a link."""
+    write_private(Path(os.path.realpath(file)), text)
 
 
 def toml_string(path: Path) -> str:

@@ -179,7 +179,9 @@ class ApiKeys:
         return key
 
     def identify(self, secret: str, *, now: int) -> ApiKey | None:
-        """Return the live key of `secret`; None for anything else. Its use is not recorded."""
+        """Return the live key of `secret`; None for anything else. Its use is not recorded.
+
+        For the secret before the newest one, the key's end is the end of that secret."""
         digest = _hash_secret(secret)
         prefix, _, rest = secret.partition("_")
         with self._lock:
@@ -190,7 +192,7 @@ class ApiKeys:
             if key is not None and (is_newest or is_old):
                 presented = key if is_newest else replace(key, serial=key.serial - 1)
                 if _is_current(presented, key, now):
-                    return presented
+                    return presented if is_newest else replace(presented, expires_at=_old_end(key))
         for key, expected in self._static:
             if hmac.compare_digest(digest, expected):
                 return key
@@ -347,6 +349,11 @@ def _is_current(presented: ApiKey, stored: ApiKey, now: int) -> bool:
     newest = presented.serial == stored.serial
     old = presented.serial == stored.serial - 1 and stored.old_until is not None and now < stored.old_until
     return stored.is_live(now) and (newest or old)
+
+
+def _old_end(key: ApiKey) -> int | None:
+    """When the secret before the newest one ends: never after the key."""
+    return min((end for end in (key.old_until, key.expires_at) if end is not None), default=None)
 
 
 def _key_of_row(row: tuple[object, ...]) -> ApiKey:

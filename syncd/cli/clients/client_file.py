@@ -1,4 +1,4 @@
-"""Read and replace one settings file of a client: durably, with a backup beside it, and behind no symbolic link.
+"""Read and replace one settings file of a client: durably, with backups beside it, and behind no symbolic link.
 
 Law, tested: what is written can be read by its owner alone, because a key is in it, and a failure leaves the old file."""
 
@@ -19,7 +19,8 @@ from syncd.vault import atomic_write
 from syncd.vault.openat import FOLDER, Calls
 
 LARGEST = 4 << 20  # bytes of a settings file
-BACKUP = ".memex-backup"
+BACKUP = ".memex-backup"  # the file before Memex first wrote it
+LAST_BACKUP = ".memex-backup-last"  # the file before Memex last wrote it, once there is the other
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -64,7 +65,7 @@ def read_file(file: ClientFile) -> FileState:
 def write_file(file: ClientFile, state: FileState, text: str) -> Path | None:
     """Put `text` in place of the file as `state` has it; where the backup lies, if there was a file.
 
-    Raises Conflict when somebody has changed the file meanwhile."""
+    The first backup of a file stays. Raises Conflict when somebody has changed the file meanwhile."""
     with _explain_errors(file), _open_folder(file, make=True) as folder:
         name, data = _name(file), text.encode()
         if state.was is None:
@@ -73,9 +74,10 @@ def write_file(file: ClientFile, state: FileState, text: str) -> Path | None:
             except FileExistsError:
                 raise _changed(file) from None
             return None
-        _put_private(folder, name + BACKUP, state.text.encode())
+        ending = LAST_BACKUP if _is_file(folder, name + BACKUP) else BACKUP
+        _put_private(folder, name + ending, state.text.encode())
         _replace(file, folder, name, data, state.was)
-        return Path(str(file) + BACKUP)
+        return Path(str(file) + ending)
 
 
 _CALLS = Calls()
@@ -102,6 +104,13 @@ def _replace(file: ClientFile, folder: int, name: str, data: bytes, was: Stat) -
         raise _changed(file) from None
     finally:
         os.close(opened)
+
+
+def _is_file(folder: int, name: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
 
 
 def _put_private(folder: int, name: str, data: bytes) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import click
 
-from index.errors import Conflict, InvalidArgument, NotFound
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound, from_dict
 from syncd.cli.clients.client_file import ClientFile, check_writable, read_file, write_file
 from syncd.cli.clients.client_formats import (
     CLIENTS,
@@ -185,18 +185,25 @@ def _write(call: Call, wish: Wish, file: ClientFile, url: str) -> None:
         )
     kept = entry if is_ours else {}  # what its owner added to it stays
     servers.put(wish.connection(url, "-"), kept)  # a file that can't be edited is refused before a key is made
-    secret = _reusable_secret(call, wish, entry)
+    secret, ends = _reusable_secret(call, wish, entry)
     if not secret:
         check_writable(file)  # before a key ends
+    ends_key = not secret and _find_key(call, wish.key_name) is not None
     made = secret or _make_key(call, wish)
     try:
         text = servers.put(wish.connection(url, made), kept)
         changed = ServerEntries(file, wish, text).read() != entry
         backup = write_file(file, state, text) if changed else None
-    except BaseException:
+    except BaseException as error:
         if not secret:  # nobody has it
             call("key.revoke", {"name": wish.key_name})
+        if ends_key and isinstance(error, MemexError):
+            raise _reworded(error, f"ended the key {wish.key_name}; {error.message}") from error
         raise
+    if ends:
+        print_message(
+            f"memex: the key in {file} opens until {result_text.format_time(ends, None)}; to make another, add --renew"
+        )
     print_answer(
         _answer(wish, url, backup, changed=changed), lambda: _format_written(wish, file, backup, changed=changed)
     )
@@ -220,9 +227,9 @@ def _remove(call: Call, wish: Wish) -> None:
     if wish.file is not None:
         try:
             taken, backup = _remove_entry(call, wish, wish.file)
-        except InvalidArgument as error:
-            ended = "; ".join([*done, error.message])
-            raise InvalidArgument(f"{ended}. The entry {wish.name!r} may stand in it still") from error
+        except MemexError as error:
+            message = "; ".join([*done, error.message])
+            raise _reworded(error, f"{message}. The entry {wish.name!r} may stand in it still") from error
         done += [f"took the entry {wish.name!r} out of {wish.file}"] if taken else []
     if rest := wish.client.remove(wish.name):
         done.append(f"to take the entry out: {rest}")
@@ -230,6 +237,10 @@ def _remove(call: Call, wish: Wish) -> None:
     print_answer(
         _answer(wish, None, backup, changed=taken or key is not None), lambda: "\n".join(done) if done else nothing
     )
+
+
+def _reworded(error: MemexError, message: str) -> MemexError:
+    return from_dict(error.as_dict() | {"message": message})
 
 
 def _remove_entry(call: Call, wish: Wish, file: ClientFile) -> tuple[bool, Path | None]:
@@ -282,18 +293,21 @@ class ServerEntries:
 
 
 def _print_clients() -> None:
-    """The keys of clients: those that are good and do not own the vault."""
-    rows = [_client_row(key) for key in ask("key.list", {}) if _is_good(key) and "admin" not in key["scopes"]]
+    """The keys of clients: those that open and do not own the vault."""
+    keys = [key for key in ask("key.list", {}) if _is_live(key) and "admin" not in key["scopes"]]
+    rows = [_client_row(key) for key in keys]
 
     def text() -> str:
         if not rows:
             return f"no client is connected; to connect one: memex connect {next(iter(CLIENTS))}"
         cells = []
-        for row in rows:
+        for key, row in zip(keys, rows, strict=True):
             seen = result_text.format_time(row["last_used_at"], None) if row["last_used_at"] else "never"
             where = "all" if row["workspaces"] is None else ",".join(row["workspaces"])
-            cells.append((row["name"], where, ",".join(row["scopes"]), seen, row["revoke"]))
-        return result_text.table(cells, ("client", "workspace", "may", "last seen", "to end it"), color=has_color())
+            state = result_text.format_key_state(key, now())
+            cells.append((row["name"], where, ",".join(row["scopes"]), state, seen, row["revoke"]))
+        heads = ("client", "workspace", "may", "key", "last seen", "to end it")
+        return result_text.table(cells, heads, color=has_color())
 
     print_answer(rows, text)
 
@@ -327,12 +341,12 @@ def _make_key(call: Call, wish: Wish) -> str:
     return str(made["key"])
 
 
-def _reusable_secret(call: Call, wish: Wish, entry: Any) -> str:
-    """The secret in the client's entry, if it opens just what is wished for; else ""."""
+def _reusable_secret(call: Call, wish: Wish, entry: Any) -> tuple[str, int | None]:
+    """The secret in the client's entry, if it opens just what is wished for, and when it ends; else ""."""
     secret = key_in_entry(entry)
     key = call("key.check", {"secret": secret}) if secret and not wish.renew else None
     asked = {"name": wish.key_name, "workspaces": [wish.workspace], "scopes": list(SCOPES), "namespace": None}
-    return secret if key is not None and asked.items() <= key.items() else ""
+    return (secret, key["expires_at"]) if key is not None and asked.items() <= key.items() else ("", None)
 
 
 def _is_ours(call: Call, entry: Any) -> bool:
@@ -346,7 +360,7 @@ def _find_key(call: Call, name: str) -> dict[str, Any] | None:
     return next(keys, None)
 
 
-def _is_good(key: dict[str, Any]) -> bool:
+def _is_live(key: dict[str, Any]) -> bool:
     return not key["revoked_at"] and (not key["expires_at"] or key["expires_at"] > now())
 
 

@@ -90,7 +90,9 @@ def _edit_toml(text: str, path: Sequence[str], entry: Mapping[str, Any] | None) 
             for item in after:
                 table.add(item)
             here[path[-1]] = table
-        return tomlkit.dumps(document)
+        edited = tomlkit.dumps(document)  # in which what is new has "\n"
+        is_crlf = "\r\n" in text and "\n" not in text.replace("\r\n", "")
+        return edited.replace("\r\n", "\n").replace("\n", "\r\n") if is_crlf else edited
     except (TOMLKitError, ValueError) as error:  # a table within one that stands in a line, for example
         raise InvalidArgument(UNEDITABLE) from error
 

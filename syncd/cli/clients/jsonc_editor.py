@@ -42,8 +42,9 @@ def read_jsonc(text: str) -> Any:
 
 def set_member(text: str, path: Sequence[str], data: Any) -> str:
     """The text with `data` at `path`, whose objects are made where they are missing. Raises ValueError."""
-    if _skip(text, 0) == len(text):
-        text = text + "{}\n"
+    if _skip(text, 0) == len(text):  # a comment that ends with the text would go on
+        line_end = _line_end(text)
+        text += (line_end if text and not text.endswith("\n") else "") + "{}" + line_end
     here = _read_root(text)
     for depth, key in enumerate(path):
         if not isinstance(here.data, dict):

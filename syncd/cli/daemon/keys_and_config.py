@@ -206,15 +206,8 @@ def _format_settings(chosen: Settings, rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _key_row(key: dict[str, Any], now_ms: int) -> tuple[str, ...]:
-    seen, ends, old = key.get("workspaces"), key.get("expires_at"), key.get("old_until")
-    if key.get("revoked_at"):
-        state = "revoked"
-    elif ends and ends <= now_ms:
-        state = f"expired {result_text.format_time(ends, None)}"
-    else:
-        state = f"until {result_text.format_time(ends, None)}" if ends else "good"
-        state += f", old secret until {result_text.format_time(old, None)}" if old and old > now_ms else ""
+    seen = key.get("workspaces")
     used = result_text.format_time(key["last_used_at"], None) if key.get("last_used_at") else "never"
     where = "all" if seen is None else ",".join(seen)
     where += f" (namespace {key['namespace']})" if key.get("namespace") else ""
-    return key["name"], key["id"], ",".join(key["scopes"]), where, state, used
+    return key["name"], key["id"], ",".join(key["scopes"]), where, result_text.format_key_state(key, now_ms), used

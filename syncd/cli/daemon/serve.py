@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from index.errors import Conflict, MemexError, NotFound, Unavailable
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from syncd.cli.daemon.ready_message import print_connect_help, print_summary
 from syncd.cli.framework.commands import (
     STARTING_S,
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415 - the stores, the server and Git take longer to import than the daemon to answer
 DRAIN_S = 35.0  # the unit gives a stop 45 s
 ONE_STOP_S = 0.5  # timeout(1) and supervisors signal the process and its group: one wish, told twice
+OWNERS_KEY = (
+    "memex: this client uses your own key, so its writes count as yours; for a key of its own: memex connect other"
+)
 STOP_S = 45.0  # how long `memex stop` waits
 
 
@@ -73,19 +76,29 @@ def serve(host: str | None, port: int | None, connect: bool, any_port: bool, for
     help="The workspace the client works in; else the key's only one, or default.",
 )
 @click.option(
-    "--key-file", type=click.Path(dir_okay=False), help="A file that holds the key; else MEMEX_KEY, else your own."
+    "--key-file",
+    type=click.Path(dir_okay=False),
+    help="The file with the client's key; else MEMEX_KEY, else your own key.",
 )
 @click.option("--toolset", type=click.Choice(TOOLSETS), help="Only these tools; core: the few that most sessions need.")
 def mcp(workspace: str | None, key_file: str | None, toolset: str | None) -> None:
-    """Be an MCP server on stdin and stdout, for clients that start a command: a bridge to the daemon."""
+    """Run an MCP server over stdio that forwards to the daemon, for clients that launch a command.
+
+    Give each client its own key, so that Git and the audit log name the client: `memex connect other` prints this command
+    with a key. Without a key, the client acts in your name."""
     chosen = load_settings()
     at = running_daemon_url(chosen.state)
-    key = "" if key_file else os.environ.get("MEMEX_KEY", "")
-    file = Path(key_file) if key_file else chosen.state / "key"
-    try:
-        key = key or file.read_text().strip()
-    except OSError as error:
-        raise NotFound(f"the key file {file} can't be read: {error.strerror}") from error
+    key = "" if key_file else os.environ.get("MEMEX_KEY", "").strip()
+    if not key:
+        file = Path(key_file) if key_file else chosen.state / "key"
+        try:
+            key = file.read_text("utf-8", "replace").strip()
+        except OSError as error:
+            raise NotFound(f"the key file {file} can't be read: {error.strerror}") from error
+        if not key:
+            raise InvalidArgument(f"the key file {file} is empty")
+        if not key_file:
+            print_message(OWNERS_KEY)
     from syncd.stdio import bridge
 
     bridge(at, key, workspace or os.environ.get("MEMEX_WORKSPACE") or None, toolset)

@@ -156,7 +156,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
     "mcp": (
         ("memex mcp --workspace work --toolset core", "as the command of a client that speaks stdio"),
-        ("memex mcp --key-file ~/.memex-key", "with another key than your own"),
+        ("memex mcp --key-file ~/.memex-key", "with the client's key in a file"),
     ),
     "node add": (
         ('memex node add "Ada Lovelace" --type person', "a name is enough"),

@@ -105,25 +105,25 @@ def unarchive(ids: tuple[str, ...], listed: bool, limit: int) -> int:
 
 def edit_queue(ask: Ask, waiting: Sequence[Mapping[str, Any]]) -> int:
     """Let a person decide on all of these in one file in their editor, and carry that out; the exit code."""
-    decisions = _edit_file(compose_file(waiting), [capture["id"] for capture in waiting])
+    decisions = _edit_file(compose_file(waiting), waiting)
     if not decisions:
         print_text("nothing was decided")
         return 0
     folders = dict.fromkeys(decision.folder for decision in decisions if decision.word == "approve")
     result: dict[str, list[Any]] = {"promoted": [], "archived": [], "failed": []}
     for folder in folders:
-        ids = [wish.id for wish in decisions if (wish.word, wish.folder) == ("approve", folder)]
+        ids = [wish.path for wish in decisions if (wish.word, wish.folder) == ("approve", folder)]
         _add_result(result, ask("promote", {"ids": ids, "to": folder}))
-    if ids := [decision.id for decision in decisions if decision.word == "discard"]:
+    if ids := [decision.path for decision in decisions if decision.word == "discard"]:
         _add_result(result, ask("review.dismiss", {"ids": ids}))
     return _print_outcome(result, result["promoted"] + result["archived"])
 
 
-def _edit_file(text: str, ids: Sequence[str]) -> list[Decision]:
+def _edit_file(text: str, waiting: Sequence[Mapping[str, Any]]) -> list[Decision]:
     """The decisions that a person saves in the file; a file with a mistake is opened again, as it was saved, if they like."""
     while (saved := click.edit(text, extension=".review", require_save=True)) is not None:
         try:
-            return parse_file(saved, ids)
+            return parse_file(saved, waiting)
         except InvalidArgument as error:
             print_message(f"memex: {error.message}")
             if not click.confirm("Edit the file again?", default=True, err=True):

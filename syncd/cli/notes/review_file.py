@@ -6,6 +6,7 @@ be no line of the file."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
@@ -33,7 +34,7 @@ HEAD: Final = """\
 class Decision:
     """What a person wants of one capture; `folder`: None = as its properties, rules and settings have it."""
 
-    id: str
+    path: str
     word: Word
     folder: str | None
 
@@ -41,19 +42,44 @@ class Decision:
 def compose_file(waiting: Sequence[Mapping[str, Any]]) -> str:
     """The file for these captures, all of which are kept as it stands."""
     parts = [HEAD.format(count=f"{len(waiting):,} capture{'s' * (len(waiting) != 1)}")]
-    for capture in waiting:
-        title = result_text.line(str(capture["title"]), 70).replace(ARROW, "→")
-        folder = capture["promote_to"] or capture["suggested_folder"]
-        goal = f"  {ARROW} {result_text.line(str(folder), 200)}" if folder else ""
-        parts.append(f"\nkeep {capture['id']}  {title}{goal}\n")
+    for name, capture in _by_name(waiting).items():
+        title = _title(capture)
+        parts.append(f"\nkeep {name}  {_text(capture)}\n")
         summary = result_text.line(str(capture["summary"] or ""), 140)
         if summary and not summary.startswith(title.rstrip("…")):
             parts.append(f"#   {summary}\n")
     return "".join(parts)
 
 
-def parse_file(text: str, ids: Sequence[str]) -> list[Decision]:
+def _by_name(waiting: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """The captures by what names them in the file: the id, with a number when another workspace has it too."""
+    seen: Counter[str] = Counter()
+    named = {}
+    for capture in waiting:
+        seen[capture["id"]] += 1
+        number = seen[capture["id"]]
+        named[capture["id"] if number == 1 else f"{capture['id']}/{number}"] = capture
+    return named
+
+
+def _text(capture: Mapping[str, Any]) -> str:
+    """What stands behind the name of a capture: its title, and the folder as it is, so that a person can change a part of it."""
+    folder = _folder(capture)
+    shown = " ".join(result_text.sanitize(folder).splitlines())
+    return _title(capture) + (f"  {ARROW} {shown}" if folder else "")
+
+
+def _title(capture: Mapping[str, Any]) -> str:
+    return result_text.line(str(capture["title"]), 70).replace(ARROW, "→")
+
+
+def _folder(capture: Mapping[str, Any]) -> str:
+    return str(capture["promote_to"] or capture["suggested_folder"] or "")
+
+
+def parse_file(text: str, waiting: Sequence[Mapping[str, Any]]) -> list[Decision]:
     """The decisions that a file of these captures holds, in its order. Raises InvalidArgument, with the lines that are wrong."""
+    captures = _by_name(waiting)
     decisions: dict[str, Decision] = {}
     mistakes = []
     for number, raw in enumerate(text.splitlines(), 1):
@@ -64,14 +90,15 @@ def parse_file(text: str, ids: Sequence[str]) -> list[Decision]:
         word = SHORT.get(match[1].casefold(), match[1].casefold()) if match else ""
         if match is None or word not in WORDS:
             mistakes.append(f"line {number}: a line begins with keep, approve or discard, and not with {line[:20]!r}")
-        elif match[2] not in ids:
+        elif match[2] not in captures:
             mistakes.append(f"line {number}: no capture in this file has the id {match[2][:40]!r}")
         elif match[2] in decisions:
             mistakes.append(f"line {number}: the capture {match[2]} has a line above already")
         else:
-            _, arrow, folder = (match[3] or "").rpartition(ARROW)
-            goal = folder.strip() if arrow and folder.strip() else None
-            decisions[match[2]] = Decision(match[2], _as_word(word), "" if goal == ROOT else goal)
+            capture, rest = captures[match[2]], (match[3] or "").strip()
+            _, _, changed = rest.partition(ARROW)
+            folder = _folder(capture) if rest == _text(capture).strip() else changed.strip()
+            decisions[match[2]] = Decision(capture["path"], _as_word(word), "" if folder == ROOT else folder or None)
     if mistakes:
         more = f"; and {len(mistakes) - SHOWN} more" if len(mistakes) > SHOWN else ""
         raise InvalidArgument(f"the file can't be read, so nothing was changed: {'; '.join(mistakes[:SHOWN])}{more}")

@@ -90,6 +90,17 @@ def captures_table(records: Sequence[Mapping[str, Any]], zone: tzinfo | None = U
     return table(rows, ("changed", "id", "path"), color=color) if rows else "no captures yet"
 
 
+def format_key_state(key: Mapping[str, Any], now_ms: int) -> str:
+    """Whether a key opens, and until when it and the secret before its newest one do."""
+    ends, old = key.get("expires_at"), key.get("old_until")
+    if key.get("revoked_at"):
+        return "revoked"
+    if ends and ends <= now_ms:
+        return f"expired {format_time(ends, None)}"
+    state = f"until {format_time(ends, None)}" if ends else "good"
+    return state + (f", old secret until {format_time(old, None)}" if old and old > now_ms else "")
+
+
 def format_index_report(report: Mapping[str, Any]) -> str:
     """One pass of the index: `+2 ~1 -0 !1` and what it took."""
     counts = f"+{report['added']} ~{report['modified']} -{report['removed']} !{report['failed']}"

@@ -124,7 +124,21 @@ def test_the_bridge_is_told_when_no_daemon_runs(tmp_path, capfd):
     assert "memex serve" in capfd.readouterr().err
 
 
-def test_the_bridge_needs_a_key_that_can_be_read(daemon, capfd):
+def test_the_bridge_warns_when_it_takes_the_owners_key(daemon, capfd, monkeypatch, tmp_path):
     (daemon.state / DAEMON).write_text('{"url": "http://127.0.0.1:1", "pid": 1, "epoch": 1}')
-    assert run_command(["mcp"]) == 4
+    (daemon.state / "key").write_text("mx_the_owners\n")
+    (tmp_path / "given").write_text("mx_given\n")
+    monkeypatch.setattr("sys.stdin", (tmp_path / "given").open())
+    for given, words, warns in (("", [], True), (" ", [], True), ("mx_one", [], False), ("", ["given"], False)):
+        monkeypatch.setenv("MEMEX_KEY", given)
+        run_command(["mcp", *(f"--key-file={tmp_path / name}" for name in words)])
+        assert ("memex connect" in capfd.readouterr().err) == warns
+
+
+def test_a_key_file_of_the_bridge_that_holds_no_key_is_named(daemon, capfd, tmp_path):
+    (daemon.state / DAEMON).write_text('{"url": "http://127.0.0.1:1", "pid": 1, "epoch": 1}')
+    (tmp_path / "empty").write_text("\n")
+    assert run_command(["mcp", "--key-file", str(tmp_path / "empty")]) == 2
+    assert str(tmp_path / "empty") in capfd.readouterr().err
+    assert run_command(["mcp", "--key-file", str(tmp_path / "none")]) == 4
     assert "key file" in capfd.readouterr().err

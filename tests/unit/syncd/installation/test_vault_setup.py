@@ -15,6 +15,7 @@ from syncd.installation.vault_setup import (
     install_client_key,
     reset_owner_key,
     set_up_vault,
+    write_git_choice,
 )
 from syncd.settings.settings import load
 from syncd.state.folder import LEDGER, default_state_folder, write_private
@@ -172,6 +173,28 @@ def test_a_settings_file_without_a_vault_gets_one_and_keeps_the_rest(home, vault
     assert "# mine" in file.read_text()
     again = load({"config": str(file)}, home)
     assert (again.vault.path, again.state, again.server.port) == (vault, tmp_path / "s", 9)
+
+
+def test_a_settings_file_keeps_its_line_ends_and_the_link_that_leads_to_it(home, vault, tmp_path):
+    file, real = tmp_path / "own.toml", tmp_path / "dotfiles" / "memex.toml"
+    real.parent.mkdir()
+    file.symlink_to("dotfiles/memex.toml")
+    settings = load({"vault.path": str(vault), "state": str(tmp_path / "s")}, home)
+    ensure_settings_file(settings, str(file), home)
+    assert tomllib.loads(real.read_text())["vault"]["path"] == str(vault)
+    real.write_bytes(b"# mine\r\n[server]\r\nport = 9\r\n")
+    ensure_settings_file(settings, str(file), home)
+    for commit in (False, True):
+        write_git_choice(file, commit=commit)
+    real.write_bytes(real.read_bytes().replace(b"commit = true\r\n", b"interval_s = 60\r\n"))
+    write_git_choice(file, commit=False)
+    text = real.read_bytes().decode()
+    assert file.is_symlink()
+    assert sorted(path.name for path in real.parent.iterdir()) == ["memex.toml"]
+    assert "\n" not in text.replace("\r\n", "")
+    assert "# mine\r\n[server]\r\nport = 9\r\n" in text
+    written = tomllib.loads(text)
+    assert (written["vault"], written["git"]["commit"]) == ({"path": str(vault)}, False)
 
 
 def test_a_vault_table_without_a_path_is_left_to_its_owner(home, vault, tmp_path):

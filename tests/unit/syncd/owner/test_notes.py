@@ -137,7 +137,15 @@ def test_a_note_has_the_url_at_which_obsidian_opens_it(tmp_path):
         assert made["url"].endswith(quote(made["path"], safe=""))
         assert datetime.fromisoformat(made["created_at_iso"]).timestamp() * 1000 == made["created_at"]
         runner = OperationRunner(world.app.agent_access, world.app.settings)
-        assert runner._note_url("default", f"{MAKERS['npm-token'](Random(1))}.md") == ""
+        token = MAKERS["npm-token"](Random(1))
+        assert runner._note_url("default", f"{token}.md") == ""
+        for vault in (
+            VaultSettings(path=world.vault, name=token),
+            VaultSettings(path=world.vault / token),
+            VaultSettings(path=world.vault, inbox=token),
+        ):
+            spoken = OperationRunner(world.app.agent_access, replace(named, vault=vault))
+            assert spoken._note_url("default", "a/B.md") == "", "all of the URL is looked at"
         assert (
             runner._note_url("default", "a/B.md")
             == "obsidian://open?vault=My%20notes&file=Captures%2Fdefault%2Fa%2FB.md"

@@ -9,7 +9,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, MemexError, PermissionDenied
 from syncd.cli.clients import client_file
-from syncd.cli.clients.client_file import BACKUP, LARGEST, ClientFile, read_file, write_file
+from syncd.cli.clients.client_file import BACKUP, LARGEST, LAST_BACKUP, ClientFile, read_file, write_file
 
 
 @pytest.fixture
@@ -42,15 +42,18 @@ def test_a_file_keeps_what_its_owner_may_and_nobody_else_may_read_it(file, tmp_p
     assert sorted(entry.name for entry in path.parent.iterdir()) == [path.name, backup.name]
 
 
-def test_a_backup_replaces_the_one_before_and_follows_no_link(file, tmp_path):
+def test_the_first_backup_stays_and_the_last_one_follows_no_link(file, tmp_path):
     path, away = tmp_path / file.path, tmp_path / "away"
-    write_file(file, read_file(file), "one")
     away.write_text("mine")
-    path.with_name(path.name + BACKUP).symlink_to(away)
-    write_file(file, read_file(file), "two")
-    write_file(file, read_file(file), "three")
-    assert away.read_text() == "mine"
-    assert path.with_name(path.name + BACKUP).read_text() == "two"
+    first, last = (path.with_name(path.name + ending) for ending in (BACKUP, LAST_BACKUP))
+    write_file(file, read_file(file), "one")
+    first.symlink_to(away)
+    last.symlink_to(away)
+    assert write_file(file, read_file(file), "two") == first
+    assert write_file(file, read_file(file), "three") == last
+    assert write_file(file, read_file(file), "four") == last
+    assert [kept.read_text() for kept in (away, first, last, path)] == ["mine", "one", "three", "four"]
+    assert (mode(first), mode(last)) == (0o600, 0o600)
 
 
 @pytest.mark.parametrize("where", ["the file", "a folder", "a folder above", "inside"])

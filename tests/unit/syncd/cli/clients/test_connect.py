@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from mcp_server.server import now_ms
+from syncd.cli.clients import client_file
 from syncd.cli.clients.client_formats import CLIENTS, key_in_entry
 from syncd.cli.clients.entry_editor import read_entry
 from syncd.cli.main import run_command
+from syncd.cli.terminal import result_text
 from tests.support.world import World, answering
 
 FILES = {
@@ -120,6 +122,9 @@ def test_a_persons_file_keeps_its_comments_and_has_a_backup(world, capfd):
     assert answer["backup"] == str(backup)
     assert backup.read_text() == before
     assert {stat.S_IMODE(file.stat().st_mode) for file in (path, backup)} == {0o600}
+    for words in (["--write", "--renew"], ["--remove"]):
+        assert run_command(["connect", "cursor", *words]) == 0
+    assert backup.read_text() == before, "the file as its owner wrote it outlives every later change"
 
 
 def test_an_entry_follows_a_new_port_and_a_key_that_ended(world, capfd, monkeypatch):
@@ -134,6 +139,22 @@ def test_an_entry_follows_a_new_port_and_a_key_that_ended(world, capfd, monkeypa
     assert run_command(["connect", "gemini", "--write"]) == 0
     assert opened_by(world, key_in_entry(entry_of(world, "gemini"))).name == "gemini@desk"
     assert list(keys(world)) == ["owner", "gemini@desk"]
+
+
+def test_a_key_that_ends_is_said_to(world, capfd):
+    assert run_command(["connect", "gemini", "--write"]) == 0
+    secret = key_in_entry(entry_of(world, "gemini"))
+    rotated, _ = world.app.opened.keys.rotate("gemini@desk", overlap_ms=3_600_000, now=now_ms())
+    assert world.app.operations["key.check"]({"secret": secret}, lambda _: None)["expires_at"] == rotated.old_until
+    capfd.readouterr()
+    assert run_command(["connect", "gemini", "--write"]) == 0
+    ends = f"until {result_text.format_time(rotated.old_until, None)}"
+    assert ends in capfd.readouterr().err
+    assert run_command(["connect", "--list"]) == 0
+    assert f"good, old secret {ends}" in capfd.readouterr().out
+    assert run_command(["connect", "gemini", "--write", "--renew"]) == 0
+    assert opened_by(world, key_in_entry(entry_of(world, "gemini"))).expires_at is None
+    assert opened_by(world, secret) is None
 
 
 def test_what_a_person_added_to_the_entry_stays(world, capfd, monkeypatch):
@@ -247,6 +268,24 @@ def test_a_key_ends_whatever_stands_in_the_file(world, capfd):
     assert run_command(["connect", "cursor", "--remove"]) == 2
     assert "ended the key cursor@desk" in capfd.readouterr().err
     assert list(keys(world)) == ["owner"]
+
+
+def test_a_key_has_ended_and_is_said_so_where_the_file_can_not_be_written(world, capfd, monkeypatch):
+    def fail(*_):
+        raise OSError(30, "Read-only file system")
+
+    path = Path.home() / FILES["cursor"]
+    for words in (["--write", "--renew"], ["--remove"]):
+        assert run_command(["connect", "cursor", "--write"]) == 0
+        before = path.read_bytes()
+        with monkeypatch.context() as patched:
+            patched.setattr(client_file, "_CALLS", client_file.Calls(exchange=fail))
+            assert run_command(["connect", "cursor", *words]) != 0
+        said = capfd.readouterr().err
+        assert "ended the key cursor@desk" in said
+        assert "can't be read or written" in said
+        assert path.read_bytes() == before
+        assert list(keys(world)) == ["owner"]
 
 
 def test_a_file_that_can_not_be_written_ends_the_new_key(world, monkeypatch):

@@ -38,6 +38,13 @@ def test_a_toml_table_is_added_and_removed_with_every_comment_kept():
     assert remove_entry(FILE, "toml", PATH) == FILE
 
 
+def test_toml_keeps_its_line_ends():
+    text = FILE.replace("\n", "\r\n")
+    added = put_entry(text, "toml", PATH, ENTRY)
+    assert added == put_entry(FILE, "toml", PATH, ENTRY).replace("\n", "\r\n")
+    assert "\n" not in remove_entry(added, "toml", PATH).replace("\r\n", "")
+
+
 @pytest.mark.parametrize(
     "text",
     [

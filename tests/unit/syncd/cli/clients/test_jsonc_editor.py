@@ -18,6 +18,9 @@ ENTRY = {"url": "http://127.0.0.1:8765/mcp/core"}
     ("before", "after"),
     [
         pytest.param("", '{\n  "mcpServers": {\n    "memex": 1\n  }\n}\n', id="an empty file"),
+        pytest.param(
+            "// mine", '// mine\n{\n  "mcpServers": {\n    "memex": 1\n  }\n}\n', id="a comment without a line end"
+        ),
         pytest.param('{"a":1}', '{"a":1,\n  "mcpServers": {\n    "memex": 1\n  }\n}', id="one line"),
         pytest.param(
             '{\n  "mcpServers": {\n    "x": 2 // two\n    /* more */\n  }\n}\n',

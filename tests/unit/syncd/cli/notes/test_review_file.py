@@ -12,10 +12,15 @@ from syncd.cli.notes.review_file import Decision, compose_file, parse_file
 TEXTS = st.text(max_size=40)
 
 
-def capture(id="a1", title="Roof door", summary="", promote_to=None, suggested_folder=None):
+def capture(id="a1", title="Roof door", summary="", promote_to=None, suggested_folder=None, workspace="default"):
     return {
-        "id": id, "title": title, "summary": summary, "promote_to": promote_to, "suggested_folder": suggested_folder,
+        "id": id, "path": f"{workspace}/{id}.md", "workspace": workspace, "title": title, "summary": summary,
+        "promote_to": promote_to, "suggested_folder": suggested_folder,
     }  # fmt: skip
+
+
+def decision(id, word, folder, workspace="default"):
+    return Decision(f"{workspace}/{id}.md", word, folder)
 
 
 WAITING = [
@@ -23,7 +28,6 @@ WAITING = [
     capture("b2", "Heat pump", "The filter is due."),
     capture("c3", "Tax"),
 ]
-IDS = ["a1", "b2", "c3"]
 
 
 def test_the_file_shows_title_summary_and_folder():
@@ -36,27 +40,27 @@ def test_the_file_shows_title_summary_and_folder():
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS | st.none()), max_size=5))
 def test_a_file_that_nobody_changed_decides_nothing_whatever_the_captures_say(captures):
     waiting = [capture(f"id{n}", title, summary, None, folder) for n, (title, summary, folder) in enumerate(captures)]
-    assert parse_file(compose_file(waiting), [one["id"] for one in waiting]) == []
+    assert parse_file(compose_file(waiting), waiting) == []
 
 
 @pytest.mark.parametrize(
-    ("line", "decision"),
+    ("line", "wish"),
     [
-        ("approve a1  Roof door  -> Home", Decision("a1", "approve", "Home")),
-        ("a a1", Decision("a1", "approve", None)),
-        ("APPROVE a1 x -> Deep/Folder", Decision("a1", "approve", "Deep/Folder")),
-        ("approve a1  Roof door  -> /", Decision("a1", "approve", "")),
-        ("approve a1  Roof door  ->", Decision("a1", "approve", None)),
-        ("d a1 whatever stands here", Decision("a1", "discard", None)),
-        ("  discard a1", Decision("a1", "discard", None)),
+        ("approve a1  Roof door  -> Home", decision("a1", "approve", "Home")),
+        ("a a1", decision("a1", "approve", None)),
+        ("APPROVE a1 x -> Deep/Folder", decision("a1", "approve", "Deep/Folder")),
+        ("approve a1  Roof door  -> /", decision("a1", "approve", "")),
+        ("approve a1  Roof door  ->", decision("a1", "approve", None)),
+        ("d a1 whatever stands here", decision("a1", "discard", None)),
+        ("  discard a1", decision("a1", "discard", None)),
     ],
 )
-def test_a_changed_line_is_a_decision(line, decision):
-    assert parse_file(f"# a comment\n\n{line}\nkeep b2\n", IDS) == [decision]
+def test_a_changed_line_is_a_decision(line, wish):
+    assert parse_file(f"# a comment\n\n{line}\nkeep b2\n", WAITING) == [wish]
 
 
 def test_a_deleted_line_keeps_its_capture():
-    assert parse_file("", IDS) == []
+    assert parse_file("", WAITING) == []
 
 
 @pytest.mark.parametrize(
@@ -70,5 +74,47 @@ def test_a_deleted_line_keeps_its_capture():
 )
 def test_a_mistake_is_named_by_its_line_and_decides_nothing(text, words):
     with pytest.raises(InvalidArgument, match="nothing was changed") as refused:
-        parse_file(f"{text}\n", IDS)
+        parse_file(f"{text}\n", WAITING)
     assert words in refused.value.message
+
+
+FOLDERS = [
+    pytest.param("A -> B/C", id="an arrow"),
+    pytest.param("A  B/C   D", id="several blanks"),
+    pytest.param("/".join(["A long name of a folder"] * 20), id="a long path"),
+    pytest.param("A\u202eB\tC", id="hidden characters"),
+]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_folder_is_taken_as_it_is(folder):
+    waiting = [capture("a1", "Roof -> door", suggested_folder=folder)]
+    text = compose_file(waiting).replace("keep a1", "approve a1")
+    assert parse_file(text, waiting) == [decision("a1", "approve", folder)]
+
+
+@pytest.mark.parametrize("folder", FOLDERS[:3])
+def test_one_part_of_a_folder_can_be_changed(folder):
+    waiting = [capture("a1", "Roof -> door", suggested_folder=folder)]
+    text = compose_file(waiting).replace("keep a1", "approve a1").replace(folder, f"{folder}/New")
+    assert parse_file(text, waiting) == [decision("a1", "approve", f"{folder}/New")]
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS), max_size=3))
+def test_what_is_approved_goes_where_the_capture_says(captures):
+    waiting = [capture(f"id{n}", title, suggested_folder=folder) for n, (title, folder) in enumerate(captures)]
+    text = compose_file(waiting).replace("\nkeep ", "\napprove ")
+    wished = ["" if folder == "/" else folder or None for _, folder in captures]
+    assert [wish.folder for wish in parse_file(text, waiting)] == wished
+
+
+def test_one_id_in_two_workspaces_is_told_apart():
+    waiting = [capture("a1", "One"), capture("a1", "Two", workspace="at work"), capture("b2", "Three")]
+    text = compose_file(waiting)
+    assert [line for line in text.splitlines() if line.startswith("keep")] == [
+        "keep a1  One",
+        "keep a1/2  Two",
+        "keep b2  Three",
+    ]
+    text = text.replace("keep a1/2", "discard a1/2").replace("keep b2", "approve b2")
+    assert parse_file(text, waiting) == [decision("a1", "discard", None, "at work"), decision("b2", "approve", None)]
