@@ -91,12 +91,14 @@ def undo_on_failure(undo: Callable[[], object]) -> Iterator[None]:
 
 
 @contextmanager
-def hide_file_name(path: str) -> Iterator[None]:
-    """An error about a file, without the file's name, which tells what other notes the vault has."""
+def hide_file_name(*paths: str) -> Iterator[None]:
+    """An error about one of these files, without the file's name, which tells what other notes the vault has."""
     try:
         yield
     except MemexError as error:
-        words = error.message.replace(path, "the file of the note")
+        words = error.message
+        for path in sorted(paths, key=len, reverse=True):
+            words = words.replace(path, "the file of the note")
         raise type(error)(words, retryable=error.retryable, **error.details) from error
 
 

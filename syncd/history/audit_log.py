@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from syncd.state.ledger import Ledger
 HEAD: Final = "audit.head"  # in the state folder: where the log ended when it was last written
 CAME: Final = "audit.done"  # in the state folder: which of the last entries came about, so far as the process could say
 LATELY: Final = 64  # entries at the end of the log that a crash may have left without their write
+TOGETHER: Final = LATELY // 2  # files that are written together
 FAILS: Final = "audit: the log can't be written, so nothing is written; searches and reads go on; see memex doctor"
 UNREAD: Final = "audit: the log can't be written, so nothing is written, nor read (audit.reads); see memex doctor"
 DENIALS: Final = 20, 60.0  # entries at once about denied calls of one key, and seconds until one more is written
@@ -152,17 +153,29 @@ class AuditLog:
     # Writing
 
     def log_write(self, change: Change) -> int:
-        """Log what is about to be written; the entry's number, once it is on disk. Unavailable when it can't be logged.
+        """Log what is about to be written; the entry's number, once it is on disk. Unavailable when it can't be logged."""
+        return self.log_writes([change])[0]
+
+    def log_writes(self, changes: Sequence[Change]) -> list[int]:
+        """The same of changes of several files, in one commit. At most `TOGETHER`, so that a crash leaves none unexplained.
 
         A node that somebody else has changed since its last entry gets an entry for that first."""
+        assert len(changes) <= TOGETHER, (
+            "each may have two entries, and after a crash the last of the log are looked at"
+        )
+        entries: list[Entry] = []
+        places: list[int] = []
         with self._lock:
-            entries = [self._change_entry(AUTHOR.get(), change)]
-            if change.type == "entity":
-                last = self.last_entry(change.path)
-                if (last.after if last else "") != change.before:
-                    was = replace(change, before=last.after if last else "", after=change.before, bytes=0)
-                    entries.insert(0, self._change_entry(Author("file"), was))
-            return self._append(entries)
+            for change in changes:
+                if change.type == "entity":
+                    last = self.last_entry(change.path)
+                    if (last.after if last else "") != change.before:
+                        was = replace(change, before=last.after if last else "", after=change.before, bytes=0)
+                        entries.append(self._change_entry(Author("file"), was))
+                entries.append(self._change_entry(AUTHOR.get(), change))
+                places.append(len(entries))
+            first = self._append(entries) - len(entries)
+        return [first + place for place in places]
 
     def mark_done(self, seq: int) -> None:
         """Note that what this entry says has been done. It is not synced: after a power cut it may be missing."""
@@ -175,11 +188,20 @@ class AuditLog:
             if last := self.last_entry(path):
                 os.pwrite(self._came, b" " * 16, last.seq % LATELY * 16)
 
-    def log_undone(self, seq: int, change: Change, outcome: str) -> None:
-        """Log that what entry `seq` says did not come about. What can't be logged is told, and stops nothing."""
-        was = replace(change, before=change.after, after=change.before, bytes=0)
+    def log_undone(self, changes: Mapping[int, Change], outcome: str) -> None:
+        """Log that what these entries say did not come about. What can't be logged is told, and stops nothing."""
+        entries = [
+            self._change_entry(
+                AUTHOR.get(),
+                replace(change, before=change.after, after=change.before, bytes=0),
+                kind="undone",
+                outcome=outcome,
+                undoes=seq,
+            )
+            for seq, change in changes.items()
+        ]
         with contextlib.suppress(Unavailable):
-            self._append([self._change_entry(AUTHOR.get(), was, kind="undone", outcome=outcome, undoes=seq)])
+            self._append(entries)
 
     def log_taken_back(self, change: Change) -> None:
         """Log a write that took back the last one of its file. What can't be logged is told, and stops nothing."""
