@@ -19,11 +19,11 @@ from index.scope.prepared_document import PreparedDocument
 from syncd.captures.writer import UNWRITTEN, hide_file_name, hold_commits
 from syncd.documents.owner_marks import EDITED, MarkedByOwner
 from syncd.documents.parser import parse
-from syncd.history.audit_log import take_back
+from syncd.history.audit_log import TOGETHER, take_back
 from syncd.history.change_journal import sha256
 from syncd.notes.front_matter import decode, encode
 from syncd.sync.hand_edits import visible_digest
-from syncd.vault.vault import FileDigest, FolderBlocked, Vault
+from syncd.vault.vault import FileDigest, FolderBlocked, Replacement, Vault
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
@@ -187,11 +187,14 @@ def _write_all(vault: Vault, changes: Sequence[Change], ready: Sequence[Prepared
     with ExitStack() as unstored, ExitStack() as undo:
         stats: dict[str, Stat | None] = {}
         try:
+            changed = [change for change in changes if isinstance(change, ChangedFile)]
+            for start in range(0, len(changed), TOGETHER):
+                stats |= _replace_files(vault, changed[start : start + TOGETHER], undo)
             for change in changes:
                 with hide_file_name(change.path):
                     if isinstance(change, DeletedStoredFile):
                         unstored.enter_context(vault.removing(change.path, change.was))
-                    else:
+                    elif not isinstance(change, ChangedFile):
                         stats[change.path] = _write_change(vault, change, undo)
         except (MarkedByOwner, FolderBlocked):
             raise  # for good, until its owner's wish is carried out or the way is free
@@ -208,15 +211,19 @@ def _write_all(vault: Vault, changes: Sequence[Change], ready: Sequence[Prepared
         undo.pop_all()
 
 
-def _write_change(vault: Vault, change: NewFile | ChangedFile | DeletedFile, undo: ExitStack) -> Stat | None:
+def _replace_files(vault: Vault, changes: Sequence[ChangedFile], undo: ExitStack) -> dict[str, Stat | None]:
+    with hide_file_name(*(change.path for change in changes)):
+        stats = vault.replace_all([Replacement(one.path, one.raw, sha256(one.before)) for one in changes])
+    for change in changes:
+        undo.callback(take_back, partial(vault.replace, change.path, change.before, digest=sha256(change.raw)))
+    return {change.path: stat for change, stat in zip(changes, stats, strict=True)}
+
+
+def _write_change(vault: Vault, change: NewFile | DeletedFile, undo: ExitStack) -> Stat | None:
     match change:
         case NewFile(path, raw):
             stat = vault.create(path, raw)
             undo.callback(take_back, partial(vault.remove, path, digest=sha256(raw)))
-            return stat
-        case ChangedFile(path, before, raw):
-            stat = vault.replace(path, raw, digest=sha256(before))
-            undo.callback(take_back, partial(vault.replace, path, before, digest=sha256(raw)))
             return stat
         case DeletedFile(path, before):
             vault.remove(path, digest=sha256(before))

@@ -91,12 +91,14 @@ def undo_on_failure(undo: Callable[[], object]) -> Iterator[None]:
 
 
 @contextmanager
-def hide_file_name(path: str) -> Iterator[None]:
-    """Replace the file's name in errors, because it would reveal other notes of the vault."""
+def hide_file_name(*paths: str) -> Iterator[None]:
+    """Replace the files' names in errors, because they would reveal other notes of the vault."""
     try:
         yield
     except MemexError as error:
-        words = error.message.replace(path, "the file of the note")
+        words = error.message
+        for path in sorted(paths, key=len, reverse=True):
+            words = words.replace(path, "the file of the note")
         raise type(error)(words, retryable=error.retryable, **error.details) from error
 
 

@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from syncd.state.ledger import Ledger
 HEAD: Final = "audit.head"  # in the state folder: the end of the log when it was last written
 CAME: Final = "audit.done"  # in the state folder: which of the last entries are known to be carried out
 LATELY: Final = 64  # last entries whose writes a crash may have prevented
+TOGETHER: Final = LATELY // 2  # files that one commit of the log covers at most: each may have two entries
 FAILS: Final = "audit: the log can't be written, so Memex refuses all writes; searches and reads work; see memex doctor"
 UNREAD: Final = "audit: the log can't be written, so Memex refuses all writes and reads (audit.reads); see memex doctor"
 DENIALS: Final = 20, 60.0  # most entries in a burst for denied calls of one key, and seconds until one more is allowed
@@ -158,19 +159,27 @@ class AuditLog:
     # Writing
 
     def log_write(self, change: Change) -> int:
-        """Log a write that is about to happen; return the entry's number once it is on disk.
+        """Log a write that is about to happen; return the entry's number once it is on disk. Raises Unavailable."""
+        return self.log_writes([change])[0]
 
-        Raises Unavailable if that fails.
+    def log_writes(self, changes: Sequence[Change]) -> list[int]:
+        """Log writes of up to `TOGETHER` files in one commit; return the entries' numbers. Raises Unavailable.
 
         If somebody else changed a node since its last entry, that change gets an entry first."""
+        assert len(changes) <= TOGETHER, "after a crash only the last LATELY entries are checked"
+        entries: list[Entry] = []
+        places: list[int] = []
         with self._lock:
-            entries = [self._change_entry(AUTHOR.get(), change)]
-            if change.type == "entity":
-                last = self.last_entry(change.path)
-                if (last.after if last else "") != change.before:
-                    was = replace(change, before=last.after if last else "", after=change.before, bytes=0)
-                    entries.insert(0, self._change_entry(Author("file"), was))
-            return self._append(entries)
+            for change in changes:
+                if change.type == "entity":
+                    last = self.last_entry(change.path)
+                    if (last.after if last else "") != change.before:
+                        was = replace(change, before=last.after if last else "", after=change.before, bytes=0)
+                        entries.append(self._change_entry(Author("file"), was))
+                entries.append(self._change_entry(AUTHOR.get(), change))
+                places.append(len(entries))
+            first = self._append(entries) - len(entries)
+        return [first + place for place in places]
 
     def mark_done(self, seq: int) -> None:
         """Record that the write of this entry was carried out.
@@ -185,11 +194,20 @@ class AuditLog:
             if last := self.last_entry(path):
                 os.pwrite(self._came, b" " * 16, last.seq % LATELY * 16)
 
-    def log_undone(self, seq: int, change: Change, outcome: str) -> None:
-        """Log that the write of entry `seq` did not happen. A failure to log is reported, and stops nothing."""
-        was = replace(change, before=change.after, after=change.before, bytes=0)
+    def log_undone(self, changes: Mapping[int, Change], outcome: str) -> None:
+        """Log that the writes of these entries did not happen. A failure to log is reported, and stops nothing."""
+        entries = [
+            self._change_entry(
+                AUTHOR.get(),
+                replace(change, before=change.after, after=change.before, bytes=0),
+                kind="undone",
+                outcome=outcome,
+                undoes=seq,
+            )
+            for seq, change in changes.items()
+        ]
         with contextlib.suppress(Unavailable):
-            self._append([self._change_entry(AUTHOR.get(), was, kind="undone", outcome=outcome, undoes=seq)])
+            self._append(entries)
 
     def log_taken_back(self, change: Change) -> None:
         """Log a write that took back the last one of its file. A failure to log is reported, and stops nothing."""

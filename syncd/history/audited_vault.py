@@ -5,7 +5,7 @@ begins. Bytes that an agent or a command overwrites or removes are kept first, s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
@@ -20,10 +20,11 @@ from syncd.history.change_journal import sha256
 from syncd.history.overwritten_bytes import OverwrittenBytes
 from syncd.history.write_lineage import AGENTS
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
+from syncd.vault.atomic_write import run_together
 from syncd.vault.location import locate
 from syncd.vault.openat import lstat
 from syncd.vault.path_rules import is_note
-from syncd.vault.vault import FileDigest, NameTaken, Vault
+from syncd.vault.vault import FileDigest, NameTaken, Replacement, Vault
 from syncd.vault.write_reservations import WriteReservations
 
 KEPT: Final = AGENTS | {"cli"}  # what the daemon changes by itself follows from what is there
@@ -49,14 +50,20 @@ class AuditedVault(Vault):
         with self.reservations.writing(path), self._logging(describe_change(path, None, data, self._inbox)):
             return super().create(path, data, again=again)
 
-    def replace(self, path: str, data: bytes, *, digest: str) -> Stat:
-        """As a vault does, once it is logged."""
-        with self.reservations.writing(path):
-            raw = self._read_unchanged(path, digest)
-            self._check_allowed(path, raw, data)
-            self._keep_overwritten(raw)
-            with self._logging(describe_change(path, raw, data, self._inbox)):
-                return super().replace(path, data, digest=digest)
+    def replace_all(self, changes: Sequence[Replacement]) -> list[Stat]:
+        """Replace the files like a vault, after all changes are logged in one commit of the ledger."""
+        with self.reservations.writing(*(change.path for change in changes)):
+            before = [self._read_unchanged(change.path, change.digest) for change in changes]
+            for change, raw in zip(changes, before, strict=True):
+                self._check_allowed(change.path, raw, change.data)
+            self._keep_overwritten(*before)
+            with self._logging(
+                *(
+                    describe_change(change.path, raw, change.data, self._inbox)
+                    for change, raw in zip(changes, before, strict=True)
+                )
+            ):
+                return super().replace_all(changes)
 
     def remove(self, path: str, *, digest: str | None = None) -> None:
         """As a vault does, once it is logged."""
@@ -106,9 +113,9 @@ class AuditedVault(Vault):
         """Who keeps what is about to be overwritten; None when it need not be kept."""
         return self._overwritten if AUTHOR.get().surface in KEPT and not TAKING_BACK.get() else None
 
-    def _keep_overwritten(self, raw: bytes) -> None:
+    def _keep_overwritten(self, *raw: bytes) -> None:
         if keeper := self._keeper:
-            keeper.keep(raw)
+            run_together(keeper.keep, raw)
 
     def _check_allowed(self, path: str, was: bytes | None, data: bytes | None) -> None:
         """Refuse what an agent may not do to a note, whatever tool has let it through: to speak for its owner."""
@@ -132,20 +139,24 @@ class AuditedVault(Vault):
         return raw
 
     @contextmanager
-    def _logging(self, change: Change) -> Iterator[None]:
-        """Log the write that is done inside; one that fails there is logged once more, as undone."""
+    def _logging(self, *changes: Change) -> Iterator[None]:
+        """Log the writes of the block, which happen all or not at all; log them as undone if the block fails."""
         if TAKING_BACK.get():
-            self._audit.mark_doubtful(change.path)
+            for change in changes:
+                self._audit.mark_doubtful(change.path)
             yield
-            self._audit.log_taken_back(change)
+            for change in changes:
+                self._audit.log_taken_back(change)
             return
-        entry = self._audit.log_write(change)
+        entries = self._audit.log_writes(changes)
         try:
             yield
         except BaseException as error:
-            self._audit.log_undone(entry, change, error.code if isinstance(error, MemexError) else Unavailable.code)
+            code = error.code if isinstance(error, MemexError) else Unavailable.code
+            self._audit.log_undone(dict(zip(entries, changes, strict=True)), code)
             raise
-        self._audit.mark_done(entry)
+        for entry in entries:
+            self._audit.mark_done(entry)
 
 
 def describe_change(path: str, was: bytes | None, data: bytes | None, inbox: str) -> Change:

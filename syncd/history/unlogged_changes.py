@@ -113,7 +113,7 @@ class UnloggedChanges:
         if digest == entry.before:
             about = {name: getattr(entry, name) for name in Change.__slots__}
             with acting_as(Author("daemon", "start", request=entry.request)):
-                self._audit.log_undone(entry.seq, Change(**about), "INTERRUPTED")
+                self._audit.log_undone({entry.seq: Change(**about)}, "INTERRUPTED")
 
 
 def _is_under_way(last: Entry, change: Change) -> bool:

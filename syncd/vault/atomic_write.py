@@ -8,12 +8,18 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Final, TypeVar
 
 from index.model import Stat
 from syncd.vault.openat import Calls, new_temporary_name
 
+T = TypeVar("T")
+
+SYNCS: Final = 8  # files synced at a time
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -29,7 +35,7 @@ def to_stat(status: os.stat_result) -> Stat:
 def create(calls: Calls, folder: int, name: str, data: Iterable[bytes], *, mode: int) -> Stat:
     """Create the file `name` from these pieces. Raises FileExistsError when it exists."""
     with ExitStack() as undo:
-        temp, made = _write_temporary(calls, undo, folder, data, mode=mode, old=None)
+        temp, made = _write_temporary(calls, undo, folder, data, mode=mode)
         calls.rename(folder, temp, name)
         undo.callback(_remove_if_same, calls, folder, name, made.ino)
         calls.fsync(folder)
@@ -37,22 +43,53 @@ def create(calls: Calls, folder: int, name: str, data: Iterable[bytes], *, mode:
     return made
 
 
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """Describes the new data of the file `name` in an open folder. The file is open as `old`, and must be as it `was`."""
+
+    folder: int
+    name: str
+    data: bytes
+    old: int
+    was: Stat
+
+
 def replace(calls: Calls, folder: int, name: str, data: bytes, *, old: int, was: Stat) -> Stat:
-    """Replace the file that is open as `old` with `data`; raises `FileChanged` when `name` is no longer as it `was`.
+    """Replace the file that is open as `old` with `data`; raises `FileChanged` when `name` is no longer as it `was`."""
+    return replace_all(calls, [Replacement(folder, name, data, old, was)])[0]
+
+
+def replace_all(calls: Calls, files: Sequence[Replacement]) -> list[Stat]:
+    """Replace all `files` or none; raises `FileChanged` when one is no longer as it `was`.
 
     The two files swap names, and only then the old one is checked, so an edit in between is restored instead of
     lost. Mode, owner and extended attributes stay, as far as the system allows."""
-    mode = stat.S_IMODE(os.fstat(old).st_mode)
     with ExitStack() as undo:
-        temp, made = _write_temporary(calls, undo, folder, (data,), mode=mode, old=old)
-        calls.exchange(folder, temp, name)
-        undo.callback(_swap_back, calls, folder, temp, name)
-        if to_stat(os.stat(temp, dir_fd=folder, follow_symlinks=False)) != was:
-            raise FileChanged
-        calls.fsync(folder)
+        with ExitStack() as opened:
+            temps = [_open_temporary(calls, undo, opened, file) for file in files]
+            run_together(calls.fsync, [new for _, new in temps])
+            made = [to_stat(os.fstat(new)) for _, new in temps]
+        for file, (temp, _), new in zip(files, temps, made, strict=True):
+            calls.exchange(file.folder, temp, file.name)
+            undo.callback(_swap_back, calls, file, temp, new)
+            if to_stat(os.stat(temp, dir_fd=file.folder, follow_symlinks=False)) != file.was:
+                raise FileChanged
+        run_together(calls.fsync, {file.folder for file in files})
         undo.pop_all()
-    _remove_if_same(calls, folder, temp, was.ino)
+    for file, (temp, _) in zip(files, temps, strict=True):
+        _remove_if_same(calls, file.folder, temp, file.was.ino)
     return made
+
+
+def run_together(call: Callable[[T], object], each: Collection[T]) -> None:
+    """Run `call` on each item, several at a time: a disk syncs files together faster than one after another."""
+    if len(each) < 2:
+        for one in each:
+            call(one)
+        return
+    with ThreadPoolExecutor(min(SYNCS, len(each)), thread_name_prefix="disk") as pool:
+        for _ in pool.map(call, each):
+            pass
 
 
 def remove(calls: Calls, folder: int, name: str, *, was: Stat) -> None:
@@ -74,27 +111,40 @@ def removing(calls: Calls, folder: int, name: str, *, was: Stat) -> Iterator[Non
 
 
 def _write_temporary(
-    calls: Calls, undo: ExitStack, folder: int, data: Iterable[bytes], *, mode: int, old: int | None
+    calls: Calls, undo: ExitStack, folder: int, data: Iterable[bytes], *, mode: int
 ) -> tuple[str, Stat]:
     """Write `data` to a temporary file on disk; `undo` removes it."""
-    temp = new_temporary_name()
-    file = calls.open(folder, temp, _NEW, 0o600)
-    try:
-        undo.callback(_remove_if_same, calls, folder, temp, os.fstat(file).st_ino)
-        for piece in data:
-            rest = memoryview(piece)
-            while rest:
-                done = calls.write(file, rest)
-                if not done:
-                    raise OSError(errno.EIO, os.strerror(errno.EIO))
-                rest = rest[done:]
-        if old is not None:
-            _copy_attributes(old, file)
+    with ExitStack() as opened:
+        temp, file = _fill_temporary(calls, undo, opened, folder, data)
         calls.fchmod(file, mode)
         calls.fsync(file)
         return temp, to_stat(os.fstat(file))
-    finally:
-        os.close(file)
+
+
+def _open_temporary(calls: Calls, undo: ExitStack, opened: ExitStack, file: Replacement) -> tuple[str, int]:
+    """Write a temporary file with the attributes of the old one, unsynced; return its name and descriptor."""
+    temp, new = _fill_temporary(calls, undo, opened, file.folder, (file.data,))
+    _copy_attributes(file.old, new)
+    calls.fchmod(new, stat.S_IMODE(os.fstat(file.old).st_mode))
+    return temp, new
+
+
+def _fill_temporary(
+    calls: Calls, undo: ExitStack, opened: ExitStack, folder: int, data: Iterable[bytes]
+) -> tuple[str, int]:
+    """Write `data` to a temporary file, which `undo` removes and `opened` closes; return its name and descriptor."""
+    temp = new_temporary_name()
+    file = calls.open(folder, temp, _NEW, 0o600)
+    opened.callback(os.close, file)
+    undo.callback(_remove_if_same, calls, folder, temp, os.fstat(file).st_ino)
+    for piece in data:
+        rest = memoryview(piece)
+        while rest:
+            done = calls.write(file, rest)
+            if not done:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            rest = rest[done:]
+    return temp, file
 
 
 def _copy_attributes(old: int, new: int) -> None:
@@ -128,9 +178,13 @@ def _remove_if_same(calls: Calls, folder: int, name: str, ino: int) -> None:
             calls.unlink(name, dir_fd=folder)
 
 
-def _swap_back(calls: Calls, folder: int, temp: str, name: str) -> None:
+def _swap_back(calls: Calls, file: Replacement, temp: str, made: Stat) -> None:
+    """Restore the old file, unless somebody has changed the new one since the swap: that edit stays."""
     with suppress(OSError):
-        calls.exchange(folder, temp, name)
+        calls.exchange(file.folder, temp, file.name)
+        if to_stat(os.stat(temp, dir_fd=file.folder, follow_symlinks=False)) != made:
+            calls.exchange(file.folder, temp, file.name)
+            _remove_if_same(calls, file.folder, temp, file.was.ino)
 
 
 def _rename_back(calls: Calls, folder: int, temp: str, name: str) -> None:

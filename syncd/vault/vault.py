@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
+from typing import NamedTuple
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Stat
@@ -57,6 +58,14 @@ class FileDigest:
 
     digest: str  # SHA-256 in hex
     stat: Stat
+
+
+class Replacement(NamedTuple):
+    """Describes the new data of a file whose bytes have the SHA-256 `digest`."""
+
+    path: str
+    data: bytes
+    digest: str
 
 
 class Vault:
@@ -296,10 +305,24 @@ class Vault:
 
     def replace(self, path: str, data: bytes, *, digest: str) -> Stat:
         """Change a file whose bytes have the SHA-256 `digest`; raises Conflict when they have another."""
-        self._check_path(path)
-        with self._translate_errors(path), self._open_file(path) as old, self._open_parent(path) as (folder, name):
-            was = self._check_unchanged(old, digest)
-            return atomic_write.replace(self._calls, folder, name, data, old=old, was=was)
+        return self.replace_all([Replacement(path, data, digest)])[0]
+
+    def replace_all(self, changes: Sequence[Replacement]) -> list[Stat]:
+        """Change several files as `replace` does, all or none. Each folder is synced once."""
+        files: list[atomic_write.Replacement] = []
+        folders: dict[str, int] = {}
+        with ExitStack() as opened:
+            for path, data, digest in changes:
+                self._check_path(path)
+                with self._translate_errors(path):
+                    old = opened.enter_context(self._open_file(path))
+                    folder, _, name = path.rpartition("/")
+                    if folder not in folders:
+                        folders[folder], _ = opened.enter_context(self._open_parent(path))
+                    was = self._check_unchanged(old, digest)
+                files.append(atomic_write.Replacement(folders[folder], name, data, old, was))
+            with self._translate_errors(changes[0].path if len(changes) == 1 else f"one of {len(changes)} files"):
+                return atomic_write.replace_all(self._calls, files)
 
     def remove(self, path: str, *, digest: str | None = None) -> None:
         """Remove a file; with `digest`, only if its bytes still have that SHA-256."""

@@ -31,16 +31,14 @@ class WriteReservations:
                 self._changed.notify_all()
 
     @contextmanager
-    def writing(self, path: str) -> Iterator[None]:
-        """Write a file while nobody has reserved it."""
+    def writing(self, *paths: str) -> Iterator[None]:
+        """Write files while nobody has reserved one of them."""
         with self._changed:
-            self._changed.wait_for(lambda: path not in self._reserved)
-            self._writing[path] += 1
+            self._changed.wait_for(lambda: self._reserved.isdisjoint(paths))
+            self._writing.update(paths)
         try:
             yield
         finally:
             with self._changed:
-                self._writing[path] -= 1
-                if not self._writing[path]:
-                    del self._writing[path]
+                self._writing -= Counter(paths)  # which keeps no zeros
                 self._changed.notify_all()

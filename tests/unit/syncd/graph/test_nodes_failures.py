@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
+import os
+import stat
 
 import pytest
 
 from index.errors import ResourceExhausted, Unavailable
 from index.graph.vertex import Edge
+from syncd.history.audit_log import TOGETHER
+from tests.support.audit_entries import owner
+from tests.support.disk_faults import Fault, failing
 from tests.support.node_notes import ENTITIES, facts, made
 
 
@@ -35,21 +41,44 @@ def test_what_can_t_be_made_findable_is_taken_back(world, nodes, monkeypatch):
     assert world.dump() == world.rebuilt(world.state.parent / "other")
 
 
-def test_a_disk_that_fails_half_way_leaves_all_as_it_was(world, nodes, monkeypatch):
-    made(nodes, "Ada", "Grace", "Kay")
+@pytest.mark.parametrize("field", ["write", "fsync", "exchange"])
+@pytest.mark.parametrize("nth", [1, 2, TOGETHER, TOGETHER + 3])
+def test_a_disk_that_fails_half_way_leaves_all_as_it_was(world, nodes, field, nth):
+    names = [f"Node {number}" for number in range(TOGETHER + 3)]
+    made(nodes, *names)
     before = {file.name: file.read_bytes() for file in (world.vault / ENTITIES).iterdir()}
-    replace, left = world.app.opened.vault.replace, iter([True, True])
-
-    def full(path, data, *, digest):
-        if digest and next(left, None) is None and b"x ^o1" in data:
-            raise Unavailable(f"{path}: the disk is full")
-        return replace(path, data, digest=digest)
-
-    monkeypatch.setattr(world.app.opened.vault, "replace", full)
-    with pytest.raises(Unavailable) as caught:
-        nodes.add_observations([("Ada", ["x"]), ("Grace", ["x"]), ("Kay", ["x"])])
-    assert "Kay.md" not in caught.value.message
+    vault, seen = world.app.opened.vault, world.app.opened.audit.head.seq
+    fault = Fault(field, nth, failing(errno.ENOSPC))
+    vault._calls = fault.calls
+    with pytest.raises(Unavailable, match="disk is full") as caught:
+        nodes.add_observations([(name, ["x"]) for name in names])
+    assert fault.hit and "Node" not in caught.value.message
     assert {file.name: file.read_bytes() for file in (world.vault / ENTITIES).iterdir()} == before
+    entries = list(world.app.opened.audit.entries(seen + 1))
+    done = {entry.seq for entry in entries if entry.kind == "update"}
+    assert done and done == {entry.undoes for entry in entries if entry.kind == "undone"}
+    assert owner(world, "audit.verify")["changed"] == []
+
+
+def test_many_files_share_a_commit_of_the_log_and_a_sync_of_their_folder(world, nodes):
+    """Of a hub that goes, each note that led to it is written: its own bytes are synced, all else is synced together."""
+    count = 2 * TOGETHER
+    made(nodes, "Hub", *(f"Node {number}" for number in range(count)))
+    nodes.add_relations([Edge(f"Node {number}", "Hub", "part_of") for number in range(count)])
+    vault, ledger = world.app.opened.vault, world.app.opened.ledger
+    calls, folders, commits = vault._calls, [], []
+
+    def fsync(file):
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            folders.append(file)
+        calls.fsync(file)
+
+    vault._calls = dataclasses.replace(calls, fsync=fsync)
+    ledger._connection.set_trace_callback(lambda told: commits.append(told) if told == "COMMIT" else None)
+    assert nodes.delete(["Hub"]) == (["Hub"], [])
+    ledger._connection.set_trace_callback(None)
+    assert len(commits) == len(folders) == 3, "two groups of notes that change, and the note that goes"
+    assert not any("[[Hub]]" in file.read_text() for file in (world.vault / ENTITIES).iterdir())
 
 
 def test_a_note_may_not_grow_without_end(nodes):

@@ -111,7 +111,7 @@ def test_what_can_not_be_logged_is_refused_and_told(ledger, audit):
             audit.log_write(change(path="b.md"))
         assert audit.problem
         audit.log_denied(Author("mcp"), "PERMISSION_DENIED", "")  # is denied all the same
-        audit.log_undone(1, change(), "UNAVAILABLE")
+        audit.log_undone({1: change()}, "UNAVAILABLE")
         take_back(lambda: audit.log_taken_back(change(before="1", after="")))
         assert [entry.seq for entry in audit.find(9)] == [1]
         audit.retry()

@@ -32,7 +32,7 @@ def test_events_are_those_of_nodes_that_are_there_and_the_ends_of_others(audit):
 def test_what_did_not_come_about_is_no_event(audit):
     with acting_as(Author("mcp", "create_entities")):
         made = audit.log_write(node("Ada", "", "1"))
-        audit.log_undone(made, node("Ada", "", "1"), "CONFLICT")
+        audit.log_undone({made: node("Ada", "", "1")}, "CONFLICT")
         audit.log_write(node("Ada", "", "2"))
         gone = audit.log_write(node("Ada", "2", ""))
         take_back(lambda: audit.log_taken_back(node("Ada", "", "2")))

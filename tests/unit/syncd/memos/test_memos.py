@@ -276,19 +276,19 @@ def test_a_person_s_edit_of_properties_is_kept(world, space):
 def test_an_edit_between_reading_and_writing_is_not_lost(world, space):
     record = save(space, "one")
     file = world.vault / record.path
-    replace = world.app.opened.vault.replace
+    replace_all = world.app.opened.vault.replace_all
     edits = iter(["mine: 1\n---\none", "mine: 2\n---\none"])
 
-    def meddling(path, data, *, digest):
+    def meddling(changes):
         if edit := next(edits, None):
             file.write_text(text_of(world, record).partition("mine:")[0].removesuffix("---\none") + edit)
-        return replace(path, data, digest=digest)
+        return replace_all(changes)
 
-    world.app.opened.vault.replace = meddling
+    world.app.opened.vault.replace_all = meddling
     try:
         changed = save(space, "two", memo_id=record.id)
     finally:
-        world.app.opened.vault.replace = replace
+        world.app.opened.vault.replace_all = replace_all
     assert (changed.metadata, split(file.read_text())[1]) == ({"mine": 2}, "two")
 
 

@@ -61,19 +61,20 @@ def test_of_many_that_compare_the_version_one_wins_each_time(space):
 
 def test_a_person_who_edits_while_agents_relate_loses_nothing(world, space):
     hub, *others = [save(space, f"memo {n}", title=f"M{n}") for n in range(5)]
-    file, replace = world.vault / hub.path, world.app.opened.vault.replace
+    file, replace_all = world.vault / hub.path, world.app.opened.vault.replace_all
     numbers = iter(range(6))
 
-    def meddling(path, data, *, digest):
-        if path == hub.path and (n := next(numbers, None)) is not None and n % 2 == 0:  # just before it is written
+    def meddling(changes):
+        mine = any(change.path == hub.path for change in changes)
+        if mine and (n := next(numbers, None)) is not None and n % 2 == 0:  # just before it is written
             file.write_text(file.read_text().replace("---\nmemo 0", f"by_hand_{n}: yes\n---\nmemo 0"))
-        return replace(path, data, digest=digest)
+        return replace_all(changes)
 
-    world.app.opened.vault.replace = meddling
+    world.app.opened.vault.replace_all = meddling
     try:
         for other in others:
             space.memo_graph.save(hub.id, other.id, "t")
     finally:
-        world.app.opened.vault.replace = replace
+        world.app.opened.vault.replace_all = replace_all
     assert [entry["id"] for entry in relations_in(world, hub)] == [other.id for other in others]
     assert space.get(hub.id).record.metadata == {"by_hand_0": "yes", "by_hand_2": "yes", "by_hand_4": "yes"}
