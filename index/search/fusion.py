@@ -238,7 +238,7 @@ def _split_words(text: str) -> Iterator[str]:
             yield word[at:]
 
 
-@lru_cache(maxsize=4096)  # the headings of a note come back with each of its passages
+@lru_cache(maxsize=1_024)  # the headings of a note come back with each of its passages
 def _grams(text: str) -> frozenset[str]:
     """What two texts have in common when they mean the same: word stems, and pairs of characters where there are no words."""
     if text.isascii():
