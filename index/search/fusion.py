@@ -237,7 +237,7 @@ def _split_words(text: str) -> Iterator[str]:
             yield word[at:]
 
 
-@lru_cache(maxsize=4096)  # the headings of a note come back with each of its passages
+@lru_cache(maxsize=1_024)  # the headings of a note come back with each of its passages
 def _grams(text: str) -> frozenset[str]:
     """Return the units by which two texts are compared: word stems, and pairs of characters in scripts without words."""
     if text.isascii():

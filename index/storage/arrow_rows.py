@@ -28,7 +28,7 @@ PLACED: Final = (*KEY, "workspace", "heading")
 SHOWN: Final = (*PLACED, "cut", "text")
 TOLD: Final = (*KEY, "cut", "text")
 _TEXTLESS: Final = {"cut": 0, "text": ""}
-ADDED_ROWS: Final = 2_048  # added at once: LanceDB fills some 2 KB of memory for each until they are written
+ADDED_ROWS: Final = 512  # added at once: LanceDB fills some 2 KB of memory for each until they are written
 LENGTH: Final = 1_000.0  # most of a vector's values: 16 bits hold them
 
 

@@ -104,11 +104,6 @@ class ChunkStore:
         with self._writing:
             held, unsure = self._current_rows(), self._unsure
             added = sum(map(len, documents.values()))
-            rows = (
-                held.replace(documents)
-                if held is not None and held.count_after(documents) <= maintenance_policy.OUTGROWN
-                else None
-            )
             self._unsure = True
             batches = arrow_rows.to_batches(itertools.chain.from_iterable(documents.values()), self._table.dimensions)
             written = self._run(self._table.replace(list(documents), batches))
@@ -117,6 +112,11 @@ class ChunkStore:
                 return
             reader, removed = written
             self._sync_files()
+            rows = (  # made last: what adding took has been given back
+                held.replace(documents)
+                if held is not None and held.count_after(documents) <= maintenance_policy.OUTGROWN
+                else None
+            )
             self._table.show_readers(reader, rows)
             self._unsure = False
             if self._missed is not None:

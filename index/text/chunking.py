@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from typing import TypeAlias
 
 from index.model import Chunk, Document
@@ -29,7 +30,8 @@ LINE = re.compile(r"\n")
 ROWS = frozenset({"code", "table", "math", "html"})  # their lines are not prose: cut between lines, or anywhere
 JOINER, VIRAMA = "\u200d", 9  # what joins emoji, and the combining class of what joins consonants
 QUARTERS = 4
-SECTION = 1 << 17  # characters that are cut into passages at once: some 150 bytes are needed for each meanwhile
+SECTION = 1 << 17  # characters that are cut into passages at once: some 70 bytes are needed for each meanwhile
+COUNTED = 2_000  # parts whose tokens are counted at once
 TAILS = 8  # sentences looked at for what the next chunk repeats
 
 
@@ -50,7 +52,7 @@ class _Piece:
     start: int
     end: int
     trail: tuple[str, ...]
-    tokens: int = 0
+    tokens: int = -1  # not counted
 
 
 @dataclass(slots=True)
@@ -101,14 +103,25 @@ def _find_passages(document: Document, sizes: Sizes, count: Count) -> tuple[list
     budget = max(1, sizes.tokens - min(sizes.context, max(counted)))
     passages: list[_Piece] = []
     for section in _split_into_sections(text, blocks):
-        tokens = count([text[piece.start : piece.end] for piece in section])
-        pieces = [replace(piece, tokens=n) for piece, n in zip(section, tokens, strict=True)]
-        packs = _fill_packs(_split_long_blocks(text, pieces, budget, count), budget, min(sizes.overlap, budget - 1))
-        _set_starts(text, packs, sizes.overlap, count)
-        passages += [
-            _Piece("paragraph", pack.start, pack.end, _heading_trail(pack.pieces), pack.size) for pack in packs
-        ]
+        passages += _cut_section(text, section, budget, sizes.overlap, count)
     return passages, dict(zip(lines, counted, strict=True))
+
+
+def _cut_section(text: str, section: list[_Piece], budget: int, overlap: int, count: Count) -> list[_Piece]:
+    pieces = _split_long_blocks(text, list(_count_pieces(text, section, count)), budget, count)
+    packs = _fill_packs(pieces, budget, min(overlap, budget - 1))
+    _set_starts(text, packs, overlap, count)
+    return [_Piece("paragraph", pack.start, pack.end, _heading_trail(pack.pieces), pack.size) for pack in packs]
+
+
+def _count_pieces(text: str, pieces: Iterable[_Piece], count: Count) -> Iterator[_Piece]:
+    """The pieces with their tokens, counted where they are not yet, so many at a time."""
+    remaining = iter(pieces)
+    while batch := list(islice(remaining, COUNTED)):
+        fresh = [piece for piece in batch if piece.tokens < 0]
+        counts = iter(count([text[piece.start : piece.end] for piece in fresh]) if fresh else ())
+        for piece in batch:
+            yield replace(piece, tokens=next(counts)) if piece.tokens < 0 else piece
 
 
 def _split_into_sections(text: str, blocks: Iterable[_Piece]) -> Iterator[list[_Piece]]:
@@ -183,14 +196,14 @@ def _split_long_blocks(text: str, blocks: list[_Piece], budget: int, count: Coun
     """Return the blocks, and in the place of those that exceed `budget` their lines, sentences or, at last, parts of a line."""
 
     def split_long(split: Callable[[_Piece], Iterable[int]], pieces: list[_Piece]) -> tuple[list[_Piece], bool]:
-        cut = [list(_split_piece(text, p, split(p))) if p.tokens > budget else [] for p in pieces]
-        fresh = [part for parts in cut if len(parts) > 1 for part in parts]
-        counts = iter(count([text[part.start : part.end] for part in fresh]) if fresh else [])
-        counted = (
-            [replace(part, tokens=next(counts)) for part in parts] if len(parts) > 1 else [piece]
-            for piece, parts in zip(pieces, cut, strict=True)
-        )
-        return [part for parts in counted for part in parts], bool(fresh)
+        parts = chain.from_iterable(parts_of(p, split) if p.tokens > budget else (p,) for p in pieces)
+        counted = list(_count_pieces(text, parts, count))
+        return counted, len(counted) > len(pieces)
+
+    def parts_of(piece: _Piece, split: Callable[[_Piece], Iterable[int]]) -> Iterable[_Piece]:
+        parts = _split_piece(text, piece, split(piece))
+        first = list(islice(parts, 2))
+        return chain(first, parts) if len(first) > 1 else (piece,)
 
     pieces, _ = split_long(lambda p: () if p.kind == "paragraph" else _match_ends(LINE, text, p), blocks)
     pieces, _ = split_long(lambda p: () if p.kind in ROWS else _match_ends(SENTENCE, text, p), pieces)
@@ -202,13 +215,13 @@ def _split_long_blocks(text: str, blocks: list[_Piece], budget: int, count: Coun
 
 def _split_piece(text: str, piece: _Piece, at: Iterable[int]) -> Iterator[_Piece]:
     start = piece.start
-    for end in (*at, piece.end):
+    for end in chain(at, (piece.end,)):
         yield from _trim_piece(text, piece.kind, start, end, piece.trail)
         start = end
 
 
-def _match_ends(pattern: re.Pattern[str], text: str, piece: _Piece) -> list[int]:
-    return [match.end() for match in pattern.finditer(text, piece.start, piece.end)]
+def _match_ends(pattern: re.Pattern[str], text: str, piece: _Piece) -> Iterator[int]:
+    return (match.end() for match in pattern.finditer(text, piece.start, piece.end))
 
 
 def _cut_points(text: str, start: int, end: int, parts: int) -> list[int]:
@@ -304,7 +317,7 @@ def _set_starts(text: str, packs: list[_Pack], overlap: int, count: Count) -> No
                 break
             pack.start = piece.start
         if pack.start == pack.pieces[0].start and back.kind not in ROWS and back.kind != "heading":
-            starts = _match_ends(SENTENCE, text, back)[-TAILS:]
+            starts = [*_match_ends(SENTENCE, text, back)][-TAILS:]
             part = (back.end - back.start) * overlap // max(overlap + 1, back.tokens)
             words = _cut_points(text, back.end - part, back.end, QUARTERS)[:2] if part > QUARTERS else []
             asked.append((pack, [s for s in starts if text[s : back.end].strip()] + words, back.end))

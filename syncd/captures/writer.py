@@ -135,8 +135,7 @@ def create_note(
         finding = finding or inbox.enricher.begin(document)
         outcome = try_create(
             inbox,
-            raw,
-            document,
+            partial(_give, (raw, document)),
             prepare=partial(_prepare_urgently, progress),
             finding=finding,
             taken=inbox.taken,
@@ -148,6 +147,10 @@ def create_note(
         elif outcome is not MissedAttempt.SWITCHED:
             return outcome
     raise Conflict("other notes kept taking the names for this note; try again in a moment", retryable=True)
+
+
+def _give(made: T) -> T:
+    return made
 
 
 def _prepare_urgently(progress: Callable[[int], None] | None, index: Index, document: Document) -> PreparedDocument:
@@ -172,8 +175,7 @@ def _names_to_try(inbox: Inbox, folder: str, stem: str, now: int, avoid: set[str
 
 def try_create(
     inbox: Inbox,
-    raw: bytes,
-    document: Document,
+    compose: Callable[[], tuple[bytes, Document]],
     *,
     prepare: Callable[[Index, Document], PreparedDocument],
     finding: Callable[[], EnrichmentResult],
@@ -183,16 +185,21 @@ def try_create(
 ) -> Record | T | MissedAttempt:
     """Write a note and index it, with the summary and tags of `finding` where it lacks them.
 
+    `compose` gives its bytes and document: nobody else need hold those of a large note, which are let go of early.
     They are recorded as automatic values, together with `automatic`. The note is split and embedded before anything
     is written, so a note that can't be indexed is refused. While all other commits are held back, `instead` is
     called and its result is returned, if any; then `taken` is called with the folded name."""
-    index, bare, bare_raw, result = inbox.captures.index, document, raw, None
-    if len(raw) > LARGE_TEXT:  # otherwise its text and its passages would be in memory at the same time
-        result, raw, document = _enrich(inbox, raw, document, finding)
+    index = inbox.captures.index
+    raw, document = compose()
+    large = len(raw) > LARGE_TEXT
+    if large:  # otherwise its text and its passages would be in memory at the same time
+        owed, values, raw, document = _enrich(inbox, raw, document, finding)
     ready = prepare(index, document)
-    if result is None:
-        result, raw, document = _enrich(inbox, raw, document, finding)
-        ready = replace(ready, document=document)  # passages contain neither summary nor tags
+    if large:
+        document = replace(document, content="", text="")  # the passages hold it
+    else:
+        owed, values, raw, document = _enrich(inbox, raw, document, finding)
+    ready = replace(ready, document=document)  # passages contain neither summary nor tags
     with hold_commits(inbox.captures) as current:
         if (other := instead()) is not None:
             return other
@@ -203,24 +210,26 @@ def try_create(
         try:
             with hide_file_name(document.path), span("write"):
                 stat = inbox.vault.create(document.path, raw)
+            del raw
         except NameTaken:
             return MissedAttempt.TAKEN  # a file that is not indexed has the name
         with undo_on_failure(partial(inbox.vault.remove, document.path, digest=document.digest)), span("commit"):
             index.commit([replace(ready, stat=stat)])
         record = require_row(index.record_at(document.path))
-    values = {**automatic, **filled_values(bare, decode(bare_raw), document, decode(raw))}
-    return record_values(inbox, record, values, owed=result.owed)
+    return record_values(inbox, record, {**automatic, **values}, owed=owed)
 
 
 def _enrich(
     inbox: Inbox, raw: bytes, document: Document, finding: Callable[[], EnrichmentResult]
-) -> tuple[EnrichmentResult, bytes, Document]:
-    """Return the enrichment, and the note with its missing values filled in."""
+) -> tuple[bool, dict[Name, Value], bytes, Document]:
+    """Return whether enrichment is owed, the values that were filled in, and the note with them."""
     with span("enrich"):
         result = finding()
+    filled = None
     with suppress(FrontmatterError):
-        raw, document = fill_missing(raw, document, result.enrichment, read=inbox.parse_note) or (raw, document)
-    return result, raw, document
+        filled = fill_missing(raw, document, result.enrichment, read=inbox.parse_note)
+    filled = filled or (raw, document)
+    return result.owed, filled_values(document, decode(raw), filled[1], decode(filled[0])), *filled
 
 
 def record_values(

@@ -89,8 +89,7 @@ def parse(
     kind = _classify(note, owned, inbox, collections)
     _find_merge_conflict(note.front, note.body, defects)
     if owned.where.scope == "captures":  # a person knows what they keep in their own notes; an agent's go on to others
-        whole = note.front + note.body
-        defects += (*secret_defects(whole), *hidden_defects(whole), *runnable_defects(whole), *link_defects(whole))
+        defects += _text_defects(note.front + note.body)
     return with_derived_summary(_assemble(note, owned, kind, mtime_ms))
 
 
@@ -200,6 +199,10 @@ def _byte_defects(raw: bytes, path: str) -> list[Defect]:
     if b"\0" in raw:
         defects.append(Defect("nul-bytes", "the file contains NUL bytes: it may be damaged, or not be text"))
     return defects
+
+
+def _text_defects(text: str) -> tuple[Defect, ...]:
+    return (*secret_defects(text), *hidden_defects(text), *runnable_defects(text), *link_defects(text))
 
 
 def _split(raw: bytes, defects: list[Defect]) -> tuple[str, str, bool]:

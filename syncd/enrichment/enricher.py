@@ -327,6 +327,7 @@ def fill_missing(
     if tags := changes.pop("tags", None):
         changes = {**tag_changes(split(text)[0], tags, None), **changes}
     raw = encode(edit(text, changes))
+    del text  # one copy less of a large one, while it is parsed
     return raw, read(raw, document.path, mtime_ms=document.created_at)
 
 

@@ -135,10 +135,10 @@ def _check_stopping(order: FileOrder) -> None:
 
 def _write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | None, note: str) -> Record | None:
     now, order = inbox.now(), planned.order
-    raw, document = _compose(inbox, planned, path, note, now)
     brief = replace(planned, facts=replace(planned.facts, text=planned.facts.text[:SAMPLE]))
     finding = inbox.enricher.begin(_compose(inbox, brief, path, note, now)[1])
     total = len(planned.facts.text) // PASSAGE + 1
+    compose = partial(_compose, inbox, planned, path, note, now)
 
     def report_progress(count: int) -> None:
         _check_stopping(order)
@@ -151,7 +151,7 @@ def _write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | No
         return ready
 
     for _ in range(ROUNDS):
-        outcome = try_create(inbox, raw, document, prepare=prepare, finding=finding, taken=taken)
+        outcome = try_create(inbox, compose, prepare=prepare, finding=finding, taken=taken)
         if outcome is MissedAttempt.TAKEN:
             return None
         if outcome is not MissedAttempt.SWITCHED:

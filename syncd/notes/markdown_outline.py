@@ -266,7 +266,7 @@ class _Reader:
 
 def _line_starts(text: str) -> array[int]:
     """Return the offset of each line and the end of the text; a last line without a line end counts as one."""
-    starts = array("L", (0,))
+    starts = array("I", (0,))  # four bytes a line, of which a large body has a million
     starts.extend(end.end() for end in _LINE_END.finditer(text))
     if starts[-1] != len(text):
         starts.append(len(text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
@@ -229,3 +230,15 @@ def test_only_the_first_chunk_carries_the_aliases():
     first, *rest = split_document(note, Sizes(80, 0, 16), count)
     assert first.context == "Note · Other"
     assert {chunk.context for chunk in rest} == {"Note"}
+
+
+def test_many_short_lines_are_cut_with_little_memory():
+    dense = document(("paragraph", "ab c\n" * 12_000))
+    tracemalloc.start()
+    try:
+        chunks = split_document(dense, chunk_sizes(254), count)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert sum(chunk.text.count("ab c") for chunk in chunks) >= 12_000
+    assert peak < 200 * 12_000  # bytes a line

@@ -15,6 +15,7 @@ import pytest
 
 from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from index.model import Query
+from index.scope.index import Index
 from syncd.documents.file_types import KNOWN, media_type_of
 from syncd.files.conversion.converter import Limits, Unreadable, convert
 from syncd.files.file_note_writer import Converter, hold_large_text
@@ -380,6 +381,21 @@ def test_a_person_who_saves_a_file_of_the_name_meanwhile_keeps_it(filing):
     filing.beside._looked = float("-inf")
     assert filing.files.import_file(order) == order.planned
     assert filing.stored() == {"Captures/default/Files/a.pdf": b"theirs", "Captures/default/Files/a 2.pdf": PDF}
+
+
+def test_a_large_text_is_let_go_of_before_its_rows_are_written(filing, monkeypatch):
+    index, held = filing.world.app.opened.builds.scopes["captures"].index, []
+
+    def commit(prepared, *given, **named):
+        held.extend((new.document.text, new.document.content, len(new.chunks)) for new in prepared)
+        return Index.commit(index, prepared, *given, **named)
+
+    monkeypatch.setattr(index, "commit", commit)
+    id = filing.upload("large.txt", b"A walrus and a seal. " * 30_000)
+    [(text, content, chunks)] = held
+    assert (text, content) == ("", "")
+    assert chunks > 1
+    assert filing.workspace.get(id).content.count("A walrus and a seal.") == 30_000
 
 
 def test_a_large_file_does_not_fill_the_memory(filing):
