@@ -206,7 +206,7 @@ def test_the_first_search_is_told_that_it_loads_and_waits_for_nothing(world, rer
 
 def test_one_command_loads_nothing_and_says_so(world, reranker, loading):
     (told,) = search(world).degraded
-    assert "running daemon only" in told
+    assert "runs only in the daemon" in told
     assert (loading.calls, reranker.state) == ([], "unused")
 
 
