@@ -64,10 +64,7 @@ class Observations:
             if not any(documents.values()):
                 return
             self._store = self._create_store()
-            documents = {
-                **dict.fromkeys(self._store.row_counts(), ()),
-                **documents,
-            }  # also removes rows that a crash left
+            documents = {**dict.fromkeys(self._store.row_counts(), ()), **documents}  # drops rows that a crash left
         self._store.replace(documents)
 
     def _create_store(self) -> ChunkStore:

@@ -46,9 +46,7 @@ def find_sender(scope: Scope, proxies: Sequence[Network]) -> str:
 
 def _find_address(scope: Scope, proxies: Sequence[Network]) -> Address | None:
     host, _ = scope.get("client") or ("", 0)
-    address = _parse_address(
-        host.partition("%")[0]
-    )  # removes the interface of a link-local address, which the system adds
+    address = _parse_address(host.partition("%")[0])  # without the interface of a link-local address
     if address is None:
         return None
     for hop in reversed(_forwarded_hops(scope) if _is_trusted(address, proxies) else []):

@@ -22,10 +22,7 @@ HEADERS: Final = (
     (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
-CLOSE: Final = (
-    b"connection",
-    b"close",
-)  # for clients without a valid key, whose idle connections would fill the server
+CLOSE: Final = (b"connection", b"close")  # for clients without a valid key: idle connections would fill the server
 DRAIN_BYTES: Final = 8 * 1024 * 1024  # bytes that are read and discarded from a client without a valid key
 DRAIN_SECONDS: Final = 2.0
 KEYED_DRAIN_SECONDS: Final = 30.0  # a client with a key may send a whole file before it reads the answer

@@ -30,9 +30,7 @@ log = logging.getLogger(__name__)
 
 ID: Final = b"x-request-id"
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH"})
-QUIET: Final = frozenset(
-    {"/healthz", "/readyz", "/metrics"}
-)  # requested every few seconds, so logged at level DEBUG only
+QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})  # frequent requests, logged at level DEBUG
 CLOSED: Final = 499  # the client disconnected before the answer
 
 REQUEST: ContextVar[dict[str, Any] | None] = ContextVar("request", default=None)  # the log's fields so far

@@ -126,7 +126,7 @@ def test_nothing_new_is_named_with_characters_that_nobody_sees(one, hidden):
     ):
         code, told = one.ask(tool, **arguments)
         assert code == "INVALID_ARGUMENT", tool
-        assert "characters that a reader does not see" in told["message"]
+        assert "invisible characters" in told["message"]
     assert one.refused("memory.relation.delete", **near) == "NOT_FOUND"
     assert one.good("get_stats")["node_count"] == 1
     emoji = {"name": "Woman \U0001f469\u200d\U0001f4bb ❤\ufe0f", "entity_type": "می\u200cخواهم"}
