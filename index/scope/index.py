@@ -202,13 +202,17 @@ class Index(Reader):
             facets = leaving | {
                 path_id(new.document.path): tuple(facet_rows(new.document, new.facets, new.views)) for new in replaced
             }
+            if many := sum(map(len, chunks.values())) > MANY:
+                release_unused()  # what preparing took, before the rows need room
             try:
                 self._write(ready, gone, chunks, facets)
             except BaseException:
                 self._forget_rows([*gone, *(new.document.path for new in ready)])
                 raise
             self._remember(ready, gone)
-            self._swollen |= sum(map(len, chunks.values())) > MANY
+            if many:
+                self._swollen = True
+                release_unused()
             if self.on_commit:
                 self.on_commit([*gone, *(new.document.path for new in ready)])
             return list(stale)

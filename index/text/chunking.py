@@ -27,6 +27,7 @@ ENDS = 2  # tokens that an encoder of 512 adds to a text, and so reads less of i
 # A stop before white space, a stop of a script that writes no space after it, or a line's end.
 SENTENCE = re.compile(r"[.!?…‽]+[\"'”’»)\]]*(?=\s)|[。！？｡．؟۔।॥။።‼⁇⁈⁉]+[」』】）〉》〕”’\"')\]]*|\n")
 LINE = re.compile(r"\n")
+HELD = re.compile(r"\S")
 ROWS = frozenset({"code", "table", "math", "html"})  # their lines are not prose: cut between lines, or anywhere
 JOINER, VIRAMA = "\u200d", 9  # what joins emoji, and the combining class of what joins consonants
 QUARTERS = 4
@@ -160,11 +161,13 @@ def _read_blocks(document: Document) -> list[_Piece]:
 
 def _trim_piece(text: str, kind: str, start: int, end: int, trail: tuple[str, ...]) -> Iterator[_Piece]:
     """Yield the piece without the white space around it, but with the indent of its first line; nothing if it is all white."""
-    if not (held := text[start:end].strip()):
+    if not (held := HELD.search(text, start, end)):
         return
-    first = text.index(held, start)
+    first = held.start()
     line = text.rfind("\n", start, first) + 1 or (start if start == 0 or text[start - 1] == "\n" else first)
-    yield _Piece(kind, line, first + len(held), trail)
+    while text[end - 1].isspace():
+        end -= 1
+    yield _Piece(kind, line, end, trail)
 
 
 def _context(document: Document, trail: tuple[str, ...], *, first: bool) -> str:

@@ -190,16 +190,8 @@ def try_create(
     is written, so a note that can't be indexed is refused. While all other commits are held back, `instead` is
     called and its result is returned, if any; then `taken` is called with the folded name."""
     index = inbox.captures.index
-    raw, document = compose()
-    large = len(raw) > LARGE_TEXT
-    if large:  # otherwise its text and its passages would be in memory at the same time
-        owed, values, raw, document = _enrich(inbox, raw, document, finding)
-    ready = prepare(index, document)
-    if large:
-        document = replace(document, content="", text="")  # the passages hold it
-    else:
-        owed, values, raw, document = _enrich(inbox, raw, document, finding)
-    ready = replace(ready, document=document)  # passages contain neither summary nor tags
+    ready, raw, values, owed = _prepare_enriched(inbox, compose, partial(prepare, index), finding)
+    document = ready.document
     with hold_commits(inbox.captures) as current:
         if (other := instead()) is not None:
             return other
@@ -217,6 +209,22 @@ def try_create(
             index.commit([replace(ready, stat=stat)])
         record = require_row(index.record_at(document.path))
     return record_values(inbox, record, {**automatic, **values}, owed=owed)
+
+
+def _prepare_enriched(
+    inbox: Inbox,
+    compose: Callable[[], tuple[bytes, Document]],
+    prepare: Callable[[Document], PreparedDocument],
+    finding: Callable[[], EnrichmentResult],
+) -> tuple[PreparedDocument, bytes, dict[Name, Value], bool]:
+    """Return the note, split, embedded and enriched; its bytes; the values that were filled in, and whether some are owed."""
+    raw, document = compose()
+    if len(raw) <= LARGE_TEXT:
+        ready = prepare(document)
+        owed, values, raw, document = _enrich(inbox, raw, document, finding)
+        return replace(ready, document=document), raw, values, owed  # passages contain neither summary nor tags
+    owed, values, raw, document = _enrich(inbox, raw, document, finding)  # before its passages take room as well
+    return replace(prepare(document), document=replace(document, content="", text="")), raw, values, owed
 
 
 def _enrich(

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from index.model import Block, Document
-from index.text.chunking import Sizes, _find_passages, chunk_sizes, split_document
+from index.text.chunking import Sizes, _find_passages, _read_blocks, chunk_sizes, split_document
 from tests.support.documents import document
 
 TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]{1,4}|[^\w\s]")
@@ -242,3 +242,14 @@ def test_many_short_lines_are_cut_with_little_memory():
         tracemalloc.stop()
     assert sum(chunk.text.count("ab c") for chunk in chunks) >= 12_000
     assert peak < 200 * 12_000  # bytes a line
+
+
+def test_a_long_block_is_found_without_a_copy_of_it():
+    long = document(("paragraph", "word " * 20_000))
+    tracemalloc.start()
+    try:
+        assert len(_read_blocks(long)) == 1
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10_000
