@@ -128,12 +128,14 @@ class Index(Reader):
         documents: Sequence[tuple[Document, Stat]],
         *,
         urgent: bool = False,
+        later: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> list[PreparedDocument]:
         """Cut and embed `documents` without storing anything. Vectors of unchanged texts come from the stores.
 
         A document whose stored rows would stay the same is neither cut nor embedded. With `urgent`, the call never waits
-        behind a bulk run, and raises Unavailable without an encoder."""
+        behind a bulk run, and raises Unavailable without an encoder. With `later`, nothing is embedded: documents without
+        stored vectors are found by their words until the next pass over the vault."""
         if not urgent:
             self._embedder.wait(LOADING_S)  # otherwise a start would index by words only, and embed a moment later
         embedder = self._usable_embedder()
@@ -141,7 +143,9 @@ class Index(Reader):
             raise Unavailable(self._embedder.problem or "the encoder is not ready yet; try again in a few seconds")
         kept = [self._keep_rows(document, stat) for document, stat in documents]
         changed = [pair for pair, same in zip(documents, kept, strict=True) if same is None]
-        made = iter(self._cut_and_embed(changed, embedder, urgent=urgent, progress=progress) if changed else ())
+        made = iter(
+            self._cut_and_embed(changed, embedder, urgent=urgent, later=later, progress=progress) if changed else ()
+        )
         return [next(made) if same is None else same for same in kept]
 
     def _cut_and_embed(
@@ -150,6 +154,7 @@ class Index(Reader):
         embedder: Embedder | None,
         *,
         urgent: bool,
+        later: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> list[PreparedDocument]:
         return prepare(
@@ -159,6 +164,7 @@ class Index(Reader):
             vectors=self._vectors,
             perspectives=self.perspectives,
             urgent=urgent,
+            later=later,
             progress=progress,
         )
 

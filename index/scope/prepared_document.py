@@ -103,9 +103,12 @@ def prepare(
     vectors: Vectors,
     perspectives: Callable[[str], tuple[Perspective, ...]],
     urgent: bool,
+    later: bool,
     progress: Callable[[int], None] | None,
 ) -> list[PreparedDocument]:
-    """Cut `documents` and embed the texts without a stored vector in one call, without storing anything."""
+    """Cut `documents` and embed the texts without a stored vector in one call, without storing anything.
+
+    With `later`, embed nothing."""
     count = embedder.count_tokens if embedder else estimate_tokens
     cut = list(_cut(documents, sizes, count, perspectives))
     if sum(len(pieces) for _, _, pieces, _ in cut) > MANY:
@@ -117,7 +120,7 @@ def prepare(
     for texts in _text_windows(cut, digests, node_facets):
         done = len(fresh)
         report = (lambda count, done=done: progress(done + count)) if progress else None
-        lookup = vectors.find(texts, embedder, urgent=urgent, progress=report)
+        lookup = vectors.find(texts, None if later else embedder, urgent=urgent, progress=report)
         known |= {digest: np.asarray(vector, np.float16) for digest, vector in lookup.vectors.items()}
         fresh |= lookup.fresh
     made = []

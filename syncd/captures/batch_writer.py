@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 TRIES: Final = 8  # each is lost to somebody who writes the very file at the very moment
+EMBEDDED: Final = 100  # notes that change with those that go, at most, whose vectors a caller waits for
 UNDATED: Final = -1  # epoch ms: in place of the time of a file that is still to be written
 
 
@@ -131,7 +132,8 @@ def write_batch(
 ) -> T:
     """Do what `decide` decides, and return what it answers. It is asked again when a file has changed meanwhile.
 
-    All is cut and embedded before anything is written. Raises Conflict when the files don't come to rest, and when a
+    All is cut and embedded before anything is written; only of more than `EMBEDDED` notes that change because others go
+    the vectors are made afterwards. Raises Conflict when the files don't come to rest, and when a
     person has just edited a note that is to go."""
     for _ in range(TRIES):
         index = inbox.captures.index
@@ -149,7 +151,11 @@ def write_batch(
         for document in documents:
             if not document.writable:
                 raise Conflict(f"the properties of {document.title!r} can't be read; its owner must mend them first")
-        ready = index.prepare([(document, UNWRITTEN) for document in documents], urgent=True, progress=progress)
+        # Each note that led to one that goes has to be embedded again, which takes far longer than all the rest.
+        later = len(documents) > EMBEDDED and any(isinstance(change, DeletedFile) for change in changes)
+        ready = index.prepare(
+            [(document, UNWRITTEN) for document in documents], urgent=True, later=later, progress=progress
+        )
         with hold_commits(inbox.captures) as current:
             taken = any(inbox.taken(stem(change.path)) for change in changes if isinstance(change, NewFile))
             if current is not index or taken:

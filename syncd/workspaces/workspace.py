@@ -350,9 +350,9 @@ class Workspace:
         return self._assign_addresses(paths)
 
     def _assign_addresses(self, paths: Iterable[str]) -> dict[str, Record]:
-        index, root = self._index, self._root
-        records = (index.record_at(f"{root}{path}") for path in paths)
-        return assign_addresses([record for record in records if record and self._sees(record)], root)
+        root = self._root
+        records = self._index.records_at([f"{root}{path}" for path in paths]).values()
+        return assign_addresses([record for record in records if self._sees(record)], root)
 
     def recent(self, limit: int = 20, *, before: int | None = None) -> list[Record]:
         """Return the newest documents by creation; with `before`, those created strictly before that time."""

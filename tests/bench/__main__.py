@@ -92,6 +92,7 @@ def main(given_words: Sequence[str] | None = None, *, known_groups: Groups = gro
     parser.add_argument("--data", type=Path, default=DATA, help="real vaults and labelled sets")
     parser.add_argument("--out", type=Path, default=ROOT / "bench", help="where the results and the scratch files go")
     given = parser.parse_args(given_words)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a start would compile all modules again, which no user's does
     work = given.out / "work"
     work.mkdir(parents=True, exist_ok=True)
     known = known_groups(work, given.data)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.bench import yardsticks
 from tests.bench.headline import children
-from tests.bench.measure import p50
+from tests.bench.measure import NO_DAEMON, p50
 from tests.bench.record import Row
 from tests.bench.yardsticks import Child
 
@@ -51,4 +51,5 @@ def alone(work: Path) -> Iterator[Row]:
                 "CPU": p50([one.cpu for one in spent]) / p50([one.cpu for one in yard]),
             },
             "a bare Python",
+            NO_DAEMON,
         )

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.bench import vaults, yardsticks
-from tests.bench.measure import Daemon, daemon, p50, p95, timed
+from tests.bench.measure import Daemon, beside_jobs, daemon, p50, p95, timed
 from tests.bench.record import Row, Step
 from tests.bench.speed import fresh
 from tests.bench.yardsticks import Beside, beside
@@ -63,18 +63,23 @@ def graph(work: Path) -> Iterator[Step]:
             assert told["embedding_coverage"] == 1, told
             size = f"{nodes:,} nodes, {relations:,} relations"
             yield Row(
-                f"start -> all indexed, {size}", "", f"{took:.0f} s", None, f"{nodes * FACTS:,} observations; {FILL}"
+                f"start -> all indexed, {size}",
+                "",
+                f"{took:.0f} s",
+                None,
+                f"{nodes * FACTS:,} observations; {FILL}",
+                jobs=one.jobs_since({}),
             )
-            yield lambda: [searches(one, f"{size}, before maintenance")]  # noqa: B023 - measured before the next turn
+            yield lambda: list(beside_jobs(one, searches(one, f"{size}, before maintenance")))  # noqa: B023 - measured before the next turn
             one.ask("maintain")
             one.quiet()
-            yield lambda: list(walks(one, nodes, size, echo))  # noqa: B023 - as above
-            yield lambda: [searches(one, size)]  # noqa: B023 - as above
-            yield lambda: list(reads(one, nodes, size))  # noqa: B023 - as above
-            yield lambda: [additions(one, nodes, size, state)]  # noqa: B023 - as above
-            yield many_writers(one, size)
-            yield lambda: list(whole(one, size))  # noqa: B023 - as above
-            yield memory(one, size)
+            yield lambda: list(beside_jobs(one, walks(one, nodes, size, echo)))  # noqa: B023 - as above
+            yield lambda: list(beside_jobs(one, searches(one, size)))  # noqa: B023 - as above
+            yield lambda: list(beside_jobs(one, reads(one, nodes, size)))  # noqa: B023 - as above
+            yield lambda: list(beside_jobs(one, additions(one, nodes, size, state)))  # noqa: B023 - as above
+            yield from beside_jobs(one, many_writers(one, size))
+            yield lambda: list(beside_jobs(one, whole(one, size)))  # noqa: B023 - as above
+            yield from beside_jobs(one, memory(one, size))
 
 
 def walks(one: Daemon, nodes: int, size: str, echo: Callable[[], None]) -> Iterator[Row]:
@@ -96,13 +101,11 @@ def walks(one: Daemon, nodes: int, size: str, echo: Callable[[], None]) -> Itera
         yield row(f"{what}, {size}", spent, "one echo", most95=6, note=told)
 
 
-def searches(one: Daemon, size: str) -> Row:
+def searches(one: Daemon, size: str) -> Iterator[Row]:
     """Searches of nodes by their vectors, embedding included."""
     calls = [lambda text=text: one.tool("search_nodes", query=text, mode="embedding") for text in vaults.questions(120)]
     timed(calls[:20])
-    return row(
-        f"search_nodes, embedding, {size}", beside(calls[20:], yardsticks.query), "one query encoding", most50=15
-    )
+    yield row(f"search_nodes, embedding, {size}", beside(calls[20:], yardsticks.query), "one query encoding", most50=15)
 
 
 def reads(one: Daemon, nodes: int, size: str) -> Iterator[Row]:
@@ -133,11 +136,11 @@ def whole(one: Daemon, size: str) -> Iterator[Row]:
         yield row(f"{tool}, {size}", beside(calls, yardsticks.query), "one query encoding", most50=most)
 
 
-def memory(one: Daemon, size: str) -> Row:
+def memory(one: Daemon, size: str) -> Iterator[Row]:
     """Resident memory after all of that."""
     most = 500 if size.startswith("10,000") else None
     bare, _ = yardsticks.imports_memory()
-    return Row(
+    yield Row(
         f"resident memory, {size}",
         f"<= {most} MB" if most else "",
         f"{one.rss:.0f} MB",
@@ -148,7 +151,7 @@ def memory(one: Daemon, size: str) -> Row:
     )
 
 
-def additions(one: Daemon, nodes: int, size: str, state: Path) -> Row:
+def additions(one: Daemon, nodes: int, size: str, state: Path) -> Iterator[Row]:
     """Facts that one writer adds, each durable and findable when it is acknowledged."""
     rng, stamp = random.Random(9), time.time_ns()
 
@@ -162,10 +165,10 @@ def additions(one: Daemon, nodes: int, size: str, state: Path) -> Row:
         yardsticks.fsync(state.parent)
 
     spent = beside([lambda n=n: add(n) for n in range(60)], yardstick)
-    return row(f"add_observations, {size}", spent, "one query encoding and one fsync", most50=40)
+    yield row(f"add_observations, {size}", spent, "one query encoding and one fsync", most50=40)
 
 
-def many_writers(one: Daemon, size: str) -> Row:
+def many_writers(one: Daemon, size: str) -> Iterator[Row]:
     """Twenty writers at once: nothing is lost and nothing doubled."""
 
     def work(number: int) -> list[float]:
@@ -195,7 +198,7 @@ def many_writers(one: Daemon, size: str) -> Row:
     kept = len(one.tool("open_nodes", names=["Node 0"])["entities"][0]["observations"]) - before
     found = one.tool("open_nodes", names=[f"Writer {a}.{b}" for a in range(WRITERS) for b in range(5)])
     whole = (len(found["entities"]), kept) == (WRITERS * 5, WRITERS * 5)
-    return Row(
+    yield Row(
         f"{WRITERS} writers at once, 10 writes each, {size}",
         "nothing lost, nothing doubled",
         f"{len(spent) / took:.0f} writes/s; p50 {p50(spent):.0f}, p95 {p95(spent):.0f} ms",

@@ -295,7 +295,7 @@ def starts(vault: Path, state: Path, *, times: int = 3) -> list[Row]:
     ]
 
 
-def bridge(vault: Path, state: Path, *, times: int = 5) -> Row:
+def bridge(vault: Path, state: Path, *, times: int = 5) -> Iterator[Row]:
     """The stdio bridge, from the start of its process to the answer to `initialize`."""
     hello = {
         "jsonrpc": "2.0",
@@ -320,7 +320,7 @@ def bridge(vault: Path, state: Path, *, times: int = 5) -> Row:
             process.stdin.close()
         yard.append(yardsticks.interpreter().seconds)
     wall, unit = p50(spent[1:]), p50(yard[1:])
-    return Row(
+    yield Row(
         "stdio bridge: initialize, cold",
         "<= 0.25 s",
         f"{wall:.2f} s",

@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from tests.bench import vaults, yardsticks
-from tests.bench.measure import ROOT, Daemon, daemon, p50, p95, timed
+from tests.bench.measure import ROOT, Daemon, beside_jobs, daemon, p50, p95, timed
 from tests.bench.record import Row
 from tests.bench.speed import fresh
 from tests.bench.yardsticks import Beside, beside
@@ -36,23 +36,27 @@ def kb(work: Path) -> Iterator[Row]:
     with daemon(vault, state, "--made-up") as one:
         one.settled()
         one.quiet()
-        asked = vaults.questions(150)
-        timed([lambda text=text: one.tool("kb_search", query=text) for text in asked[:20]])
-        calls = [lambda text=text: one.tool("kb_search", query=text) for text in asked]
-        yield _row("kb_search over MCP, 1,000 notes", beside(calls, yardsticks.query), 15, 40)
-        ids = [hit["document_id"] for text in asked[:15] for hit in one.tool("kb_search", query=text)["results"]]
-        calls = [lambda doc=doc: one.tool("kb_get", id=doc) for doc in ids[:150]]
-        yield _row("kb_get over MCP", beside(calls, yardsticks.query))
-        texts = [f"Captured at once, number {n}: the chimney was swept." for n in range(60)]
-        calls = [lambda text=text: one.tool("capture_thought", content=text) for text in texts]
-        yield _row("capture_thought, to compare", beside(calls, yardsticks.query))
-        texts = [f"A note of its own, number {n}: the pump on the roof was replaced." for n in range(60)]
-        calls = [lambda text=text: _note(one, text) for text in texts]
-        yield _row("kb_addnote -> done, one after the other", beside(calls, yardsticks.query))
-        with ThreadPoolExecutor(8) as pool:
-            texts = [f"Sent with seven others, number {n}: the boiler hums again." for n in range(120)]
-            spent = list(pool.map(lambda text: _note(one, text, 0.05), texts))
-        yield _row("kb_addnote -> done, 8 clients at once", Beside(spent, [yardsticks.unit()], 0.0))
+        yield from beside_jobs(one, _notes(one))
+
+
+def _notes(one: Daemon) -> Iterator[Row]:
+    asked = vaults.questions(150)
+    timed([lambda text=text: one.tool("kb_search", query=text) for text in asked[:20]])
+    calls = [lambda text=text: one.tool("kb_search", query=text) for text in asked]
+    yield _row("kb_search over MCP, 1,000 notes", beside(calls, yardsticks.query), 15, 40)
+    ids = [hit["document_id"] for text in asked[:15] for hit in one.tool("kb_search", query=text)["results"]]
+    calls = [lambda doc=doc: one.tool("kb_get", id=doc) for doc in ids[:150]]
+    yield _row("kb_get over MCP", beside(calls, yardsticks.query))
+    texts = [f"Captured at once, number {n}: the chimney was swept." for n in range(60)]
+    calls = [lambda text=text: one.tool("capture_thought", content=text) for text in texts]
+    yield _row("capture_thought, to compare", beside(calls, yardsticks.query))
+    texts = [f"A note of its own, number {n}: the pump on the roof was replaced." for n in range(60)]
+    calls = [lambda text=text: _note(one, text) for text in texts]
+    yield _row("kb_addnote -> done, one after the other", beside(calls, yardsticks.query))
+    with ThreadPoolExecutor(8) as pool:
+        texts = [f"Sent with seven others, number {n}: the boiler hums again." for n in range(120)]
+        spent = list(pool.map(lambda text: _note(one, text, 0.05), texts))
+    yield _row("kb_addnote -> done, 8 clients at once", Beside(spent, [yardsticks.unit()], 0.0))
 
 
 def files(work: Path, count: int = 1_000) -> Iterator[Row]:
@@ -63,7 +67,7 @@ def files(work: Path, count: int = 1_000) -> Iterator[Row]:
     with daemon(vault, state) as one:
         one.settled()
         one.quiet()
-        asked = vaults.questions(100)
+        asked, jobs = vaults.questions(100), one.jobs()
         before = timed([lambda text=text: one.tool("kb_search", query=text) for text in asked])
         with watched(one) as peak, searching(one, asked) as meanwhile:
             begun = time.perf_counter()
@@ -72,6 +76,7 @@ def files(work: Path, count: int = 1_000) -> Iterator[Row]:
             accepted = time.perf_counter() - begun
             ended = _ended(one, len(made))
             seconds = time.perf_counter() - begun
+        ran = one.jobs_since(jobs)
         note = f"{ended['done']} done, {ended['failed']} failed; accepted in {accepted:.0f} s"
         yield Row(
             f"{count:,} mixed files -> all done",
@@ -81,9 +86,12 @@ def files(work: Path, count: int = 1_000) -> Iterator[Row]:
             note,
             {"wall of one": seconds * 1000 / len(made) / yardsticks.unit()},
             "one query encoding",
+            ran,
         )
         figure = f"{peak.own:.0f} MB, converters {peak.children:.0f} MB"
-        yield Row("peak memory meanwhile", "<= 600 MB", figure, peak.own <= 600, f"{peak.start:.0f} MB before")
+        yield Row(
+            "peak memory meanwhile", "<= 600 MB", figure, peak.own <= 600, f"{peak.start:.0f} MB before", jobs=ran
+        )
         yield Row(
             "search meanwhile",
             "p95 <= 60 ms",
@@ -92,6 +100,7 @@ def files(work: Path, count: int = 1_000) -> Iterator[Row]:
             f"{p50(before):.0f} / {p95(before):.0f} before",
             {"p50": p50(meanwhile) / p50(before), "p95": p95(meanwhile) / p95(before)},
             "the same search of an idle daemon",
+            ran,
         )
 
 
@@ -103,6 +112,7 @@ def large(work: Path, size: int = 500_000_000) -> Iterator[Row]:
         one.tool("kb_search", query="warm")
         one.quiet()
         for way, send in (("in one piece", _whole), ("in chunks", _chunked)):
+            jobs = one.jobs()
             with watched(one) as peak:
                 begun = time.perf_counter()
                 job = send(one, size)
@@ -121,6 +131,7 @@ def large(work: Path, size: int = 500_000_000) -> Iterator[Row]:
                 note,
                 {"wall of one MB": ratio},
                 "one fsync",
+                one.jobs_since(jobs),
             )
 
 
@@ -146,7 +157,7 @@ def dense(work: Path) -> Iterator[Row]:
         one.quiet()
         start = one.rss
         for name, make in DENSE.items():
-            data = make(DENSE_SIZE)
+            data, jobs = make(DENSE_SIZE), one.jobs()
             with watched(one) as peak:
                 begun = time.perf_counter()
                 status = _done(one, _sent(one, name, data), 0.1)["status"]
@@ -158,15 +169,18 @@ def dense(work: Path) -> Iterator[Row]:
                 f"{grown:.0f} MB",
                 grown <= 64,
                 f"{kept:.0f} MB kept; {status}, {seconds:.0f} s",
+                jobs=one.jobs_since(jobs),
             )
         for count in (2, 3):
+            jobs = one.jobs()
             with watched(one) as peak:
                 files = [(f"{count} {name}", DENSE[name](DENSE_SIZE) + b" " * count) for name in list(DENSE)[:count]]
                 jobs = [_sent(one, *file) for file in files]
                 ended = [_done(one, job, 0.1)["status"] for job in jobs]
             grown, kept = peak.own - peak.start, _left(one, start)
             note = f"{kept:.0f} MB kept of all so far; {', '.join(ended)}"
-            yield Row(f"{count} of them at once", target, f"{grown:.0f} MB", grown <= 64, note)
+            ran = one.jobs_since(jobs)
+            yield Row(f"{count} of them at once", target, f"{grown:.0f} MB", grown <= 64, note, jobs=ran)
 
 
 def _left(one: Daemon, before: float, within: float = 40.0) -> float:

@@ -10,18 +10,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import httpx2
 import psutil
 
-from tests.bench.record import Row  # noqa: F401 - whoever measures makes rows
+from tests.bench.record import Row
 from tests.support.paths import ROOT
 
+NO_DAEMON = "none: no daemon runs"  # in place of the jobs of a row
 VERSION = "2026-07-28"
 Jobs: TypeAlias = Mapping[str, Mapping[str, Any]]
 
@@ -160,6 +161,14 @@ def named_jobs(before: Jobs, after: Jobs) -> str:
     spent = {name: job["cpu"] - (before[name]["cpu"] if name in before else 0) for name, job in after.items()}
     dear = [f"{name} {cpu:.3g} s" for name, cpu in sorted(spent.items(), key=lambda one: -one[1]) if cpu >= 0.001]
     return ", ".join(dear + [f"{name} runs" for name, job in after.items() if job["running"]])
+
+
+def beside_jobs(one: Daemon, rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows as they are measured, each with the jobs that ran meanwhile."""
+    before = one.jobs()
+    for row in rows:
+        yield replace(row, jobs=row.jobs or one.jobs_since(before))
+        before = one.jobs()
 
 
 def timed(calls: list[Callable[[], Any]]) -> list[float]:

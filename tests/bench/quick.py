@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.bench import headline, yardsticks
-from tests.bench.measure import daemon
+from tests.bench.measure import beside_jobs, daemon
 from tests.bench.prepared_vault import prepared
 from tests.bench.record import Row
 
@@ -27,5 +27,5 @@ def quick(work: Path) -> Iterator[Callable[[], list[Row]]]:
         yield lambda: [headline.layers(one)]
         yield lambda: [headline.captures(one, state)]
         yield lambda: [headline.saves(one, vault)]
-        yield lambda: list(headline.commands(vault, state))
+        yield lambda: list(beside_jobs(one, headline.commands(vault, state)))
         yield lambda: [headline.idle(one, bare, IDLE_S)]

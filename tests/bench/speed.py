@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from index.encoders.embedder import Embedder, EmbedSettings
@@ -14,7 +15,7 @@ from mcp_server.tools.families import FAMILIES
 from syncd.app import App
 from syncd.settings.settings import Settings, VaultSettings
 from tests.bench import headline, vaults, yardsticks
-from tests.bench.measure import daemon, p50
+from tests.bench.measure import NO_DAEMON, beside_jobs, daemon, p50
 from tests.bench.prepared_vault import prepared
 from tests.bench.record import Row, Step
 from tests.bench.yardsticks import beside
@@ -49,7 +50,7 @@ def at_10k(work: Path) -> Iterator[Step]:
         yield lambda: [headline.captures_at_once(one, vault)]
         yield lambda: [headline.saves(one, vault)]
         yield lambda: [headline.files_at_once(one, vault)]
-        yield lambda: [*headline.commands(vault, state), headline.bridge(vault, state)]
+        yield lambda: list(beside_jobs(one, chain(headline.commands(vault, state), headline.bridge(vault, state))))
         yield lambda: [headline.idle(one, bare, IDLE_S)]
 
 
@@ -80,6 +81,7 @@ def _first_index(work: Path) -> Iterator[Row]:
             f"{outcome.chunks:,} chunks; the bare batches {bare:.1f} s",
             {"wall": whole / bare},
             "the bare batches",
+            NO_DAEMON,
         )
         yield no_change(app, "1,000", 0.2, work)
         app.opened.builds.scopes["vault"].index.maintain(force=True)
@@ -108,6 +110,7 @@ def no_change(app: App, size: str, target: float, work: Path) -> Row:
         f"Git's of 1,000: {spent.unit:.1f} ms",
         {"wall": p50(spent.calls) / spent.unit},
         "one git status",
+        NO_DAEMON,
     )
 
 
@@ -140,6 +143,7 @@ def reconcile_10k(work: Path) -> Iterator[Row]:
             f"the listing alone: {nothing.figure}",
             {"wall": p50(spent.calls) / spent.unit},
             "one git status",
+            NO_DAEMON,
         )
 
 
@@ -172,6 +176,7 @@ def real_vault(work: Path, data: Path) -> Iterator[Row]:
             f"{spent:.0f} s",
             None,
             f"{now['vault']['documents']:,} notes, {now['vault']['chunks']:,} chunks",
+            jobs=one.jobs_since({}),
         )
         yield Row("git status after indexing it", "empty", "empty" if not changed else changed[:80], not changed)
     kept = sum(path.stat().st_size for path in (state / "index").rglob("*") if path.is_file())

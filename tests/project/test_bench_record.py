@@ -11,7 +11,7 @@ import pytest
 
 from tests.bench import cpu_sampler, record, vaults, yardsticks
 from tests.bench.__main__ import RECORD, main
-from tests.bench.measure import named_jobs
+from tests.bench.measure import beside_jobs, named_jobs
 from tests.bench.record import Entry, Row, best, line, measure, slips, typical, unrecorded, verdict
 
 SEARCH = Row("search", "", "9 ms", True, "", {"p50": 2.0, "p95": 4.0}, "one query encoding")
@@ -181,6 +181,29 @@ def test_jobs_are_named_by_what_they_used_meanwhile():
     before = {"review": cost(1.0), "marks": cost(0.2), "listing": cost(0.0, running=True)}
     after = {"review": cost(1.42), "marks": cost(0.2004), "listing": cost(0.5), "archive": cost(0.0, running=True)}
     assert named_jobs(before, after) == "listing 0.5 s, review 0.42 s, archive runs"
+
+
+class Running:
+    """A daemon whose listing uses half a second while each row is measured, and as much between two rows."""
+
+    def __init__(self):
+        self.used = 0.0
+
+    def jobs(self):
+        self.used += 0.5
+        return {"listing": {"cpu": self.used, "running": False}}
+
+    def jobs_since(self, before):
+        return named_jobs(before, self.jobs())
+
+
+def test_each_row_of_a_daemon_has_the_jobs_that_ran_while_it_was_measured():
+    rows = [SEARCH, replace(SEARCH, name="capture"), replace(SEARCH, jobs="said already")]
+    assert [(row.name, row.jobs) for row in beside_jobs(Running(), rows)] == [
+        ("search", "listing 0.5 s"),
+        ("capture", "listing 0.5 s"),
+        ("search", "said already"),
+    ]
 
 
 def test_the_frozen_chunks_are_cut_into_runs_that_cover_them_once():

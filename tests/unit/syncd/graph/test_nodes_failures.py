@@ -11,6 +11,7 @@ import pytest
 
 from index.errors import ResourceExhausted, Unavailable
 from index.graph.vertex import Edge
+from syncd.captures.batch_writer import EMBEDDED
 from syncd.history.audit_log import TOGETHER
 from tests.support.audit_entries import owner
 from tests.support.disk_faults import Fault, failing
@@ -79,6 +80,25 @@ def test_many_files_share_a_commit_of_the_log_and_a_sync_of_their_folder(world, 
     ledger._connection.set_trace_callback(None)
     assert len(commits) == len(folders) == 3, "two groups of notes that change, and the note that goes"
     assert not any("[[Hub]]" in file.read_text() for file in (world.vault / ENTITIES).iterdir())
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_nobody_waits_until_all_that_led_to_a_hub_is_embedded(world, nodes, more):
+    count = EMBEDDED + more
+    made(nodes, "Hub", *(f"Node {number}" for number in range(count)), observations=["a fact"])
+    nodes.add_relations([Edge(f"Node {number}", "Hub", "part_of") for number in range(count)])
+    index = world.app.opened.builds.scopes["captures"].index
+    world.encoder.calls.clear()
+    assert nodes.delete(["Hub"]) == (["Hub"], [])
+    assert index.words_only_count == more * count
+    assert bool(world.encoder.calls) is not bool(more)
+    assert [sentence for sentence in world.app.opened.builds.degraded() if "words only" in sentence] == [
+        f"index: {count} notes can be found by their words only"
+    ] * more
+    assert len(world.found("fact", limit=count)) == count
+    world.run()
+    assert index.words_only_count == 0
+    assert world.dump() == world.rebuilt(world.state.parent / "other")
 
 
 def test_a_note_may_not_grow_without_end(nodes):
