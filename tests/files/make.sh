@@ -26,6 +26,8 @@ office --convert-to odp --outdir "$work" talk.pptx
 office --convert-to pptx:"Impress MS PowerPoint 2007 XML" --outdir "$work" "$work/talk.odp" && mv "$work/talk.pptx" talk-impress.pptx
 office --convert-to pdf --outdir . "$work/talk.odp"
 
+# rich.pptx was made once with python-pptx: lists, links, groups, merged cells, notes, what is hidden, slides in another order.
+
 # Sheets: Calc's, and Gnumeric's
 office --convert-to xlsx:"Calc MS Excel 2007 XML" --outdir . src/sheet.fods
 ssconvert -T Gnumeric_Excel:xlsx2 sheet.xlsx gnumeric.xlsx

@@ -144,7 +144,6 @@ HOMES = {
     "pyarrow": ("index/storage/arrow_rows.py", "index/storage/lancedb_table.py"),
     "pydantic": ("mcp_server/*",),
     "pydantic_core": ("mcp_server/*",),
-    "pptx": ("syncd/files/conversion/readers/powerpoint.py",),
     "pypdfium2": ("syncd/files/conversion/readers/pdf.py",),
     "pyseccomp": ("syncd/files/conversion/syscall_filter.py",),
     "python_calamine": ("syncd/files/conversion/readers/word_and_excel.py",),

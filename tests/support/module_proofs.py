@@ -62,10 +62,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/owner/index.py",
     ),
     "tests/integration/test_files_served.py": ("syncd/files/file_import.py",),
-    "tests/integration/test_real_files.py": (
-        "syncd/files/conversion/readers/pdf.py",
-        "syncd/files/conversion/readers/powerpoint.py",
-    ),
+    "tests/integration/test_real_files.py": ("syncd/files/conversion/readers/pdf.py",),
     "tests/integration/test_sync_pipeline.py": (
         "index/scope/index.py",
         "index/scope/vector_reuse.py",

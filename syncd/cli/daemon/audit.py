@@ -18,9 +18,11 @@ from syncd.cli.framework.commands import (
     has_color,
     load_settings,
     now,
+    open_session,
     print_answer,
     print_data,
     print_text,
+    show_progress,
     wants_json,
 )
 from syncd.cli.framework.completion import keys, workspaces
@@ -113,11 +115,16 @@ def audit_verify(file: Path | None, head: str | None) -> int:
 @audit.command("export")
 def audit_export() -> None:
     """Print every entry, the oldest first, as one line of JSON each; `memex audit verify FILE` can check them."""
-    after = 0
-    while entries := ask("audit.list", {"after": after, "limit": PAGE}):
-        for entry in entries:
-            print_data(json.dumps(entry, ensure_ascii=False))
-        after = entries[-1]["seq"]
+    after, first = 0, 1
+    with show_progress() as progress, open_session() as call:
+        total = max((entry["seq"] for entry in call("audit.list", {"limit": 1})), default=0)
+        while entries := call("audit.list", {"after": after, "limit": PAGE}):
+            progress({})
+            first = first if after else entries[0]["seq"]
+            for entry in entries:
+                print_data(json.dumps(entry, ensure_ascii=False))
+            after = entries[-1]["seq"]
+            progress({"stage": "exporting", "done": after - first + 1, "total": max(after, total) - first + 1})
 
 
 @audit.command("prune")

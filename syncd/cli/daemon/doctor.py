@@ -9,7 +9,15 @@ import sys
 import click
 
 from index.errors import InvalidArgument
-from syncd.cli.framework.commands import Command, has_color, load_settings, print_answer, print_text, wants_json
+from syncd.cli.framework.commands import (
+    Command,
+    has_color,
+    load_settings,
+    print_answer,
+    print_text,
+    show_progress,
+    wants_json,
+)
 
 # ruff: noqa: PLC0415 - what the checks need takes longer to import than most commands to run
 WRONG = 7
@@ -36,14 +44,17 @@ def doctor(fix: bool) -> int:
 
     findings: list[Finding] = []
     width = min(shutil.get_terminal_size().columns if sys.stdout.isatty() else 80, 120)
-    try:
-        looks = examine(load_settings(), os.environ, (*STATE_CHECKS, *HOST_CHECKS, *SERVICE_CHECKS), fix=fix)
-    except InvalidArgument as error:
-        looks = iter([Finding("settings", "wrong", error.message, "mend what is named above, then: memex doctor")])
-    for finding in looks:
-        findings.append(finding)
-        if not wants_json():
-            print_text(format_finding(finding, width=width, color=has_color()))
+    with show_progress() as progress:
+        try:
+            checks = (*STATE_CHECKS, *HOST_CHECKS, *SERVICE_CHECKS)
+            looks = examine(load_settings(), os.environ, checks, fix=fix, progress=progress)
+        except InvalidArgument as error:
+            looks = iter([Finding("settings", "wrong", error.message, "mend what is named above, then: memex doctor")])
+        for finding in looks:
+            findings.append(finding)
+            if not wants_json():
+                progress({})
+                print_text(format_finding(finding, width=width, color=has_color()))
     result = {"well": is_healthy(findings), "findings": [finding.as_dict() for finding in findings]}
     print_answer(result, lambda: "\n" + format_summary(findings, color=has_color()))
     return 0 if result["well"] else WRONG

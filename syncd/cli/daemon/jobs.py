@@ -10,7 +10,7 @@ import click
 
 from index.errors import Unavailable, from_dict
 from syncd.cli.framework.arguments import wait_for_jobs
-from syncd.cli.framework.commands import Command, Group, ask, has_color, now, open_session, print_answer
+from syncd.cli.framework.commands import Command, Group, ask, has_color, now, open_session, print_answer, show_elapsed
 from syncd.cli.framework.completion import jobs, queued_jobs, workspaces
 from syncd.cli.terminal import result_text
 from syncd.jobs.job_names import shell_word
@@ -42,7 +42,8 @@ def job_list(name: str | None) -> None:
 @click.option("--wait", is_flag=True, help="Come back when it has ended, with exit code 7 if it failed.")
 def job_run(name: str, wait: bool) -> None:
     """Run the job NAME now, or take part in the run under way. Without a daemon it runs here, to its end."""
-    done = ask("job.run", {"name": name, "wait": wait})
+    with show_elapsed(f"running {name}"):
+        done = ask("job.run", {"name": name, "wait": wait})
     if done.get("error"):
         raise Unavailable(
             f"the job {shell_word(done['name'])} failed after {format_duration(done['seconds'])}: {done['error']}"

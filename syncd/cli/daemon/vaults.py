@@ -24,6 +24,7 @@ from syncd.cli.framework.commands import (
     print_answer,
     print_message,
     set_flag,
+    show_elapsed,
 )
 from syncd.cli.framework.completion import vaults as vault_names
 from syncd.cli.framework.daemon_address import memex_command
@@ -96,7 +97,8 @@ def init(folder: str | None, git: str | None, create: bool, welcome: bool | None
         )
     key_file = set_up_vault(chosen, now=now(), again=True, welcome=welcome is not False)
     if commits:
-        put_under_git(chosen.vault.path)
+        with show_elapsed("committing your notes"):
+            put_under_git(chosen.vault.path)
     file, usual = ensure_settings_file(chosen, named, os.environ)
     if commits is not None:
         write_git_choice(file, commit=commits)

@@ -84,15 +84,25 @@ def read_context(settings: Settings, environ: Mapping[str, str]) -> DoctorContex
     return DoctorContext(settings, environ, pid, facts)
 
 
-def examine(settings: Settings, environ: Mapping[str, str], checks: Sequence[Check], *, fix: bool) -> Iterator[Finding]:
+def examine(
+    settings: Settings,
+    environ: Mapping[str, str],
+    checks: Sequence[Check],
+    *,
+    fix: bool,
+    progress: Callable[[Mapping[str, Any]], None] = lambda _: None,
+) -> Iterator[Finding]:
     """Each finding as it is made. With `fix`, what can be mended is, and looked at again."""
+    progress({"stage": "asking the daemon", "done": 0, "total": len(checks)})
     context = read_context(settings, environ)
-    for check in checks:
+    for number, check in enumerate(checks):
+        stage = check.__name__.removeprefix("check_").replace("_", " ")
+        progress({"stage": f"checking {stage}", "done": number, "total": len(checks)})
         findings = list(check(context))
-        done = [mended for finding in findings if fix and finding.fix and (mended := _apply_fix(finding)).mended]
-        if done:
+        mended = [done for finding in findings if fix and finding.fix and (done := _apply_fix(finding)).mended]
+        if mended:
             context = read_context(settings, environ)
-            yield from done
+            yield from mended
             yield from (finding for finding in check(context) if finding.is_ != "ok")
         else:
             yield from findings

@@ -9,6 +9,7 @@ import os
 import shlex
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -30,6 +31,7 @@ from syncd.vault.path_rules import is_utf8
 if TYPE_CHECKING:
     from syncd.app import App
 
+TICK_S = 1.0
 STARTING_S = 15.0  # a daemon that holds the lock and is not yet listening gets this long
 # Operations that need neither the encoder nor notes in the index. All that stands in no list here waits for both.
 WITHOUT_INDEX = frozenset(
@@ -228,14 +230,26 @@ def flush_output() -> None:
 
 @contextlib.contextmanager
 def show_progress() -> Iterator[Callable[[Event], None]]:
-    """Show progress events as a bar while something is done, if stderr is a terminal."""
-    if not sys.stderr.isatty():
+    """Show progress events as a bar while something is done, if stderr is a terminal and a person reads the answer.
+
+    An empty event takes the bar away, for what is printed beside it."""
+    if not sys.stderr.isatty() or wants_json():
         yield lambda _: None
         return
     last = 0.0
 
+    def clear_bar() -> None:
+        nonlocal last
+        if last:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+        last = 0.0
+
     def update_bar(event: Event) -> None:
         nonlocal last
+        if not event:
+            clear_bar()
+            return
         done, total = int(event.get("done", 0)), int(event.get("total", 0))
         if time.monotonic() - last > 0.1 or done == total:
             last = time.monotonic()
@@ -249,9 +263,26 @@ def show_progress() -> Iterator[Callable[[Event], None]]:
     try:
         yield update_bar
     finally:
-        if last:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        clear_bar()
+
+
+@contextlib.contextmanager
+def show_elapsed(stage: str) -> Iterator[None]:
+    """Show for how long something has gone on that doesn't tell how far it is, where `show_progress` would show a bar."""
+    began, ended = time.monotonic(), threading.Event()
+    with show_progress() as progress:
+
+        def count_seconds() -> None:
+            while not ended.wait(TICK_S):
+                progress({"stage": f"{time.monotonic() - began:.0f} s, {stage}"})
+
+        ticking = threading.Thread(target=count_seconds, daemon=True)
+        ticking.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            ticking.join()
 
 
 def ask(operation: str, arguments: Mapping[str, Any], *, fresh: bool = False) -> Any:

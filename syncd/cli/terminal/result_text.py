@@ -118,10 +118,10 @@ def format_check_report(report: Mapping[str, Any]) -> str:
 def progress_bar(stage: str, done: int, total: int, width: int) -> str:
     """A progress bar that fits `width`."""
     label = f"{stage} " if stage else ""
-    counts = f" {done:,}/{total:,}" if total else f" {done:,}"
+    counts = f" {done:,}/{total:,}" if total else f" {done:,}" if done else ""
     room = min(40, width - len(label) - len(counts) - 3)
     if not total or room < 4:
-        return (label + counts.strip())[:width]
+        return (label + counts.strip()).rstrip()[:width]
     full = room * min(done, total) // total
     return f"{label}[{'█' * full}{'·' * (room - full)}]{counts}"
 

@@ -1,100 +1,234 @@
-"""Read PowerPoint files as Markdown: a heading for each slide, and below it the slide's text."""
+"""Read PowerPoint files as Markdown: a heading for each slide, and below it the slide's text.
+
+A presentation is an archive of XML parts that name each other by relations (ECMA-376, parts 1 and 2). `open_archive` has
+refused every entity before a part is parsed. Names are compared without their namespace, of which the standard has two."""
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Iterator
-from typing import Any, BinaryIO, Final
-
-import pptx
-from pptx.enum.shapes import MSO_SHAPE_TYPE, PP_PLACEHOLDER
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO, Final
+from xml.etree.ElementTree import Element, ParseError, XMLParser
+from zipfile import ZipFile
 
 from syncd.files.conversion.readers.clean_text import escape_inline, escape_line, format_table
 from syncd.files.conversion.readers.office_archive import open_archive, read_title
-from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge
+from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
 
 _WEB: Final = re.compile(r"(?:https?://|mailto:)[^\s()<>]{1,2000}")
+_LEVEL: Final = re.compile(r"[0-8]")
 DEEPEST: Final = 50  # groups in groups
-_FURNITURE: Final = frozenset(
-    {PP_PLACEHOLDER.DATE, PP_PLACEHOLDER.FOOTER, PP_PLACEHOLDER.SLIDE_NUMBER, PP_PLACEHOLDER.HEADER}
-)
-_TITLES: Final = frozenset({PP_PLACEHOLDER.TITLE, PP_PLACEHOLDER.CENTER_TITLE, PP_PLACEHOLDER.VERTICAL_TITLE})
+_SHAPES: Final = frozenset({"sp", "grpSp", "graphicFrame"})  # those that may hold text
+_FURNITURE: Final = frozenset({"dt", "ftr", "sldNum", "hdr"})
+_TITLES: Final = frozenset({"title", "ctrTitle"})
+_TRUE: Final = ("1", "true")
+_FALSE: Final = ("0", "false")
 
 
 def read_pptx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """A presentation: visible slides in their order, with tables and notes; no pictures."""
+    text: list[str] = []
+    pages = 0
     with open_archive(file, "ppt/", limits) as archive:
-        named = read_title(archive)
-    file.seek(0)
-    try:
-        slides = [slide for slide in pptx.Presentation(file).slides if slide.element.get("show") != "0"]
-        text = [_format_slide(slide, number) for number, slide in enumerate(slides[: limits.pages], 1)]
-    except RecursionError as error:
-        raise TooLarge("the presentation is nested too deeply") from error
-    return MarkdownReading("\n\n".join(text), title=named, pages=len(slides), cut=len(slides) > limits.pages)
+        for slide in _visible_slides(archive):
+            pages += 1
+            if pages <= limits.pages:
+                text.append(_format_slide(archive, slide, pages))
+        return MarkdownReading("\n\n".join(text), title=read_title(archive), pages=pages, cut=pages > limits.pages)
 
 
-def _format_slide(slide: Any, number: int) -> str:
+@dataclass(frozen=True, slots=True)
+class _Relation:
+    """What a part refers to by an id: another part, or an address."""
+
+    kind: str  # the last part of its type
+    target: str
+    is_external: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One part of the package, with what it refers to."""
+
+    root: Element
+    relations: Mapping[str, _Relation]
+
+    def first_target(self, kind: str) -> str | None:
+        """The part to which the first relation of a kind leads."""
+        related = (link.target for link in self.relations.values() if link.kind == kind and not link.is_external)
+        return next(related, None)
+
+
+def _visible_slides(archive: ZipFile) -> Iterator[_Part]:
+    package = _read_relations(archive, "")
+    main = next((link.target for link in package.values() if link.kind == "officeDocument"), "ppt/presentation.xml")
+    presentation = _read_part(archive, main)
+    for slide_list in _children(presentation.root, "sldIdLst"):
+        for listed in _children(slide_list, "sldId"):
+            relation = presentation.relations.get(_relation_id(listed))
+            if relation is None:
+                raise UnreadableFile("the file is damaged: a slide of it is missing")
+            slide = _read_part(archive, relation.target)
+            if slide.root.get("show") not in _FALSE:
+                yield slide
+
+
+def _format_slide(archive: ZipFile, slide: _Part, number: int) -> str:
     """One slide: its title (or number) as a heading, its shapes as they lie upon each other, the speaker's notes."""
-    shapes = list(_visible_shapes(slide.shapes))
-    heads = [shape for shape in shapes if _placeholder_type(shape) in _TITLES and shape.has_text_frame]
-    name = " ".join(" ".join(shape.text_frame.text.split()) for shape in heads).strip() or f"Slide {number}"
-    blocks = [f"## {escape_inline(name)}", *(_format_shape(shape) for shape in shapes if shape not in heads)]
-    notes = slide.notes_slide.notes_placeholder if slide.has_notes_slide else None
-    if notes is not None and (notes_text := _format_paragraphs(notes, listed=False)):
-        blocks += ["### Notes", notes_text]
+    shapes = list(_visible_shapes(_shape_tree(slide)))
+    heads = [shape for shape in shapes if _name(shape) == "sp" and _placeholder_type(shape) in _TITLES]
+    name = " ".join(" ".join(_plain_text(shape).split()) for shape in heads).strip() or f"Slide {number}"
+    blocks = [f"## {escape_inline(name)}"]
+    blocks += [_format_shape(shape, slide) for shape in shapes if shape not in heads]
+    if (target := slide.first_target("notesSlide")) is not None:
+        notes = _read_part(archive, target)
+        bodies = (shape for shape in _shape_tree(notes) if _placeholder_type(shape) == "body")
+        if (body := next(bodies, None)) is not None and (text := _format_paragraphs(body, notes, listed=False)):
+            blocks += ["### Notes", text]
     return "\n\n".join(block for block in blocks if block)
 
 
-def _visible_shapes(shapes: Any, depth: int = 0) -> Iterator[Any]:
+def _shape_tree(part: _Part) -> list[Element]:
+    return [shape for data in _children(part.root, "cSld") for tree in _children(data, "spTree") for shape in tree]
+
+
+def _visible_shapes(shapes: list[Element], depth: int = 0) -> Iterator[Element]:
     """The shapes that are seen, those in groups included."""
     if depth > DEEPEST:
         raise TooLarge("the presentation is nested too deeply")
     for shape in shapes:
-        if shape.element.xpath("./*[1]/p:cNvPr[@hidden='1' or @hidden='true']"):
+        if _name(shape) not in _SHAPES or any(
+            named.get("hidden") in _TRUE for named in _children(_properties(shape), "cNvPr")
+        ):
             continue
-        if shape.shape_type == MSO_SHAPE_TYPE.GROUP:
-            yield from _visible_shapes(shape.shapes, depth + 1)
+        if _name(shape) == "grpSp":
+            yield from _visible_shapes(list(shape), depth + 1)
         else:
             yield shape
 
 
-def _placeholder_type(shape: Any) -> Any:
-    return shape.placeholder_format.type if shape.is_placeholder else None
+def _properties(shape: Element) -> Element:
+    """What is said of a shape besides its text: its first child."""
+    return next(iter(shape), shape)
 
 
-def _format_shape(shape: Any) -> str:
-    if getattr(shape, "has_table", False):
-        return format_table([[cell.text for cell in row.cells] for row in shape.table.rows])
-    if not shape.has_text_frame or _placeholder_type(shape) in _FURNITURE:
+def _placeholder_type(shape: Element) -> str | None:
+    """The type of a placeholder; None for a shape that is none."""
+    holders = (holder for more in _children(_properties(shape), "nvPr") for holder in _children(more, "ph"))
+    return next((holder.get("type", "obj") for holder in holders), None)
+
+
+def _format_shape(shape: Element, slide: _Part) -> str:
+    if _name(shape) == "graphicFrame":
+        return format_table(_table_rows(shape))
+    kind = _placeholder_type(shape)
+    if kind in _FURNITURE:
         return ""
-    return _format_paragraphs(
-        shape, listed=shape.is_placeholder and _placeholder_type(shape) != PP_PLACEHOLDER.SUBTITLE
+    return _format_paragraphs(shape, slide, listed=kind not in (None, "subTitle"))
+
+
+def _table_rows(frame: Element) -> list[list[str]]:
+    tables = (
+        table
+        for graphic in _children(frame, "graphic")
+        for data in _children(graphic, "graphicData")
+        for table in _children(data, "tbl")
+    )
+    table = next(tables, None)
+    rows = [] if table is None else _children(table, "tr")
+    return [[_plain_text(cell) for cell in _children(row, "tc")] for row in rows]
+
+
+def _plain_text(shape: Element) -> str:
+    """The text of a shape or a cell, a line for each paragraph."""
+    return "\n".join(
+        "".join("\v" if _name(run) == "br" else _run_text(run) for run in _runs(paragraph))
+        for paragraph in _paragraphs(shape)
     )
 
 
-def _format_paragraphs(shape: Any, *, listed: bool) -> str:
+def _format_paragraphs(shape: Element, part: _Part, *, listed: bool) -> str:
     """The paragraphs of a shape; with `listed` those that don't say otherwise are items of a list."""
     lines: list[str] = []
     item = False
-    for paragraph in shape.element.xpath("./p:txBody/a:p"):
-        text = "".join(_format_runs(paragraph, shape.part.rels)).strip()
+    for paragraph in _paragraphs(shape):
+        text = "".join(_format_run(run, part) for run in _runs(paragraph)).strip()
         if not text:
             continue
-        marks = {mark.tag.rpartition("}")[2] for mark in paragraph.xpath("./a:pPr/*")}
-        level = int((paragraph.xpath("./a:pPr/@lvl") or ["0"])[0])
+        said = _children(paragraph, "pPr")
+        marks = {_name(mark) for properties in said for mark in properties}
+        levels = [level for properties in said if _LEVEL.fullmatch(level := properties.get("lvl", ""))]
         was, item = item, bool(marks & {"buChar", "buAutoNum"}) or (listed and "buNone" not in marks)
         lines += [""] if lines and not (was and item) else []
         mark = "1. " if "buAutoNum" in marks else "- "
-        lines.append(f"{'    ' * min(level, 8)}{mark}{text}" if item else escape_line(text))
+        lines.append(f"{'    ' * int(levels[0] if levels else 0)}{mark}{text}" if item else escape_line(text))
     return "\n".join(lines)
 
 
-def _format_runs(paragraph: Any, relations: Any) -> Iterator[str]:
-    """The text of a paragraph, its links to the web as links."""
-    for part in paragraph.xpath("./a:r | ./a:br | ./a:fld"):
-        text = " " if part.tag.endswith("}br") else "".join(part.xpath("./a:t/text()"))
-        links = part.xpath("./a:rPr/a:hlinkClick/@r:id")
-        target = relations[links[0]] if links and links[0] in relations else None
-        address = target.target_ref if target is not None and target.is_external else ""
-        yield f"[{text}]({address})" if text.strip() and _WEB.fullmatch(address) else text
+def _format_run(run: Element, part: _Part) -> str:
+    """The text of a run, as a link where it is one to the web."""
+    if _name(run) == "br":
+        return " "
+    text = _run_text(run)
+    links = [link for properties in _children(run, "rPr") for link in _children(properties, "hlinkClick")]
+    target = part.relations.get(_relation_id(links[0])) if links else None
+    address = target.target if target is not None and target.is_external else ""
+    return f"[{text}]({address})" if text.strip() and _WEB.fullmatch(address) else text
+
+
+def _paragraphs(shape: Element) -> list[Element]:
+    return [paragraph for body in _children(shape, "txBody") for paragraph in _children(body, "p")]
+
+
+def _runs(paragraph: Element) -> list[Element]:
+    return [run for run in paragraph if _name(run) in ("r", "br", "fld")]
+
+
+def _run_text(run: Element) -> str:
+    return "".join(text.text or "" for text in _children(run, "t"))
+
+
+def _read_part(archive: ZipFile, name: str) -> _Part:
+    return _Part(_parse(archive, name), _read_relations(archive, name))
+
+
+def _read_relations(archive: ZipFile, name: str) -> dict[str, _Relation]:
+    """What the part of this name refers to, by id; of the package itself for ""."""
+    folder, base = posixpath.split(name)
+    place = posixpath.join(folder, "_rels", f"{base}.rels")
+    relations: dict[str, _Relation] = {}
+    if place not in archive.NameToInfo:
+        return relations
+    for said in _children(_parse(archive, place), "Relationship"):
+        is_external, target = said.get("TargetMode") == "External", said.get("Target", "")
+        if not is_external:
+            target = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
+        relations[said.get("Id", "")] = _Relation(said.get("Type", "").rpartition("/")[2], target, is_external)
+    return relations
+
+
+def _parse(archive: ZipFile, name: str) -> Element:
+    """The root of a part. Raises UnreadableFile when there is none of this name, or it is no XML."""
+    parser = XMLParser()  # noqa: S314 - `open_archive` has refused entities
+    try:
+        parser.feed(archive.read(name))
+        root: Element = parser.close()
+    except (ParseError, ValueError, LookupError) as error:  # LookupError: no such part, or no such encoding
+        raise UnreadableFile("the file is damaged: a part of it is missing or no XML") from error
+    return root
+
+
+def _children(element: Element, name: str) -> list[Element]:
+    return [child for child in element if _name(child) == name]
+
+
+def _name(element: Element) -> str:
+    """The name of an element without its namespace."""
+    return element.tag.rpartition("}")[2]
+
+
+def _relation_id(element: Element) -> str:
+    """The id of the relation that an element names, which has a namespace where other ids have none."""
+    return next((value for name, value in element.items() if name.endswith("/relationships}id")), "")

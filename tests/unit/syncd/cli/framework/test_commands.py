@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import re
+import shutil
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import click
 import pytest
@@ -158,6 +162,56 @@ def shown(monkeypatch):
 
     monkeypatch.setattr(commands, "show_progress", show)
     return stages
+
+
+@contextmanager
+def terminal_errors(monkeypatch):
+    """What a terminal gets that is this process's stderr, once the block has ended."""
+    leader, follower = pty.openpty()
+    heard = []
+
+    def listen():
+        with suppress(OSError):  # the terminal has ended
+            while data := os.read(leader, 65_536):
+                heard.append(data.decode())
+
+    listening = threading.Thread(target=listen)
+    listening.start()
+    with os.fdopen(follower, "w") as stream, monkeypatch.context() as patched:
+        patched.setattr(sys, "stderr", stream)
+        yield heard
+    listening.join()
+    os.close(leader)
+
+
+@pytest.mark.parametrize(
+    ("words", "stage"),
+    [
+        pytest.param(["doctor"], r"checking vault \[", id="doctor"),
+        pytest.param(["audit", "export"], r"exporting \[█+\] (\d+)/\1", id="audit export"),
+        pytest.param(["job", "run", "maintain-the-index", "--wait"], r"0 s, running", id="job run"),
+        pytest.param(["init", "--yes", "--git", "commit", "vault"], r"0 s, committing your notes", id="init --git"),
+    ],
+)
+def test_what_takes_long_shows_how_far_it_is_at_a_terminal_alone(
+    vault, encoders, monkeypatch, tmp_path, capfd, words, stage
+):
+    assert run_command(["capture", "A heron."]) == 0
+    monkeypatch.setattr(commands, "TICK_S", 0.001)
+    monkeypatch.chdir(tmp_path)
+    capfd.readouterr()
+    run_command(words)
+    assert "\x1b[K" not in capfd.readouterr().err, "nobody looks"
+    shutil.rmtree(vault / ".git", ignore_errors=True)
+    with terminal_errors(monkeypatch) as quiet:
+        run_command([*words, "--json"])
+    assert "\x1b[K" not in "".join(quiet), "a script asks"
+    shutil.rmtree(vault / ".git", ignore_errors=True)
+    with terminal_errors(monkeypatch) as heard:
+        run_command(words)
+    shown = "".join(heard)
+    assert re.search(stage, shown)
+    assert re.search(r"\x1b\[K[^\x1b█·]*\Z", shown), "the bar has gone at the end"
 
 
 def test_a_vault_that_was_never_indexed_is_indexed_before_it_is_searched(vault, encoders, shown, capfd):

@@ -11,7 +11,7 @@ import pytest
 from tests.support.paths import ROOT
 
 FILES = [
-    "report.docx", "rich.docx", "report-writer.docx", "talk.pptx", "talk-impress.pptx", "sheet.xlsx", "gnumeric.xlsx",
+    "report.docx", "rich.docx", "report-writer.docx", "talk.pptx", "talk-impress.pptx", "rich.pptx", "sheet.xlsx", "gnumeric.xlsx",
     "report.pdf", "bulletin.pdf", "browser.pdf", "talk.pdf", "scan.pdf", "locked.pdf", "locked.docx", "old.doc",
     "report.html", "src/page.html", "src/report.md", "src/tides.json", "semicolons.csv", "latin1.txt", "utf16.txt", "shift-jis.txt",
 ]  # fmt: skip

@@ -1,0 +1,182 @@
+"""syncd/files/conversion/readers/powerpoint.py: slides, tables and notes of real files; what is damaged or hostile is refused."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import pytest
+
+from syncd.files.conversion.readers.powerpoint import DEEPEST, read_pptx
+from syncd.files.conversion.readers.reader_result import ReaderLimits, TooLarge, UnreadableFile
+from tests.support.paths import FILES
+
+LIMITS = ReaderLimits(pages=100, inflated=64 << 20, text=1_000_000)
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+STRICT = "http://purl.oclc.org/ooxml/officeDocument/relationships"
+RICH = """\
+## Moved to the front
+
+## Harbour talk #1
+
+\\# no heading
+
+1\\. no item
+
+*not* bold
+
+## Points
+
+- first
+    - deeper
+1. numbered
+
+plain prose
+
+- [oil](https://example.org/oil) and a program
+- two lines
+
+### Notes
+
+Dim the hall.
+
+Then begin. 暗く
+
+## Table & groups
+
+| Lamp | Price \\| day |
+| --- | --- |
+| Pier | two lines |
+| merged |  |
+
+in a group
+
+שלט in two groups
+
+- dot
+
+## Slide 5
+
+a slide without a title"""
+TALK = """\
+## Lantern keeping
+
+Ada Beispiel
+
+## Why lanterns
+
+- Ships come home at night
+- A lantern costs [little oil](https://example.org/oil)
+    - rapeseed, not whale
+
+### Notes
+
+Remember to dim the hall. 暗くする。
+
+## Costs of a year
+
+| Lamp | Litres | Price |
+| --- | --- | --- |
+| Pier | 120 | 96.50 |
+| Tower | 310 | 249.00 |
+
+## שלט המגדלור
+
+Öl, Docht und ein ruhiger Abend."""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "title", "pages"),
+    [
+        ("rich.pptx", RICH, "Harbour talk", 5),
+        ("talk.pptx", TALK, "Lantern keeping", 4),
+        ("talk-impress.pptx", TALK, "Lantern keeping", 4),
+    ],
+)
+def test_a_presentation_is_read_in_full_without_what_is_hidden(name, text, title, pages):
+    with (FILES / name).open("rb") as file:
+        reading = read_pptx(file, LIMITS)
+    assert (reading.text, reading.title, reading.pages, reading.cut) == (text, title, pages, False)
+
+
+def test_slides_beyond_the_limit_are_counted_and_left_out():
+    with (FILES / "rich.pptx").open("rb") as file:
+        reading = read_pptx(file, ReaderLimits(pages=2, inflated=64 << 20, text=1_000_000))
+    assert (reading.pages, reading.cut) == (5, True)
+    assert reading.text == RICH[: RICH.index("\n\n## Points")]
+
+
+def relations(*targets: str, office: str = OFFICE) -> str:
+    held = "".join(
+        f'<Relationship Id="r{number}" Type="{office}/{kind}" Target="{target}"/>'
+        for number, (kind, _, target) in enumerate((target.partition(":") for target in targets), 1)
+    )
+    return f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{held}</Relationships>'
+
+
+def deck(shapes: str = "", *, office: str = OFFICE, **parts: str) -> io.BytesIO:
+    """A presentation of one slide with these shapes; `parts` replace its own ("" = left out)."""
+    names = f'xmlns:p="urn:p" xmlns:a="urn:a" xmlns:r="{office}"'
+    held = {
+        "package": ("_rels/.rels", relations("officeDocument:ppt/presentation.xml", office=office)),
+        "presentation": (
+            "ppt/presentation.xml",
+            f'<p:presentation {names}><p:sldIdLst><p:sldId id="7" r:id="r1"/></p:sldIdLst></p:presentation>',
+        ),
+        "listed": ("ppt/_rels/presentation.xml.rels", relations("slide:/ppt/slides/one.xml", office=office)),
+        "slide": ("ppt/slides/one.xml", f"<p:sld {names}><p:cSld><p:spTree>{shapes}</p:spTree></p:cSld></p:sld>"),
+        "noted": ("ppt/slides/_rels/one.xml.rels", relations("notesSlide:../notes/one.xml", office=office)),
+        "notes": ("ppt/notes/one.xml", f"<p:notes {names}/>"),
+    }
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for key, (name, text) in held.items():
+            if parts.get(key, text):
+                archive.writestr(name, parts.get(key, text))
+    out.seek(0)
+    return out
+
+
+def shape(text: str, properties: str = "") -> str:
+    return f"<p:sp><p:nvSpPr><p:nvPr/></p:nvSpPr><p:txBody><a:p>{properties}<a:r><a:t>{text}</a:t></a:r></a:p></p:txBody></p:sp>"
+
+
+@pytest.mark.parametrize("office", [OFFICE, STRICT])
+def test_both_namespaces_of_the_standard_are_read(office):
+    assert read_pptx(deck(shape("words"), office=office), LIMITS).text == "## Slide 1\n\nwords"
+
+
+def test_a_level_that_no_slide_has_is_none():
+    shapes = "".join(shape("x", f'<a:pPr lvl="{level}"><a:buChar/></a:pPr>') for level in ("9", "-1", "x", "8"))
+    assert read_pptx(deck(shapes), LIMITS).text == "## Slide 1\n\n- x\n\n- x\n\n- x\n\n" + " " * 32 + "- x"
+
+
+@pytest.mark.parametrize("part", ["presentation", "listed", "slide", "notes"])
+@pytest.mark.parametrize("text", ["", "<a>", "no markup", '<?xml version="1.0" encoding="none"?><a/>'])
+def test_a_part_that_is_missing_or_damaged_is_refused(part, text):
+    with pytest.raises(UnreadableFile, match="damaged"):
+        read_pptx(deck(shape("x"), **{part: text}), LIMITS)
+
+
+def test_a_package_without_relations_is_looked_into_where_a_presentation_lies():
+    assert read_pptx(deck(shape("x"), package="", noted=""), LIMITS).pages == 1
+
+
+def test_groups_within_groups_have_an_end():
+    inner = shape("deep")
+    for _ in range(DEEPEST):
+        inner = f"<p:grpSp><p:nvGrpSpPr/>{inner}</p:grpSp>"
+    assert "deep" in read_pptx(deck(inner), LIMITS).text
+    with pytest.raises(TooLarge, match="nested too deeply"):
+        read_pptx(deck(f"<p:grpSp><p:nvGrpSpPr/>{inner}</p:grpSp>"), LIMITS)
+
+
+def test_elements_of_any_depth_end_no_process():
+    depth = 300_000
+    assert "seen" in read_pptx(deck("<a:x>" * depth + "</a:x>" * depth + shape("seen")), LIMITS).text
+
+
+def test_no_entity_is_expanded():
+    laughs = '<!DOCTYPE d [<!ENTITY a "ha">]>'
+    with pytest.raises(UnreadableFile, match="declares entities"):
+        read_pptx(deck(slide=f'{laughs}<p:sld xmlns:p="urn:p">&a;</p:sld>'), LIMITS)
