@@ -148,7 +148,7 @@ def write_batch(
         ]
         for document in documents:
             if not document.writable:
-                raise Conflict(f"the properties of {document.title!r} can't be read; its owner must mend them first")
+                raise Conflict(f"the properties of {document.title!r} can't be read; its owner must fix them first")
         ready = index.prepare([(document, UNWRITTEN) for document in documents], urgent=True, progress=progress)
         with hold_commits(inbox.captures) as current:
             taken = any(inbox.taken(stem(change.path)) for change in changes if isinstance(change, NewFile))

@@ -73,7 +73,7 @@ def _parse_head(text: str | None) -> Head | None:
         return None
     head = Head.parse(text)
     if head is None:
-        raise InvalidArgument("a head is an entry's number and seal, as `memex status` tells it: 1234:ab12…")
+        raise InvalidArgument("a head is an entry's number and seal, as `memex status` shows it: 1234:ab12…")
     return head
 
 

@@ -149,7 +149,7 @@ class Archive:
         if document.type == "entity":
             raise Problem("it is a node of the graph, which is not reviewed: memex node remove takes it away")
         if not document.writable:
-            raise Problem("its properties can't be read: mend them")
+            raise Problem("its properties can't be read: fix them")
         if any(defect.name == "conflict-copy" for defect in document.defects):
             raise Problem(HINDERING["conflict-copy"])
         owner_marks = read_marks(decode(raw))

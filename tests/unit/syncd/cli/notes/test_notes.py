@@ -73,7 +73,7 @@ def test_a_text_on_the_line_takes_the_place_of_all_there_is(world, note, capfd):
     assert capfd.readouterr().out == f"{note.id}  {note.path}  version 2\n"
     assert content(world, note) == "new text"
     assert run_command(["updatenote", note.id, "new text"]) == 0
-    assert "(it was so already)" in capfd.readouterr().out
+    assert "(unchanged)" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("words", [[], ["-"]], ids=["without a word", "with a dash"])
