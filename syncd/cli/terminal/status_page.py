@@ -306,12 +306,11 @@ def _name_words(facts: Mapping[str, Any]) -> list[str]:
     return [f"{_pluralize(len(facts[key]), noun)}{more}" for key, (noun, more) in kinds.items() if facts.get(key)]
 
 
+_GRAPH_NOUNS: Final = {"nodes": "entity", "observations": "fact", "relations": "relation"}
+
+
 def _graph_words(facts: Mapping[str, Any]) -> list[str]:
-    return (
-        [_pluralize(facts[key], key[:-1]) for key in ("nodes", "observations", "relations")]
-        if facts.get("nodes")
-        else []
-    )
+    return [_pluralize(facts[key], noun) for key, noun in _GRAPH_NOUNS.items()] if facts.get("nodes") else []
 
 
 def _review_rows(now: Mapping[str, Any]) -> Iterator[Row]:
@@ -346,7 +345,7 @@ def _loose_ends(now: Mapping[str, Any]) -> list[str]:
     """List names and relations in the graph that lead to no entity, one line each."""
     facts = now.get("graph", {})
     twins = [
-        f"{line(other, 200)} is not in the graph: {line(node, 200)} has the same name"
+        f"{line(other, 200)} is not an entity: {line(node, 200)} has its name"
         for node, *others in facts.get("twins", ())
         for other in others
     ]

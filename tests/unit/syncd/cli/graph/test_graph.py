@@ -97,7 +97,7 @@ def test_a_node_is_made_shown_listed_and_removed(world, said, ada):
         "Charles Babbage",
     ]
     assert [one["name"] for one in told(said, "node", "list", "--tag", "math", "--days", "3")] == ["Ada Lovelace"]
-    assert said("node", "list", "-t", "nothing") == "no nodes\n"
+    assert said("node", "list", "-t", "nothing") == "no entities\n"
     assert "Drew the engines." in said("node", "list")
     ids = {one["name"]: one["id"] for one in told(said, "node", "list")}
     *removed, back = said("node", "remove", "--yes", "Charles Babbage", "Lonely").splitlines()
@@ -117,8 +117,8 @@ def test_observations_are_added_replaced_and_forgotten(world, said, ada, monkeyp
         said("node", "observe", "Ada Lovelace", "Liked horses", "Two\nlines")
         == "   3  Liked horses\n   4  Two\n      lines\n"
     )
-    assert said("node", "forget", "Ada Lovelace", "2", "4") == "forgot 2, 4\n"
-    assert "no observation 2" in said("node", "forget", "Ada Lovelace", "2", fails=4)
+    assert said("node", "forget", "Ada Lovelace", "2", "4") == "deleted 2, 4\n"
+    assert "no fact 2" in said("node", "forget", "Ada Lovelace", "2", fails=4)
     assert said("node", "replace", "Ada Lovelace", "3", "Lost at horses") == "   3  Lost at horses\n"
     read, write = os.pipe()
     os.write(write, b"from stdin\n")
@@ -213,7 +213,7 @@ def test_without_a_daemon_and_an_index_the_vault_is_indexed_first(tmp_path, monk
     capfd.readouterr()
     assert run_command(["node", "list"]) == 0
     out, err = capfd.readouterr()
-    assert ("Ada" in out, "indexed first" in err) == (True, True)
+    assert ("Ada" in out, "not indexed yet" in err) == (True, True)
 
 
 def test_a_neighbourhood_is_shown_in_every_form(world, said, ada, tmp_path):
@@ -312,7 +312,7 @@ def test_the_graph_is_told_in_numbers_and_in_a_report(world, said, ada):
         "node_count": 4, "observation_count": 3, "relation_count": 2, "embedding_coverage": 1.0, "workspace": "default"
     }  # fmt: skip
     assert said("graph", "--stats").splitlines() == [
-        "nodes         4", "observations  3", "relations     2", "embedded      100%"
+        "entities   4", "facts      3", "relations  2", "embedded   100%"
     ]  # fmt: skip
     shown = said("graph", "--report")
     for part in ("Summaries to write\n", "  Ada Lovelace: ", "Without a relation\n  Lonely  (idea)", "created, "):

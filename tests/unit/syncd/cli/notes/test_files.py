@@ -260,7 +260,7 @@ def test_without_waiting_the_job_is_told(door, here, ran):
         pytest.param(["a.md", "--namespace", "../x"], 2, "namespace", id="a namespace that leads out"),
         pytest.param(["a.md", "--title", "x\ny"], 2, "title", id="a title of two lines"),
         pytest.param(["a.md", "b.txt", "--title", "x"], 2, "--title works for one file", id="one title for two"),
-        pytest.param(["b.png"], 2, "nothing to add", id="nothing but another type"),
+        pytest.param(["b.png"], 2, "no files to add", id="nothing but another type"),
     ],
 )
 def test_a_line_that_is_wrong_adds_nothing(door, here, ran, words, number, why):

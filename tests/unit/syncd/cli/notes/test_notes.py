@@ -134,7 +134,7 @@ def test_in_an_editor_the_bytes_are_the_person_s(world, note, monkeypatch, tmp_p
     assert drafts(tmp_path) == []
     editor(monkeypatch, tmp_path, "true")
     assert run_command(["updatenote", note.id]) == 0
-    assert "nothing was changed" in capfd.readouterr().err
+    assert "no changes" in capfd.readouterr().err
     assert drafts(tmp_path) == []
 
 

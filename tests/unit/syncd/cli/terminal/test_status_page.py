@@ -70,9 +70,9 @@ def test_the_verdict_stands_first_and_the_parts_below_it():
         "keys       2 live; expiring soon: claude",
         "local, 5 captures without summary or tags: `memex enrich --backfill`",
         "names      1 set of names that differ in case only, 1 placeholder not downloaded",
-        "graph      3 nodes, 1,200 observations, 1 relation",
+        "graph      3 entities, 1,200 facts, 1 relation",
         "loose ends 2:",
-        "- Captures/w/o/A.md is not in the graph: Captures/w/A.md has the same name",
+        "- Captures/w/o/A.md is not an entity: Captures/w/A.md has its name",
         "deep check 10 files read, 1 repaired",
         "flagged    Captures/default/x.md looks as if it contains a secret (private key)",
     ):
@@ -88,9 +88,9 @@ def test_the_verdict_stands_first_and_the_parts_below_it():
         ({"ready": False}, "busy", "4 of 5 so far"),
         ({"ready": False, "coverage": {}}, "busy", "being indexed"),
         ({"degraded": ["watch: deaf; restart it"]}, "unwell", "1 problem found"),
-        ({"degraded": ["a: x", "b: y"]}, "unwell", "2 things"),
+        ({"degraded": ["a: x", "b: y"]}, "unwell", "2 problems"),
         ({"daemon": {"state": "down"}}, "unwell", "memex serve"),
-        ({"daemon": {"state": "running", "version": "2.0"}}, "unwell", "one thing"),
+        ({"daemon": {"state": "running", "version": "2.0"}}, "unwell", "1 problem"),
     ],
 )
 def test_the_verdict_says_how_it_is(change, is_, words):
@@ -186,9 +186,9 @@ WHOLE = {"landlock": 7, "seccomp": True, "network_namespace": True, "missing": [
 @pytest.mark.parametrize(
     ("change", "row"),
     [
-        ({}, "sandbox    Landlock 7, seccomp, a network namespace of its own"),
+        ({}, "sandbox    Landlock 7, seccomp, a separate network namespace"),
         ({"network_namespace": False}, "sandbox    Landlock 7, seccomp"),
-        ({"missing": ["x", "y"]}, "sandbox    without x and y: PDF and Office files are read all the same"),
+        ({"missing": ["x", "y"]}, "sandbox    without x and y: PDF and Office files are still read"),
         ({"missing": ["x"], "system": "darwin"}, "sandbox    macOS has neither Landlock nor seccomp: PDF and Office"),
         ({"missing": ["x"], "problem": "PDF files are refused: why"}, "sandbox    PDF files are refused: why"),
     ],
