@@ -44,9 +44,7 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415 - the stores, the server and Git take longer to import than the daemon to answer
 DRAIN_S = 35.0  # the systemd unit allows 45 s for a stop
 ONE_STOP_S = 0.5  # timeout(1) and supervisors signal the process and its group: one request, delivered twice
-OWNERS_KEY = (
-    "memex: this client uses your own key, so its writes count as yours; to give the client its own key: memex connect other"
-)
+OWNERS_KEY = "memex: this client uses your own key, so its writes count as yours; to give the client its own key: memex connect other"
 STOP_S = 45.0  # how long `memex stop` waits
 
 
