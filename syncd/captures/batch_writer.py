@@ -150,8 +150,8 @@ def write_batch(
         ]
         for document in documents:
             if not document.writable:
-                raise Conflict(f"the properties of {document.title!r} can't be read; its owner must mend them first")
-        # Each note that led to one that goes has to be embedded again, which takes far longer than all the rest.
+                raise Conflict(f"the properties of {document.title!r} can't be read; its owner must fix them first")
+        # Embedding every note that linked to a deleted one takes far longer than all other work.
         later = len(documents) > EMBEDDED and any(isinstance(change, DeletedFile) for change in changes)
         ready = index.prepare(
             [(document, UNWRITTEN) for document in documents], urgent=True, later=later, progress=progress

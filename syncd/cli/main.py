@@ -50,7 +50,7 @@ EXIT = {
     "RESOURCE_EXHAUSTED": 6,
     "UNAVAILABLE": 7,
 }
-# What a service manager is told. After 64, 65, 77 and 78 it need not try again: a restart would meet the same.
+# Exit codes for service managers. A restart does not help after 64, 65, 77 and 78.
 USAGE, DATA, GONE, PERMISSION, CONFIG = 64, 65, 69, 77, 78
 SERVE_EXIT = {
     "INVALID_ARGUMENT": CONFIG,
@@ -63,7 +63,7 @@ SERVE_EXIT = {
 }
 SERVING = ("serve", "demo")
 INTERRUPTED, PIPE_CLOSED, BUG = 130, 141, 1
-# Libraries that would report to their makers, and leave files in the home folder, unless they are told before they load.
+# Turns off the telemetry of libraries, and their files in the home folder; set before they are imported.
 SILENT = {"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
 
 
@@ -127,12 +127,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     os.environ.update(SILENT)
     words = list(sys.argv[1:] if arguments is None else arguments)
     code = run_command(words)
-    flush_output()  # else the interpreter would, and complain where nobody reads
+    flush_output()  # otherwise the interpreter flushes, and prints an error if nobody reads
     sys.exit(code)
 
 
 def run_command(words: Sequence[str]) -> int:
-    """The exit code of one command line; errors have been told on stderr."""
+    """Run one command line, print its errors to stderr, and return the exit code."""
     serving = next((word for word in words if word in memex.commands), "") in SERVING
     try:
         done = memex.main(args=list(words), prog_name="memex", standalone_mode=False)
@@ -141,12 +141,12 @@ def run_command(words: Sequence[str]) -> int:
         _print_error("")
         return INTERRUPTED
     except SystemExit:
-        if "_MEMEX_COMPLETE" in os.environ:  # the shell asked for words, and has them
+        if "_MEMEX_COMPLETE" in os.environ:  # shell completion has printed its words
             raise
-        return PIPE_CLOSED  # click's way to end when nobody reads what it prints
+        return PIPE_CLOSED  # click exits this way when nobody reads its output
     except BrokenPipeError:
         return PIPE_CLOSED
-    except Exception as error:  # noqa: BLE001 - the top of the program: a person gets a sentence, and the trace on request
+    except Exception as error:  # noqa: BLE001 - the top of the program: print a sentence, and the traceback on request
         return _report_error(error, serving=serving, as_json="--json" in words)
     return done if isinstance(done, int) else 0
 
@@ -182,9 +182,9 @@ def _as_memex_error(error: Exception) -> MemexError | None:
             if isinstance(error, click.NoSuchOption):
                 near = did_you_mean(error.option_name, error.possibilities or ())
                 text = f"no option {error.option_name!r} in `{path}`{near}"
-            return InvalidArgument(f"{text}{'' if text.endswith('?') else ';'} `{path} --help` explains it")
+            return InvalidArgument(f"{text}{' See' if text.endswith('?') else '; see'} `{path} --help`")
         case PermissionError():
-            return PermissionDenied(f"{error.filename or 'a file'} may not be read or written: {error.strerror}")
+            return PermissionDenied(f"{error.filename or 'a file'} can't be read or written: {error.strerror}")
         case OSError():
             return Unavailable(f"{error.filename or 'the system'}: {error.strerror or error}")
         case _:
@@ -197,21 +197,19 @@ def _report_bug(error: Exception, *, serving: bool) -> int:
     elif serving or os.environ.get("MEMEX_DEBUG"):
         traceback.print_exc()
     else:
-        text = (
-            f"memex: unexpected error, a defect of Memex: {type(error).__name__}: {error} (MEMEX_DEBUG=1 shows where)"
-        )
+        text = f"memex: internal error: {type(error).__name__}: {error} (for the traceback: MEMEX_DEBUG=1)"
         _print_error(result_text.sanitize(text))
     return BUG
 
 
 def _print_error(text: str) -> None:
-    """One line on stderr; where nobody can read it, the exit code has to say it."""
+    """Print one line to stderr; if stderr is closed, only the exit code reports the error."""
     with contextlib.suppress(OSError):
         click.echo(text.encode("utf-8", "backslashreplace"), err=True)
 
 
 class _Program(ModuleType):
-    """This module, called by the script `memex` of an older install: it imports the name `main` from the package."""
+    """Make this module callable for the script `memex` of an older install, which imports the name `main` from the package."""
 
     def __call__(self) -> NoReturn:
         main()

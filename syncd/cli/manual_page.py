@@ -14,7 +14,7 @@ from syncd.version import installed
 
 
 def render_manual(version: str) -> str:
-    """The page in the language of man(7)."""
+    """Render the page in the language of man(7)."""
     lines = [
         f'.TH MEMEX 1 "" "Memex {_escape_troff(version)}" "Memex"',
         ".SH NAME",
@@ -76,7 +76,7 @@ def _format_rows(rows: tuple[tuple[str, str], ...] | list[tuple[str, str]]) -> l
 
 
 def _escape_troff(text: str) -> str:
-    """Text that troff takes as it stands: no escape, no request at the start of a line."""
+    """Escape text so that troff prints it unchanged."""
     escaped = re.sub(r"[\\\-]", lambda match: r"\e" if match[0] == "\\" else r"\-", text)
     return rf"\&{escaped}" if escaped.startswith((".", "'")) else escaped
 

@@ -95,7 +95,7 @@ def is_done(inbox: Inbox, order: FileOrder, folder: str) -> bool:
             with suppress(NotFound):
                 raw, _ = vault.read(path)
                 if inbox.parse_note(raw, path, mtime_ms=0).claimed_id == order.planned:
-                    raise Unavailable("the document is there and is being read; it is done in a moment", retryable=True)
+                    raise Unavailable("the document is there and is being read; try again in a moment", retryable=True)
     return False
 
 

@@ -101,8 +101,8 @@ class InboxFiles:
             return [], None
         if not is_untouched(raw):
             raise Conflict(
-                "the file has changed, and its note was edited by hand, so the note is left as it is; "
-                "to have the file read anew, delete the note and retry the job"
+                "the file has changed, but its note was edited manually, so the note stays unchanged; "
+                "to read the file again, delete the note and retry the job"
             )
         now, version = iso(self._inbox.now()), drafts.version(note) + 1
         try:

@@ -56,8 +56,8 @@ DERIVED = frozenset(
         "control.token",
         HEAD,
         CAME,
-        "commit",  # one that was under way
-        "uploads",  # parts of files, whose senders begin anew
+        "commit",  # a commit in progress
+        "uploads",  # partial uploads; their senders start again
         FOLDER,  # what was deleted is to be gone in the end, and archives are kept for long
         REPLACED,
     ]
@@ -76,7 +76,7 @@ DAMAGED = (
 
 @dataclass(frozen=True, slots=True)
 class ArchiveContents:
-    """What an archive says of itself, once every digest has been found right."""
+    """The contents of an archive whose digests have all been verified."""
 
     made_at: int  # epoch milliseconds
     version: str
@@ -93,12 +93,12 @@ class Header(tarfile.TarInfo):
         header = super().frombuf(buf, encoding, errors)
         extension = header.type == tarfile.XHDTYPE and header.size <= LARGEST_EXTENSION
         if header.size < 0 or not (extension or header.isreg()):
-            raise InvalidArgument("the archive holds what no backup does; nothing was changed")
+            raise InvalidArgument("the archive contains an entry that no backup has; nothing was changed")
         return header
 
 
 def irreplaceable_files(state: Path) -> Iterator[str]:
-    """The files of a state folder that can't be made again, by their names in it, but for the ledger's own."""
+    """Find the files of a state folder that can't be rebuilt, by name, except the ledger's own files."""
     for folder, folders, names in os.walk(state):
         inner = Path(folder).relative_to(state)
         folders[:] = sorted(name for name in folders if not _is_derived(inner / name) and not name.startswith("."))
@@ -129,11 +129,11 @@ def pack(
     damaged: bool = False,
     progress: Progress = lambda _: None,
 ) -> ArchiveContents:
-    """Write the archive `target`, mode 0600, durably and as one step; a daemon may be at work meanwhile.
+    """Write the archive `target` durably and atomically, with mode 0600; a daemon may run meanwhile.
 
-    `damaged`: a ledger that can't be read is taken as it lies there."""
+    `damaged`: copy an unreadable ledger as it is."""
     if not (state / LEDGER).is_file():
-        raise NotFound(f"there is nothing to back up in {state}: this vault is not set up")
+        raise NotFound(f"{state} has nothing to back up: this vault is not set up")
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=state) as folder:
         files = _collect_files(state, Path(folder), damaged=damaged)
         if settings is not None:
@@ -193,7 +193,7 @@ def _file_digest(file: Path) -> str:
 
 @contextmanager
 def _write_atomically(target: Path) -> Iterator[IO[bytes]]:
-    """A private file that becomes `target` once it is whole and on the disk."""
+    """Write a private file that becomes `target` once it is complete and synced to disk."""
     fresh = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -219,23 +219,23 @@ def unpack(archive: Path, into: Path, progress: Progress = lambda _: None) -> Ar
                 digest = left.pop(member.name, None)
                 if digest is None or not member.isreg() or member.size != contents.files[member.name]:
                     raise InvalidArgument(
-                        f"{archive.name} holds {member.name[:100]!r}, which its manifest does not list so"
+                        f"{archive.name} contains {member.name[:100]!r}, which differs from its manifest"
                     )
                 safe = SAFE(member, str(into))
                 _unpack_member(opened, safe, into / safe.name, digest)
     except FileNotFoundError:
-        raise NotFound(f"there is no file {archive}") from None
+        raise NotFound(f"no such file: {archive}") from None
     except IsADirectoryError:
         raise InvalidArgument(f"{archive} is a folder") from None
     except DAMAGED as error:
         if isinstance(error, OSError) and error.errno:  # the disk's; what gzip finds has no number
             raise Unavailable(f"{archive.name} can't be unpacked: {error.strerror}; nothing was changed") from error
         raise InvalidArgument(
-            f"{archive.name} is damaged, or no backup of Memex ({error}); nothing was changed"
+            f"{archive.name} is damaged, or not a backup of Memex ({error}); nothing was changed"
         ) from error
     if left:
         raise InvalidArgument(
-            f"{archive.name} is cut short: {', '.join(sorted(left)[:3])} is missing; nothing was changed"
+            f"{archive.name} is truncated: {', '.join(sorted(left)[:3])} is missing; nothing was changed"
         )
     return contents
 
@@ -254,12 +254,12 @@ def _read_manifest(opened: tarfile.TarFile) -> tuple[ArchiveContents, dict[str, 
     """What the first member says, checked; and the digest of each file."""
     first = opened.next()
     if first is None or first.name != MANIFEST or not first.isreg() or first.size > LARGEST_MANIFEST:
-        raise InvalidArgument("it does not begin with a manifest, so it is no backup of Memex; nothing was changed")
+        raise InvalidArgument("it does not begin with a manifest, so it is not a backup of Memex; nothing was changed")
     stream = opened.extractfile(first)
     assert stream is not None
     manifest: dict[str, Any] = json.loads(stream.read(LARGEST_MANIFEST))
     if manifest["format"] != FORMAT:
-        raise InvalidArgument("the backup was made by another Memex; update this one, and nothing was changed")
+        raise InvalidArgument("the backup was made by another version of Memex: update this one; nothing was changed")
     sizes = {str(name): int(entry["size"]) for name, entry in manifest["files"].items()}
     if wrong := [name for name in sizes if not _is_valid_name(name)]:
         raise InvalidArgument(f"the backup names {wrong[0][:100]!r}, which no backup does; nothing was changed")
@@ -270,7 +270,7 @@ def _read_manifest(opened: tarfile.TarFile) -> tuple[ArchiveContents, dict[str, 
     digests = {name: str(manifest["files"][name]["sha256"]) for name in sizes}
     made_at, version = int(manifest["made_at"]), str(manifest["version"])
     if not 0 <= made_at <= LATEST or not version.isprintable():  # both are shown to a person
-        raise InvalidArgument("the backup does not say when and by what it was made; nothing was changed")
+        raise InvalidArgument("the backup lacks its time or its version; nothing was changed")
     return ArchiveContents(made_at, version, str(manifest["vault"]), sizes), digests
 
 
@@ -339,19 +339,19 @@ def relocate_settings(text: str, *, vault: Path, state: Path | None) -> str | No
 
 
 def check_replaceable(state: Path, *, force: bool) -> None:
-    """Raise Conflict when a state folder holds a ledger that nobody said may be replaced."""
+    """Raise Conflict when a state folder has a ledger, unless `force` allows its replacement."""
     if (state / LEDGER).exists() and not force:
         raise Conflict(
-            f"{state} holds keys and a ledger already: pass --force to replace them (they are kept in {REPLACED})"
+            f"{state} already has keys and a ledger; to replace them: --force (the old ones are kept in {REPLACED})"
         )
 
 
 def check_target(target: Path, vault: Path) -> None:
-    """Raise InvalidArgument for a place where a backup must not lie: it holds the owner's key."""
+    """Raise InvalidArgument for a target inside the vault, because a backup contains the owner's key."""
     real, root = target.parent.resolve(), vault.resolve()
     if real == root or root in real.parents:
         raise InvalidArgument(
-            f"{target} lies in the vault, and the backup holds your keys: choose a place outside {vault}"
+            f"{target} is inside the vault, and the backup contains your keys: choose a file outside {vault}"
         )
     if not real.is_dir():
-        raise NotFound(f"there is no folder {target.parent}")
+        raise NotFound(f"no such folder: {target.parent}")

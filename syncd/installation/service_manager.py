@@ -28,7 +28,7 @@ USUAL = "memex"
 
 @dataclass(frozen=True, slots=True)
 class ServiceSpec:
-    """What is to be kept running."""
+    """The command to keep running, and its vault and state folder."""
 
     command: Sequence[str]
     vault: Path
@@ -36,39 +36,39 @@ class ServiceSpec:
 
 
 class SystemServices(Protocol):
-    """A service manager, and the one service in it."""
+    """A service manager with one service of Memex."""
 
     @property
     def file(self) -> Path:
-        """Where it reads what to run."""
+        """The file that defines the service."""
         ...
 
     def unavailable_reason(self) -> str:
-        """Why the manager can't be asked, with the way out; "" when it answers."""
+        """Return why the manager is unavailable, with what to do; "" when it answers."""
         ...
 
     def write(self, spec: ServiceSpec) -> None:
-        """Write what it reads. Conflict when that serves another vault."""
+        """Write the file. Raises Conflict when it belongs to another vault."""
         ...
 
     def enable(self, *, start: bool) -> None:
-        """Let it run from the next login on; with `start` from now on, and anew if it runs already."""
+        """Enable the service at login; with `start`, also start it now, or restart it."""
         ...
 
     def remove(self) -> None:
-        """Stop it, and take back what was written."""
+        """Stop the service and remove its file."""
         ...
 
     def state(self) -> dict[str, Any]:
-        """How it is, by the manager: `state` and `active` at least."""
+        """Return the state from the manager: at least `state` and `active`."""
         ...
 
     def log_command(self, lines: int, *, follow: bool) -> list[str]:
-        """The command that shows its log."""
+        """Return the command that shows the log."""
         ...
 
     def manual_commands(self) -> list[str]:
-        """What a person runs to enable and start it."""
+        """Return the commands that enable and start the service manually."""
         ...
 
 
@@ -92,13 +92,13 @@ class Systemd:
     def unavailable_reason(self) -> str:
         """Ask the manager for its version."""
         if not shutil.which("systemctl"):
-            return "there is no systemd here: start `memex serve` by the means of this system"
+            return "this system has no systemd: start `memex serve` with the tools of this system"
         done = _run("systemctl", "--user", "show", "--property=Version")
         if done.returncode == 0:
             return ""
         return (
             f"the systemd of this user can't be reached ({_error_line(done)}): log in as this user itself, or turn it on with "
-            f"`loginctl enable-linger`; with --file-only the unit is written all the same"
+            f"`loginctl enable-linger`; to only write the unit: --file-only"
         )
 
     def write(self, spec: ServiceSpec) -> None:
@@ -179,7 +179,7 @@ class Systemd:
         done = _run("systemctl", "--user", *words)
         if done.returncode:
             raise Unavailable(
-                f"systemctl {' '.join(words)} failed: {_error_line(done)}; `memex service logs` may say more"
+                f"systemctl {' '.join(words)} failed: {_error_line(done)}; for details: memex service logs"
             )
 
 
@@ -198,7 +198,7 @@ class Launchd:
 
     def unavailable_reason(self) -> str:
         """Look for its command."""
-        return "" if shutil.which("launchctl") else "there is no launchd here: with --file-only the agent is written"
+        return "" if shutil.which("launchctl") else "this system has no launchd; to only write the file: --file-only"
 
     def write(self, spec: ServiceSpec) -> None:
         """Write the agent."""

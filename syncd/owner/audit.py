@@ -24,7 +24,7 @@ Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 
 
 def operations(audit: AuditLog, vault: Vault, *, inbox: str) -> dict[str, Operation]:
-    """What the owner may ask of the log, by name."""
+    """Return the owner's operations on the log, by name."""
 
     def list_entries(arguments: Mapping[str, Any], _: Any) -> list[dict[str, Any]]:
         limit = arguments.get("limit") or 50
@@ -48,7 +48,7 @@ def operations(audit: AuditLog, vault: Vault, *, inbox: str) -> dict[str, Operat
             not arguments.get("force")
             and (chain := digest_chain.check(_entries_up_to(audit.entries(), gone), base)).broken
         ):
-            raise Conflict(f"the log is not whole, so nothing was pruned: {chain.breaks[0]}; --force moves it as it is")
+            raise Conflict(f"the log is broken, so nothing was pruned: {chain.breaks[0]}; to prune anyway: --force")
         _write_entries(Path(arguments["file"]), _entries_up_to(audit.entries(), gone))
         return {"pruned": audit.prune(gone), "file": arguments["file"], "head": str(audit.head)}
 
@@ -56,11 +56,11 @@ def operations(audit: AuditLog, vault: Vault, *, inbox: str) -> dict[str, Operat
 
 
 def verify_file(lines: Iterable[str], head: str | None) -> ChainCheck:
-    """Look through entries that were exported, as lines of JSON."""
+    """Verify exported entries, given as lines of JSON."""
     try:
         entries = [digest_chain.parse_line(line) for line in lines if line.strip()]
     except (ValueError, TypeError, RecursionError) as error:
-        raise InvalidArgument(f"the file holds a line that is no entry of an audit log: {error}") from error
+        raise InvalidArgument(f"the file has a line that is not an entry of an audit log: {error}") from error
     base: Head | None = digest_chain.find_base(entries)
     if entries and base and base.seq + 1 != entries[0].seq:
         base = None if entries[0].seq > 1 else Head()  # a part: its first entry is taken as it is
@@ -73,7 +73,7 @@ def _parse_head(text: str | None) -> Head | None:
         return None
     head = Head.parse(text)
     if head is None:
-        raise InvalidArgument("a head is an entry's number and seal, as `memex status` tells it: 1234:ab12…")
+        raise InvalidArgument("a head is an entry's number and seal, as `memex status` shows it: 1234:ab12…")
     return head
 
 
@@ -112,7 +112,7 @@ def _compare_files(audit: AuditLog, vault: Vault, inbox: str) -> dict[str, list[
             if after and listing.is_gone(path):
                 gone.append(path)
         except MemexError:
-            continue  # it can't be read now, so nothing is known of it
+            continue  # an unreadable file can't be compared
         else:
             if digest != after:
                 changed.append(path)
@@ -121,11 +121,11 @@ def _compare_files(audit: AuditLog, vault: Vault, inbox: str) -> dict[str, list[
 
 
 def _write_entries(target: Path, entries: Iterable[Entry]) -> None:
-    """Write entries as lines of JSON into a new, private file, and have it on the disk."""
+    """Write entries as lines of JSON into a new, private file, and sync it to disk."""
     try:
         fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except FileExistsError:
-        raise Conflict(f"there is a file {target} already: choose another name") from None
+        raise Conflict(f"{target} exists: choose another name") from None
     except OSError as error:
         raise Unavailable(f"{target} can't be written: {error.strerror}", retryable=False) from error
     try:

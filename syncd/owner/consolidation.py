@@ -20,7 +20,7 @@ JOB = "consolidation"
 def operations(
     consolidation: Consolidation, agent_access: AgentAccess, jobs: Callable[[], Scheduler]
 ) -> dict[str, Operation]:
-    """What the owner may ask, by name; a whole run is noted as one of the job."""
+    """Return the owner's operations, by name; a run of all workspaces is recorded as a run of the job."""
 
     def run(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         workspace = agent_access.workspace(name).name if (name := arguments.get("workspace")) else None

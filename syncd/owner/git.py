@@ -1,6 +1,6 @@
 """Define the owner's Git operations: commit Memex's writes now, and sync the vault with its remote now.
 
-Law: the owner's own edits are never part of such a commit."""
+Law: these commits never contain the owner's own edits."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _kept_rows(kept: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def remote_operations(remote: RemoteSync) -> dict[str, Operation]:
-    """What the owner may ask for, by name."""
+    """Return the owner's operations on the remote, by name."""
 
     def sync(arguments: Arguments, progress: Progress) -> dict[str, Any]:
         def report_stage(stage: str) -> None:

@@ -1,6 +1,6 @@
 """Define the owner's operations on history: show the history of a note, and undo what agents wrote.
 
-Law: every undo is the owner's own write, and is logged as such."""
+Law: every undo is logged as a write of the owner."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 
 
 def operations(history: NoteHistory, undo: Undo) -> dict[str, Operation]:
-    """What the owner may ask, by name."""
+    """Return the owner's operations on history, by name."""
 
     def log(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
         limit = arguments.get("limit") or 50
@@ -28,7 +28,7 @@ def operations(history: NoteHistory, undo: Undo) -> dict[str, Operation]:
     def undo_changes(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         name, since = arguments.get("id"), arguments.get("since")
         if (name is None) == (since is None):
-            raise InvalidArgument("name one note or call, or a time with --since")
+            raise InvalidArgument("name one note or call, or give a time with --since")
         if name is None:
             wanted = undo.writes_since(int(since or 0), key=arguments.get("key"), workspace=arguments.get("workspace"))
             last = ""

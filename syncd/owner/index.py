@@ -19,7 +19,7 @@ Progress: TypeAlias = Callable[[dict[str, Any]], None]
 def operations(
     opened: OpenParts, health: Health, stopping: Callable[[], threading.Event]
 ) -> dict[str, Callable[[Arguments, Progress], Any]]:
-    """What the owner may ask, by name. `stopping`: the event that breaks a check off."""
+    """Return the owner's operations on the index, by name. `stopping`: the event that ends a check early."""
 
     def status(arguments: Arguments, _: Progress) -> dict[str, Any]:
         facts = health.status(None) | health.facts()
@@ -33,7 +33,7 @@ def operations(
         if not full and not sync.builds.is_outdated():
             return asdict(sync.run(accept=accept, progress=tell))
         if accept:
-            sync.run(accept=True)  # what is held would keep a new index from being made
+            sync.run(accept=True)  # held removals would block a new index
         return asdict(sync.rebuild(fresh=full, progress=tell))
 
     def check(_: Arguments, progress: Progress) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def operations(
         return {"checked": checked.checked, "mended": checked.mended, "failed": sync.run(progress=tell).failed}
 
     def examine(_: Arguments, __: Progress) -> dict[str, str]:
-        """What is wrong with the index of each scope; "" = nothing."""
+        """Return the fault in the index of each scope; "" = none."""
         return {scope: scope_index.index.describe_differences() for scope, scope_index in opened.builds.scopes.items()}
 
     return {"status": status, "index": update, "check": check, "index.examine": examine}
@@ -52,7 +52,7 @@ def operations(
 def _require_vault(sync: Sync) -> Sync:
     """The same, once it is sure that the vault is there."""
     if not sync.vault.is_present():
-        raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
+        raise Unavailable(f"the vault {sync.vault.root} is missing; the index was not changed")
     return sync
 
 

@@ -15,16 +15,16 @@ from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Worker
 
 MOST: Final = 1_000  # jobs of one answer
-SHORTEST: Final = 4  # characters of an id that stand for the whole
-TURN_S: Final = 20.0  # who waits for jobs is answered after so long, and asks again
-LOOK_S: Final = 0.5  # between two looks at how far they are
+SHORTEST: Final = 4  # characters of an id that can name a job
+TURN_S: Final = 20.0  # a wait for jobs is answered after this time, and the caller asks again
+LOOK_S: Final = 0.5  # between two checks of their progress
 
 Arguments: TypeAlias = Mapping[str, Any]
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
 
 
 def queue_operations(queue: Queue, worker: Worker) -> dict[str, Callable[[Arguments, Progress], Any]]:
-    """What the owner may ask of the queue, by name."""
+    """Return the owner's operations on the queue, by name."""
 
     def list_jobs(arguments: Arguments, _: Progress) -> dict[str, Any]:
         limit, status = arguments.get("limit") or 20, arguments.get("status")
@@ -64,7 +64,7 @@ def queue_operations(queue: Queue, worker: Worker) -> dict[str, Callable[[Argume
 
 
 def job_fields(job: Job) -> dict[str, Any]:
-    """A job as a command shows it."""
+    """Return the fields of a job that commands show."""
     names = ("id", "kind", "status", "stage", "progress", "workspace", "key", "title", "document_id", "tries")
     times = ("due_at", "created_at", "started_at", "finished_at")
     shown = {name: getattr(job, name) for name in (*names, *times)}
@@ -72,19 +72,19 @@ def job_fields(job: Job) -> dict[str, Any]:
 
 
 def _find_job(queue: Queue, id: str) -> Job:
-    """The job of this id, or of the one id that begins so."""
+    """Find a job by its id, or by the beginning of exactly one id."""
     whole = queue.ids_beginning(id) if len(id) >= SHORTEST else [id]
     if len(whole) > 1:
-        raise InvalidArgument(f"several jobs begin with {id!r}: give more of the id")
+        raise InvalidArgument(f"several job ids begin with {id!r}: give more characters")
     if not whole:
-        raise NotFound(f"no job {id[:64]!r}; memex job queue lists them")
+        raise NotFound(f"no job {id[:64]!r}; to list the jobs: memex job queue")
     return queue.job(whole[0])
 
 
 def _wait_for_jobs(
     queue: Queue, worker: Worker, ids: Sequence[str], progress: Progress, *, seconds: float
 ) -> list[Job]:
-    """These jobs, once all have ended, or after so long."""
+    """Return these jobs once all have ended, or after a time limit."""
     left = seconds
     while True:
         stamp = queue.stamp
@@ -101,7 +101,7 @@ def _wait_for_jobs(
 
 
 def job_operations(jobs: Callable[[], Scheduler]) -> dict[str, Callable[[Mapping[str, Any], Any], Any]]:
-    """What the owner may ask of jobs, by name; `jobs` gives those that are in force."""
+    """Return the owner's operations on scheduled jobs, by name; `jobs` gives the present jobs."""
 
     def list_jobs(_: Mapping[str, Any], __: Any) -> list[dict[str, Any]]:
         return [{"name": key, "title": job_name(key), **asdict(job)} for key, job in sorted(jobs().states().items())]
@@ -118,7 +118,7 @@ def job_operations(jobs: Callable[[], Scheduler]) -> dict[str, Callable[[Mapping
 
 
 def _find_key(jobs: Scheduler, arguments: Mapping[str, Any]) -> str:
-    """The key of the job that is meant by its name or key. Raises NotFound, with the nearest name."""
+    """Find the key of a job by its name or key. Raises NotFound with the nearest name."""
     text, keys = str(arguments["name"]), jobs.states().keys()
     if (key := find_key(text, keys)) is not None:
         return key

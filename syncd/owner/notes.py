@@ -32,14 +32,14 @@ Operation: TypeAlias = Callable[[Arguments, Any], Any]
 
 
 def operations(opened: OpenParts, agent_access: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
-    """What the owner may ask of notes, by name. `degraded`: what may keep a search from being complete just now."""
+    """Return the owner's operations on notes, by name. `degraded`: reasons why a search may be incomplete at the moment."""
     return read_operations(opened, agent_access, degraded) | write_operations(opened, agent_access)
 
 
 def read_operations(
     opened: OpenParts, agent_access: AgentAccess, degraded: Callable[[], list[str]]
 ) -> dict[str, Operation]:
-    """Those that change nothing."""
+    """Return the operations that change nothing."""
 
     def search(arguments: Arguments, _: Any) -> dict[str, Any]:
         scope = arguments.get("scope") or "captures"
@@ -74,7 +74,7 @@ def read_operations(
 
 
 def write_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str, Operation]:
-    """Those that write captures."""
+    """Return the operations that write captures."""
 
     def capture(arguments: Arguments, _: Any) -> dict[str, Any]:
         workspace = agent_access.workspace(arguments.get("workspace") or "default")
@@ -104,15 +104,15 @@ def write_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str, 
 
 
 class LeftOut:
-    """What a search of the owner leaves out of the vault: templates, what Obsidian excludes, and Memex's own reports."""
+    """Notes that the owner's search leaves out: templates, files that Obsidian excludes, and Memex's own reports."""
 
     def __init__(self, vault: Vault, inbox: str, *, nothing: bool) -> None:
         settings, self._inbox, self._nothing = ObsidianSettings(vault), inbox, nothing
         self._tests = (settings.template_test(), settings.exclusion_test())
-        self.paths: set[str] = set()  # of the notes that would have been found
+        self.paths: set[str] = set()  # of the hits that were left out
 
     def take(self, hits: Iterable[Hit]) -> list[Hit]:
-        """The hits without those that are left out."""
+        """Filter out the hits that are left out."""
         if self._nothing:
             return list(hits)
         kept = []
@@ -131,7 +131,7 @@ class LeftOut:
 
 
 def _search_scopes(opened: OpenParts, query: Query, scopes: list[Scope], left_out: LeftOut) -> Answer:
-    """The best of these scopes."""
+    """Search these scopes, the best match first."""
     answers = [_search_scope(opened, _query_for_scope(query, scope), scope, left_out) for scope in scopes]
     hits = place_below_successors([hit for answer in answers for hit in answer.hits])
     degraded = tuple(sentence for answer in answers for sentence in answer.degraded)
@@ -139,7 +139,7 @@ def _search_scopes(opened: OpenParts, query: Query, scopes: list[Scope], left_ou
 
 
 def _search_scope(opened: OpenParts, query: Query, scope: Scope, left_out: LeftOut) -> Answer:
-    """The best of one scope; more is looked for in place of what is left out."""
+    """Search one scope; further hits replace those that are left out."""
     wider = query
     while True:
         answer = opened.builds.scopes[scope].index.search(wider)
@@ -169,7 +169,7 @@ def _find_capture(opened: OpenParts, arguments: Arguments) -> Record:
         raise note_lookup.missing_note(
             [opened.captures.index],
             arguments["id"],
-            "memex recent lists them, and notes of the vault are left to you",
+            "memex recent lists captures; this command does not change notes of the vault",
         )
     return record
 
@@ -227,6 +227,6 @@ def _record_fields(opened: OpenParts, record: Record) -> dict[str, Any]:
 
 
 def _url(opened: OpenParts, record: Record) -> str:
-    """Where Obsidian opens a note."""
+    """Return the URL that opens a note in Obsidian."""
     vault = opened.settings.vault
     return obsidian_url(vault.name or vault.path.name, record.path)

@@ -42,7 +42,7 @@ def operations(
     worker: Worker,
     jobs: Callable[[], Scheduler],
 ) -> dict[str, Operation]:
-    """Every operation by its name; each takes its arguments as JSON values and answers with one."""
+    """Return every operation by its name; each takes a dict of JSON values and returns a JSON value."""
     named = {
         **notes.operations(opened, agent_access, health.degraded_search),
         **owner_index.operations(opened, health, lambda: jobs().stopping),
@@ -65,7 +65,7 @@ def operations(
 
 
 def _graph_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str, Operation]:
-    """Those on the graph of a workspace, which must exist."""
+    """Return the operations on the graph of a workspace, which must exist."""
 
     def nodes(workspace: str) -> Nodes:
         return agent_access.workspace(workspace).nodes
@@ -84,7 +84,7 @@ def _graph_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str,
 
 
 def _history_operations(opened: OpenParts, services: VaultServices) -> dict[str, Operation]:
-    """Those on what was written: Git, the remote, what a note was, the audit log."""
+    """Return the operations on history: Git, the remote, past versions, the audit log."""
     return {
         **git.remote_operations(services.remote),
         **git.commit_operations(services.commits, services.make_due_commits, services.due_commits),
@@ -94,7 +94,7 @@ def _history_operations(opened: OpenParts, services: VaultServices) -> dict[str,
 
 
 def _name_near_workspace(operation: Operation, agent_access: AgentAccess) -> Operation:
-    """An operation whose error about a workspace that is not there names the nearest one: the owner may know it."""
+    """Wrap an operation so that its error on a missing workspace suggests the nearest name, which only the owner may see."""
 
     def run_with_advice(arguments: Arguments, progress: Progress) -> Any:
         try:
@@ -110,7 +110,7 @@ def _name_near_workspace(operation: Operation, agent_access: AgentAccess) -> Ope
 
 
 def _sign_operation(name: str, operation: Operation) -> Operation:
-    """An operation whose writes are logged as the owner's, done by this command."""
+    """Wrap an operation so that its writes are logged as the owner's, by this command."""
 
     def run_signed(arguments: Arguments, progress: Progress) -> Any:
         with acting_as(Author("cli", name, request=secrets.token_hex(8))):

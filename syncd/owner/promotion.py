@@ -20,7 +20,7 @@ MOST = 1_000  # captures in one call
 
 
 def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Operation]:
-    """What the owner may ask, by name."""
+    """Return the owner's operations on promotion, by name."""
 
     def promote(arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         plans, failed = _plan_promotions(promotions, snapshot, _parse_ids(arguments), arguments.get("to"))
@@ -65,7 +65,7 @@ def _parse_ids(arguments: Mapping[str, Any]) -> list[str]:
 def _plan_promotions(
     promotions: Promotions, snapshot: VaultSnapshot, ids: Sequence[str], to: str | None
 ) -> tuple[list[Plan], list[dict[str, Any]]]:
-    """What is to become of each, and what keeps the others from it."""
+    """Plan the promotion of each note; return the plans and the failures."""
     plans: dict[str, Plan] = {}
     failed: list[dict[str, Any]] = []
     spoken: dict[str, str] = {}

@@ -27,14 +27,14 @@ Progress = Callable[[dict[str, Any]], None]
 Operation = Callable[[Mapping[str, Any], Progress], Any]
 
 MOST = 1_000  # captures in one call
-CANDIDATES = 5  # of each kind, with what speaks for them
+CANDIDATES = 5  # suggestions of each kind, with their reasons
 EXCERPT = 400  # characters of a similar note
 TEXT = 20_000  # characters of a capture
 SUGGESTED = ("suggested_folder", "suggested_tags", "suggested_links", "suggested_similar")
 
 
 def operations(review: Review, archive: Archive, snapshot: VaultSnapshot) -> dict[str, Operation]:
-    """What the owner may ask, by name."""
+    """Return the owner's operations for the review, by name."""
     return {
         "review.list": partial(_list_waiting, review, snapshot),
         "review.show": partial(_show_capture, review, snapshot),
@@ -62,7 +62,9 @@ def _show_capture(review: Review, snapshot: VaultSnapshot, arguments: Mapping[st
     if match is None:
         titles = [record.title for record, _ in waiting.values()]
         near = did_you_mean(id[:200], titles)
-        raise NotFound(f"no capture {id[:200]!r} waits{near or ';'} memex review --list names those that do")
+        raise NotFound(
+            f"no capture {id[:200]!r} waits for a decision{near or ';'} memex review --list shows the waiting captures"
+        )
     record, marks = waiting[match.path]
     suggestions = review.suggest(record)
     return (
@@ -77,7 +79,7 @@ def _show_capture(review: Review, snapshot: VaultSnapshot, arguments: Mapping[st
 
 
 def _suggestion_fields(snapshot: VaultSnapshot, suggestions: Suggestions) -> dict[str, Any]:
-    """The folders and similar notes that are suggested for a capture, with what speaks for each."""
+    """Return the suggested folders and similar notes for a capture, with the reason for each."""
     return {
         "folders": [
             {"folder": folder.what, "score": folder.score, "reason": folder.reason}
@@ -103,7 +105,7 @@ def _unarchive(archive: Archive, arguments: Mapping[str, Any], progress: Progres
 def _run_each(
     arguments: Mapping[str, Any], work: Callable[[str], dict[str, Any]], progress: Progress, stage: str
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Do it for each of the ids; what came of it, and what keeps the others from it."""
+    """Apply an operation to each id; return the results and the failures."""
     ids = list(dict.fromkeys(arguments.get("ids") or ()))
     if not 1 <= len(ids) <= MOST:
         raise InvalidArgument(f"name 1 to {MOST:,} notes by their ids or paths")
@@ -119,7 +121,7 @@ def _run_each(
 
 
 def _capture_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) -> dict[str, Any]:
-    """A capture that waits, with the suggestions that stand in it."""
+    """Return the fields of a waiting capture, with the suggestions in its properties."""
     values: dict[str, Any] = {}
     text = ""
     try:
@@ -169,5 +171,5 @@ def _excerpt(snapshot: VaultSnapshot, path: str) -> str:
 
 
 def _read_body(snapshot: VaultSnapshot, path: str) -> str:
-    """A note without its properties, as JSON can hold it."""
+    """Return the text of a note without its properties, valid for JSON."""
     return split(decode(snapshot.vault.read(path)[0]))[1].encode("utf-8", "replace").decode()

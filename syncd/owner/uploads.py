@@ -20,7 +20,7 @@ Operation: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
 
 
 def operations(agent_access: AgentAccess, ledger: Ledger, index: Callable[[], Index]) -> dict[str, Operation]:
-    """What the owner may ask, by name; `index` gives the captures' index in use."""
+    """Return the owner's operations on uploads, by name; `index` gives the index of captures in use."""
 
     def check(asked: Mapping[str, Any], _: Any) -> dict[str, Any]:
         workspace = agent_access.workspace(asked["workspace"]).name
@@ -41,7 +41,7 @@ def operations(agent_access: AgentAccess, ledger: Ledger, index: Callable[[], In
         return jobs.job_fields(job)
 
     def find_same(workspace: str, digest: str) -> dict[str, Any] | None:
-        """The document of a file with these very bytes, or the note that a Markdown file of them became."""
+        """Find the note of a file with the same bytes, or the note that a Markdown file with these bytes became."""
         for path, id in documents_of(ledger, digest):
             record = index().record(id, workspace)
             if record is not None and record.file == path:

@@ -19,12 +19,12 @@ Operation: TypeAlias = Callable[[Arguments, Any], Any]
 def operations(
     agent_access: AgentAccess, keys: ApiKeys, perspectives: Perspectives, *, state: Path
 ) -> dict[str, Operation]:
-    """What the owner may ask of both, by name."""
+    """Return the owner's operations on workspaces and keys, by name."""
     return workspace_operations(agent_access, perspectives) | key_operations(agent_access, keys, state)
 
 
 def workspace_operations(agent_access: AgentAccess, perspectives: Perspectives) -> dict[str, Operation]:
-    """Create, list and delete workspaces."""
+    """Return the operations that create, list and delete workspaces."""
 
     def create(arguments: Arguments, _: Any) -> dict[str, Any]:
         return {"name": agent_access.create_workspace(arguments["name"]).name}
@@ -41,7 +41,7 @@ def workspace_operations(agent_access: AgentAccess, perspectives: Perspectives) 
 
 
 def key_operations(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dict[str, Operation]:
-    """Create, list, revoke and rotate keys, and what became of them."""
+    """Return the operations that create, list, revoke and rotate keys, and show their history."""
 
     def create(arguments: Arguments, _: Any) -> dict[str, Any]:
         names = arguments.get("workspaces")
@@ -81,7 +81,7 @@ def key_operations(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dic
 
 
 def _rotate_key(keys: ApiKeys, state: Path, arguments: Arguments) -> dict[str, Any]:
-    """A new secret for a key. If the owner's key file holds that key, the secret is written there too."""
+    """Rotate the secret of a key. If the owner's key file holds this key, the new secret is written there too."""
     key, secret = keys.rotate(
         arguments["name"],
         overlap_ms=arguments.get("overlap_ms") or 0,

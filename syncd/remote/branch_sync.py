@@ -323,8 +323,8 @@ class RemoteSync:
             kept = self._park(PARKED, theirs)
             raise MergeNeedsPerson(
                 f"the vault and {tracked.remote} have both changed {format_paths(list(filter(None, conflicts)))}; no file was "
-                f"touched, and what {tracked.remote} has is kept as {kept}: run `{self._git_command()} {' '.join(PLAIN)} pull --no-rebase`, mend what Git names, "
-                "add and commit it; then this goes on by itself",
+                f"touched, and what {tracked.remote} has is kept as {kept}: run `{self._git_command()} {' '.join(PLAIN)} pull --no-rebase`, resolve the conflicts that Git lists, "
+                "add and commit the files; then the exchange resumes by itself",
                 "diverged",
             )
         if result.code:
@@ -368,10 +368,10 @@ class RemoteSync:
             path, kind = leaked[0]
             upstream = shlex.quote(tracked.tracking.removeprefix("refs/remotes/"))
             raise Conflict(
-                f"nothing was pushed, as {path} looks as if it held a secret ({kind})"
+                f"nothing was pushed, because {path} looks as if it contains a secret ({kind})"
                 + (f", and {len(leaked) - 1} more" if len(leaked) > 1 else "")
-                + f": take it out of the note, run `{self._git_command()} reset --soft {upstream}` and commit anew, so that no commit "
-                f"has it; if it is none, push it yourself: {push_command(self._repo)}",
+                + f": remove it from the note, run `{self._git_command()} reset --soft {upstream}` and commit again, so that no commit "
+                f"contains it; if it is no secret, push manually: {push_command(self._repo)}",
                 paths=[path for path, _ in leaked],
             )
         tell("pushing")

@@ -39,12 +39,12 @@ from syncd.vault.path_rules import join
 log = logging.getLogger(__name__)
 
 WAYS: Final = ("dismiss", "expire", "unarchive")  # in the journal
-EVERY_S: Final = 600  # between two looks at what has expired, where nothing has changed
-RUN_S: Final = 5.0  # seconds of a run, after which the next one goes on
+EVERY_S: Final = 600  # between two checks for expired captures when nothing has changed
+RUN_S: Final = 5.0  # seconds of a run; the next run continues
 
 
 class Archive:
-    """The captures that were set aside. Safe from any thread."""
+    """The archive of captures. Safe to use from any thread."""
 
     def __init__(
         self,
@@ -65,15 +65,15 @@ class Archive:
     # What the owner asks for
 
     def dismiss(self, reference: str) -> dict[str, Any]:
-        """Set the capture of this id, or at this path, aside; what came of it. Raises what keeps it from that."""
+        """Archive the capture with this id or path, and return the result. Raises the reason if it can't be archived."""
         return self._set_aside(self._snapshot.find_capture(reference), DISMISSED)
 
     def bring_back(self, reference: str) -> dict[str, Any]:
-        """Bring a capture back that was set aside; what came of it. Raises what keeps it from that."""
+        """Move an archived capture back, and return the result. Raises the reason if it can't be moved back."""
         return self._promotions.carry_out_move(lambda: self._plan_return(reference))
 
     def latest(self, limit: int) -> list[dict[str, Any]]:
-        """What was set aside, by path."""
+        """List the archived captures."""
         index, folder = self._snapshot.notes.index, f"{self._snapshot.inbox}/{ARCHIVE}/"
         paths = sorted(path for path in list(index.manifest) if path.startswith(folder))
         records = [record for path in paths[:limit] if (record := index.record_at(path))]
@@ -85,7 +85,7 @@ class Archive:
     # The job
 
     def run(self, stopping: threading.Event | None = None) -> int:
-        """Set aside what is due, once it is quiet; how many captures that were."""
+        """Archive due captures that are not being edited, and return their number."""
         if not self._snapshot.sync.ready.is_set() or self._repo.busy_reason():
             return 0
         done, begun, now = 0, time.monotonic(), time.time_ns() // 1_000_000
@@ -108,9 +108,9 @@ class Archive:
                     continue
                 self._set_aside(record, why)
             except Problem as error:  # until it is mended, which is a change
-                log.info("a capture can't be set aside: %s", error)
+                log.info("a capture can't be archived: %s", error)
             except MemexError as error:
-                log.info("a capture is not set aside yet: %s", error)
+                log.info("a capture is not archived yet: %s", error)
                 left = True
             else:
                 done += 1
@@ -140,21 +140,21 @@ class Archive:
         )
 
     def _plan_archiving(self, record: Record, why: str) -> MovePlan:
-        """The way of a capture into the archive. Raises Problem, or Conflict when it has just changed."""
+        """Plan the move of a capture into the archive. Raises Problem, or Conflict when it has just changed."""
         snapshot = self._snapshot
         raw, stat = snapshot.vault.read(record.path)
         document = snapshot.parse(raw, record.path, stat)
         if sha256(raw) != record.digest or document.claimed_id is None:
             raise Conflict("the capture was changed a moment ago; try again in a moment", retryable=True)
         if document.type == "entity":
-            raise Problem("it is a node of the graph, which is not reviewed: memex node remove takes it away")
+            raise Problem("it is an entity of the graph, which is not reviewed; to delete it: memex node remove")
         if not document.writable:
-            raise Problem("its properties can't be read: mend them")
+            raise Problem("its properties can't be read: fix them")
         if any(defect.name == "conflict-copy" for defect in document.defects):
             raise Problem(HINDERING["conflict-copy"])
         owner_marks = read_marks(decode(raw))
         if why != DISMISSED and not self._due_reason(record, owner_marks, time.time_ns() // 1_000_000):
-            raise Conflict("its owner has just said something of the capture")
+            raise Conflict("its owner has just marked the capture")
         try:
             text = encode(archive_text(decode(raw), why))
         except FrontmatterError as error:
@@ -173,16 +173,16 @@ class Archive:
         return {old: self._free_path(archive_path(old, self._snapshot.inbox))}
 
     def _plan_return(self, reference: str) -> MovePlan:
-        """The way of a capture out of the archive. Raises NotFound, Problem or Conflict."""
+        """Plan the move of a capture out of the archive. Raises NotFound, Problem or Conflict."""
         snapshot, index = self._snapshot, self._snapshot.notes.index
         folder = f"{snapshot.inbox}/{ARCHIVE}/"
         record = note_lookup.find_note([index], reference, lambda note: note.path.startswith(folder))
         if record is None:
-            raise NotFound(f"{reference[:200]!r} is no capture that was set aside; memex unarchive --list names them")
+            raise NotFound(f"{reference[:200]!r} is not an archived capture; to list them: memex unarchive --list")
         raw, stat = snapshot.vault.read(record.path)
         document = snapshot.parse(raw, record.path, stat)
         if document.claimed_id is None:
-            raise Problem("it has no `id`: drag it back into its workspace yourself")
+            raise Problem("it has no `id`: move it back into its workspace manually")
         try:
             original = self._undo_supersession(decode(raw), document.claimed_id)
             text = encode(restore_text(original, time.time_ns() // 1_000_000))
@@ -191,7 +191,9 @@ class Archive:
         target = inbox_path(record.path, snapshot.inbox)
         workspace = target.removeprefix(f"{snapshot.inbox}/").partition("/")[0]
         if workspace not in snapshot.vault.list_folders(snapshot.inbox):
-            raise Conflict(f"the workspace {workspace!r} is no longer there: memex workspace create {workspace}")
+            raise Conflict(
+                f"the workspace {workspace!r} no longer exists; to create it: memex workspace create {workspace}"
+            )
         files = self._stored_file_return(raw, record.path)
         return self._make_move_plan(document, raw, text, {record.path: self._free_path(target)} | files, "")
 

@@ -14,11 +14,11 @@ from syncd.review.bases_table import DISMISSED
 from syncd.vault.location import ARCHIVE, locate
 
 DAY_MS: Final = 24 * 3600 * 1000
-KEEP: Final = "keep"  # what `review` says of a capture that was brought back after it had expired
+KEEP: Final = "keep"  # the value of `review` for a capture that expired and was moved back
 
 
 def archive_reason(marks: OwnerMarks, *, now: int, untouched_since: int | None, expire_days: float) -> str:
-    """Why a capture is set aside: "dismissed", "expired", "unused", or "" = it is not.
+    """Return why a capture is archived: "dismissed", "expired", "unused", or "" = it is not.
 
     `untouched_since`: when it last changed, if no person ever changed it. Times are epoch ms."""
     if marks.review == DISMISSED:
@@ -32,21 +32,21 @@ def archive_reason(marks: OwnerMarks, *, now: int, untouched_since: int | None, 
 
 
 def has_expired(at: int, now: int) -> bool:
-    """Whether a time is over; a day without a time of it is over when it has ended everywhere."""
+    """Check whether a time has passed; a date without a time has passed when it has ended in every time zone."""
     return now > at + (0 if at % DAY_MS else DAY_MS + DAY_MS // 2)
 
 
 def archive_path(path: str, inbox: str) -> str:
-    """Where a capture, or its stored file, goes when it is set aside."""
+    """Return the path of a capture, or of its stored file, in the archive."""
     return f"{inbox}/{ARCHIVE}/{path.removeprefix(f'{inbox}/')}"
 
 
 def inbox_path(path: str, inbox: str) -> str:
-    """Where something that was set aside came from. Raises InvalidArgument for what was not."""
+    """Return the original path of an archived file. Raises InvalidArgument for a path outside the archive."""
     folder = f"{inbox}/{ARCHIVE}/"
     back = f"{inbox}/{path.removeprefix(folder)}"
     if not path.startswith(folder) or locate(back, inbox).scope != "captures":
-        raise InvalidArgument(f"{path!r} is no capture that was set aside", path=path[:200])
+        raise InvalidArgument(f"{path!r} is not an archived capture", path=path[:200])
     return back
 
 

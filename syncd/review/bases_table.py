@@ -13,8 +13,8 @@ from syncd.vault.location import ARCHIVE, ENTITIES, REPORTS
 NAME: Final = "Review.base"
 DISMISSED: Final = "dismissed"
 
-FOLDER: Final = "if(note.promote_to, note.promote_to, note.suggested_folder)"  # where a capture goes when it is ticked
-_NAMES: Final = {  # of columns, as a person reads them
+FOLDER: Final = "if(note.promote_to, note.promote_to, note.suggested_folder)"  # the target folder of a ticked capture
+_NAMES: Final = {  # names of columns for people
     "file.name": "Note",
     "formula.folder": "Folder",
     "note.promote": "Promote",
@@ -91,7 +91,7 @@ def compose_table(inbox: str) -> str:
 
 
 def _format_view(kind: str, name: str, columns: Sequence[str], direction: str, where: str = "") -> list[str]:
-    """The lines that all views have."""
+    """Return the lines that all views share."""
     return [
         f'  - type: {kind}\n    name: "{name}"\n',
         *([f"    filters:\n      and:\n{_format_filter(8, where)}"] if where else []),

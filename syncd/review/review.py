@@ -51,12 +51,12 @@ from syncd.sync.hand_edits import visible_digest
 from syncd.sync.note_adoption import UNADOPTED
 from syncd.vault.obsidian_settings import ObsidianSettings
 
-RUN_S: Final = 300.0  # seconds of a run, after which the next one goes on
+RUN_S: Final = 300.0  # seconds of a run; the next run continues
 NIGHT_S: Final = 100.0  # seconds of the nightly run
 SLICE: Final = 50  # captures whose rows are read, and whose reviews are kept, at a time
-RELEARN_S: Final = 600.0  # seconds after which the habits of a vault that changed are learnt anew
+RELEARN_S: Final = 600.0  # seconds after which the habits of a changed vault are learned again
 COMPARED: Final = 5  # notes whose text is compared with a capture's
-LEAST_NEAR: Final = 0.4  # similarity from which that is worth it
+LEAST_NEAR: Final = 0.4  # the least similarity for this comparison
 FIRST_TAGS: Final = 4  # tags of a capture that are looked for as words
 READ: Final = 100_000  # characters of a text that are compared, and in which names of notes are looked for
 UNSPOKEN: Final = frozenset({"code", "html", "math"})  # blocks that name no notes
@@ -68,7 +68,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LearntVault:
-    """The vault proper at one moment: its habits, where links lead, and how often each name is there."""
+    """The vault at one moment: its habits, its link targets, and the number of notes with each name."""
 
     habits: VaultHabits
     paths: Paths
@@ -77,7 +77,7 @@ class LearntVault:
 
 
 class Review:
-    """What waits for a person. One run at a time; what it tells may be asked from any thread."""
+    """The waiting captures. Only one run at a time; reading is safe from any thread."""
 
     def __init__(self, snapshot: VaultSnapshot, waiting: WaitingCaptures, repo: Repository, ledger: Ledger) -> None:
         self._captures, self._proper, self._vault, self._waiting = (
@@ -91,20 +91,20 @@ class Review:
         self._one, self._learning = threading.Lock(), threading.Lock()
         self._learnt: LearntVault | None = None
         self._reviewed = ReviewedCaptures(ledger)
-        self._moment: object = None  # of the inbox, when nothing was left to do
+        self._moment: object = None  # the state of the inbox when nothing was left to do
         self._counted: tuple[object, dict[str, int]] = (None, {})  # the moment of the summary, and it
 
     # What waits
 
     def list_waiting(self) -> list[tuple[Record, OwnerMarks]]:
-        """The captures that wait for a decision, those that are marked for promotion too, the oldest first."""
+        """List the captures that wait for a decision, including those marked for promotion, the oldest first."""
         captures = [
             (record, marks) for record, marks in self._waiting.find_captures(is_undecided) if record.type != "entity"
         ]
         return sorted(captures, key=lambda pair: (pair[0].created_at, pair[0].path))
 
     def summary(self) -> dict[str, int]:
-        """How many captures wait, how many of them are marked for promotion, and how many can't be promoted as they are."""
+        """Count the waiting captures, those marked for promotion, and those that can't be promoted yet."""
         moment = self._waiting.version
         if self._counted[0] != moment:
             waiting = [capture.marks for capture in self._waiting.marked().values() if _waits(capture)]
@@ -117,14 +117,14 @@ class Review:
         return dict(self._counted[1])
 
     def suggest(self, record: Record) -> Suggestions:
-        """What may become of one capture, with what speaks for it, as things stand now."""
+        """Compute the suggestions for one capture now, with the reasons."""
         raw, stat = self._vault.read(record.path)
         return self._compute_suggestions(record, self._parsed(raw, record.path, stat), self._learn_habits())
 
     # Keeping it
 
     def run(self, stopping: threading.Event | None = None) -> int:
-        """The job: write the table, and suggestions into captures that have changed; how many notes were written."""
+        """Write the table, and suggestions into changed captures; return the number of written notes."""
         with self._one:
             if not self._can_write():
                 return 0
@@ -143,9 +143,9 @@ class Review:
             return written
 
     def run_again(self, stopping: threading.Event | None = None) -> int:
-        """The nightly job: renew the suggestions that were made before the vault changed; how many notes were written.
+        """Renew suggestions that are older than the vault, as the nightly job; return the number of written notes.
 
-        The oldest first: what the time does not suffice for has its turn in the nights after."""
+        The oldest come first; the remaining ones wait for the next night."""
         with self._one:
             if not self._can_write() or not self._may_suggest():
                 return 0
@@ -164,7 +164,7 @@ class Review:
         return self._settings.review.suggest and self._captures.index.is_complete and self._proper.index.is_complete
 
     def _write_table(self) -> None:
-        """Write the table if it is missing, or still as it was last written."""
+        """Write the table if it is missing, or unchanged since Memex wrote it."""
         path, wanted = f"{self._inbox}/{NAME}", compose_table(self._inbox).encode()
         if not self._settings.review.table or not self._vault.list_folders(self._inbox):
             return
@@ -183,7 +183,7 @@ class Review:
             named_values.write(self._ledger, {NAME: _sha256(wanted)})
 
     def _find_suggestible(self) -> dict[str, MarkedCapture]:
-        """The captures that wait for suggestions or have them, by path."""
+        """Return the captures that wait for suggestions or have them, by path."""
         return {
             path: capture
             for path, capture in self._waiting.marked().items()
@@ -224,10 +224,10 @@ class Review:
         try:
             digest = self._update_capture(record)
         except (Conflict, NotFound, Unavailable) as error:
-            log.info("suggestions for a capture are put off: %s", error.message)
+            log.info("suggestions for a capture are postponed: %s", error.message)
             return None
         except FrontmatterError as error:  # until it is edited
-            log.info("a capture can't be given suggestions: %s", error)
+            log.info("a capture can't get suggestions: %s", error)
             digest = record.digest
         return None if digest is None else (digest, self._learn_habits().generation)
 
@@ -350,18 +350,18 @@ def _waits(capture: MarkedCapture) -> bool:
 
 
 def is_undecided(marks: OwnerMarks) -> bool:
-    """Whether a capture with these marks waits for its owner."""
+    """Check whether a capture with these marks waits for a decision."""
     return marks.review != DISMISSED and marks.promoted_at is None
 
 
 def is_writable(document: Document) -> bool:
-    """Whether a note is whole, and Memex may write into it."""
+    """Check whether a note is complete, and Memex may write to it."""
     torn = any(defect.name in UNADOPTED for defect in document.defects)
     return document.writable and document.claimed_id is not None and not torn
 
 
 def look_alike_to_agents(before: Document, after: Document) -> bool:
-    """Whether no agent can tell two states of a note apart."""
+    """Check whether two states of a note look the same to every agent."""
     return replace(after, digest=before.digest, links=before.links, owner_marks=before.owner_marks) == before
 
 

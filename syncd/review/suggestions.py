@@ -51,7 +51,7 @@ _UNIT: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u304
 
 @dataclass(frozen=True, slots=True)
 class VaultHabits:
-    """How the vault proper is kept, learnt once for a state of it."""
+    """The habits of the vault, learned once for each state of it."""
 
     folders: Mapping[str, int]  # those that may be proposed, with how many notes lie in each
     tags: Mapping[str, Mapping[str, int]]  # by key of a tag: how many notes of which folder have it
@@ -112,7 +112,7 @@ def folder_of(path: str) -> str:
 def learn_habits(
     notes: Iterable[Told], *, inbox: str, aside: Collection[str] = (), ordinary: Container[str] = frozenset()
 ) -> VaultHabits:
-    """The habits of the vault proper. `aside`: folders that its settings name for daily notes or templates.
+    """Learn the habits of the vault. `aside`: folders that its settings name for daily notes or templates.
 
     `ordinary`: words, in lower case, that are not names in themselves."""
     proper = [note for note in notes if not note[0].startswith(f"{inbox}/")]

@@ -18,40 +18,42 @@ _SAFE_URL: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class LimitsSettings:
-    """How much is taken from one key, and from one address that has none."""
+    """Request limits per key, and per address without a valid key."""
 
     rate: float = setting(
-        20.0, "Requests a second that one key may make in the long run; more wait their turn. 0 = any number.", least=0
+        20.0, "Requests per second that one key may make in the long run; further ones wait. 0 = unlimited.", least=0
     )
-    burst: int = setting(200, "Requests that one key may make at once before its rate holds.", least=1)
+    burst: int = setting(200, "Requests that one key may make in a burst before the rate applies.", least=1)
     failures: int = setting(
-        10, "Requests without a good key that one address may make in a minute; 0 = any number.", least=0
+        10, "Requests without a valid key that one address may make per minute; 0 = unlimited.", least=0
     )
-    queue: int = setting(64, "Requests of one key that may wait their turn; more are told to come back.", least=1)
-    wait_s: float = setting(15.0, "Seconds that a request may wait its turn; then it is told to come back.", least=0)
+    queue: int = setting(64, "Requests of one key that may wait; further ones are refused with a retry time.", least=1)
+    wait_s: float = setting(
+        15.0, "Seconds that a request may wait; after that, it is refused with a retry time.", least=0
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class AccessSettings:
-    """Whom Cloudflare Access, in front of the daemon, has identified: off until a team or an issuer is set."""
+    """Visitors that Cloudflare Access, in front of the daemon, has identified; off until a team or an issuer is set."""
 
-    team: str = setting("", "The team of Cloudflare Access, as `acme` in https://acme.cloudflareaccess.com.")
-    audience: tuple[str, ...] = setting((), "The audience tags (AUD) of the Access applications that lead here.")
-    issuer: str = setting("", "Who signs the assertions, if it is not the team's own address.")
-    jwks_url: str = setting("", "Where the signing keys are, if not at the issuer's /cdn-cgi/access/certs.")
+    team: str = setting("", "The team name in Cloudflare Access, such as `acme` in https://acme.cloudflareaccess.com.")
+    audience: tuple[str, ...] = setting((), "The audience tags (AUD) of the Access applications for this daemon.")
+    issuer: str = setting("", "The issuer of the assertions, if it differs from the team's address.")
+    jwks_url: str = setting("", "The URL of the signing keys, if it differs from the issuer's /cdn-cgi/access/certs.")
     keys: Mapping[str, str] = setting(
-        {}, "Which key's rights an e-mail address, or a service token's client id, gets; others are refused."
+        {}, "The Memex key whose rights an e-mail address or a service token's client id gets; others are refused."
     )
 
     def __post_init__(self) -> None:
-        """Refuse what would let in nobody, or anybody."""
+        """Refuse settings that would admit nobody or everybody."""
         if self.team and not _TEAM.fullmatch(self.team):
             raise InvalidArgument(
-                "access.team is the team's name alone, as `acme` in https://acme.cloudflareaccess.com"
+                "access.team must be the team name only, such as `acme` in https://acme.cloudflareaccess.com"
             )
         if self.is_enabled != bool(self.audience) or not all(self.audience):
             raise InvalidArgument(
-                "access.team (or access.issuer) and access.audience belong together: set both, or neither"
+                "access.team (or access.issuer) and access.audience need each other: set both or neither"
             )
         for name, url in (("issuer", self.issuer), ("jwks_url", self.jwks_url)):
             if url and not _SAFE_URL.fullmatch(url):
@@ -59,7 +61,7 @@ class AccessSettings:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether assertions are looked at."""
+        """Whether the daemon checks assertions."""
         return bool(self.team or self.issuer)
 
     @property
@@ -69,5 +71,5 @@ class AccessSettings:
 
     @property
     def key_set_url(self) -> str:
-        """Where the signing keys are."""
+        """The URL of the signing keys."""
         return self.jwks_url or f"{self.expected_issuer.rstrip('/')}/cdn-cgi/access/certs"

@@ -11,82 +11,82 @@ from syncd.vault.path_rules import objection, template_objection
 
 
 def _folder_objection(folder: str) -> str:
-    """Why a folder that a setting names can't take notes; "" = it can, as the vault's root, "", can."""
+    """Explain why a folder of a setting can't hold notes; "" = it can. The root of the vault, "", always can."""
     return objection(folder, new=True) if folder else ""
 
 
 @dataclass(frozen=True, slots=True)
 class GitSettings:
-    """How the vault's history is kept, and shared with its remote."""
+    """How Memex commits its writes, and exchanges commits with the remote."""
 
-    commit: bool = setting(True, "Whether what Memex writes is committed; your own edits never are.")
-    quiet_s: float = setting(
-        120.0, "Seconds without a further write after which what was written is committed.", least=0
-    )
+    commit: bool = setting(True, "Whether Memex commits what it writes; it never commits your own edits.")
+    quiet_s: float = setting(120.0, "Seconds without further writes after which Memex commits its writes.", least=0)
     every_s: float = setting(
-        900.0, "Least seconds between two such commits; your own decisions are committed at once.", least=0
+        900.0, "The least seconds between two of these commits; your own decisions are committed immediately.", least=0
     )
     pull_s: float = setting(
-        0.0, "Seconds between two pulls; 0 = only when you or a push to the remote ask for one.", least=0
+        0.0, "Seconds between two pulls; 0 = pull only when you, or a webhook after a push, request it.", least=0
     )
-    push: bool = setting(False, "Whether commits are pushed to the branch that yours follows.")
-    timeout_s: float = setting(30.0, "Seconds after which a remote that does not answer is given up.", least=1)
+    push: bool = setting(False, "Whether Memex pushes commits to the upstream branch.")
+    timeout_s: float = setting(30.0, "Seconds after which Memex gives up on a remote that does not answer.", least=1)
     past_days: float = setting(
         30.0,
-        "Days for which what agents and commands overwrite or delete is kept, so that it can be put back; 0 = not at all.",
+        "Days to keep versions that agents and commands overwrite or delete, for `memex undo`; 0 = keep none.",
         least=0,
     )
-    past_mb: int = setting(256, "Megabytes that may be kept so, packed; the oldest goes first.", least=1)
+    past_mb: int = setting(
+        256, "Megabytes of compressed overwritten versions to keep; the oldest are removed first.", least=1
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class PromoteSettings:
-    """Where a promoted capture goes."""
+    """The target folder and name of a promoted capture."""
 
     marks: bool = setting(
-        True, "Whether a capture with the property `promote: true` is promoted by itself, once quiet."
+        True, "Whether Memex promotes a capture with the property `promote: true`, once it is no longer being edited."
     )
     folder: str = setting(
         "Notes",
-        "The folder of the vault for captures for which neither you nor a rule says another.",
+        "The folder of the vault for captures without another target from you or a rule.",
         wrong=_folder_objection,
     )
     name: str = setting(
         "{title}",
-        "The name of a promoted note; {title}, {date}, {source} and {id} are the capture's.",
+        "The name of a promoted note, with {title}, {date}, {source} and {id} of the capture.",
         wrong=template_objection,
     )
     rules: tuple[Any, ...] = setting(
         (),
-        "Which captures go elsewhere: the first table counts of which all fits.",
+        "Rules for other target folders: the first rule whose conditions all match applies.",
         kind=Tables("syncd.promotion.promoted_note", "PromotionRule"),
     )
     attachments: str = setting(
-        "", "The folder for stored files whose notes are promoted; empty = beside the note.", wrong=_folder_objection
+        "", "The folder for the stored files of promoted notes; empty = beside the note.", wrong=_folder_objection
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewSettings:
-    """What waits for your decision, and for how long."""
+    """The review of waiting captures, and their expiry."""
 
     suggest: bool = setting(
-        True, "Whether waiting captures are given suggestions and a box to tick, for you alone: no agent sees them."
+        True, "Whether waiting captures get suggestions and a checkbox. Only you see them, never an agent."
     )
-    table: bool = setting(True, "Whether `Review.base`, the table of waiting captures, is kept in the inbox.")
+    table: bool = setting(True, "Whether Memex keeps `Review.base`, a table of waiting captures, in the inbox.")
     expire_days: float = setting(
         0.0,
-        "Days after which a capture that nobody changed since is archived; 0 = never. `expires` in a note counts in any case.",
+        "Days without a change after which a capture is archived; 0 = never. A note's `expires` property applies either way.",
         least=0,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ConsolidateSettings:
-    """The report on what needs attention."""
+    """The consolidation report on what needs attention."""
 
     cron: str = setting(
         "0 3 * * *",
-        "When the report is made, by the local time: minute, hour, day, month, weekday; empty = only by hand.",
+        "The schedule of the report in local time: minute, hour, day, month, weekday; empty = only manually.",
         wrong=find_mistake,
     )

@@ -1,4 +1,4 @@
-"""Define the settings of the knowledge base: its collections, the limits of a key, and how far a file is read."""
+"""Define the settings of the knowledge base: its collections, limits per key, and limits for reading files."""
 
 from __future__ import annotations
 
@@ -16,33 +16,35 @@ _COLLECTION: Final = re.compile(r"[^\W\d_][\w-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class KbSettings:
-    """The knowledge base: its collections, what it takes from one key, and how far a file is read."""
+    """The knowledge base: its collections, limits per key, and limits for reading files."""
 
-    collections: tuple[str, ...] = setting((), "Collections besides `documents`, `memory` and `workspace`.")
-    max_file: int = setting(1_073_741_824, "The largest file that is taken, in bytes.", least=1)
+    collections: tuple[str, ...] = setting(
+        (), "Further collections, in addition to `documents`, `memory` and `workspace`."
+    )
+    max_file: int = setting(1_073_741_824, "The largest file that Memex accepts, in bytes.", least=1)
     staged: int = setting(
         2_147_483_648,
-        "Bytes that one key may have uploaded and not turned into documents yet; as many of files that failed are kept.",
+        "Bytes of uploaded files per key that wait to be read. Memex keeps failed files up to the same size.",
         least=1,
     )
-    uploads: int = setting(64, "Uploads that one key may have under way.", least=1)
-    queued: int = setting(10_000, "Jobs of one key that may wait.", least=1)
-    free: int = setting(536_870_912, "Bytes of disk that uploads leave free.", least=0)
-    convert_s: float = setting(120.0, "Seconds that reading one file may take.", least=1)
-    convert_mb: int = setting(1_024, "Memory that reading one file may take, in MiB.", least=128)
+    uploads: int = setting(64, "The most uploads in progress per key.", least=1)
+    queued: int = setting(10_000, "The most waiting jobs per key.", least=1)
+    free: int = setting(536_870_912, "Bytes of disk space that uploads must leave free.", least=0)
+    convert_s: float = setting(120.0, "The most seconds to read one file.", least=1)
+    convert_mb: int = setting(1_024, "The most memory to read one file, in MiB.", least=128)
     confined: Literal["required", "preferred"] = setting(
         "required",
-        "Where a layer of the converter's sandbox is missing (Landlock, seccomp; macOS has neither): refuse PDF and Office files, or read them with less.",
+        "What to do if a layer of the converter's sandbox is missing (Landlock, seccomp; macOS has neither): `required` refuses PDF and Office files, `preferred` reads them without it.",
     )
-    pages: int = setting(2_000, "Pages, slides or sheets of one file that are read.", least=1)
-    inflated_mb: int = setting(1_024, "What a compressed file may unpack to, in MiB.", least=1)
+    pages: int = setting(2_000, "The most pages, slides or sheets to read from one file.", least=1)
+    inflated_mb: int = setting(1_024, "The largest unpacked size of a compressed file, in MiB.", least=1)
     text_kb: int = setting(
-        4_000, "Text of one file that is kept, in kB; what is longer is cut and marked.", least=1, most=4_500
+        4_000, "The most text to keep from one file, in kB; longer text is cut and marked.", least=1, most=4_500
     )
-    keep_days: float = setting(30.0, "Days after which a job that ended is forgotten.", least=0)
+    keep_days: float = setting(30.0, "Days after which finished jobs are removed from the queue.", least=0)
 
     def __post_init__(self) -> None:
-        """Refuse names that a tag can't have, or that would not compare."""
+        """Refuse collection names that are not valid tags or not case-folded."""
         for name in self.collections:
             if not _COLLECTION.fullmatch(name) or fold(name) != name:
                 raise InvalidArgument(
@@ -51,5 +53,5 @@ class KbSettings:
 
     @property
     def all_collections(self) -> tuple[str, ...]:
-        """All collections there are, the default one first."""
+        """All collections, the default one first."""
         return tuple(dict.fromkeys((*COLLECTIONS, *self.collections)))

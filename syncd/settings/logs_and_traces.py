@@ -10,30 +10,29 @@ from syncd.settings.values import setting
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """What the daemon logs, on stderr."""
+    """What the daemon logs to stderr."""
 
-    level: Literal["debug", "info", "warning", "error"] = setting("info", "What is logged: this, and what is graver.")
+    level: Literal["debug", "info", "warning", "error"] = setting("info", "The least severe level to log.")
     format: Literal["auto", "json", "text"] = setting(
-        "auto", "How: JSON lines or plain text; JSON by itself where the journal takes them."
+        "auto", "The format: JSON lines or plain text; `auto` uses JSON under the systemd journal."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
-    """What the audit log holds besides each write."""
+    """What the audit log records in addition to writes."""
 
     reads: bool = setting(
-        False, "Whether it also holds which notes an agent was given text of; a read then waits for it."
+        False, "Whether the audit log also records which notes agents read; each read then waits for the log."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class TelemetrySettings:
-    """What others are told of how the daemon does; nothing is sent until it is said where to."""
+    """Traces of requests; nothing is sent until `traces` names a collector."""
 
     traces: str = setting(
-        "", "Where requests' traces go, by OTLP over HTTP: `http://127.0.0.1:4318`. Also OTEL_EXPORTER_OTLP_ENDPOINT."
+        "",
+        "The OTLP/HTTP collector for traces of requests, such as `http://127.0.0.1:4318`. Also OTEL_EXPORTER_OTLP_ENDPOINT.",
     )
-    sample: float = setting(
-        1.0, "Share of the requests that are traced, unless who asks has decided.", least=0.0, most=1.0
-    )
+    sample: float = setting(1.0, "The share of requests to trace, unless the caller has decided.", least=0.0, most=1.0)

@@ -37,10 +37,8 @@ class VaultSettings:
     """The folder of notes."""
 
     path: Path = setting(None, "The vault: the folder that holds your notes. Also --vault and MEMEX_VAULT.", kind=Path)  # noqa: RUF009 - it is dataclasses.field
-    name: str = setting(
-        "", "What Obsidian calls the vault, in the links that open a note; the folder's name when empty."
-    )
-    inbox: str = setting("Captures", "The folder of the vault that agents write to; they see nothing else.")
+    name: str = setting("", "The vault's name in Obsidian, for links that open a note. Empty: the name of the folder.")
+    inbox: str = setting("Captures", "The folder of the vault that agents read and write; they see nothing else.")
     ignore: tuple[str, ...] = setting((), "Folders and files that are not indexed, as patterns like `Archive/**`.")
     max_bytes: int = setting(
         5_000_000, "Notes larger than this many bytes are skipped, and listed as skipped.", least=1_000
@@ -49,84 +47,96 @@ class VaultSettings:
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Where agents reach the daemon, and what it takes from them."""
+    """The address of the daemon, and the limits of requests."""
 
     host: str = setting("127.0.0.1", "The address to listen on. Also --host.")
     port: int = setting(8765, "The port to listen on; 0 picks a free one. Also --port.", least=0, most=65_535)
-    public_url: str = setting("", "The address under which a proxy shows the daemon to others, if there is one.")
+    public_url: str = setting("", "The public address of the daemon behind a proxy, if there is one.")
     allowed_hosts: tuple[str, ...] = setting(
-        (), "Host names to answer to besides the address listened on, as `notes.example:8765`."
+        (), "Further host names that the daemon answers to, such as `notes.example:8765`."
     )
     trusted_proxies: tuple[str, ...] = setting(
-        (), "Addresses or networks of proxies whose `X-Forwarded-For` is believed, as `127.0.0.1` or `10.0.0.0/8`."
+        (),
+        "Proxies whose `X-Forwarded-For` header the daemon trusts: addresses or networks, such as `127.0.0.1` or `10.0.0.0/8`.",
     )
     allowed_origins: tuple[str, ...] = setting((), "Web origins whose pages may call the daemon; none by default.")
-    max_body: int = setting(4_194_304, "The largest request that is read, in bytes.", least=1_024)
-    head_s: float = setting(5.0, "Seconds in which a request's head must arrive.", least=0.1)
-    body_s: float = setting(10.0, "Seconds in which a request's body must arrive, or each 16 KiB of a file.", least=0.1)
-    connections: int = setting(256, "Connections that are served at once; more are turned away.", least=1)
-    sessions: int = setting(256, "Sessions that older MCP clients may hold open at once.", least=1)
-    grace_s: float = setting(5.0, "Seconds that requests under way get to finish when the daemon stops.", least=0)
+    max_body: int = setting(4_194_304, "The largest request that the daemon reads, in bytes.", least=1_024)
+    head_s: float = setting(5.0, "Seconds within which the headers of a request must arrive.", least=0.1)
+    body_s: float = setting(
+        10.0, "Seconds within which the body of a request, or each 16 KiB of an uploaded file, must arrive.", least=0.1
+    )
+    connections: int = setting(256, "The most simultaneous connections; further ones are refused.", least=1)
+    sessions: int = setting(256, "The most open sessions of older MCP clients.", least=1)
+    grace_s: float = setting(
+        5.0, "Seconds that requests in progress may take to finish when the daemon stops.", least=0
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class McpSettings:
-    """How the tools look to MCP clients."""
+    """How MCP clients see the tools."""
 
     toolsets: tuple[Toolset, ...] = setting(
-        (), "The families of tools that `/mcp` lists, or `core`, the few that most sessions need; all when empty."
+        (), "The families of tools that `/mcp` lists, or `core`, the few that most sessions need. Empty: all."
     )
     tool_names: Literal["safe", "dotted"] = setting(
-        "safe", "`dotted` lists `memory.save` where `safe` lists `memory_save`."
+        "safe", "The form of tool names: `dotted` is `memory.save`, `safe` is `memory_save`."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedSection:
-    """What turns text into vectors."""
+    """The encoders that turn text into vectors."""
 
     encoders: tuple[Any, ...] = setting(
-        (), "Encoders in the order to try them; the bundled model when there is none.", variants=ENCODERS
+        (), "The encoders, in the order in which Memex tries them. Empty: the bundled model.", variants=ENCODERS
     )
-    threads: int = setting(0, "Threads for encoding; 0 picks by the number of cores.", least=0, most=256)
+    threads: int = setting(0, "Threads for encoding; 0 = depends on the number of cores.", least=0, most=256)
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSettings:
-    """Where the index lies, and the size of its passages."""
+    """The location of the index, and the size of its passages."""
 
-    uri: str = setting("", "Where the vectors lie: empty for the state folder, or `s3://bucket/prefix`.")
+    uri: str = setting("", "The location of the vectors: empty for the state folder, or `s3://bucket/prefix`.")
     storage_options: Mapping[str, str] = setting(
-        {}, "Options of that storage, such as `region`; each has a variable of its own.", secret=True
+        {},
+        "Options of the storage in index.uri, such as `region`. Each option also has its own environment variable.",
+        secret=True,
     )
     chunk_tokens: int | None = setting(
         None,
-        "Tokens of a passage, with its title and headings; not more than the encoder reads. Unset: 512, and with one that "
-        "reads less as many as it does (the bundled model: 254).",
+        "Tokens of a passage, including title and headings; at most what the encoder reads. Unset: 512, or the limit of an "
+        "encoder that reads less (the bundled model: 254).",
         least=16,
     )
     chunk_overlap: int | None = setting(
         None,
-        "Tokens that neighbouring passages share, at most half of one. Unset: 64 of 512, and of less an eighth (the bundled "
-        "model: 31).",
+        "Tokens that neighbouring passages share; at most half a passage. Unset: an eighth of a passage, 64 of 512 (the "
+        "bundled model: 31).",
         least=0,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """What a search answers with."""
+    """The defaults and limits of searches."""
 
-    mode: Literal["hybrid", "vector", "text"] = setting("hybrid", "How to search when a call does not say.")
+    mode: Literal["hybrid", "vector", "text"] = setting("hybrid", "The search mode when a call names none.")
     budget: int = setting(
-        8_000, "Characters of whole documents in one answer; beyond it they are cut around their passages.", least=0
+        8_000,
+        "Characters of note text in one answer; longer notes are cut to the parts around their matching passages.",
+        least=0,
     )
     reranker: str = setting(
-        "", "A cross-encoder that puts what was found into a better order: its folder, or its name; none when empty."
+        "", "A cross-encoder that improves the order of search results: a folder or a name. Empty: none."
     )
-    rerank_pool: int = setting(30, "The most documents that it reads for one search.", least=2, most=200)
+    rerank_pool: int = setting(30, "The most results that the reranker judges for one search.", least=2, most=200)
     rerank_s: float = setting(
-        1.0, "Seconds that a search waits for it; then the order is that of the search.", least=0.05, most=10
+        1.0,
+        "Seconds that a search waits for the reranker; after that, the order stays as the search has it.",
+        least=0.05,
+        most=10,
     )
 
 
@@ -134,52 +144,62 @@ class SearchSettings:
 class SyncSettings:
     """How the index follows the vault."""
 
-    quiet_s: float = setting(0.4, "Seconds without a further change after which a note is read.", least=0)
-    patience_s: float = setting(2.0, "Seconds after which a note that keeps changing is read all the same.", least=0)
+    quiet_s: float = setting(0.4, "Seconds without further changes after which Memex reads a changed note.", least=0)
+    patience_s: float = setting(2.0, "Seconds after which Memex reads a note even if it keeps changing.", least=0)
     listing_s: float = setting(
-        600.0, "Seconds between two listings of the whole vault, for what the watcher missed.", least=1
+        600.0, "Seconds between two listings of the whole vault, which find changes that the watcher missed.", least=1
     )
     adopt_s: float = setting(
         3.0,
-        "Seconds of quiet after which a note dropped into the inbox gets its id, a new observation its ordinal, "
-        "and an edit its version.",
+        "Seconds without changes after which a new note in the inbox gets an id, a new fact a number, and an edit a "
+        "new version.",
         least=0,
     )
-    removal_share: float = setting(0.5, "Share of the notes whose removal at once must be confirmed.", least=0, most=1)
+    removal_share: float = setting(
+        0.5, "The share of notes whose simultaneous removal needs your confirmation.", least=0, most=1
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class EnrichSettings:
-    """Who gives a capture its summary and tags, when its writer gives none."""
+    """How a capture gets summary and tags that its author left out."""
 
     by: Literal["local", "endpoint", "off"] = setting(
-        "local", "Who finds summary and tags: `local` reads the note itself, `endpoint` asks the model below."
+        "local",
+        "How summary and tags are made: `local` derives them from the note, `endpoint` asks the model below, `off` makes none.",
     )
-    base_url: str = setting("", "A server that speaks OpenAI's chat completions, as `http://127.0.0.1:11434/v1`.")
-    model: str = setting("", "The model that it is asked for.")
-    api_key_env: str = setting("", "The environment variable that holds its key, if it needs one.")
-    api_key_file: Path | None = setting(None, "The file that holds its key, if no variable does.")  # noqa: RUF009 - it is dataclasses.field
-    timeout_s: float = setting(8.0, "Seconds that a capture waits for it; then summary and tags come later.", least=0.1)
-    vocabulary: int = setting(100, "Most used tags of the workspace that new captures prefer.", least=0, most=1_000)
+    base_url: str = setting("", "A server with OpenAI's chat completions API, such as `http://127.0.0.1:11434/v1`.")
+    model: str = setting("", "The name of the model on this server.")
+    api_key_env: str = setting("", "The environment variable with the server's key, if it needs one.")
+    api_key_file: Path | None = setting(None, "The file with the server's key, if no variable has it.")  # noqa: RUF009 - it is dataclasses.field
+    timeout_s: float = setting(
+        8.0, "Seconds that a capture waits for the model; after that, summary and tags are added later.", least=0.1
+    )
+    vocabulary: int = setting(
+        100, "The number of most used tags of the workspace that new captures prefer.", least=0, most=1_000
+    )
     vault_tags: bool = setting(
         False,
-        "Whether new captures also prefer the most used tags of your vault. Agents, and the model above, then see those tags.",
+        "Whether new captures also prefer the most used tags of your vault. Agents and the model above then see these tags.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class WatchSettings:
-    """How changes of the vault are noticed."""
+    """How Memex notices changes of the vault."""
 
     mode: Literal["auto", "events", "poll"] = setting(
-        "auto", "`events` trusts the system to tell of changes, `poll` only lists; `auto` does both where it must."
+        "auto",
+        "`events` relies on notifications of the system, `poll` lists the vault regularly, `auto` adds listings where notifications are unreliable.",
     )
-    poll_s: float = setting(15.0, "Seconds between two listings where events can't be had or trusted.", least=0.1)
+    poll_s: float = setting(
+        15.0, "Seconds between two listings where notifications are missing or unreliable.", least=0.1
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings, and where each of those that were set was set (`name` -> origin)."""
+    """All settings, and the origin of each one that is not a default (`name` -> origin)."""
 
     vault: VaultSettings
     state: Path
@@ -206,7 +226,7 @@ class Settings:
 
     @property
     def embed(self) -> EmbedSettings:
-        """The section `embed` as the embedder takes it; numpy is imported only for this."""
+        """Return the section `embed` in the form that the embedder takes; only this imports numpy."""
         from index.encoders.embedder import EmbedSettings  # noqa: PLC0415 - it takes longer to import than most commands to run
 
         arguments = {"encoders": self.embed_section.encoders} if self.embed_section.encoders else {}
@@ -241,32 +261,32 @@ SHORT = {"MEMEX_VAULT": "vault.path", "MEMEX_STATE": "state"}
 
 @functools.cache
 def all_settings() -> dict[str, Setting]:
-    """Every setting by its name, in the order in which people read them."""
+    """Return every setting by its name, in the order of the documentation."""
     settings = [STATE, *(entry for section, cls in SECTIONS.items() for entry in settings_of(cls, section))]
     return {entry.name: entry for entry in settings}
 
 
 @dataclass(frozen=True, slots=True)
 class GivenValue:
-    """A value as somebody wrote it, and where."""
+    """A value as it was written, and its origin."""
 
     value: Any
     origin: str
-    text: bool  # from the environment or a flag: text that stands for a value
-    folder: Path  # what a relative path starts from
+    text: bool  # whether it is text from the environment or a flag
+    folder: Path  # the base of relative paths
 
 
 @dataclass(frozen=True, slots=True)
 class NamedFolder:
-    """A folder that somebody names, and where."""
+    """A folder that was named, and the origin of the name."""
 
     path: Path
     origin: str
-    in_file: bool  # whether that is the settings file
+    in_file: bool  # whether the origin is the settings file
 
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | None = None) -> Settings:
-    """The settings in force. `flags`: setting name -> value, `config` -> path of the file; None = not given.
+    """Load the settings in force. `flags`: setting name -> value, `config` -> path of the file; None = not given.
 
     Raises one InvalidArgument that lists every mistake."""
     cwd = cwd or Path.cwd()
@@ -277,7 +297,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | No
     typed_sources = [_convert_source(source, mistakes) for source in sources]
     if mistakes:
         count = "1 setting needs" if len(mistakes) == 1 else f"{len(mistakes)} settings need"
-        raise InvalidArgument("\n  ".join([f"{count} mending:", *mistakes]), mistakes=mistakes)
+        raise InvalidArgument("\n  ".join([f"{count} attention:", *mistakes]), mistakes=mistakes)
     values = {name: value for source in typed_sources for name, value in source.items()}
     origins = {name: entry.origin for source in sources for name, entry in source.items()}
     state, vault = (
@@ -288,7 +308,9 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | No
     )
     in_file = typed_sources[0].get("vault.path")
     if vault and in_file and is_same_folder(vault.path, in_file):
-        vault = replace(vault, path=in_file)  # by another name; the state folder goes by the name in the file
+        vault = replace(
+            vault, path=in_file
+        )  # another name for the same folder; the default state folder depends on the name in the file
     state, vault = resolve_state_and_vault(state, vault, in_file, read_vault_path)
     if vault is None:
         raise InvalidArgument(NO_VAULT)
@@ -305,7 +327,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | No
 
 
 def _check_chunk_size(index: IndexSettings, encoders: tuple[Any, ...], origins: Mapping[str, str]) -> None:
-    """Raises InvalidArgument for passages of more tokens than an encoder is known to read; others are asked once loaded."""
+    """Raise InvalidArgument if a passage has more tokens than a known encoder reads; other encoders are checked once loaded."""
     if index.chunk_tokens is None and index.chunk_overlap is None:
         return
     from index.encoders import settings as encoder  # noqa: PLC0415 - as in `Settings.embed`
@@ -315,7 +337,7 @@ def _check_chunk_size(index: IndexSettings, encoders: tuple[Any, ...], origins: 
     least, tokens = min(filter(None, windows), default=None), index.chunk_tokens
     if least is not None and tokens is not None and tokens > least:
         raise InvalidArgument(
-            f"index.chunk_tokens is {tokens} ({origins['index.chunk_tokens']}), and the encoder reads {least} tokens: set it to "
+            f"index.chunk_tokens is {tokens} ({origins['index.chunk_tokens']}), but the encoder reads only {least} tokens: set it to "
             f"{least} or less, or leave it unset"
         )
     passage = tokens or min(least or MOST, MOST)
@@ -332,7 +354,7 @@ def resolve_state_and_vault(
     vault_in_file: Path | None,
     remembered: Callable[[Path], Path | None],
 ) -> tuple[NamedFolder | None, NamedFolder | None]:
-    """The state folder and the vault in force, of those that are named; `remembered` gives the vault of a state folder.
+    """Return the state folder and the vault in force among the named ones; `remembered` gives the vault of a state folder.
 
     The state folder of the settings file belongs to the vault of that file, and is not used for another. A state folder
     that a flag or a variable names brings its own vault along, unless a flag or a variable names a vault too."""

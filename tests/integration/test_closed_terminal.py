@@ -175,7 +175,7 @@ def test_a_demo_that_was_killed_leaves_nothing_and_its_lines_still_lead_to_the_n
     memex.state = memex.demos()[0] / "state"
     answer = memex.client.get(f"{first[0]}/thoughts", headers={"authorization": f"Bearer {first[1]}"})
     assert answer.status_code == 200
-    assert memex.run("stop").startswith(f"process {memex.process.pid} has ended as it was asked to")
+    assert memex.run("stop").startswith(f"process {memex.process.pid} ended on request")
     assert memex.process.poll() == 0
     assert memex.demos() == []
 
@@ -225,7 +225,7 @@ def test_the_usual_port_gives_way_and_a_named_one_does_not(memex):
         memex.begin("serve", "--any-port", out=writer)
         os.close(writer)
         memex.read(reader, "memex: serving")
-        assert "memex: port 8765 is taken, so this daemon takes" in memex.lines
+        assert "memex: port 8765 is taken, so this daemon uses port" in memex.lines
         memex.run("stop")
         named = memex.start("serve", "--any-port", "--port", "8765", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         assert b"8765" in named.communicate(timeout=60)[1]

@@ -154,7 +154,7 @@ def test_files_of_a_queue_that_is_lost_are_kept(settings, capfd):
     named = ["--vault", str(settings.vault.path), "--state", str(settings.state)]
     assert run_command(["key", "reset", "--yes", *named]) == 0
     out = capfd.readouterr().out
-    assert re.search(r"what was damaged is kept in .*/ledger\.db\.damaged-", out)
+    assert re.search(r"the damaged file is kept in .*/ledger\.db\.damaged-", out)
     [kept] = settings.state.glob("staged.damaged-*")
     assert [file.read_bytes() for file in kept.iterdir()] == [b"acknowledged, and no document yet"]
     assert serve(settings) == []

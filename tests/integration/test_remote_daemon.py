@@ -156,10 +156,10 @@ def test_the_command_tells_what_came_of_it(tmp_path, monkeypatch):
         return done.stdout
 
     with answering(world):
-        assert said("--pull").strip() == "took 1 commit, which changed 1 file, merged with your own"
+        assert said("--pull").strip() == "pulled 1 commit, which changed 1 file, merged with your commits"
         assert said("--push").strip() == "sent 2 commits"
         assert json.loads(said("--json")) == {"took": 0, "files": 0, "merged": False, "sent": 0}
-        assert said().strip() == "both had the same already"
+        assert said().strip() == "already up to date"
         run(world.vault, "checkout", "-q", "--detach")
         with pytest.raises(Conflict, match="no branch is checked out: run `git"):
             said()

@@ -75,7 +75,7 @@ def test_a_secret_in_a_capture_keeps_all_commits_back(device, later):
     device.here("Captures/default/x.md", f"the key is {SECRET}\n")
     if later:
         device.here(later, "taken out\n")
-    with pytest.raises(Conflict, match="looks as if it held a secret"):
+    with pytest.raises(Conflict, match="looks as if it contains a secret"):
         device.remote.push()
     assert device.head(device.bare, "main") != device.head()
 

@@ -37,18 +37,25 @@ PAGE = 1_000
 
 @click.group(cls=Group, invoke_without_command=True)
 @click.option("--since", metavar="TIME", help="Only entries at or after 2026-11-20, or 7d ago.")
-@click.option("--until", metavar="TIME", help="Only entries before it.")
-@click.option("--key", shell_complete=keys, help="Only what this key did: its name or id.")
-@click.option("--tool", help="Only what this tool or command did.")
+@click.option("--until", metavar="TIME", help="Only entries before this time.")
+@click.option("--key", shell_complete=keys, help="Only writes with this key, by name or id.")
+@click.option("--tool", help="Only writes of this tool or command.")
 @click.option(
-    "--surface", type=click.Choice(SURFACES), help="Only what came in this way; `file`: nodes changed by hand."
+    "--surface",
+    type=click.Choice(SURFACES),
+    help="Only writes over this interface; `file`: entities changed outside Memex.",
 )
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
 @click.option("--id", "note_id", help="Only the note with this id.")
 @click.option(
-    "--limit", "-n", type=click.IntRange(1, 10_000), default=50, show_default=True, help="The newest so many."
+    "--limit",
+    "-n",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="The number of newest entries to show.",
 )
-@click.option("--follow", is_flag=True, help="Go on with what the daemon writes, until Ctrl-C.")
+@click.option("--follow", is_flag=True, help="Keep printing new entries until Ctrl-C.")
 @click.pass_context
 def audit(
     ctx: click.Context,
@@ -61,10 +68,10 @@ def audit(
     follow: bool,
     **wanted: str | None,
 ) -> None:
-    """Show who wrote what into the inbox, the newest last: every write by an agent, a command or the daemon itself.
+    """Show the audit log, the newest entry last: every write to the inbox by an agent, a command or the daemon.
 
-    Also writes that were not allowed, nodes that were changed by hand and, with audit.reads, what agents read. It tells ids, paths, sizes and digests, never
-    the text of a note. With --json: [{"seq", "at", "kind", "surface", "tool", "request", "key", "name", "workspace",
+    The log also holds refused writes, entities that were changed outside Memex and, with audit.reads, the notes that agents
+    read. It records ids, paths, sizes and digests, never the text of a note. With --json: [{"seq", "at", "kind", "surface", "tool", "request", "key", "name", "workspace",
     "type", "id", "path", "bytes", "before", "after", "outcome", "undoes", "seal", "address"}]."""
     if ctx.invoked_subcommand is not None:
         return
@@ -91,13 +98,15 @@ def audit(
 
 @audit.command("verify")
 @click.argument("file", required=False, type=click.Path(dir_okay=False, exists=True, path_type=Path))
-@click.option("--head", metavar="HEAD", help="An end of the log that you noted down before, as memex status tells it.")
+@click.option(
+    "--head", metavar="HEAD", help="A head of the log that you noted earlier; memex status shows the present one."
+)
 def audit_verify(file: Path | None, head: str | None) -> int:
-    """Look through the whole log, or one that was exported to FILE: each entry must be as it was written, and none missing.
+    """Verify the audit log, or one that was exported to FILE: every entry must be unchanged, and none may be missing.
 
-    Exits with 7 where the chain is broken, and says where. Notes that are not as the log last knew them are listed too:
-    they were changed by hand. Whoever can write the log can also write all of it anew: note its head down elsewhere, and
-    pass it to --head. With --json: {"entries", "first", "head", "broken", "breaks", "changed", "gone", "unlogged"}."""
+    Exits with 7 if the chain is broken, and lists where. The command also lists notes that differ from the log's last entry
+    on them: they were changed outside Memex. A process that can write to the log could replace all of it, and the chain
+    alone does not show that: note the head of the log elsewhere, and pass it to --head. With --json: {"entries", "first", "head", "broken", "breaks", "changed", "gone", "unlogged"}."""
     if file is None:
         result = ask("audit.verify", {"head": head})
     else:
@@ -114,7 +123,7 @@ def audit_verify(file: Path | None, head: str | None) -> int:
 
 @audit.command("export")
 def audit_export() -> None:
-    """Print every entry, the oldest first, as one line of JSON each; `memex audit verify FILE` can check them."""
+    """Print every entry as one line of JSON, the oldest first. `memex audit verify FILE` can verify the result."""
     after, first = 0, 1
     with show_progress() as progress, open_session() as call:
         total = max((entry["seq"] for entry in call("audit.list", {"limit": 1})), default=0)
@@ -128,24 +137,29 @@ def audit_export() -> None:
 
 
 @audit.command("prune")
-@click.option("--before", required=True, metavar="TIME", help="Older entries go: before 2026-01-01, or 365d ago.")
-@click.option("--to", "target", required=True, type=click.Path(dir_okay=False), help="The new file that they go into.")
-@click.option("--force", is_flag=True, help="Also where the chain is broken, once you know why.")
+@click.option(
+    "--before", required=True, metavar="TIME", help="Move entries before this time, such as 2026-01-01 or 365d ago."
+)
+@click.option("--to", "target", required=True, type=click.Path(dir_okay=False), help="The new file to move them to.")
+@click.option("--force", is_flag=True, help="Prune even if the chain is broken, once you know why it is.")
 def audit_prune(before: str, target: str, force: bool) -> None:
-    """Move old entries into a file, as export writes them. What is left stays provable, and what the log knows of notes stays.
+    """Move old entries to a file, in the format of `memex audit export`. The remaining log can still be verified.
 
-    Nothing of the log ever goes by itself."""
+    Memex never removes entries of the log by itself."""
     then = parse_time(before, now())
     file = str(Path(target).expanduser().absolute())
     done = ask("audit.prune", {"before": then, "file": file, "force": force})
     what = "entry was" if done["pruned"] == 1 else "entries were"
     print_answer(
-        done, lambda: f"{done['pruned']:,} {what} moved to {done['file']}" if done["pruned"] else "nothing is so old"
+        done,
+        lambda: (
+            f"{done['pruned']:,} {what} moved to {done['file']}" if done["pruned"] else "no entry is older than that"
+        ),
     )
 
 
 def _print_entries(entries: list[dict[str, Any]]) -> None:
-    """Entries as they come: a line of JSON each for a script."""
+    """Print entries as they arrive, one line each; with --json, one line of JSON each."""
     for entry in entries:
         print_text(
             json.dumps(entry, ensure_ascii=False) if wants_json() else "  ".join(filter(None, entry_cells(entry, None)))
@@ -154,7 +168,7 @@ def _print_entries(entries: list[dict[str, Any]]) -> None:
 
 
 def table(entries: list[dict[str, Any]], zone: tzinfo | None, *, color: bool) -> str:
-    """One line for each entry."""
+    """Format one line for each entry."""
     heads = ("entry", "at", "what", "by", "tool", "key", "note")
     return (
         result_text.table([entry_cells(entry, zone) for entry in entries], heads, color=color)
@@ -164,7 +178,7 @@ def table(entries: list[dict[str, Any]], zone: tzinfo | None, *, color: bool) ->
 
 
 def entry_cells(entry: dict[str, Any], zone: tzinfo | None) -> tuple[str, ...]:
-    """An entry as people read it."""
+    """Format the columns of an entry for people."""
     at = datetime.fromtimestamp(entry["at"] / 1000, zone).strftime("%Y-%m-%d %H:%M:%S")
     what = entry["kind"] if entry["outcome"] == "done" else f"{entry['kind']} ({entry['outcome']})"
     who = entry["name"] or entry["key"]
@@ -174,16 +188,14 @@ def entry_cells(entry: dict[str, Any], zone: tzinfo | None) -> tuple[str, ...]:
 
 
 def format_verification(result: dict[str, Any]) -> str:
-    """What came of looking through the log."""
-    lines = [
-        f"{result['entries']:,} entries, from {result['first']} on, are as they were written; head {result['head']}"
-    ]
+    """Format the result of a verification."""
+    lines = [f"{result['entries']:,} entries, from number {result['first']} on, are unchanged; head {result['head']}"]
     if result["broken"]:
         lines = [f"the log is broken in {result['broken']:,} place{'s' if result['broken'] > 1 else ''}:"]
         lines += [f"- {result_text.line(text, 300)}" for text in result["breaks"]]
     for key, what in (
-        ("changed", "changed by hand since"),
-        ("gone", "gone by hand"),
+        ("changed", "changed outside Memex since"),
+        ("gone", "removed outside Memex"),
         ("unlogged", "never written by Memex"),
     ):
         if paths := result.get(key):

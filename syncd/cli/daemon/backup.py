@@ -1,4 +1,4 @@
-"""Define the commands `backup` and `restore`, which save and put back what is not in the vault."""
+"""Define the commands `backup` and `restore`, which save and restore the data that is not in the vault."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 @click.argument("file", required=False, type=click.Path(dir_okay=False))
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 def backup(file: str | None, force: bool) -> None:
-    """Write what can't be made again into FILE, a .tar.gz that only you can read; the daemon may run meanwhile.
+    """Back up the state that can't be rebuilt to FILE, a .tar.gz that only you can read; the daemon may keep running.
 
-    In it: the ledger with the keys' hashes, your own key, the settings, and whatever else the state folder holds that is
-    not derived. Not in it: the notes, captures included, which are files that Git or any backup of files keeps; and the
-    index, which is made from them. Keep the archive as safe as a password. Without FILE it is memex-VAULT-TIME.tar.gz in
-    the current folder."""
+    The archive contains the ledger with the hashes of the keys, your own key, the settings, and every other file of the
+    state folder that Memex can't derive again. It contains no notes and no captures (back them up with Git or as files) and
+    no index (Memex rebuilds it). Keep the archive as safe as a password. The default FILE is memex-VAULT-TIME.tar.gz in the
+    current folder."""
     from syncd.installation.backup import check_target, pack
 
     chosen = load_settings()
@@ -60,14 +60,14 @@ def backup(file: str | None, force: bool) -> None:
 @click.command(cls=Command)
 @click.argument("file", type=click.Path(dir_okay=False))
 @click.option(
-    "--force", is_flag=True, help="Replace the keys and the ledger that are there; they are kept in replaced.tar.gz."
+    "--force", is_flag=True, help="Replace the existing keys and ledger, after saving them to replaced.tar.gz."
 )
 def restore(file: str, force: bool) -> None:
-    """Put back what `memex backup` wrote into FILE, here or on another machine; the daemon must not run.
+    """Restore the state from FILE, an archive of `memex backup`, on this or another machine; the daemon must not run.
 
-    Without --vault, and where no settings name a vault, it is put back for the vault of the backup. A settings file is
-    written where there is none, and led to where the vault is now. Every digest is checked first: of an archive that is
-    damaged, cut or hostile nothing is taken. Afterwards all keys work again, and `memex serve` builds the index anew."""
+    If neither --vault nor the settings name a vault, the vault of the backup is used. If there is no settings file, one is
+    written with the present path of the vault. Memex checks every digest first, and restores nothing from a damaged,
+    truncated or malicious archive. Afterwards all keys of the backup work, and `memex serve` rebuilds the index."""
     from syncd.installation import backup as archives
     from syncd.state.damage import set_ledger_aside
     from syncd.state.process_lock import ProcessLock
@@ -81,7 +81,9 @@ def restore(file: str, force: bool) -> None:
         archives.check_replaceable(chosen.state, force=force)
         claim(chosen.state, chosen.vault.path)
         with ProcessLock.acquire(chosen.state):
-            archives.check_replaceable(chosen.state, force=force)  # somebody may have been quicker
+            archives.check_replaceable(
+                chosen.state, force=force
+            )  # another process may have written it since the first check
             ledger = chosen.state / "ledger.db"
             if ledger.is_symlink() or ledger.is_dir():
                 set_ledger_aside(chosen.state)
@@ -103,7 +105,7 @@ def restore(file: str, force: bool) -> None:
 
 
 def _pack_replaced_state(chosen: Settings, archive: Path) -> None:
-    """Pack the state that the restored one replaces, whatever is wrong with it."""
+    """Pack the state that the restore replaces, even if it is damaged."""
     from syncd.installation.backup import pack
 
     vault = chosen.vault.path
@@ -111,7 +113,7 @@ def _pack_replaced_state(chosen: Settings, archive: Path) -> None:
 
 
 def _target_settings(contents: ArchiveContents) -> Settings:
-    """The settings in force; where none names a vault, those for the vault of the backup."""
+    """Return the settings in force; if they name no vault, the settings for the vault of the backup."""
     try:
         return load_settings()
     except InvalidArgument as error:
@@ -122,7 +124,7 @@ def _target_settings(contents: ArchiveContents) -> Settings:
 
 
 def _write_settings(text: str | None) -> Path | None:
-    """The settings file that was written; None where there is one, or the backup has none that fits."""
+    """Write the settings file and return its path; None if there is one already, or the backup has no usable settings."""
     from syncd.state.folder import write_private
 
     file = choose_settings_file(flags(), os.environ, Path.cwd()).file
@@ -135,11 +137,13 @@ def _write_settings(text: str | None) -> Path | None:
 
 def _format_restored(chosen: Settings, contents: ArchiveContents, names: list[str], written: Path | None) -> str:
     at = result_text.format_time(contents.made_at, None)
-    lines = [f"put back {len(names)} files of {at} (Memex {contents.version}) into {chosen.state}"]
+    lines = [f"restored {len(names)} files of {at} (Memex {contents.version}) to {chosen.state}"]
     if written:
         lines.append(f"wrote the settings to {written}")
     elif "settings.toml" in contents.files:
-        lines.append("settings were left as they are; those of the backup: tar xzOf FILE settings.toml")
+        lines.append("settings unchanged; to print the settings of the backup: tar xzOf FILE settings.toml")
     if not chosen.vault.path.is_dir():
-        lines.append(f"the vault is not at {chosen.vault.path} yet: put your notes there, or name it with --vault")
-    return "\n".join([*lines, "next: memex serve; the index is built from the notes"])
+        lines.append(
+            f"the vault is missing at {chosen.vault.path}: put your notes there, or name another folder with --vault"
+        )
+    return "\n".join([*lines, "next: memex serve (it rebuilds the index from the notes)"])

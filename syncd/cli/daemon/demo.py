@@ -1,6 +1,6 @@
-"""Define the command `demo`: serve a copy of the demo vault, at the address and with the client's key of the last time.
+"""Define the command `demo`: serve a copy of the demo vault, with the address and the client key of the last demo.
 
-Law, tested: the copy is removed when the demo ends; one whose process was killed is removed at the next start."""
+Law, tested: the copy is removed when the demo ends; the copy of a killed demo is removed at the next start."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ QUERY = "how do we keep the battery boxes cool in summer"
 PREFIX = "memex-demo-"
 ADDRESS = "demo.json"  # in the folder of the state folders
 ENTRY, KEY_NAME = "memex-demo", "demo client"
-STARTING_S = 2.0  # a folder that is younger may belong to a demo that has not locked it yet
+STARTING_S = 2.0  # a newer folder may belong to a demo that has not locked it yet
 
 
 @dataclass(frozen=True, slots=True)
 class DemoAddress:
-    """What clients of the demo were told: its port, and the key that opens its workspace and nothing else."""
+    """The port of the demo and the client key, which opens only the demo's workspace."""
 
     port: int
     key: str
@@ -54,18 +54,18 @@ class DemoAddress:
     "--dir",
     "folder",
     type=click.Path(file_okay=False),
-    help="Where to keep it; else a folder that is removed at the end.",
+    help="The folder to keep the copy in. Default: a temporary folder, removed at the end.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
-    help="The port to listen on; else that of the last demo, or a free one if it is taken.",
+    help="The port to listen on. Default: the port of the last demo, or a free port if it is taken.",
 )
 def demo(folder: str | None, port: int | None) -> None:
     """Serve a copy of the demo vault, and show how to connect and search.
 
-    Address and key stay the same from one demo to the next, so lines that were pasted go on working. The copy is removed
-    at the end, unless --dir names a folder for it."""
+    Every demo uses the same address and key, so the lines that you pasted keep working. The copy is removed at the end,
+    unless --dir names a folder for it."""
     with contextlib.nullcontext(Path(folder).absolute()) if folder else _temporary_folder() as root:
         vault = root / "Demo vault"
         set_flag("vault.path", str(vault))
@@ -83,12 +83,12 @@ def demo(folder: str | None, port: int | None) -> None:
 
 
 def _announce(chosen: Settings, ready: Ready, key: str) -> None:
-    """How to connect to the demo; its `key` is shown the first time, and "" later."""
-    connection = "Lines that you pasted for an earlier demo go on working."
+    """Print how to connect to the demo; `key` is "" after the first demo, because the key is shown only once."""
+    connection = "Lines that you pasted for an earlier demo keep working."
     if key:
         lines = Connection(ENTRY, ready.url, key, WORKSPACE, tuple(memex_words(chosen)))
         connection = (
-            "Lines to paste, with a key for demos alone. It is shown this once, and stays good from one demo to the next.\n\n"
+            "Lines to paste, with a key that works only for demos. The key is shown only now, and later demos accept it too.\n\n"
             f"Claude Code:\n  {paste_text(CLIENTS['claude-code'], lines, '')}\n\n{http_lines(lines)}"
         )
     print_connect_help(chosen, ready, QUERY, connection)
@@ -96,7 +96,7 @@ def _announce(chosen: Settings, ready: Ready, key: str) -> None:
 
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
-    """A folder for one demo, locked while its process lives and removed at its end; those of dead ones go at once."""
+    """Make a folder for one demo, locked while the process runs and removed at its end; remove the folders of killed demos."""
     above = Path(tempfile.gettempdir())
     remove_left_folders(above)
     root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=above))
@@ -108,9 +108,9 @@ def _temporary_folder() -> Iterator[Path]:
 
 
 def remove_left_folders(above: Path) -> None:
-    """Remove the folders of demos whose processes were killed; none of another user, and none behind a link."""
+    """Remove the folders of killed demos; folders of other users and links are left alone."""
     for folder in sorted(above.glob(f"{PREFIX}*")):
-        with contextlib.suppress(OSError):  # another demo was quicker
+        with contextlib.suppress(OSError):  # another demo removed it first
             status = folder.lstat()
             ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
             if ours and time.time() - status.st_mtime > STARTING_S and process_lock.holder_pid(folder) is None:
@@ -118,34 +118,36 @@ def remove_left_folders(above: Path) -> None:
 
 
 def _choose_port(chosen: Settings, address: DemoAddress | None) -> Settings:
-    """The settings with the port of the last demo, or the usual one; another one where it is taken, which is said."""
+    """Return the settings with the port of the last demo, or the usual port; pick a free port if it is taken, and report it."""
     if "--port" in chosen.origins.get("server.port", ""):
         return chosen
     wanted = address.port if address else chosen.server.port
     port = next((port for port in (wanted, chosen.server.port) if is_port_free(chosen.server.host, port)), 0)
     port = port or pick_free_port(chosen.server.host)
     if address and port != wanted:
-        print_message(f"memex: port {wanted} of the last demo is taken: lines that you pasted need the port {port} now")
+        print_message(
+            f"memex: port {wanted} of the last demo is taken; in the lines that you pasted, change the port to {port}"
+        )
     set_flag("server.port", port)
     return load_settings()
 
 
 def _keep_address(chosen: Settings, address: DemoAddress | None) -> str:
-    """Give the demo's client the key of the last one, and note down which key and port it has; the key."""
+    """Install the client key of the last demo, or a new one, write key and port to the address file, and return the key."""
     from syncd.installation.vault_setup import install_client_key, set_up_vault
 
     set_up_vault(chosen, now=now())
     key = install_client_key(chosen.state, KEY_NAME, WORKSPACE, address.key if address else None, now=now())
     file = state_home(os.environ) / ADDRESS
     port = chosen.server.port or (address.port if address else 0)
-    if port:  # a port of the system's choice is another each time
+    if port:  # a port that the system picks differs each time
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_private(file, json.dumps(asdict(DemoAddress(port, key))) + "\n")
     return key
 
 
 def read_address(file: Path) -> DemoAddress | None:
-    """What the last demo noted down; None when there is nothing that can be used, or that others could have written."""
+    """Read the address file of the last demo; None when it is missing, unusable, or could have been written by others."""
     from syncd.workspaces.api_keys import SECRET
 
     try:

@@ -27,16 +27,16 @@ WRONG = 7
 @click.option(
     "--fix",
     is_flag=True,
-    help="Mend what is derived (index, sockets of a dead daemon) or a permission of our own files.",
+    help="Repair derived data (the index, sockets of a dead daemon) and permissions of Memex's own files.",
 )
 def doctor(fix: bool) -> int:
-    """Look at everything that Memex stands on, say what is wrong, and name the command that mends it.
+    """Check the installation, report problems, and name the command that fixes each one.
 
-    Nothing is changed without --fix; with it no note is touched and nothing is asked. It works whether the daemon runs
-    or not. Exits with 7 when something is wrong, with 0 when at most advice is left.
+    The command changes nothing without --fix. With --fix it touches no note and asks nothing. It works whether or not the
+    daemon runs. Exits with 7 if there is a problem, and with 0 if there is at most advice.
 
-    With --json: {"well", "findings": [{"check", "is", "says", "mend", "fixable", "mended"}]}, where "is" is ok, advice or
-    wrong."""
+    With --json: `{"well", "findings": [{"check", "is", "says", "mend", "fixable", "mended"}]}`, where "is" is ok, advice
+    or wrong."""
     from syncd.cli.doctor.doctor import Finding, examine, format_finding, format_summary, is_healthy
     from syncd.cli.doctor.host_checks import HOST_CHECKS
     from syncd.cli.doctor.service_checks import SERVICE_CHECKS
@@ -49,7 +49,9 @@ def doctor(fix: bool) -> int:
             checks = (*STATE_CHECKS, *HOST_CHECKS, *SERVICE_CHECKS)
             looks = examine(load_settings(), os.environ, checks, fix=fix, progress=progress)
         except InvalidArgument as error:
-            looks = iter([Finding("settings", "wrong", error.message, "mend what is named above, then: memex doctor")])
+            looks = iter(
+                [Finding("settings", "wrong", error.message, "fix the settings named above, then: memex doctor")]
+            )
         for finding in looks:
             findings.append(finding)
             if not wants_json():

@@ -30,31 +30,31 @@ REPO = click.option(
     "--repo",
     "remote",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
-    help="A bare repository on this machine that the vault is pushed to; else the vault's own.",
+    help="A bare repository on this machine that the vault is pushed to. Default: the repository of the vault.",
 )
 TOLD = {
     "installed": "installed",
-    "wrapped": "installed; another program's hook runs it",
+    "wrapped": "installed; another program's hook calls it",
     "absent": "not installed",
-    "other": "not installed; another hook stands there",
-    "replaced": "lost: another program has put its hook there",
-    "changed": "changed by another since Memex wrote it",
+    "other": "not installed; another hook has its place",
+    "replaced": "replaced: another program has installed its own hook",
+    "changed": "changed by another program since Memex wrote it",
 }
 
 
 @click.group(cls=Group)
 def hook() -> None:
-    """Let Git tell the daemon at once when it has moved the vault."""
+    """Manage Git hooks that notify the daemon when Git changes the vault."""
 
 
 @hook.command("install")
 @REPO
 def hook_install(remote: Path | None) -> None:
-    """Add hooks to the vault's repository; hooks that are there keep running."""
+    """Install hooks in the vault's repository; existing hooks keep running."""
     result = _run_on_hooks(remote, install)
     git_folder = _open_repository(remote).common_folder()
     if not {git_folder, load_settings().vault.path} & set(Path(result["folder"]).parents):
-        print_message(f"memex: core.hooksPath leads to {result['folder']}, which may serve other repositories too")
+        print_message(f"memex: core.hooksPath is {result['folder']}, which other repositories may use too")
     if remote is None:
         update_exclude_file(git_folder / "info", wanted=True)
     print_answer(result, lambda: _format_hooks(result))
@@ -63,7 +63,7 @@ def hook_install(remote: Path | None) -> None:
 @hook.command("uninstall")
 @REPO
 def hook_uninstall(remote: Path | None) -> None:
-    """Take the hooks away; what stood there before is back, byte for byte."""
+    """Remove the hooks, and restore the previous ones byte for byte."""
     result = _run_on_hooks(remote, uninstall)
     if remote is None and not any(entry["state"] in ("installed", "wrapped") for entry in result["hooks"]):
         update_exclude_file(_open_repository(None).common_folder() / "info", wanted=False)
@@ -73,16 +73,16 @@ def hook_uninstall(remote: Path | None) -> None:
 @hook.command("status")
 @REPO
 def hook_status(remote: Path | None) -> None:
-    """Tell how each hook is."""
+    """Show the state of each hook."""
     result = _run_on_hooks(remote, find)
     print_answer(result, lambda: _format_hooks(result))
 
 
 @hook.command("secret")
-@click.option("--rotate", is_flag=True, help="Make another one; the one before ends at once.")
-@click.option("--remove", is_flag=True, help="End it: webhooks are off.")
+@click.option("--rotate", is_flag=True, help="Replace the secret; the old one stops working immediately.")
+@click.option("--remove", is_flag=True, help="Remove the secret; webhooks are off.")
 def hook_secret(rotate: bool, remove: bool) -> None:
-    """Make the secret with which a forge signs its webhooks; it is shown this once."""
+    """Create the secret that a forge uses to sign its webhooks, and print it: it is shown only now."""
     from syncd.remote.push_webhook import drop_secret, make_secret  # noqa: PLC0415 - it imports the ledger
 
     state = _state_folder()
@@ -93,7 +93,7 @@ def hook_secret(rotate: bool, remove: bool) -> None:
     secret = make_secret(state, rotate=rotate)
     if not wants_json():
         print_message(
-            "memex: in the forge's webhook, set this secret, JSON as content, and the address ending in /hooks/git"
+            "memex: in the webhook of the forge, set this secret, the content type JSON, and an address that ends in /hooks/git"
         )
     print_answer({"secret": secret}, lambda: secret)
 
@@ -112,7 +112,7 @@ def _open_repository(remote: Path | None) -> Repository:
         return Repository(load_settings().vault.path)
     repo = Repository(remote)
     if repo.local_state() != "bare":
-        raise Conflict(f"{remote} is no bare repository: leave --repo out for the vault's own")
+        raise Conflict(f"{remote} is not a bare repository; for the repository of the vault, leave out --repo")
     return repo
 
 
@@ -125,7 +125,7 @@ def _state_folder() -> Path:
 
 def _format_hooks(result: dict[str, Any]) -> str:
     rows = [
-        (hook["name"], TOLD[hook["state"]] + ("; the hook that was there before runs too" if hook["before"] else ""))
+        (hook["name"], TOLD[hook["state"]] + ("; the previous hook runs too" if hook["before"] else ""))
         for hook in result["hooks"]
     ]
     return f"{result['folder']}\n{result_text.table(rows, color=has_color())}"
@@ -135,21 +135,21 @@ SHOWN = 20  # paths of one commit
 
 
 @click.command(cls=Command)
-@click.option("--dry-run", is_flag=True, help="Say what would be committed, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be committed, and change nothing.")
 def commit(*, dry_run: bool) -> None:
-    """Commit now what Memex wrote into the vault: captures, promotions, reports. Your own edits and stage stay as they are.
+    """Commit what Memex wrote into the vault: captures, promotions, reports. Your own edits and staged changes are left alone.
 
-    The daemon does so by itself once nothing was written for `git.quiet_s` seconds; this does not wait, and also works where
-    `git.commit` is off. A promotion that Git did not let be committed when it was made gets the commit that it is owed. What
-    looks like a secret or an unfinished merge, what you have edited since or staged otherwise, and what a .gitignore names is
-    left out and listed. Exits with 5 when Git does not allow a commit just now. With --json:
+    The daemon commits by itself after `git.quiet_s` seconds without a write; this command does not wait, and works even if
+    `git.commit` is off. It also commits promotions that Git could not commit when they were made. Files are left out and
+    listed if they look like a secret or an unfinished merge, if you edited or staged them since, or if a .gitignore names
+    them. Exits with 5 if Git does not allow a commit at the moment. With --json:
     {"commits": [{"commit", "subject", "paths"}], "kept": [{"path", "why"}], "edited": [PATH]}."""
     result = ask("commit", {"dry_run": dry_run})
     print_answer(result, lambda: format_commits(result, dry_run=dry_run))
 
 
 def format_commits(result: dict[str, Any], *, dry_run: bool) -> str:
-    """What was committed, and what was not."""
+    """Format the commits, and the files that were left out."""
     lines = []
     for entry in result["commits"]:
         head = "would commit" if dry_run else entry["commit"][:8]
@@ -165,13 +165,13 @@ def format_commits(result: dict[str, Any], *, dry_run: bool) -> str:
 
 
 @click.command(cls=Command)
-@click.option("--pull", is_flag=True, help="Only take what the remote has.")
-@click.option("--push", is_flag=True, help="Only send what it has not; if it has gone on, that is taken first.")
+@click.option("--pull", is_flag=True, help="Only pull.")
+@click.option("--push", is_flag=True, help="Only push; if the remote has new commits, they are pulled first.")
 def sync(pull: bool, push: bool) -> None:
-    """Bring the vault and the remote of its branch together now: pull, then push, whatever the settings plan.
+    """Synchronize the vault with the remote of its branch now: pull, then push, whatever the settings say.
 
-    What Memex has written is committed first; your own uncommitted edits are left alone. What can't be merged without
-    you touches no file: the answer names the command that resolves it.
+    Memex commits its own writes first, and leaves your uncommitted edits alone. If a merge needs you, no file is changed,
+    and the answer names the command that resolves it.
 
     With --json: {"took": commits, "files": changed, "merged": bool, "sent": commits}."""
     result = ask("sync", {"pull": pull, "push": push})
@@ -182,9 +182,9 @@ def _format_sync(result: Mapping[str, Any]) -> str:
     parts = []
     if result["took"]:
         parts.append(
-            f"took {pluralize(result['took'], 'commit')}, which changed {pluralize(result['files'], 'file')}"
-            + (", merged with your own" if result["merged"] else "")
+            f"pulled {pluralize(result['took'], 'commit')}, which changed {pluralize(result['files'], 'file')}"
+            + (", merged with your commits" if result["merged"] else "")
         )
     if result["sent"]:
-        parts.append(f"sent {pluralize(result['sent'], 'commit')}")
-    return "; ".join(parts) or "both had the same already"
+        parts.append(f"pushed {pluralize(result['sent'], 'commit')}")
+    return "; ".join(parts) or "already up to date"

@@ -17,18 +17,18 @@ from syncd.jobs.job_names import shell_word
 
 STATUSES = ("queued", "running", "done", "failed")
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-SHOWN = 12  # characters of an id, which stand for all of it
+SHOWN = 12  # characters of an id that are enough to name the job
 
 
 @click.group(cls=Group)
 def job() -> None:
-    """Background work: what runs at intervals, how it went, and one run by hand."""
+    """Manage background jobs: scheduled jobs, queued jobs, and manual runs."""
 
 
 @job.command("list")
 @click.argument("name", required=False, shell_complete=jobs)
 def job_list(name: str | None) -> None:
-    """List the jobs: how each last went, and when it runs next; with NAME, the last runs of that one."""
+    """List the scheduled jobs, each with its last result and its next run; with NAME, list the last runs of one job."""
     if name is None:
         listing = ask("job.list", {})
         print_answer(listing, lambda: jobs_table(listing, now(), None, color=has_color()))
@@ -39,9 +39,9 @@ def job_list(name: str | None) -> None:
 
 @job.command("run")
 @click.argument("name", shell_complete=jobs)
-@click.option("--wait", is_flag=True, help="Come back when it has ended, with exit code 7 if it failed.")
+@click.option("--wait", is_flag=True, help="Wait until the job ends; exit with 7 if it fails.")
 def job_run(name: str, wait: bool) -> None:
-    """Run the job NAME now, or take part in the run under way. Without a daemon it runs here, to its end."""
+    """Run the job NAME now, or join the run in progress. Without a daemon, the command runs the job itself."""
     with show_elapsed(f"running {name}"):
         done = ask("job.run", {"name": name, "wait": wait})
     if done.get("error"):
@@ -57,13 +57,13 @@ def job_run(name: str, wait: bool) -> None:
 
 
 @click.command("queue", cls=Command)
-@click.option("--status", type=click.Choice(STATUSES), help="Only those that are so.")
-@click.option("--workspace", shell_complete=workspaces, help="Only those of this workspace.")
+@click.option("--status", type=click.Choice(STATUSES), help="Only jobs with this status.")
+@click.option("--workspace", shell_complete=workspaces, help="Only jobs of this workspace.")
 @click.option(
     "--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="How many, the newest first."
 )
 def queue(status: str | None, workspace: str | None, limit: int) -> None:
-    """List the notes and files that were queued: those that wait or run, and what became of the others."""
+    """List the queued notes and files: waiting, running, done and failed."""
     listing = ask("queue.list", {"status": status, "workspace": workspace, "limit": limit})
     print_answer(listing, lambda: queue_table(listing, now(), color=has_color()))
 
@@ -71,16 +71,16 @@ def queue(status: str | None, workspace: str | None, limit: int) -> None:
 @click.command("show", cls=Command)
 @click.argument("id", shell_complete=queued_jobs)
 def show(id: str) -> None:
-    """Show one job of the queue: what it is about, how far it is, and why it failed."""
+    """Show one queued job: its note or file, its progress, and why it failed."""
     job = ask("queue.show", {"id": id})
     print_answer(job, lambda: format_job(job, None))
 
 
 @click.command("retry", cls=Command)
 @click.argument("id", shell_complete=queued_jobs)
-@click.option("--wait", is_flag=True, help="Come back when it has ended.")
+@click.option("--wait", is_flag=True, help="Wait until the job ends.")
 def retry(id: str, wait: bool) -> None:
-    """Queue a failed job again. Without a daemon it is done here, to its end."""
+    """Queue a failed job again. Without a daemon, the command runs the job itself."""
     with open_session() as ask:
         again = ask("queue.retry", {"id": id})
         ended = wait_for_jobs(ask, [again["id"]], once=not wait)[0]
@@ -91,7 +91,7 @@ def retry(id: str, wait: bool) -> None:
 @click.command("cancel", cls=Command)
 @click.argument("id", shell_complete=queued_jobs)
 def cancel(id: str) -> None:
-    """Let a job that waits fail, so that it is not done. `memex job retry` queues it again."""
+    """Cancel a waiting job: it counts as failed. `memex job retry` queues it again."""
     done = ask("queue.cancel", {"id": id})
     print_answer(done, lambda: f"{result_text.line(done['title'], 60)} was cancelled")
 
@@ -99,7 +99,7 @@ def cancel(id: str) -> None:
 @click.command("wait", cls=Command)
 @click.argument("ids", metavar="ID...", nargs=-1, required=True, shell_complete=queued_jobs)
 def wait(ids: tuple[str, ...]) -> None:
-    """Wait until these jobs have ended; the exit code is that of the first that failed. Without a daemon they are done here."""
+    """Wait until these jobs end. The exit code is that of the first failed job. Without a daemon, the command runs them itself."""
     with open_session() as ask:
         ended = wait_for_jobs(ask, ids)
     raise_failure(ended)
@@ -107,7 +107,7 @@ def wait(ids: tuple[str, ...]) -> None:
 
 
 def raise_failure(ended: Sequence[Mapping[str, Any]]) -> None:
-    """Raise the error of the first job that failed; of several, with their number."""
+    """Raise the error of the failed job; if several failed, name their number and the first error."""
     wrong = [job for job in ended if job["status"] == "failed"]
     if len(wrong) == 1:
         raise from_dict(wrong[0]["error"])
@@ -117,7 +117,7 @@ def raise_failure(ended: Sequence[Mapping[str, Any]]) -> None:
 
 
 def queue_table(queue: Mapping[str, Any], now_ms: int, *, color: bool) -> str:
-    """One line for each job, why those that failed did, and how many there are."""
+    """Format one line for each job, the errors of failed jobs, and the counts."""
     rows = [
         (
             job["id"][:SHOWN],
@@ -141,15 +141,13 @@ def queue_table(queue: Mapping[str, Any], now_ms: int, *, color: bool) -> str:
         for job in queue["jobs"]
         if job["error"]
     ]
-    lines += (
-        [f"nothing can be done just now: {result_text.line(queue['hindrance'], 400)}"] if queue.get("hindrance") else []
-    )
-    return "\n".join([*lines, counts or "nothing has been queued"])
+    lines += [f"the queue is paused: {result_text.line(queue['hindrance'], 400)}"] if queue.get("hindrance") else []
+    return "\n".join([*lines, counts or "no jobs are queued"])
 
 
 def format_job(job: Mapping[str, Any], zone: tzinfo | None) -> str:
-    """All that is known of one job."""
-    moments = (("queued", "created_at"), ("begun", "started_at"), ("ended", "finished_at"))
+    """Format all fields of one job."""
+    moments = (("queued", "created_at"), ("started", "started_at"), ("ended", "finished_at"))
     rows = [("id", job["id"]), ("about", job["title"]), ("kind", job["kind"]), ("status", job["status"])]
     rows += [("progress", f"{job['progress']:.0%} {job['stage']}".rstrip())] if job["status"] == "running" else []
     rows += [("workspace", job["workspace"]), ("by", job["by"] or "you")]
@@ -178,14 +176,14 @@ def _format_outcome(job: Mapping[str, Any]) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """A length of time as people say it: 0.4 s, 12 s, 10 min, 1.5 h."""
+    """Format a duration: 0.4 s, 12 s, 10 min, 1.5 h."""
     size, unit = next(((size, unit) for size, unit in UNITS if seconds >= size), UNITS[-1])
     value = seconds / size
     return f"{value:.1f} {unit}" if value < 10 and round(value, 1) != int(value) else f"{value:.0f} {unit}"
 
 
 def jobs_table(jobs: list[dict[str, Any]], now_ms: int, zone: tzinfo | None, *, color: bool) -> str:
-    """One line for each job."""
+    """Format one line for each scheduled job."""
     rows = [
         (
             shell_word(job["name"]),
@@ -199,23 +197,23 @@ def jobs_table(jobs: list[dict[str, Any]], now_ms: int, zone: tzinfo | None, *, 
         )
         for job in sorted(jobs, key=lambda job: shell_word(job["name"]))
     ]
-    lines = [result_text.table(rows, ("job", "every", "state", "last began", "took", "next"), color=color)]
+    lines = [result_text.table(rows, ("job", "every", "state", "last run", "took", "next"), color=color)]
     return "\n".join(
         lines + [f"{shell_word(job['name'])}: {result_text.line(job['error'], 400)}" for job in jobs if job["error"]]
     )
 
 
 def runs_table(past: list[dict[str, Any]], zone: tzinfo | None, *, color: bool) -> str:
-    """One line for each run, newest first."""
+    """Format one line for each run, newest first."""
     rows = [
         (
             datetime.fromtimestamp(run["started_at"] / 1000, zone).strftime("%Y-%m-%d %H:%M:%S"),
             format_duration(run["seconds"]),
-            run["error"] or "well",
+            run["error"] or "ok",
         )
         for run in past
     ]
-    return result_text.table(rows, ("began", "took", "went"), color=color) if rows else "it has not run yet"
+    return result_text.table(rows, ("started", "took", "result"), color=color) if rows else "the job has not run yet"
 
 
 def _job_state(job: dict[str, Any]) -> str:
@@ -223,4 +221,4 @@ def _job_state(job: dict[str, Any]) -> str:
         return "running too long" if job["too_long"] else "running"
     if job["error"]:
         return "failed"
-    return "well" if job["started_at"] else ""
+    return "ok" if job["started_at"] else ""

@@ -17,13 +17,13 @@ from syncd.settings.settings import FIELDS, SECTIONS, Settings, all_settings
 
 @click.group(cls=Group)
 def workspace() -> None:
-    """The workspaces of the inbox: folders that nothing crosses."""
+    """Manage workspaces: folders of the inbox that share nothing with each other."""
 
 
 @workspace.command("create")
 @click.argument("name")
 def workspace_create(name: str) -> None:
-    """Make the workspace NAME."""
+    """Create the workspace NAME."""
     made = ask("workspace.create", {"name": name})
     print_answer(made, lambda: f"created {name}")
 
@@ -41,37 +41,37 @@ def workspace_list() -> None:
 @click.argument("name", shell_complete=workspaces)
 @YES
 def workspace_delete(name: str, yes: bool) -> None:
-    """Remove the workspace NAME, which must be empty."""
-    confirm(f"Delete the workspace {result_text.line(name)}, with its perspectives?", yes=yes)
+    """Delete the workspace NAME, which must be empty."""
+    confirm(f"Delete the workspace {result_text.line(name)} and its perspectives?", yes=yes)
     gone = ask("workspace.delete", {"name": name})
-    print_answer(gone, lambda: f"deleted {name}; `memex workspace create` makes it again, empty")
+    print_answer(gone, lambda: f"deleted {name}; to create it again, empty: memex workspace create {name}")
 
 
 @click.group(cls=Group)
 def key() -> None:
-    """The keys with which agents come in."""
+    """Manage the keys that agents use to connect."""
 
 
 @key.command("create")
-@click.option("--name", required=True, help="What you know it by, such as the agent's name.")
+@click.option("--name", required=True, help="A name for the key, such as the agent's name.")
 @click.option(
     "--workspace",
     "-w",
     "names",
     multiple=True,
     shell_complete=workspaces,
-    help="A workspace it may see; repeat for several.",
+    help="A workspace that the key may access; repeat for several.",
 )
-@click.option("--all-workspaces", is_flag=True, help="It may see every workspace, also those made later.")
-@click.option("--namespace", help="It sees this namespace of its workspaces alone, and no graph.")
-@click.option("--scopes", default="read,write", show_default=True, help="Of read, write and admin.")
-@click.option("--expires", metavar="TIME", help="When it ends: 2027-01-31, or 30d from now.")
+@click.option("--all-workspaces", is_flag=True, help="Let the key access every workspace, including later ones.")
+@click.option("--namespace", help="Limit the key to this namespace of its workspaces, without the graph.")
+@click.option("--scopes", default="read,write", show_default=True, help="The rights of the key: read, write, admin.")
+@click.option("--expires", metavar="TIME", help="When the key expires, such as 2027-01-31, or 30d from now.")
 def key_create(
     names: tuple[str, ...], all_workspaces: bool, scopes: str, expires: str | None, **fields: str | None
 ) -> None:
-    """Make a key; it is shown this once."""
+    """Create a key, and print it: it is shown only now."""
     if bool(names) == all_workspaces:
-        raise InvalidArgument("say which workspaces the key may see: --workspace NAME, or --all-workspaces")
+        raise InvalidArgument("choose the workspaces that the key may access: --workspace NAME, or --all-workspaces")
     asked = {
         **fields,
         "workspaces": None if all_workspaces else list(names),
@@ -100,11 +100,11 @@ def key_list() -> None:
 @click.argument("name", shell_complete=keys)
 @YES
 def key_revoke(name: str, yes: bool) -> None:
-    """End the key NAME (or its id), at once and for good."""
-    confirm(f"End the key {result_text.line(name)} for good?", yes=yes)
+    """Revoke the key NAME (or its id) immediately and permanently."""
+    confirm(f"Revoke the key {result_text.line(name)} permanently?", yes=yes)
     gone = ask("key.revoke", {"name": name})
     print_answer(
-        gone, lambda: f"revoked {result_text.line(gone['name'])} ({gone['id']}); `memex key create` makes another"
+        gone, lambda: f"revoked {result_text.line(gone['name'])} ({gone['id']}); to create another: memex key create"
     )
 
 
@@ -115,35 +115,40 @@ def key_revoke(name: str, yes: bool) -> None:
     default="24h",
     show_default=True,
     metavar="TIME",
-    help="How long the old secret stays good; 0s ends it at once.",
+    help="How long the old secret keeps working; 0s ends it immediately.",
 )
-@click.option("--expires", metavar="TIME", help="When the key ends: 2027-01-31, or 30d from now; else as before.")
+@click.option(
+    "--expires", metavar="TIME", help="When the key expires, such as 2027-01-31, or 30d from now. Default: unchanged."
+)
 def key_rotate(name: str, overlap: str, expires: str | None) -> None:
-    """Give the key NAME a new secret, which is shown this once; its name and rights stay."""
+    """Give the key NAME a new secret, and print it: it is shown only now. Name and rights stay."""
     began = now()
     good_until = began if overlap.strip() == "0" else parse_expiry(overlap, began)
     made = ask(
         "key.rotate",
         {"name": name, "overlap_ms": (good_until or began) - began, "expires_at": parse_expiry(expires, began)},
     )
-    old = f"good until {result_text.format_time(made['old_until'], None)}" if made["old_until"] else "no longer good"
-    print_message(f"memex: the old secret of {made['name']} is {old}")
+    old = f"works until {result_text.format_time(made['old_until'], None)}" if made["old_until"] else "no longer works"
+    print_message(f"memex: the old secret of {made['name']} {old}")
     print_answer(made, lambda: str(made["key"]))
 
 
 @key.command("reset")
 @YES
 def key_reset(yes: bool) -> None:
-    """Make a new owner's key and end the old one, also when no daemon runs, the vault is away or the ledger is damaged.
+    """Replace the owner's key: works even if no daemon runs, the vault is missing or the ledger is damaged.
 
-    A damaged ledger is set aside beside the new one, with the audit log and the queue that it holds; the daemon must not
-    run then, and agents need new keys. With --json: {"key_file", "set_aside"}."""
+    A damaged ledger is renamed and kept beside the new one, with the audit log and the queue inside it. In this case the
+    daemon must not run, and agents need new keys. With --json: {"key_file", "set_aside"}."""
     from syncd.installation.vault_setup import reset_owner_key  # noqa: PLC0415 - it brings the vault's parts, which no other command here needs
 
     chosen = load_settings()
-    confirm(f"End the owner's key of {result_text.line(str(chosen.vault.path), 300)}, and make another?", yes=yes)
+    confirm(
+        f"Replace the owner's key of {result_text.line(str(chosen.vault.path), 300)}? The old key stops working.",
+        yes=yes,
+    )
     done = reset_owner_key(chosen.state, now=now())
-    lines = [f"your new key is in {done.key_file}", *(f"what was damaged is kept in {path}" for path in done.set_aside)]
+    lines = [f"your new key is in {done.key_file}", *(f"the damaged file is kept in {path}" for path in done.set_aside)]
     if done.set_aside:
         lines.append("agents need new keys: memex key create")
     answer = {"key_file": str(done.key_file), "set_aside": [str(path) for path in done.set_aside]}
@@ -152,30 +157,30 @@ def key_reset(yes: bool) -> None:
 
 @key.command("history")
 def key_history() -> None:
-    """List what became of keys: created, rotated, revoked, reset."""
+    """List the history of the keys: created, rotated, revoked, reset."""
     events = ask("key.history", {})
     rows = [
         (result_text.format_time(event["at"], None), event["event"], event["name"], event["id"]) for event in events
     ]
-    print_answer(events, lambda: result_text.table(rows, ("at", "what", "name", "id"), color=has_color()))
+    print_answer(events, lambda: result_text.table(rows, ("at", "event", "name", "id"), color=has_color()))
 
 
 @click.command(cls=Command)
 def config() -> None:
-    """Show every setting: its value, where it was set, and what it means."""
+    """Show every setting with its value, its source and its meaning."""
     chosen = load_settings()
     rows = effective_settings(chosen)
     print_answer(rows, lambda: "\n".join(_format_settings(chosen, rows)))
 
 
 def parse_expiry(text: str | None, now_ms: int) -> int | None:
-    """Epoch milliseconds of a date, or of `30d` from now."""
+    """Convert a date, or a span such as `30d` from now, to epoch milliseconds."""
     then = parse_time(text, now_ms)
     return 2 * now_ms - then if then is not None and text and text.strip()[-1:] in UNITS else then
 
 
 def effective_settings(chosen: Settings) -> list[dict[str, Any]]:
-    """Every setting with its value in force and its origin; secrets are left out."""
+    """List every setting with its value in force and its source; secrets are left out."""
     rows = []
     for name, setting in all_settings().items():
         section, _, field = name.rpartition(".")

@@ -1,4 +1,4 @@
-"""Compose the message of a daemon that is ready: its address, how to connect, and a real search with its answer."""
+"""Compose the message of a ready daemon: its address, how to connect, and a real search with its answer."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from index.errors import MemexError
+from index.names import pluralize
 from syncd.cli.clients.client_formats import connect_text
 from syncd.cli.framework.commands import print_message, print_while_serving
 from syncd.cli.framework.daemon_address import memex_command
@@ -23,72 +24,73 @@ if TYPE_CHECKING:
 
 ANY = "what did we decide"
 WORKSPACE = "default"
-SOON_S = 1.0  # a first listing that takes no longer needs no word
-PATIENCE_S = 60.0  # for the first listing, before the search is made without it
+SOON_S = 1.0  # a first listing within this time needs no message
+PATIENCE_S = 60.0  # how long the example search waits for the first listing
 
 
 def print_summary(chosen: Settings, ready: Ready) -> None:
-    """A few lines: for a log as well as for a person."""
+    """Print a few lines that suit a log as well as a terminal."""
     print_message(f"memex: serving {chosen.vault.path} at {ready.url}")
-    print_message(
-        "memex: to connect a client: memex connect claude-code (or another; `memex connect --help` names them)"
-    )
+    print_message("memex: to connect a client: memex connect claude-code (`memex connect --help` lists the others)")
     if not ready.first_listing(SOON_S):
-        print_message("memex: indexing; searches find what is done so far, and `memex status` tells how far that is")
+        print_message("memex: indexing; searches find the notes indexed so far, and `memex status` shows the progress")
     ready.first_listing(None)
     try:
         now = control_socket.call(chosen.state, "status", {}, timeout=60)
     except MemexError:
-        return  # it was stopped meanwhile
+        return  # the daemon was stopped meanwhile
     counts = ", ".join(f"{now[scope]['documents']} notes in the {scope}" for scope in ("vault", "captures"))
-    mending = f"; {len({note['path'] for note in now['defects']})} want mending: memex status" if now["defects"] else ""
-    print_message(f"memex: ready: {counts}{mending}")
+    defective = len({note["path"] for note in now["defects"]})
+    attention = (
+        f"; {pluralize(defective, 'note')} need{'s' * (defective == 1)} attention: memex status" if defective else ""
+    )
+    print_message(f"memex: ready: {counts}{attention}")
 
 
 def print_connect_help(chosen: Settings, ready: Ready, query: str = "", connection: str = "") -> None:
-    """The address, how to connect, and a search with its answer. `connection`: what else there is to say of connecting."""
+    """Print the address, how to connect, and a search with its answer. `connection`: further text on connecting."""
     key = ready.key_file.read_text().strip()
     query = query or newest_capture_name(chosen) or newest_note_name(chosen.vault.path) or ANY
     try:
         print_while_serving(
             f"\nMemex serves {chosen.vault.path}\nat {ready.url}   (state: {ready.state})\n"
-            f"Agents see the folder {chosen.vault.inbox} and nothing else: none of your other notes.\n"
+            f"Agents see only the folder {chosen.vault.inbox}, none of your other notes.\n"
         )
         print_while_serving("\n\n".join(part for part in (connection, connect_text(memex_command(chosen))) if part))
         if not ready.first_listing(PATIENCE_S):
-            print_message("memex: still indexing; the search below sees what is done so far")
+            print_message("memex: still indexing; the search below covers the notes indexed so far")
         print_while_serving(f"\nA live search: {query!r}\n")
         hits = search_captures(ready.url, key, query)
         if not hits:
             print_while_serving(
-                "  nothing in the inbox yet, which is all that agents see; only you can search your other notes:\n"
+                "  no capture found. Agents see only captures; this is what you find in your own notes:\n"
             )
             asked = {"query": query, "scope": "vault", "limit": 3}
             hits = control_socket.call(chosen.state, "search", asked, timeout=60)["hits"]
         print_while_serving(result_text.format_hits(hits))
-        print_while_serving(graph_commands(chosen) + f"\nCtrl-C stops it, and so does: {memex_command(chosen)} stop")
+        print_while_serving(graph_commands(chosen) + f"\nTo stop the daemon: Ctrl-C, or {memex_command(chosen)} stop")
     except MemexError as error:
         print_message(f"memex: {error.message}")
-    except OSError as error:  # of the search
+    except OSError as error:  # from the search
         print_message(f"memex: {error}")
 
 
 def graph_commands(chosen: Settings) -> str:
-    """The lines that show the graph, begun at the node with the most relations; "" while there is none."""
+    """Return commands that show the graph around the entity with the most relations; "" while the graph is empty."""
     asked = {"workspace": WORKSPACE, "limit": 1}
     nodes = control_socket.call(chosen.state, "graph.whole", asked, timeout=60)["nodes"]
     if not nodes:
         return ""
     command, name = memex_command(chosen), shlex.quote(result_text.line(nodes[0]["name"], 300))
     return (
-        "\nThe graph of what agents learned:\n"
+        "\nThe graph of entities and facts from agents:\n"
         f"  {command} node show {name}\n"
         f"  {command} graph {name} --depth 2 --format mermaid\n"
     )
 
 
 def search_captures(url: str, key: str, query: str) -> list[dict[str, Any]]:
-    """The captures that REST finds: what an agent would get."""
+    """Search the captures over REST, as an agent would."""
     headers = {"Authorization": f"Bearer {key}", "X-Memory-Workspace": WORKSPACE, "Content-Type": "application/json"}
     body = json.dumps({"query": query, "top_k": 3}).encode()
     asked = urllib.request.Request(f"{url}/search", data=body, headers=headers)  # noqa: S310 - our own address
@@ -98,7 +100,7 @@ def search_captures(url: str, key: str, query: str) -> list[dict[str, Any]]:
             reply = json.load(answer)
     except urllib.error.HTTPError as error:
         print_message(
-            f"memex: the search was refused: {error.code} {result_text.line(error.read(2000).decode('utf-8', 'replace'))}"
+            f"memex: the daemon refused the search: {error.code} {result_text.line(error.read(2000).decode('utf-8', 'replace'))}"
         )
         return []
     results = reply["results"] if isinstance(reply, dict) else reply
@@ -114,19 +116,19 @@ def search_captures(url: str, key: str, query: str) -> list[dict[str, Any]]:
 
 
 def newest_capture_name(chosen: Settings) -> str:
-    """The name of the capture that was changed last, which agents find; "" in an empty inbox."""
+    """Return the name of the capture that changed last; "" in an empty inbox."""
     inbox = chosen.vault.path / chosen.vault.inbox
     workspaces = [folder for folder in inbox.glob("*/") if folder.name.casefold() not in BESIDE]
     return max(map(_newest_note, workspaces), default=(0.0, ""))[1]
 
 
 def newest_note_name(vault: Path) -> str:
-    """The name of the note that was changed last, so that a search for it has an answer; "" in an empty vault."""
+    """Return the name of the note that changed last, so that a search for it has an answer; "" in an empty vault."""
     return _newest_note(vault)[1]
 
 
 def _newest_note(folder: Path) -> tuple[float, str]:
-    """When the note that was changed last was changed, and its name."""
+    """Return the time of the last change in a folder, and the name of the note that changed."""
     latest = (0.0, "")
     for path in folder.rglob("*.md"):
         if not any(part.startswith(".") for part in path.relative_to(folder).parts):

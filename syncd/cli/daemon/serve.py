@@ -42,11 +42,9 @@ if TYPE_CHECKING:
     from syncd.app import App, Ready
 
 # ruff: noqa: PLC0415 - the stores, the server and Git take longer to import than the daemon to answer
-DRAIN_S = 35.0  # the unit gives a stop 45 s
-ONE_STOP_S = 0.5  # timeout(1) and supervisors signal the process and its group: one wish, told twice
-OWNERS_KEY = (
-    "memex: this client uses your own key, so its writes count as yours; for a key of its own: memex connect other"
-)
+DRAIN_S = 35.0  # the systemd unit allows 45 s for a stop
+ONE_STOP_S = 0.5  # timeout(1) and supervisors signal the process and its group: one request, delivered twice
+OWNERS_KEY = "memex: this client uses your own key, so its writes count as yours; to give the client its own key: memex connect other"
 STOP_S = 45.0  # how long `memex stop` waits
 
 
@@ -55,16 +53,18 @@ STOP_S = 45.0  # how long `memex stop` waits
 @click.option("--port", type=click.IntRange(0, 65_535), help="The port to listen on; 0 picks a free one.")
 @click.option("--connect", is_flag=True, help="When ready, print how to connect clients, and one live search.")
 @click.option("--any-port", is_flag=True, help="Pick a free port if the usual one is taken and no setting names one.")
-@click.option("--force", is_flag=True, help="Serve the vault even if a daemon with another state folder serves it.")
+@click.option(
+    "--force", is_flag=True, help="Serve the vault even if a daemon with another state folder already serves it."
+)
 def serve(host: str | None, port: int | None, connect: bool, any_port: bool, force: bool) -> None:
-    """Run the daemon: keep the index true to the vault, and let agents capture and search."""
+    """Run the daemon: keep the index up to date with the vault, and let agents capture and search."""
     set_flag("server.host", host)
     set_flag("server.port", port)
     chosen = load_settings()
     if any_port and "server.port" not in chosen.origins and not is_port_free(chosen.server.host, chosen.server.port):
         set_flag("server.port", pick_free_port(chosen.server.host))
         taken, chosen = chosen.server.port, load_settings()
-        print_message(f"memex: port {taken} is taken, so this daemon takes {chosen.server.port}")
+        print_message(f"memex: port {taken} is taken, so this daemon uses port {chosen.server.port}")
     run(chosen, print_connect_help if connect else print_summary, alone=not force, welcome=connect or None)
 
 
@@ -73,14 +73,16 @@ def serve(host: str | None, port: int | None, connect: bool, any_port: bool, for
     "--workspace",
     "-w",
     shell_complete=workspaces,
-    help="The workspace the client works in; else the key's only one, or default.",
+    help="The workspace that the client uses. Default: the key's only workspace, else the workspace default.",
 )
 @click.option(
     "--key-file",
     type=click.Path(dir_okay=False),
-    help="The file with the client's key; else MEMEX_KEY, else your own key.",
+    help="A file that contains the client's key. Default: MEMEX_KEY, else your own key.",
 )
-@click.option("--toolset", type=click.Choice(TOOLSETS), help="Only these tools; core: the few that most sessions need.")
+@click.option(
+    "--toolset", type=click.Choice(TOOLSETS), help="Offer only these tools; core has the few that most sessions need."
+)
 def mcp(workspace: str | None, key_file: str | None, toolset: str | None) -> None:
     """Run an MCP server over stdio that forwards to the daemon, for clients that launch a command.
 
@@ -111,18 +113,18 @@ def mcp(workspace: str | None, key_file: str | None, toolset: str | None) -> Non
     default=STOP_S,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait for its end.",
+    help="How long to wait until the daemon has ended.",
 )
 def stop(timeout: float) -> None:
-    """Stop the daemon of the vault, and come back when it has ended.
+    """Stop the daemon of the vault, and wait until it has ended.
 
-    The daemon finishes what is under way. A daemon that does not answer gets SIGTERM. Where none runs there is nothing to
-    do, and the exit code is 0, as of `systemctl stop`; it is 7 when the daemon has not ended in time. One that systemd or
-    launchd runs starts again at the next login. With --json: {"stopped", "pid", "by"}, where "by" is request or signal."""
+    The daemon finishes the work in progress. A daemon that does not answer gets SIGTERM. The exit code is 0 if no daemon
+    runs, as with `systemctl stop`, and 7 if the daemon has not ended in time. A daemon that systemd or launchd runs starts
+    again at the next login. With --json: {"stopped", "pid", "by"}, where "by" is request or signal."""
     chosen = load_settings()
     state, vault, end = chosen.state, chosen.vault.path, time.monotonic() + timeout
     while (pid := process_lock.holder_pid(state)) == 0 and time.monotonic() < end:
-        time.sleep(0.1)  # it has not said yet which process it is
+        time.sleep(0.1)  # it has not written its process id yet
     if pid is None:
         print_answer({"stopped": False, "pid": None, "by": None}, lambda: f"no daemon runs for {vault}")
         return
@@ -131,36 +133,36 @@ def stop(timeout: float) -> None:
     while process_lock.holder_pid(state) == pid or not _is_over(process):
         if time.monotonic() > end:
             raise Unavailable(
-                f"process {pid} has not ended within {timeout:g} s: wait with `memex stop --timeout 120`, or end it at once "
-                f"with `kill -9 {pid}`, which loses nothing that was acknowledged"
+                f"process {pid} did not end within {timeout:g} s: wait longer with `memex stop --timeout 120`, or end it with "
+                f"`kill -9 {pid}`; acknowledged writes are safe"
             )
         time.sleep(0.1)
-    how = "as it was asked to" if by == "request" else "by SIGTERM, as it did not answer"
-    print_answer({"stopped": True, "pid": pid, "by": by}, lambda: f"process {pid} has ended {how}; it served {vault}")
+    how = "on request" if by == "request" else "after SIGTERM, because it did not answer"
+    print_answer({"stopped": True, "pid": pid, "by": by}, lambda: f"process {pid} ended {how}; it served {vault}")
 
 
 def _ask_to_stop(state: Path, pid: int) -> str:
-    """Let the process that holds the state folder stop: by its control socket, else by a signal to that very process."""
+    """Ask the process that holds the state folder to stop, over its control socket; signal it if it does not answer."""
     try:
         answer = control_socket.call(state, "stop", {}, timeout=10)
-    except MemexError:  # it starts, hangs, or is of a version that does not know this
+    except MemexError:  # it is starting, hangs, or is of a version without this operation
         if not process_lock.holds_lock(pid, state):
             if process_lock.holder_pid(state) != pid:
                 return "signal"  # it ended meanwhile
             raise Unavailable(
-                f"process {pid or '?'} works with {state}, does not answer and can't be seen from here: stop it where it runs"
+                f"process {pid or '?'} uses {state} but does not answer, and is not visible from here: stop it on the machine or in the container where it runs"
             ) from None
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
         return "signal"
     if answer["service"]:
-        print_message("memex: a service manager runs this daemon, and starts it again at the next login")
-        print_message("memex: `memex service uninstall` ends that; notes, index and keys stay")
+        print_message("memex: a service manager runs this daemon and starts it again at the next login")
+        print_message("memex: to remove the service: memex service uninstall (notes, index and keys stay)")
     return "request"
 
 
 def _open_process(pid: int, state: Path) -> int | None:
-    """A descriptor that shows the end of the process that holds the state folder, where the system has such."""
+    """Open a pidfd that reports the end of the process that holds the state folder, if the system has pidfds."""
     if pid and hasattr(os, "pidfd_open") and process_lock.holds_lock(pid, state):
         with contextlib.suppress(OSError):  # it is gone
             return os.pidfd_open(pid)
@@ -172,7 +174,7 @@ def _is_over(process: int | None) -> bool:
 
 
 def _open_when_free(opened: Callable[[], App], state: Path, stop: threading.Event) -> App:
-    """The App, once nobody else has the state folder: a command that works without a daemon is waited for, a daemon is not."""
+    """Open the App once the state folder is free: wait for a command that uses it, but not for a running daemon."""
     end = time.monotonic() + STARTING_S
     while True:
         try:
@@ -191,9 +193,9 @@ def _is_served(state: Path) -> bool:
 
 
 class SignalStop:
-    """A stop by signal: the wish for it, and the limit of the time that it may take.
+    """Handle a stop by signal: the request, and the time limit for the stop.
 
-    The handler of the signal only leaves the wish; `supervise`, on a thread of its own, does what may wait."""
+    The signal handler only records the request; `supervise`, on its own thread, does everything that may block."""
 
     def __init__(
         self,
@@ -210,8 +212,8 @@ class SignalStop:
         self._since: float | None = None
 
     def handle_signal(self, number: int, _: FrameType | None) -> None:
-        """Handle a signal. A second one does not wait; the same wish told twice at once is one."""
-        # Whatever the main thread was in the midst of, it may hold a lock: only a put on this kind of queue never waits.
+        """Handle a signal. A second signal interrupts at once; two signals within half a second count as one."""
+        # The interrupted main thread may hold a lock, and a put on a SimpleQueue is the only call here that never waits.
         if self._since is not None:
             if self._clock() - self._since < ONE_STOP_S:
                 return
@@ -220,17 +222,17 @@ class SignalStop:
         self._wishes.put(number)
 
     def supervise(self) -> None:
-        """Wait for the wish and pass it on, then wait for the end of the stop, and give up on one that takes too long."""
+        """Wait for the stop request and announce it, then wait for the end of the stop; give up when it takes too long."""
         if not (number := self._wishes.get()):
             return
-        self.wished.set()  # first of all: what is said below goes to a terminal that may be closed
+        self.wished.set()  # first, because the message below may go to a terminal that is closed
         self._begun()
         print_message(f"memex: {signal.Signals(number).name}, stopping")
         if not self._over.wait(self._drain_s):
             self._give_up()
 
     def finish(self) -> None:
-        """Everything is put away: nobody waits any more, whether a stop was wished or not."""
+        """End `supervise`, whether a stop was requested or not: everything is closed."""
         self._over.set()
         self._wishes.put(0)
 
@@ -242,29 +244,33 @@ def run(
     alone: bool = True,
     welcome: bool | None = None,
 ) -> None:
-    """Serve until a signal; a second signal does not wait. `alone`: refuse a vault that another daemon serves.
+    """Serve until a signal arrives; a second signal ends the process at once. `alone`: refuse a vault that another daemon serves.
 
-    `welcome`: as `set_up_vault` has it."""
+    `welcome`: passed to `set_up_vault`."""
     from syncd.app import App, import_server_early
     from syncd.installation.vault_setup import set_up_vault
 
     log.install(chosen.log)  # before the server is imported: its SDK would install a handler of its own
     if sys.__stderr__ is not None:
-        faulthandler.enable(sys.__stderr__)  # a manager that misses signs of life ends us by SIGABRT: say where we hung
+        faulthandler.enable(
+            sys.__stderr__
+        )  # a manager that misses the watchdog signal sends SIGABRT: print where the process hung
     watchdog = ServiceWatchdog(Supervisor.from_environment(os.environ, os.getpid()))
     watchdog.start()
     import_server_early()
     signal_stop = SignalStop(watchdog.mark_stopping, _exit_at_once)
     threading.Thread(target=signal_stop.supervise, name="leaving", daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup(1) wants it to go on
+        if (
+            number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
+        ):  # nohup(1) ignores it, so the daemon keeps running
             signal.signal(number, signal_stop.handle_signal)
     try:
         set_up_vault(chosen, now=now(), welcome=welcome)
         print_message(f"memex: opening {chosen.vault.path}")
         with _open_when_free(lambda: App.open(chosen, alone=alone), chosen.state, signal_stop.wished) as app:
 
-            def announce(ready: Ready) -> None:  # on a thread: the server must go on to answer what is asked here
+            def announce(ready: Ready) -> None:  # on a thread, because the server must answer the requests made here
                 threading.Thread(target=on_ready, args=(chosen, ready), name="talk", daemon=True).start()
 
             app.serve(announce, signal_stop.wished, watchdog)
@@ -274,10 +280,10 @@ def run(
 
 
 def _exit_at_once() -> None:
-    """End a stop that takes too long, before the service manager kills: what was acknowledged is on disk by then."""
+    """End a stop that takes too long, before the service manager kills the process. Acknowledged writes are on disk by then."""
     at_work = sorted({thread.name for thread in threading.enumerate() if thread is not threading.current_thread()})
     print_message(
-        f"memex: the stop took {DRAIN_S:g} s, so this is left behind and made up at the next start: {', '.join(at_work)}"
+        f"memex: the stop took {DRAIN_S:g} s; unfinished work resumes at the next start: {', '.join(at_work)}"
     )
     with contextlib.suppress(OSError):
         sys.stdout.flush()
@@ -285,13 +291,13 @@ def _exit_at_once() -> None:
 
 
 def put_under_git(vault: Path) -> None:
-    """Put a folder that is not under Git under it, with all that is in it."""
+    """Put a folder under Git and commit all its files, unless it is under Git already."""
     from syncd.git.repository import Repository
 
     repo = Repository(vault)
     try:
         if repo.local_state() == "no-git":
-            raise Unavailable("git is not installed: install it, or leave --git out", retryable=False)
+            raise Unavailable("Git is not installed: install it, or leave out --git", retryable=False)
         if repo.local_state() == "no-repo":
             repo.init()
             repo.commit_all("Begin")
@@ -300,7 +306,7 @@ def put_under_git(vault: Path) -> None:
 
 
 def is_port_free(host: str, port: int) -> bool:
-    """Whether nobody listens on this port."""
+    """Check whether no process listens on this port."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -311,7 +317,7 @@ def is_port_free(host: str, port: int) -> bool:
 
 
 def pick_free_port(host: str) -> int:
-    """A port on which nobody listens."""
+    """Return a port on which no process listens."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])

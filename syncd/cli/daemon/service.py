@@ -19,25 +19,29 @@ from syncd.state.folder import read_vault_path
 if TYPE_CHECKING:
     from syncd.installation.service_manager import Launchd, Systemd
 
-# ruff: noqa: PLC0415 - what asks service managers is imported by these commands alone, so that all others are quick
-LINGER = "it runs while you are logged in; to let it run from boot on: loginctl enable-linger"
-NAME = click.option("--name", default="", help="Which service, where several vaults have one each: work is memex-work.")
+# ruff: noqa: PLC0415 - only these commands import the code for service managers, so that all others start quickly
+LINGER = "the service runs while you are logged in; to start it at boot: loginctl enable-linger"
+NAME = click.option("--name", default="", help="The service, if several vaults have one each: work means memex-work.")
 Told = dict[str, Any]
 
 
 @click.group(cls=Group)
 def service() -> None:
-    """The daemon in the hands of systemd (or launchd): started at login, watched, restarted."""
+    """Run the daemon as a service of systemd or launchd, which starts it at login and restarts it after a crash."""
 
 
 @service.command("install")
 @click.argument("vault", required=False, type=click.Path(file_okay=False))
 @NAME
-@click.option("--now", is_flag=True, help="Start it now as well, or restart it with what was written.")
-@click.option("--harden", is_flag=True, help="Also shut it into vault and state folder, if this system can; starts it.")
-@click.option("--file-only", is_flag=True, help="Only write the file, and say what to run: no manager is asked.")
+@click.option("--now", is_flag=True, help="Also start the service now, or restart it with the new file.")
+@click.option(
+    "--harden",
+    is_flag=True,
+    help="Also limit the service to the vault and the state folder, if the system can; starts it.",
+)
+@click.option("--file-only", is_flag=True, help="Only write the file, and print the commands to run.")
 def service_install(vault: str | None, name: str, now: bool, harden: bool, file_only: bool) -> None:
-    """Write the service for the vault, and let it start at every login."""
+    """Install the service for the vault, so that the daemon starts at every login."""
     from syncd.installation.service_manager import ServiceSpec, Systemd, find_manager, serve_command, wait_until_active
 
     set_flag("vault.path", vault)
@@ -50,22 +54,18 @@ def service_install(vault: str | None, name: str, now: bool, harden: bool, file_
     spec = ServiceSpec(serve_command(chosen), chosen.vault.path, chosen.state)
     manager.write(spec)
     for variable in sorted({text for text in chosen.origins.values() if text.startswith("MEMEX_") and "__" in text}):
-        print_message(
-            f"memex: {variable} of this shell will not reach the service: write it into {_settings_file(chosen)}"
-        )
+        print_message(f"memex: the service does not see {variable} of this shell: set it in {_settings_file(chosen)}")
     if file_only:
         run = manager.manual_commands()
         written = {"file": str(manager.file), "run": run}
-        print_answer(
-            written, lambda: "\n".join([f"written: {manager.file}", "now run:", *(f"  {text}" for text in run)])
-        )
+        print_answer(written, lambda: "\n".join([f"wrote {manager.file}", "now run:", *(f"  {text}" for text in run)]))
         return
     manager.enable(start=now or harden)
     status: Told = {"file": str(manager.file)}
     if harden:
         status["hardened"] = isinstance(manager, Systemd) and manager.harden(spec)
         if not status["hardened"]:
-            print_message("memex: this system does not allow the stricter settings, so it runs without them")
+            print_message("memex: this system does not support the hardening options, so the service runs without them")
     status |= wait_until_active(manager, 30.0) if now or harden else manager.state()
     if status.get("lingers") is False:
         print_message(f"memex: {LINGER}")
@@ -75,18 +75,18 @@ def service_install(vault: str | None, name: str, now: bool, harden: bool, file_
 @service.command("uninstall")
 @NAME
 def service_uninstall(name: str) -> None:
-    """Stop the service and take its file away; the vault, its index and its keys stay."""
+    """Stop the service and remove its file; the vault, the index and the keys stay."""
     manager = _installed_manager(name)
     manager.remove()
     print_answer(
-        {"file": str(manager.file), "removed": True}, lambda: f"removed: {manager.file}; notes, index and keys stay"
+        {"file": str(manager.file), "removed": True}, lambda: f"removed {manager.file}; notes, index and keys stay"
     )
 
 
 @service.command("status")
 @NAME
 def service_status(name: str) -> int:
-    """Say how the service is, by its manager; exit code 7 when it does not run."""
+    """Show the state of the service, as its manager reports it; exit with 7 if it does not run."""
     manager = _installed_manager(name)
     if why := manager.unavailable_reason():
         raise Unavailable(why, retryable=False)
@@ -97,10 +97,12 @@ def service_status(name: str) -> int:
 
 @service.command("logs")
 @NAME
-@click.option("--lines", "-n", type=click.IntRange(1), default=50, show_default=True, help="How many of the newest.")
-@click.option("--follow", "-f", is_flag=True, help="Go on as more arrives.")
+@click.option(
+    "--lines", "-n", type=click.IntRange(1), default=50, show_default=True, help="The number of newest lines to show."
+)
+@click.option("--follow", "-f", is_flag=True, help="Keep printing new lines.")
 def service_logs(name: str, lines: int, follow: bool) -> int:
-    """Show what the service has logged."""
+    """Show the log of the service."""
     import subprocess
 
     words = _installed_manager(name).log_command(lines, follow=follow)
@@ -119,7 +121,7 @@ def _installed_manager(name: str) -> Systemd | Launchd:
 
     manager = find_manager(name, sys.platform, os.environ)
     if not manager.file.exists():
-        raise NotFound(f"there is no {manager.file}: `memex service install` writes it")
+        raise NotFound(f"no service is installed ({manager.file} is missing); to install it: memex service install")
     return manager
 
 
@@ -131,7 +133,7 @@ def _format_status(status: Told) -> str:
         ("pid", str),
         ("restarts", lambda count: str(count) if count else ""),
         ("result", lambda how: "" if how in ("success", "0") else str(how)),
-        ("enabled", lambda yes: "at every login" if yes else "no: it does not start by itself"),
+        ("enabled", lambda yes: "at every login" if yes else "no, it starts only manually"),
         ("hardened", lambda yes: "vault and state folder only" if yes else ""),
     ]
     rows = [(name, text(status[name])) for name, text in lines if status.get(name) is not None]

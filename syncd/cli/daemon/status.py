@@ -1,6 +1,6 @@
 """Define the command `status`: show the daemon's health, once or repeatedly.
 
-Law: looking changes nothing; a daemon that is starting, hangs or is not there is reported, with what to do about it."""
+Law: the command changes nothing. It reports a daemon that is starting, hangs or does not run, with what to do next."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from syncd.daemon import control_socket
 from syncd.state import process_lock
 from syncd.version import installed
 
-TOLD_S = 30.0  # for an answer of a daemon that is at work
-OPENING_S = 3.0  # for one that holds the vault and is not listening yet
+TOLD_S = 30.0  # for the answer of a busy daemon
+OPENING_S = 3.0  # for a daemon that holds the vault and does not listen yet
 EVERY_S = 2.0
 UNWELL = 7
-HOME = "\x1b[H\x1b[2J"  # the screen begun anew
+HOME = "\x1b[H\x1b[2J"  # move to the top left corner and clear the screen
 
 
 @click.command(cls=Command)
 @click.option(
-    "--all", "everything", is_flag=True, help="Whole lists; in JSON, also where things are and how each part is."
+    "--all", "everything", is_flag=True, help="Show whole lists; with --json, also paths and the state of each part."
 )
 @click.option(
     "--watch",
@@ -50,14 +50,14 @@ HOME = "\x1b[H\x1b[2J"  # the screen begun anew
     flag_value=EVERY_S,
     type=click.FloatRange(0.2, 3_600),
     metavar="[SECONDS]",
-    help="Show it again and again, every 2 seconds or as said; Ctrl-C ends it.",
+    help="Update the page every 2 seconds, or every SECONDS, until Ctrl-C.",
 )
-@click.option("--exit-code", "strict", is_flag=True, help="Exit with 7 unless all is well or being indexed.")
+@click.option("--exit-code", "strict", is_flag=True, help="Exit with 7 unless all is well or indexing is in progress.")
 def status(everything: bool, every: float | None, strict: bool) -> int:
-    """Tell how Memex is: a verdict, then what is indexed of what there is, what is skipped and why, and how each part does.
+    """Show the daemon's health: a verdict, index coverage, skipped files with reasons, and the state of each part.
 
-    A file counts as indexed when a search can find it. What the settings or Memex itself ignore (hidden folders, files
-    that are no Markdown) is no part of the count.
+    A file counts as indexed when a search can find it. Files that the settings or Memex itself ignore (hidden folders, files
+    that are not Markdown) are not counted.
 
     With --json: {"ready", "pending", "generation", "captures": {"documents", "chunks"}, "vault": {"documents", "chunks"},
     "defects": [{"path", "defect"}], "degraded": [text]}. With --json --all also "verdict": {"is", "says", "problems"},
@@ -72,9 +72,10 @@ def status(everything: bool, every: float | None, strict: bool) -> int:
 
 
 def fetch_status(*, alone: bool, counted: bool) -> dict[str, Any]:
-    """What the daemon tells of itself; with `alone`, of the vault opened here when no daemon runs.
+    """Fetch the daemon's status; with `alone`, open the vault in this process when no daemon runs.
 
-    `counted`: the files on the disk are counted as well, which a listing of the vault costs. Raises Unavailable, with the way out, when a daemon is starting or hangs."""
+    `counted`: also count the files on disk, which takes a listing of the vault. Raises Unavailable, with what to do next,
+    when a daemon is starting or hangs."""
     chosen, asked = load_settings(), {"coverage": counted}
     end = time.monotonic() + OPENING_S
     while True:
@@ -83,22 +84,22 @@ def fetch_status(*, alone: bool, counted: bool) -> dict[str, Any]:
             facts = dict(control_socket.call(chosen.state, "status", asked, timeout=TOLD_S))
         except control_socket.DaemonSilent:
             raise Unavailable(
-                f"the daemon{_process_suffix(pid)} does not answer: it hangs, or the machine is overloaded; "
-                "if it stays so, end it and start it again with `memex serve`"
+                f"the daemon{_process_suffix(pid)} does not answer: it hangs, or the machine is overloaded. "
+                "If it keeps failing, restart it: memex stop; memex serve"
             ) from None
         except control_socket.NoDaemon:
             if pid is None:
                 break
             if time.monotonic() > end:
                 raise Unavailable(
-                    f"the vault is held{_process_suffix(pid)}, which does not listen yet: a daemon that starts, or another "
-                    "command; ask again in a moment, and if it stays so, end that process"
+                    f"another process{_process_suffix(pid)} holds the vault and does not listen yet: a starting daemon, or another "
+                    "command. Try again in a moment; if it keeps failing, stop it: memex stop"
                 ) from None
             time.sleep(0.1)
         else:
             return facts | {"daemon": {"state": "running", "url": _daemon_url(chosen.state), "version": installed()}}
     if not alone:
-        raise control_socket.NoDaemon("no daemon is running, so changes are not followed: start it with `memex serve`")
+        raise control_socket.NoDaemon("no daemon is running, so changes are not indexed; to start it: memex serve")
     return dict(ask("status", asked)) | {"daemon": {"state": "down"}}
 
 
@@ -125,7 +126,7 @@ def _render_page(facts: dict[str, Any], everything: bool) -> str:
 
 
 def _watch(every: float, everything: bool, *, counted: bool) -> None:
-    """Show it until somebody interrupts."""
+    """Show the status repeatedly until Ctrl-C."""
     screen = sys.stdout.isatty() and not wants_json()
     while True:
         try:

@@ -45,7 +45,7 @@ from syncd.state import process_lock
 from syncd.state.folder import read_vault_path
 
 # ruff: noqa: PLC0415 - what sets a vault up takes longer to import than most commands to run
-OTHER_SETTINGS = ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")  # variables that don't name one vault
+OTHER_SETTINGS = ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")  # variables that apply to every vault
 
 
 @click.command(cls=Command)
@@ -55,22 +55,22 @@ OTHER_SETTINGS = ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")  # variables that
     type=click.Choice(["commit", "off"]),
     is_flag=False,
     flag_value="commit",
-    help="Let Memex commit what it writes (the folder is put under Git if it is not), or leave commits to you.",
+    help="Let Memex commit what it writes, and create a repository if there is none; or leave commits to you.",
 )
-@click.option("--create", is_flag=True, help="Make the folder if it is missing.")
+@click.option("--create", is_flag=True, help="Create the folder if it is missing.")
 @click.option(
     "--welcome/--no-welcome",
     default=None,
-    help="Whether a new inbox gets one welcome capture, which a first search finds.",
+    help="Write one welcome capture into a new inbox, so that a first search finds something.",
 )
 @YES
 def init(folder: str | None, git: str | None, create: bool, welcome: bool | None, yes: bool) -> None:
-    """Set up the folder VAULT for Memex: the inbox, a state folder, your key. No note of yours is changed.
+    """Set up the folder VAULT for Memex: create the inbox, a state folder and your key. Your notes stay unchanged.
 
-    It says what it does, and asks about Git and the welcome capture. With --yes or without a terminal it asks nothing: then
-    Memex commits what it writes where VAULT is a Git repository, makes no repository, and writes the welcome capture. A folder
-    in which there is no note and which Obsidian has never opened is set up after a question, or with --yes. Your home folder
-    and the root of the file system are refused."""
+    The command prints what it does, and asks about Git and the welcome capture. With --yes or without a terminal it asks
+    nothing: it writes the welcome capture, creates no repository, and lets Memex commit its writes if VAULT is already a Git
+    repository. If the folder has no note and Obsidian has never opened it, the command asks first, unless you pass --yes.
+    Your home folder and the root of the file system are refused."""
     from syncd.installation.vault_setup import ensure_settings_file, refuse_home, set_up_vault, write_git_choice
 
     set_flag("vault.path", folder)
@@ -108,10 +108,10 @@ def init(folder: str | None, git: str | None, create: bool, welcome: bool | None
 
 @click.command(cls=Command)
 def vaults() -> None:
-    """List the vaults that are set up here, and which of them a command means.
+    """List the vaults that are set up here, and mark the one that commands use.
 
-    A command means the vault that --vault, --state or --config names; else the one whose folder it runs in; else the one
-    that `memex use` chose; else that of ~/.config/memex/config.toml. The star marks it. With --json: [{"name", "path",
+    A command uses the vault that --vault, --state or --config names; else the vault whose folder it runs in; else the vault
+    that `memex use` chose; else the vault of ~/.config/memex/config.toml. A star marks this vault. With --json: [{"name", "path",
     "config", "state", "running", "pid", "url", "meant", "problem"}]."""
     rows = list_vaults()
     print_answer(rows, lambda: _format_vaults(rows))
@@ -120,24 +120,24 @@ def vaults() -> None:
 @click.command(cls=Command)
 @click.argument("vault", metavar="VAULT|NAME", shell_complete=vault_names)
 def use(vault: str) -> None:
-    """Let commands mean this vault, where they run in the folder of none and name none.
+    """Make this vault the default for commands that run outside every vault and name no vault.
 
-    VAULT is its folder, NAME what `memex vaults` calls it."""
+    VAULT is the folder of the vault; NAME is its name in `memex vaults`."""
     known = _find_known(vault)
     write_choice(os.environ, known.file)
     meant = find_vault_around(known_vaults(os.environ), Path.cwd())
     if meant not in (None, known.file):
-        print_message("memex: in this folder, commands go on to mean the vault that it lies in")
+        print_message("memex: inside this folder, commands still use the vault that contains it")
     row = {"name": vault_name(known, known_vaults(os.environ)), "path": str(known.path), "config": str(known.file)}
-    print_answer(row, lambda: f"commands now mean {result_text.line(str(known.path), 300)}")
+    print_answer(row, lambda: f"commands now use {result_text.line(str(known.path), 300)}")
 
 
 def list_vaults() -> list[dict[str, Any]]:
-    """The known vaults: where each lies, whether its daemon runs, and whether a command here means it."""
+    """Return the known vaults: path, state of the daemon, and whether commands here use the vault."""
     known = known_vaults(os.environ)
     try:
         meant = choose_settings_file(flags(), os.environ, Path.cwd()).file
-    except InvalidArgument as error:  # the choice leads nowhere, and this command shows the way out
+    except InvalidArgument as error:  # the chosen vault is gone; the list below shows the others
         print_message(f"memex: {error.message}")
         meant = None
     calm = {name: value for name, value in os.environ.items() if name in OTHER_SETTINGS}
@@ -151,13 +151,13 @@ def list_vaults() -> list[dict[str, Any]]:
             problem = error.message
         else:
             row |= {"state": str(state), **_read_daemon(state)}
-            problem = "" if vault.path.is_dir() else "the folder is not there"
+            problem = "" if vault.path.is_dir() else "the folder is missing"
         rows.append(row | {"meant": vault.file == meant, "problem": problem})
     return rows
 
 
 def _read_daemon(state: Path) -> dict[str, Any]:
-    """Whether a daemon runs for a state folder, by its lock and what the daemon has written down."""
+    """Check whether a daemon runs for a state folder, by its lock and the address file that it wrote."""
     pid = process_lock.holder_pid(state)
     try:
         noted = json.loads((state / DAEMON).read_text())
@@ -168,7 +168,7 @@ def _read_daemon(state: Path) -> dict[str, Any]:
 
 
 def _find_known(text: str) -> KnownVault:
-    """The known vault that a person names: by its name, its settings file, its folder or one in it."""
+    """Find the known vault that `text` names: by its name, its settings file, its folder or a folder inside it."""
     known = known_vaults(os.environ)
     names = ", ".join(vault_name(vault, known) for vault in known) or "none"
     named = [vault for vault in known if text in (vault_name(vault, known), vault.file.name, vault.file.stem)]
@@ -177,12 +177,12 @@ def _find_known(text: str) -> KnownVault:
         file = find_vault(known, folder) or find_vault_around(known, folder)
         named = [vault for vault in known if vault.file == file]
     if not named:
-        raise NotFound(f"no vault {text!r} is set up here; there are: {names}; `memex init FOLDER` sets one up")
+        raise NotFound(f"no vault {text!r} is set up here. Known vaults: {names}. To set one up: memex init FOLDER")
     return named[0]
 
 
 def _confirm_folder(chosen: Settings, *, create: bool, yes: bool) -> None:
-    """Ask about a folder that does not look like a vault; not again about one that is set up."""
+    """Ask before setting up a folder that does not look like a vault; a vault that is set up already needs no question."""
     from syncd.installation.vault_setup import has_notes
 
     folder = chosen.vault.path
@@ -193,14 +193,14 @@ def _confirm_folder(chosen: Settings, *, create: bool, yes: bool) -> None:
 
 
 def _print_plan(chosen: Settings) -> None:
-    """Say what setting the vault up makes and what it leaves alone."""
-    print_message(f"memex: this makes {chosen.vault.path / chosen.vault.inbox}: the inbox, where agents read and write")
-    print_message("memex: agents see the inbox and nothing else; none of your notes is changed")
-    print_message(f"memex: the index and the keys lie outside the vault, in {chosen.state}")
+    """Print what the setup creates and what it leaves unchanged."""
+    print_message(f"memex: creating {chosen.vault.path / chosen.vault.inbox}: the inbox, where agents read and write")
+    print_message("memex: agents see only the inbox; none of your notes is changed")
+    print_message(f"memex: the index and the keys are outside the vault, in {chosen.state}")
 
 
 def _choose_git(chosen: Settings, wish: str | None, *, asks: bool) -> bool | None:
-    """Whether Memex is to commit what it writes, by the option or the answer; None = as the settings have it."""
+    """Decide whether Memex commits what it writes, by the option or the answer; None = the settings decide."""
     from syncd.git.repository import Repository
 
     if wish is not None or "git.commit" in chosen.origins:
@@ -215,24 +215,26 @@ def _choose_git(chosen: Settings, wish: str | None, *, asks: bool) -> bool | Non
             question = "The vault is not under Git. Put it under Git, and let Memex commit what it writes?"
             return click.confirm(question, default=False, err=True) or None
         print_message(
-            "memex: the vault is not under Git, so nothing is committed; `memex init VAULT --git commit` changes that"
+            "memex: the vault is not under Git, so nothing is committed; to change that: memex init VAULT --git commit"
         )
     elif state != "no-git":
         if asks:
-            question = "May Memex commit what it writes, at most four times an hour, and never your edits?"
+            question = (
+                "May Memex commit what it writes? It never commits your edits, and commits at most four times an hour."
+            )
             return click.confirm(question, default=True, err=True)
         print_message(
-            "memex: Memex commits what it writes, never your edits; `memex init VAULT --git off` leaves it to you"
+            "memex: Memex commits what it writes, never your edits; to turn this off: memex init VAULT --git off"
         )
     return None
 
 
 def _format_init(chosen: Settings, file: Path, key_file: Path, *, usual: bool) -> str:
     vault, how = chosen.vault.path, "" if usual else f" --config {shlex.quote(str(file))}"
-    print_message(f"memex: {vault} is set up; agents see {vault / chosen.vault.inbox} and nothing else")
+    print_message(f"memex: {vault} is set up; agents see only {vault / chosen.vault.inbox}")
     if how and file.parent == settings_folder(os.environ):
         print_message(
-            "memex: another vault is the one that commands mean; in this folder they mean this one, and after:"
+            "memex: commands use another vault by default, and this vault only inside its folder; to make it the default:"
         )
         print_message(f"memex:   memex use {shlex.quote(str(vault))}")
     lines = [f"vault     {vault}", f"state     {chosen.state}", f"settings  {file}", f"your key  {key_file}", ""]
@@ -245,7 +247,7 @@ def _format_init(chosen: Settings, file: Path, key_file: Path, *, usual: bool) -
 
 def _format_vaults(rows: list[dict[str, Any]]) -> str:
     if not rows:
-        return "no vault is set up here: `memex init VAULT` does it"
+        return "no vault is set up here; to set one up: memex init VAULT"
     cells = [
         (
             "*" if row["meant"] else "",

@@ -33,7 +33,7 @@ MARKS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one look found. `mend` is a command, or what a person has to do; `fix` does it and says so."""
+    """The result of one check. `mend`: a command or instruction for a person; `fix`: repairs it and returns what it did."""
 
     check: str
     is_: Rank
@@ -43,20 +43,20 @@ class Finding:
     mended: str = ""  # what `fix` did
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what a script reads."""
+        """Return the JSON form."""
         shown = {"check": self.check, "is": self.is_, "says": self.says, "mend": self.mend}
         return shown | {"fixable": self.fix is not None, "mended": self.mended}
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorContext:
-    """What is looked at: the settings in force, and the daemon, as far as it answers."""
+    """The input of the checks: the settings in force, and the status of the daemon, if it answers."""
 
     settings: Settings
     environ: Mapping[str, str]
     pid: int | None  # of the process that holds the state folder
-    daemon: Mapping[str, Any] | None  # what it tells of itself
-    silent: str = ""  # why it tells nothing
+    daemon: Mapping[str, Any] | None  # its status
+    silent: str = ""  # why it does not answer
 
     @property
     def state(self) -> Path:
@@ -73,7 +73,7 @@ Check: TypeAlias = Callable[[DoctorContext], Iterable[Finding]]
 
 
 def read_context(settings: Settings, environ: Mapping[str, str]) -> DoctorContext:
-    """The present state of the daemon for these settings."""
+    """Read the present state of the daemon for these settings."""
     pid = process_lock.holder_pid(settings.state)
     try:
         facts = control_socket.call(settings.state, "status", {}, timeout=ASKED_S)
@@ -92,7 +92,7 @@ def examine(
     fix: bool,
     progress: Callable[[Mapping[str, Any]], None] = lambda _: None,
 ) -> Iterator[Finding]:
-    """Each finding as it is made. With `fix`, what can be mended is, and looked at again."""
+    """Run the checks, and yield each finding. With `fix`, repair what is fixable, and run the check again."""
     progress({"stage": "asking the daemon", "done": 0, "total": len(checks)})
     context = read_context(settings, environ)
     for number, check in enumerate(checks):
@@ -112,20 +112,20 @@ def _apply_fix(finding: Finding) -> Finding:
     assert finding.fix is not None
     try:
         return replace(finding, mended=finding.fix(), is_="ok")
-    except (MemexError, OSError):  # what it could not do is found again
+    except (MemexError, OSError):  # the finding stays as it is
         return finding
 
 
 def is_healthy(findings: Iterable[Finding]) -> bool:
-    """Whether nothing is wrong; advice is no ailment."""
+    """Check that nothing is wrong; advice does not count."""
     return all(finding.is_ != "wrong" for finding in findings)
 
 
 def format_finding(finding: Finding, *, width: int = 80, color: bool = False) -> str:
-    """One finding for people."""
+    """Format one finding for people."""
     mark, style = MARKS["mended" if finding.mended else finding.is_]
     head = f"{mark} {pad(finding.check, LABEL)}"
-    says = f"mended: {finding.mended}" if finding.mended else finding.says
+    says = f"repaired: {finding.mended}" if finding.mended else finding.says
     first, *others = (line(part, 1_000) for part in says.splitlines() or [""])
     lines = _hang_indent(head, first, width)
     lines += [text for part in others for text in _hang_indent(" " * (LABEL + 2), part, width)]
@@ -134,21 +134,21 @@ def format_finding(finding: Finding, *, width: int = 80, color: bool = False) ->
         mend, arrow = line(finding.mend, 600), " " * (LABEL + 2) + "→ "
         way = (
             _hang_indent(arrow, mend, width) if "`" in mend else [arrow + mend]
-        )  # a command is left whole, to be pasted
+        )  # a command stays on one line, so that it can be pasted
         lines += [colorize(text, BOLD, color) for text in way]
     return "\n".join(lines)
 
 
 def format_summary(findings: Sequence[Finding], *, color: bool = False) -> str:
-    """The last line: how many, and what can be done at once."""
+    """Format the last line: the number of problems, and of those that `--fix` repairs."""
     wrong = [finding for finding in findings if finding.is_ == "wrong"]
     advice = sum(finding.is_ == "advice" for finding in findings)
-    hint = f"; {advice} worth a look" if advice else ""
+    hint = f"; advice: {advice}" if advice else ""
     if not wrong:
-        return colorize("nothing is wrong", GREEN, color) + hint
+        return colorize("no problems found", GREEN, color) + hint
     fixable = sum(finding.fix is not None for finding in wrong)
-    more = f"; `memex doctor --fix` mends {'it' if len(wrong) == 1 else fixable}" if fixable else ""
-    count = "one thing is wrong" if len(wrong) == 1 else f"{len(wrong)} things are wrong"
+    more = f"; `memex doctor --fix` repairs {'it' if len(wrong) == 1 else fixable}" if fixable else ""
+    count = "1 problem found" if len(wrong) == 1 else f"{len(wrong)} problems found"
     return colorize(count, RED, color) + hint + colorize(more, DIM, color)
 
 
@@ -158,14 +158,14 @@ def _hang_indent(head: str, text: str, width: int) -> list[str]:
 
 
 def quote_path(path: Path) -> str:
-    """`path` as one word of a shell."""
+    """Quote `path` as one word for a shell."""
     return shlex.quote(str(path))
 
 
 def restrict_mode(path: Path, mode: int) -> str:
     """Take from everybody else what they may do with `path`."""
     path.chmod(mode)
-    return f"{path} is yours alone again"
+    return f"other users can no longer access {path}"
 
 
 def remove_files(*paths: Path) -> str:
@@ -177,7 +177,7 @@ def remove_files(*paths: Path) -> str:
 
 
 def lstat_or_none(path: Path) -> os.stat_result | None:
-    """The stat of `path` itself, no link followed; None when there is none."""
+    """Return the stat of `path` without following links; None when it does not exist."""
     try:
         return path.lstat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Parse arguments that several commands take: a moment in time, text from stdin, a workspace, a yes, jobs to wait for."""
+"""Parse arguments that several commands share: times, tags, text from stdin, a workspace, a confirmation, jobs to wait for."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from syncd.cli.terminal import result_text
 
 UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 WORKSPACE = click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
-YES = click.option("--yes", "-y", is_flag=True, help="Don't ask.")
+YES = click.option("--yes", "-y", is_flag=True, help="Don't ask for confirmation.")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def tags_option(help: str, *, short: bool = True) -> Callable[[F], F]:
-    """The option `--tag`, also called `--tags`: `tags` is a tuple, and a comma separates tags as a second option does."""
+    """Return the option `--tag`, also called `--tags`: `tags` is a tuple, and a comma separates tags like a second option."""
     names = ("--tag", "--tags", *(("-t",) if short else ()))
     return click.option(*names, "tags", multiple=True, callback=_split_at_commas, help=help)
 
@@ -32,7 +32,7 @@ def _split_at_commas(_: click.Context, __: click.Parameter, values: tuple[str, .
 
 
 def parse_time(text: str | None, now_ms: int) -> int | None:
-    """Epoch milliseconds of `2026-11-20`, `2026-11-20T14:32`, or `7d` ago (s, m, h, d, w); local time unless it says."""
+    """Convert `2026-11-20`, `2026-11-20T14:32`, or `7d` ago (s, m, h, d, w) to epoch milliseconds; the default zone is local."""
     if text is None:
         return None
     if ago := re.fullmatch(r"(\d{1,6})([smhdw])", text.strip()):
@@ -40,11 +40,11 @@ def parse_time(text: str | None, now_ms: int) -> int | None:
     try:
         return int(datetime.fromisoformat(text.strip()).astimezone().timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
-        raise InvalidArgument(f"{text!r} is no time: use 2026-11-20, 2026-11-20T14:32 or 7d") from None
+        raise InvalidArgument(f"{text!r} is not a time: use 2026-11-20, 2026-11-20T14:32 or 7d") from None
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask before something is removed. Where nobody can be asked, only --yes lets it happen."""
+    """Ask for confirmation. Without a terminal, only --yes continues."""
     if yes:
         return
     require_terminal(question, yes=yes)
@@ -52,23 +52,25 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def require_terminal(question: str, *, yes: bool) -> None:
-    """Raise InvalidArgument where nobody can be asked and --yes does not answer."""
+    """Raise InvalidArgument if there is no terminal to ask at and --yes is missing."""
     if not yes and (sys.stdin is None or not sys.stdin.isatty()):
-        raise InvalidArgument(f"{question} Nobody can be asked without a terminal: add --yes; nothing was changed")
+        raise InvalidArgument(
+            f"{question} This needs a confirmation, and there is no terminal: add --yes. Nothing was changed."
+        )
 
 
 def read_stdin() -> str:
-    """What somebody types or pipes in."""
+    """Read the text that is typed or piped to stdin."""
     if sys.stdin.isatty():
         print_message("memex: type the note, then Ctrl-D")
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
-        raise InvalidArgument(f"what stdin gives is not UTF-8 (byte {error.start})") from None
+        raise InvalidArgument(f"the text from stdin is not UTF-8 (byte {error.start})") from None
 
 
 def wait_for_jobs(ask: Any, ids: Sequence[str], *, once: bool = False) -> list[dict[str, Any]]:
-    """Wait until these jobs have ended, asked by the `ask` of a session; with `once`, take them as first told."""
+    """Wait until these jobs have ended; `ask` is that of a session. With `once`, return their present state."""
     while True:
         result = ask("queue.wait", {"ids": list(ids), "at_once": once})
         if result["ended"] or once:

@@ -31,9 +31,9 @@ from syncd.vault.path_rules import is_utf8
 if TYPE_CHECKING:
     from syncd.app import App
 
-TICK_S = 1.0
-STARTING_S = 15.0  # a daemon that holds the lock and is not yet listening gets this long
-# Operations that need neither the encoder nor notes in the index. All that stands in no list here waits for both.
+TICK_S = 1.0  # seconds between two updates of a bar without steps
+STARTING_S = 15.0  # how long to wait for a daemon that holds the lock and does not listen yet
+# Operations that need neither the encoder nor the index. Operations in neither set wait for both.
 WITHOUT_INDEX = frozenset(
     {
         *("status", "workspace.create", "workspace.list", "perspective.list"),
@@ -42,7 +42,7 @@ WITHOUT_INDEX = frozenset(
         *("job.list", "job.history", "queue.list", "queue.show", "queue.cancel"),
     }
 )
-# Operations that read the index of a vault, and need no encoder.
+# Operations that read the index, and need no encoder.
 WITHOUT_ENCODER = frozenset(
     {
         *("get", "recent", "node.list", "node.open", "node.names", "relation.list"),
@@ -70,7 +70,7 @@ def _keep_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 def shared_options() -> list[click.Parameter]:
-    """The options that every command takes, before or after its name."""
+    """Return the options that every command accepts, before or after its name."""
     folder, file = click.Path(file_okay=False), click.Path(dir_okay=False)
     return [
         click.Option(
@@ -78,14 +78,14 @@ def shared_options() -> list[click.Parameter]:
             type=folder,
             callback=_keep_flag("vault.path"),
             expose_value=False,
-            help="The folder of notes.",
+            help="The vault: the folder of your notes.",
         ),
         click.Option(
             ["--state", "shared_state"],
             type=folder,
             callback=_keep_flag("state"),
             expose_value=False,
-            help="The folder for index and keys.",
+            help="The state folder, for index and keys.",
         ),
         click.Option(
             ["--config", "shared_config"],
@@ -95,24 +95,24 @@ def shared_options() -> list[click.Parameter]:
             help="The settings file.",
         ),
         click.Option(
-            ["--json", "shared_json"], is_flag=True, callback=_keep_json, expose_value=False, help="Answer in JSON."
+            ["--json", "shared_json"], is_flag=True, callback=_keep_json, expose_value=False, help="Print JSON."
         ),
     ]
 
 
 class Command(click.Command):
-    """A command with the shared options, and a page of help that a person can work from."""
+    """A command with the shared options, and help with examples."""
 
     def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
         super().__init__(name, params=[*(params or []), *shared_options()], **kwargs)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """What it does, its arguments, examples, then its options."""
+        """Write the summary, the arguments, examples, then the options."""
         help_text.write_help(self, ctx, formatter)
 
 
 class Group(click.Group):
-    """A group with the shared options, whose commands have them too."""
+    """A group with the shared options; its commands have them too."""
 
     command_class = Command
     group_class = type
@@ -121,13 +121,13 @@ class Group(click.Group):
         super().__init__(name, params=[*(params or []), *shared_options()], **kwargs)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """What it does, its commands, then its options."""
+        """Write the summary, the commands, then the options."""
         help_text.write_help(self, ctx, formatter)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that a line names; an unknown one is refused with the nearest name."""
+        """Find the command that a command line names; refuse an unknown one with the nearest name."""
         if (
             args
             and not args[0].startswith("-")
@@ -140,18 +140,18 @@ class Group(click.Group):
 
 
 def set_flag(name: str, value: Any) -> None:
-    """Take a value that the command itself was given as that setting's flag."""
+    """Store a value from the command's own option as the flag of a setting."""
     if value is not None:
         click.get_current_context().find_root().meta.setdefault(FLAGS, {})[name] = value
 
 
 def flags() -> dict[str, Any]:
-    """The settings that were given as flags."""
+    """Return the settings that were given as flags."""
     return dict(click.get_current_context().find_root().meta.get(FLAGS, {}))
 
 
 def load_settings() -> Settings:
-    """The settings in force for this command. At a terminal, a vault that nobody named among several is named."""
+    """Load the settings for this command. At a terminal with several known vaults, print which one is the default."""
     chosen = load(flags(), os.environ)
     shared = click.get_current_context().find_root().meta
     if VAULT_SAID not in shared and sys.stderr.isatty():
@@ -159,28 +159,28 @@ def load_settings() -> Settings:
         reason = choose_settings_file(flags(), os.environ, Path.cwd()).reason
         if reason == "default" and len(known_vaults(os.environ)) > 1:
             print_message(
-                f"memex: this is about {chosen.vault.path}; `memex vaults` lists the others, `memex use` chooses"
+                f"memex: using {chosen.vault.path}; to list the other vaults: memex vaults; to choose one: memex use"
             )
     return chosen
 
 
 def wants_json() -> bool:
-    """Whether the answer is for a script."""
+    """Check whether the answer is printed as JSON."""
     return bool(click.get_current_context().find_root().meta.get(JSON))
 
 
 def has_color() -> bool:
-    """Whether stdout shows colours."""
+    """Check whether stdout shows colours."""
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
 def print_text(text: str) -> None:
-    """One result for people on stdout: no text of a note steers their terminal, or hides what it says there."""
+    """Print a result for people; text of a note can't control the terminal or hide characters in it."""
     print_data(result_text.sanitize_styled(text))
 
 
 def print_data(text: str) -> None:
-    """One result on stdout as it is, for programs: a path that is not UTF-8 comes out as the bytes it has."""
+    """Print a result for programs unchanged; a path that is not UTF-8 keeps its bytes."""
     try:
         data = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -189,7 +189,7 @@ def print_data(text: str) -> None:
 
 
 def print_answer(result: Any, text: Callable[[], str]) -> None:
-    """The result: as JSON for a script, else as `text` makes it."""
+    """Print the result as JSON with --json, else the text that `text` returns."""
     if not wants_json():
         print_text(text())
         return
@@ -198,9 +198,9 @@ def print_answer(result: Any, text: Callable[[], str]) -> None:
 
 
 def print_message(text: str) -> None:
-    """Something said on the way, on stderr; where nobody sits at a terminal, a record of the log.
+    """Print a message to stderr, or log it if the log is structured.
 
-    A terminal that was closed, or a pipe that nobody reads, ends nothing."""
+    A closed terminal, or a pipe without a reader, does not end the command."""
     if log.is_structured():
         logger.info("%s", text.removeprefix("memex: "))
     else:
@@ -209,20 +209,20 @@ def print_message(text: str) -> None:
 
 
 def print_while_serving(text: str) -> None:
-    """A text on stdout of a daemon, which works on whether or not anybody still reads that."""
+    """Print a text to stdout of a daemon; the daemon continues if stdout is closed."""
     with contextlib.suppress(OSError):
         print_text(text)
     flush_output()
 
 
 def flush_output() -> None:
-    """Write what waits for stdout and stderr. Where nobody can read that any more, it is dropped, with all that follows."""
+    """Flush stdout and stderr. If a stream is closed, drop its buffered and later output."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
                 stream.flush()
         except OSError:
-            with contextlib.suppress(OSError, ValueError):  # a stream in memory has no number
+            with contextlib.suppress(OSError, ValueError):  # a stream in memory has no file descriptor
                 null = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(null, stream.fileno())
                 os.close(null)
@@ -230,9 +230,9 @@ def flush_output() -> None:
 
 @contextlib.contextmanager
 def show_progress() -> Iterator[Callable[[Event], None]]:
-    """Show progress events as a bar while something is done, if stderr is a terminal and a person reads the answer.
+    """Show progress events as a bar, if stderr is a terminal and the answer is not JSON.
 
-    An empty event takes the bar away, for what is printed beside it."""
+    An empty event removes the bar, so that other lines can be printed."""
     if not sys.stderr.isatty() or wants_json():
         yield lambda _: None
         return
@@ -286,18 +286,18 @@ def show_elapsed(stage: str) -> Iterator[None]:
 
 
 def ask(operation: str, arguments: Mapping[str, Any], *, fresh: bool = False) -> Any:
-    """The answer of the running daemon, or of this process with the stores opened when none runs.
+    """Ask the running daemon; without a daemon, open the stores in this process and answer here.
 
-    `fresh`: a vault that Memex has never seen is set up first."""
+    `fresh`: set up a vault that is not set up yet."""
     with open_session(fresh=fresh) as call:
         return call(operation, arguments)
 
 
 @contextlib.contextmanager
 def open_session(*, fresh: bool = False, current: bool = False) -> Iterator[Callable[[str, Mapping[str, Any]], Any]]:
-    """Ask several things in a row; where no daemon runs, the stores are opened once for all of them.
+    """Ask several operations in a row; without a daemon, open the stores once for all of them.
 
-    `current`: what changed while no daemon ran is indexed first."""
+    `current`: without a daemon, first index what changed."""
     chosen, app = load_settings(), None
     with show_progress() as progress, contextlib.ExitStack() as kept:
 
@@ -330,18 +330,20 @@ def open_session(*, fresh: bool = False, current: bool = False) -> Iterator[Call
 
 
 def _suffices(app: App, operation: str) -> bool:
-    """Whether an operation can be carried out with what is opened, without the encoder."""
+    """Check whether an operation can run with the opened stores, without the encoder."""
     return operation in WITHOUT_INDEX or (operation in WITHOUT_ENCODER and app.opened.builds.is_complete)
 
 
 def _prepare(app: App, operation: str, progress: Callable[[Event], None]) -> None:
-    """Wait for the encoder; index the vault if that was never done and `operation` does not do it."""
+    """Wait for the encoder, and index a vault that was never indexed, unless `operation` does it."""
     _await_encoder(app, progress)
     if operation not in MAKES_INDEX and not app.opened.builds.is_complete:
-        print_message("memex: this vault is not indexed yet, so it is indexed first")
+        print_message("memex: this vault is not indexed yet; indexing it first")
         app.operations["index"]({}, progress)
         if not app.opened.builds.is_complete:
-            raise Unavailable("the vault could not be indexed, so nothing can be found in it: `memex doctor` says why")
+            raise Unavailable(
+                "the vault could not be indexed, so there is nothing to search; for the reason: memex doctor"
+            )
 
 
 def _await_encoder(app: App, progress: Callable[[Event], None]) -> None:
@@ -353,18 +355,18 @@ def _open_app(chosen: Settings, *, fresh: bool, later: bool) -> contextlib.Abstr
     if not fresh and read_vault_path(chosen.state) is None:
         raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `{_init_command(chosen)}`")
     from syncd.app import App  # noqa: PLC0415 - as below
-    from syncd.installation.vault_setup import set_up_vault  # noqa: PLC0415 - this takes longer to import than the daemon to answer
+    from syncd.installation.vault_setup import set_up_vault  # noqa: PLC0415 - importing this takes longer than an answer of the daemon
 
     set_up_vault(chosen, now=now())
     return App.open(chosen, later=later)
 
 
 def _init_command(chosen: Settings) -> str:
-    """The command that sets this vault up where it was looked for."""
+    """Compose the command that sets up this vault with the same state folder."""
     named = chosen.origins.keys() & {"state"}
     return shlex.join(["memex", "init", str(chosen.vault.path), *(["--state", str(chosen.state)] if named else [])])
 
 
 def now() -> int:
-    """Epoch milliseconds."""
+    """Return the present time in epoch milliseconds."""
     return time.time_ns() // 1_000_000

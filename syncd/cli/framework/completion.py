@@ -1,7 +1,6 @@
 """Offer shell completion: names of captures, workspaces, keys, jobs and more, as the daemon knows them.
 
-Law: a key press is answered at once or not at all: nothing is opened, started or waited for, and a failure gives no
-words."""
+Law: completion never opens a store, starts a daemon or waits long, and a failure gives no words."""
 
 from __future__ import annotations
 
@@ -36,12 +35,12 @@ NEWEST = 50  # captures whose names are offered
 
 
 class Bash(BashComplete):
-    """Bash takes a word as it is put on the line, so a name with a blank or a `$` in it has to be quoted."""
+    """Completion for Bash, which inserts words unquoted, so names with spaces or `$` are quoted here."""
 
     source_template = BashComplete.source_template.replace("COMPREPLY+=($value)", 'COMPREPLY+=("$value")')
 
     def format_completion(self, item: CompletionItem) -> str:
-        """One word for the script."""
+        """Format one word for the completion script."""
         return f"{item.type},{shlex.quote(item.value) if item.type == 'plain' else item.value}"
 
 
@@ -57,10 +56,10 @@ add_completion_class(Bash)
 @click.command(cls=Command)
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 def completion(shell: str) -> None:
-    """Print the script that completes memex in SHELL: commands, options, and names that the daemon knows.
+    """Print a completion script for a shell: commands, options, and names from the daemon.
 
-    For one session: eval "$(memex completion bash)", the same with zsh, or: memex completion fish | source. To keep it,
-    write it where the shell looks for such scripts; its last line says where."""
+    For one session, run: eval "$(memex completion bash)" (or zsh), or: memex completion fish | source. To keep it, write the
+    script to the file that its last line names."""
     root = click.get_current_context().find_root().command
     source = SHELLS[shell](root, {}, "memex", "_MEMEX_COMPLETE")
     script = source.source_template % source.source_vars()  # source() would start bash to ask for its version
@@ -68,7 +67,7 @@ def completion(shell: str) -> None:
 
 
 def workspaces(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of workspaces; without a daemon, the folders that are there."""
+    """Names of workspaces; without a daemon, names of the folders in the inbox."""
     rows = _ask_daemon(ctx, "workspace.list", {})
     names = _workspace_folders(_load_settings(ctx)) if rows is None else (row["name"] for row in rows)
     return _matching_items(((name, "") for name in names), typed)
@@ -93,18 +92,18 @@ def collections(ctx: click.Context, _: click.Parameter, typed: str) -> list[Comp
 
 
 def files(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
-    """What the shell itself offers: files and folders."""
+    """Files and folders, which the shell itself completes."""
     return [CompletionItem(typed, type="file")]
 
 
 def jobs(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of jobs, as one word each."""
+    """Names of scheduled jobs, as one word each."""
     rows = _ask_daemon(ctx, "job.list", {}) or []
     return _matching_items(((shell_word(row["name"]), "") for row in rows), typed)
 
 
 def queued_jobs(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Ids of the newest jobs of the queue that the command is for, with what they are about."""
+    """Ids of the newest queued jobs that the command applies to, with their titles."""
     asked = {"limit": NEWEST, "status": {"retry": "failed", "cancel": "queued"}.get(str(ctx.info_name))}
     rows = (_ask_daemon(ctx, "queue.list", asked) or {}).get("jobs", ())
     return _matching_items(
@@ -113,13 +112,13 @@ def queued_jobs(ctx: click.Context, _: click.Parameter, typed: str) -> list[Comp
 
 
 def captures(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of the newest captures; their ids where an id is begun."""
+    """Names of the newest captures, or their ids if the typed text begins an id."""
     rows = _ask_daemon(ctx, "recent", {"limit": NEWEST}) or []
     return _note_items([(row["id"], row["path"]) for row in rows], typed)
 
 
 def promoted_notes(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of the notes that were promoted last."""
+    """Names of the latest promoted notes."""
     rows = _ask_daemon(ctx, "promoted", {"limit": NEWEST}) or []
     return _note_items([(row["id"], row["target"]) for row in rows], typed)
 
@@ -131,15 +130,15 @@ def waiting_captures(ctx: click.Context, _: click.Parameter, typed: str) -> list
 
 
 def archived_captures(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of captures that were set aside."""
+    """Names of archived captures."""
     rows = _ask_daemon(ctx, "archived", {"limit": NEWEST}) or []
     return _note_items([(row["id"], row["path"]) for row in rows], typed)
 
 
 def _note_items(notes: Sequence[tuple[str, str]], typed: str) -> list[CompletionItem]:
-    """The names of these notes (id, path) that begin so; a name that several have, or a shell can't show, is its id.
+    """Complete notes (id, path) by name; a name that is ambiguous or unsafe in a shell is replaced by the id.
 
-    A begun id, of which names know nothing, offers ids with the names beside them."""
+    If the typed text begins an id, offer ids with the names as descriptions."""
     named = [(id, path.rpartition("/")[2].removesuffix(".md")) for id, path in notes]
     counts = Counter(fold(name) for _, name in named)
     items = []
@@ -153,7 +152,7 @@ def _note_items(notes: Sequence[tuple[str, str]], typed: str) -> list[Completion
 
 
 def folders(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Folders of the vault, a level at a time."""
+    """Folders of the vault, one level at a time."""
     chosen = _load_settings(ctx)
     above, slash, begun = typed.rpartition("/")
     if chosen is None or any(part in ("", ".", "..") for part in above.split("/") if slash):
@@ -170,7 +169,7 @@ def folders(ctx: click.Context, _: click.Parameter, typed: str) -> list[Completi
 
 
 def nodes(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of nodes of the workspace that the line names, but none that hides characters; letter case does not count."""
+    """Names of entities of the named workspace, without names that contain hidden characters; letter case is ignored."""
     asked = {"typed": typed, "limit": NEWEST, "workspace": ctx.params.get("workspace")}
     rows = _ask_daemon(ctx, "node.names", asked) or []
     return [
@@ -181,7 +180,7 @@ def nodes(ctx: click.Context, _: click.Parameter, typed: str) -> list[Completion
 
 
 def perspectives(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of the perspectives of the workspace that the line names, with their prompts."""
+    """Names of the perspectives of the named workspace, with their prompts."""
     result = _ask_daemon(ctx, "perspective.list", {"workspace": ctx.params.get("workspace") or "default"}) or {}
     return _matching_items(((row["name"], row["prompt"]) for row in result.get("perspectives", ())), typed)
 
@@ -198,7 +197,7 @@ def _load_settings(ctx: click.Context) -> Settings | None:
 
 
 def _ask_daemon(ctx: click.Context, operation: str, arguments: dict[str, Any]) -> Any:
-    """The daemon's answer, or None."""
+    """Ask the daemon; None if there is no answer."""
     chosen = _load_settings(ctx)
     try:
         return None if chosen is None else control_socket.call(chosen.state, operation, arguments, timeout=PATIENCE_S)

@@ -1,4 +1,4 @@
-"""Find the address of a vault's daemon, and the command by which a client starts this vault's memex."""
+"""Find the address of a vault's daemon, and the command that starts `memex` for this vault."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from syncd.settings.settings import Settings
 
 
 def memex_words(chosen: Settings) -> list[str]:
-    """How this vault's `memex` is called from anywhere: by its whole path, as clients don't share a shell's."""
+    """Return the command that starts `memex` for this vault: with its full path, because clients may have another PATH."""
     script = Path(sys.executable).with_name("memex")
     words = [str(script) if script.exists() else "memex"]
     if "state" in chosen.origins:
@@ -29,18 +29,18 @@ def memex_words(chosen: Settings) -> list[str]:
 
 
 def memex_command(chosen: Settings) -> str:
-    """The same, as a line for a shell."""
+    """Return the command of `memex_words` as a line for a shell."""
     return shlex.join(memex_words(chosen))
 
 
 def running_daemon_url(state: Path) -> str:
-    """The address of the daemon of a state folder. Raises NoDaemon when none runs."""
+    """Return the address of the running daemon of a state folder. Raises NoDaemon when none runs."""
     control_socket.call(state, "status", {}, timeout=10)
     return read_daemon_url(state)
 
 
 def read_daemon_url(state: Path) -> str:
-    """The address that the daemon of a state folder has written down."""
+    """Read the address file of a state folder's daemon."""
     try:
         return str(json.loads((state / DAEMON).read_text())["url"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -48,9 +48,9 @@ def read_daemon_url(state: Path) -> str:
 
 
 def client_url(chosen: Settings) -> str:
-    """The address at which clients on this machine reach the vault: the running daemon's, else the one of the settings.
+    """Return the address for clients on this machine: that of the running daemon, else that of the settings.
 
-    Raises Unavailable where only a running daemon could know the port."""
+    Raises Unavailable if the settings leave the port to the daemon and no daemon runs."""
     try:
         parts = urlsplit(running_daemon_url(chosen.state))
         host, port = parts.hostname or chosen.server.host, parts.port or chosen.server.port

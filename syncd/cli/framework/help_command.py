@@ -29,7 +29,7 @@ def help_command(ctx: click.Context, words: tuple[str, ...]) -> None:
 
 
 def _find_context(root: click.Context, words: tuple[str, ...]) -> click.Context:
-    """The context of the command that these words name. Raises NotFound, with the nearest name."""
+    """Find the context of the command that `words` name. Raises NotFound with the nearest name."""
     place = root
     for word in words:
         commands = place.command.commands if isinstance(place.command, click.Group) else {}

@@ -1,7 +1,7 @@
 """Compose the help text of each command: its arguments, two examples, the rest of its text, then its options.
 
-The manual page is made of these words too. Law, tested: every command has examples, and the program takes every
-example; every argument is explained."""
+The manual page uses these texts too. Law, tested: every command has examples, the program accepts every example, and
+every argument has an explanation."""
 
 from __future__ import annotations
 
@@ -11,50 +11,53 @@ import click
 
 from syncd.cli.framework.help_topics import ENVIRONMENT, EXIT_CODES, FILES, GROUPS, OWN_EXIT_CODES, explain_argument
 
-Example = tuple[str, str]  # a line, and what it does
+Example = tuple[str, str]  # a command line, and its effect
 
 EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "": (
-        ("memex init ~/MyVault", "set a vault up"),
+        ("memex init ~/MyVault", "set up a vault"),
         ("memex serve", "run the daemon"),
         ("memex search what did we decide about backups", "search notes and captures"),
-        ("memex status", "see how it is"),
+        ("memex status", "show the daemon's health"),
     ),
     "addfile": (
         ("memex addfile report.pdf --tag heating --title 'The report'", "one file"),
         (
             "memex addfile ~/Documents/Manuals 'Minutes/*.docx' --collection memory",
-            "a folder, and what a pattern names",
+            "a folder, and the files that match a pattern",
         ),
-        ("memex addfile --dry-run ~/Documents", "what it would add, and what it would skip"),
-        ("memex addfile - --name page.html < page.html", "what stdin gives"),
+        ("memex addfile --dry-run ~/Documents", "list the files that would be added or skipped"),
+        ("memex addfile - --name page.html < page.html", "read the file from stdin"),
     ),
-    "audit export": (("memex audit export > audit.jsonl", "all of it, for another program"),),
+    "audit export": (("memex audit export > audit.jsonl", "export the whole log"),),
     "audit prune": (
-        ("memex audit prune --before 365d --to audit-2025.jsonl", "what is older than a year, into a file"),
+        ("memex audit prune --before 365d --to audit-2025.jsonl", "move entries older than a year into a file"),
     ),
     "audit verify": (
-        ("memex audit verify", "is the log whole, and which notes were changed by hand"),
-        ("memex audit verify --head $(cat head.txt)", "is it the one whose head was noted down"),
+        ("memex audit verify", "check the log, and list notes that were changed outside Memex"),
+        (
+            "memex audit verify --head $(cat head.txt)",
+            "check that the log still contains a head that you noted earlier",
+        ),
     ),
     "audit": (
-        ("memex audit --since 1d", "what was written since yesterday"),
-        ("memex audit --key claude --limit 1000 --json", "what one agent did, for a script"),
+        ("memex audit --since 1d", "list the writes of the last day"),
+        ("memex audit --key claude --limit 1000 --json", "list one agent's writes, for a script"),
     ),
     "backup": (
-        ("memex backup", "into memex-VAULT-TIME.tar.gz in this folder"),
-        ("memex backup --force ~/Backups/memex.tar.gz", "replace the one before, as a nightly job would"),
+        ("memex backup", "write memex-VAULT-TIME.tar.gz into the current folder"),
+        ("memex backup --force ~/Backups/memex.tar.gz", "replace the previous backup, as in a nightly job"),
     ),
     "capture": (
-        ('memex capture "The filter is due in May" --tag home', "keep a line"),
-        ("memex capture --workspace work --title Minutes < minutes.md", "keep a file"),
+        ('memex capture "The filter is due in May" --tag home', "save one line"),
+        ("memex capture --workspace work --title Minutes < minutes.md", "save the text of a file"),
     ),
     "completion": (
-        ('eval "$(memex completion bash)"', "in this shell"),
-        ("memex completion fish > ~/.config/fish/completions/memex.fish", "in every fish from now on"),
+        ('eval "$(memex completion bash)"', "for this shell session"),
+        ("memex completion fish > ~/.config/fish/completions/memex.fish", "for every later fish session"),
     ),
     "config": (
-        ("memex config", "each setting with its meaning, as a settings file would have it"),
+        ("memex config", "list each setting with its meaning, in the format of a settings file"),
         ("memex config --json", "for a script"),
     ),
     "connect": (
@@ -64,227 +67,252 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex connect --list", "show the connected clients, and when each was last seen"),
     ),
     "consolidate": (
-        ("memex consolidate", "carry out what is ticked, and report what else may be done"),
-        ("memex consolidate --dry-run", "what the report would say"),
-        ("memex consolidate --workspace work", "the same, of one workspace"),
+        ("memex consolidate", "carry out the ticked proposals, then report new ones"),
+        ("memex consolidate --dry-run", "print the report without writing it"),
+        ("memex consolidate --workspace work", "print the report of one workspace"),
     ),
     "delete": (
-        ("memex delete 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "after a question"),
-        ("memex delete --yes 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "without one"),
+        ("memex delete 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "ask before deleting"),
+        ("memex delete --yes 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "delete without asking"),
     ),
     "commit": (
-        ("memex commit --dry-run", "what Memex wrote that is not committed yet"),
+        ("memex commit --dry-run", "list what Memex wrote and has not committed yet"),
         ("memex commit", "commit it now"),
     ),
-    "demo": (("memex demo", "until Ctrl-C"), ("memex demo --dir ~/memex-demo --port 9000", "and keep it")),
+    "demo": (
+        ("memex demo", "serve the demo until Ctrl-C"),
+        ("memex demo --dir ~/memex-demo --port 9000", "keep the copy in a folder"),
+    ),
     "doctor": (
-        ("memex doctor", "what is wrong, and what mends it"),
-        ("memex doctor --fix", "and mend what may be mended"),
+        ("memex doctor", "list problems, each with the command that fixes it"),
+        ("memex doctor --fix", "also repair what is safe to repair"),
         ("memex doctor --json", "for a script"),
     ),
     "enrich": (
-        ("memex enrich --backfill --dry-run", "what summaries and tags would be written"),
+        ("memex enrich --backfill --dry-run", "list the summaries and tags that would be written"),
         ("memex enrich --backfill", "write them"),
     ),
     "export": (
-        ("memex export > memory.json", "the graph of the workspace default"),
-        ("memex export --workspace work --output work.json", "of another, into a file"),
+        ("memex export > memory.json", "export the graph of the workspace default"),
+        ("memex export --workspace work --output work.json", "export another workspace into a file"),
     ),
     "get": (
-        ("memex get 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "its content"),
-        ("memex get --json 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "all that is known of it"),
+        ("memex get 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "print its content"),
+        ("memex get --json 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "print its content and properties as JSON"),
     ),
     "graph": (
-        ("memex graph Heron --depth 2", "what lies around a node"),
-        ("memex graph Heron --output Heron.canvas", "as a canvas for Obsidian"),
-        ("memex graph --format mermaid --output Graph.md", "the whole graph, as a drawing in a note"),
-        ('memex graph --path "Ada Lovelace" Bernoulli', "how two nodes hang together"),
-        ("memex graph --report", "what wants attention"),
+        ("memex graph Heron --depth 2", "show the entities within two hops"),
+        ("memex graph Heron --output Heron.canvas", "write a canvas for Obsidian"),
+        ("memex graph --format mermaid --output Graph.md", "write the whole graph as a Mermaid diagram"),
+        ('memex graph --path "Ada Lovelace" Bernoulli', "show how two entities are connected"),
+        ("memex graph --report", "list what needs attention"),
     ),
     "help": (
-        ("memex help exit-codes", "what the exit codes mean"),
-        ("memex help job run", "as `memex job run --help`"),
+        ("memex help exit-codes", "explain the exit codes"),
+        ("memex help job run", "same as `memex job run --help`"),
     ),
     "hook install": (
-        ("memex hook install", "let a commit or a pull be indexed at once"),
-        ("memex hook install --repo /srv/git/vault.git", "the same for pushes to a repository on this machine"),
+        ("memex hook install", "index each commit and pull immediately"),
+        ("memex hook install --repo /srv/git/vault.git", "index each push to a repository on this machine"),
     ),
-    "hook secret": (("memex hook secret", "for the webhook of a forge"), ("memex hook secret --rotate", "another one")),
-    "hook status": (("memex hook status", "which hooks are there"),),
-    "hook uninstall": (("memex hook uninstall", "your own hooks stay"),),
+    "hook secret": (
+        ("memex hook secret", "create a secret for a webhook of GitHub or another forge"),
+        ("memex hook secret --rotate", "replace the secret"),
+    ),
+    "hook status": (("memex hook status", "list the hooks and their state"),),
+    "hook uninstall": (("memex hook uninstall", "remove Memex's hooks; your own hooks stay"),),
     "import": (
-        ("memex import memory.json --dry-run", "what it would bring"),
-        ("memex import --workspace work memory.json", "into another workspace"),
+        ("memex import memory.json --dry-run", "list what would be imported"),
+        ("memex import --workspace work memory.json", "import into another workspace"),
     ),
     "index": (
-        ("memex index", "what changed since"),
-        ("memex index --full", "all of it, beside the index that answers"),
+        ("memex index", "index what changed since the last run"),
+        ("memex index --full", "rebuild the whole index; searches use the old one until then"),
     ),
     "init": (
-        ("memex init ~/MyVault", "set a folder of notes up"),
-        ("memex init --yes ~/Empty", "one without a note yet, without a question"),
-        ("memex init --create --git commit ~/NewVault", "make it, and put it under Git"),
+        ("memex init ~/MyVault", "set up a folder of notes"),
+        ("memex init --yes ~/Empty", "set up an empty folder without asking"),
+        ("memex init --create --git commit ~/NewVault", "create the folder, and put it under Git"),
     ),
-    "job list": (("memex job list", "each job, how it last went and when it runs next"),),
-    "job cancel": (("memex job cancel 4f0e9d0a", "the beginning of its id will do"),),
+    "job list": (("memex job list", "list the jobs, each with its last result and its next run"),),
+    "job cancel": (("memex job cancel 4f0e9d0a", "the first characters of the id are enough"),),
     "job queue": (
-        ("memex job queue", "the newest notes and files that were queued"),
-        ("memex job queue --status failed --limit 100", "those that could not be made into documents"),
+        ("memex job queue", "list the newest queued notes and files"),
+        ("memex job queue --status failed --limit 100", "list only the failed jobs"),
     ),
-    "job retry": (("memex job retry 4f0e9d0a --wait", "try it once more, and come back when it has ended"),),
-    "job show": (("memex job show 4f0e9d0a", "how far it is, or why it failed"),),
-    "job wait": (("memex job wait 4f0e9d0a 5b1d77c2", "come back when both have ended"),),
-    "job run": (("memex job run list-the-vault --wait", "run one now, and come back when it has ended"),),
+    "job retry": (("memex job retry 4f0e9d0a --wait", "retry a job, and wait until it ends"),),
+    "job show": (("memex job show 4f0e9d0a", "show its progress, or why it failed"),),
+    "job wait": (("memex job wait 4f0e9d0a 5b1d77c2", "wait until both jobs end"),),
+    "job run": (("memex job run list-the-vault --wait", "run a job now, and wait until it ends"),),
     "key create": (
-        ("memex key create --name claude --workspace work", "a key for one agent"),
+        ("memex key create --name claude --workspace work", "create a key for one agent"),
         (
             "memex key create --name report --all-workspaces --scopes read --expires 30d",
-            "one that only reads, for a month",
+            "create a read-only key that expires after 30 days",
         ),
     ),
-    "key history": (("memex key history", "what became of keys"),),
-    "key list": (("memex key list", "names, rights and ends; never a secret"),),
-    "key reset": (("memex key reset", "a new owner's key, also while nothing runs"),),
-    "key revoke": (("memex key revoke --yes claude", "from this moment on"),),
+    "key history": (("memex key history", "list when keys were created, rotated, revoked or reset"),),
+    "key list": (("memex key list", "list names, rights and expiry; never a secret"),),
+    "key reset": (("memex key reset", "create a new owner's key, even when no daemon runs"),),
+    "key revoke": (("memex key revoke --yes claude", "end the key immediately"),),
     "key rotate": (
-        ("memex key rotate claude --overlap 1h", "a new secret; the old one is good for an hour more"),
-        ("memex key rotate claude --overlap 0s", "the old one is no longer good"),
+        ("memex key rotate claude --overlap 1h", "create a new secret; the old one works for another hour"),
+        ("memex key rotate claude --overlap 0s", "create a new secret; the old one stops working immediately"),
     ),
     "log": (
-        ("memex log 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "who wrote it and when, and its commits"),
-        ('memex log -p "Captures/default/Battery boxes.md"', "with the lines that each changed"),
+        ("memex log 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "list its writes with author and time, and its commits"),
+        ('memex log -p "Captures/default/Battery boxes.md"', "also show the changed lines"),
     ),
     "mcp": (
-        ("memex mcp --workspace work --toolset core", "as the command of a client that speaks stdio"),
-        ("memex mcp --key-file ~/.memex-key", "with the client's key in a file"),
+        ("memex mcp --workspace work --toolset core", "the command for a client that starts its MCP servers"),
+        ("memex mcp --key-file ~/.memex-key", "use the client's key in a file"),
     ),
     "node add": (
-        ('memex node add "Ada Lovelace" --type person', "a name is enough"),
+        ('memex node add "Ada Lovelace" --type person', "add an entity by its name"),
         (
             'memex node add Heron -t project -o "Runs on sunlight" --tag hardware',
-            "with facts",
+            "add an entity with facts",
         ),
     ),
-    "node forget": (('memex node forget "Ada Lovelace" 2 5', "the others keep their numbers"),),
+    "node forget": (('memex node forget "Ada Lovelace" 2 5', "delete two facts; the other facts keep their numbers"),),
     "node list": (
-        ("memex node list", "all of them"),
-        ("memex node list --type person --days 7", "people of whom something changed this week"),
+        ("memex node list", "list all entities"),
+        ("memex node list --type person --days 7", "list people that changed in the last 7 days"),
     ),
     "node observe": (
-        ('memex node observe Heron "Passed the salt test"', "one fact more"),
-        ("memex node observe Heron < minutes.txt", "one of several lines"),
+        ('memex node observe Heron "Passed the salt test"', "add a fact"),
+        ("memex node observe Heron < minutes.txt", "add a fact of several lines from a file"),
     ),
     "node remove": (
-        ("memex node remove Heron", "after a question"),
-        ("memex node remove --yes Heron", "without one, as in a script"),
+        ("memex node remove Heron", "ask before deleting"),
+        ("memex node remove --yes Heron", "delete without asking"),
     ),
-    "node rename": (('memex node rename Ada "Ada Lovelace"', "links to it stay as they are"),),
-    "node replace": (('memex node replace Heron 3 "Reports every five minutes"', "it keeps its number"),),
+    "node rename": (('memex node rename Ada "Ada Lovelace"', "rename an entity; links to it keep working"),),
+    "node replace": (
+        ('memex node replace Heron 3 "Reports every five minutes"', "replace a fact; it keeps its number"),
+    ),
     "node search": (
-        ("memex node search who knows about salt", "by meaning"),
-        ("memex node search --mode text --in Heron salt", "by words, among the facts of one node"),
+        ("memex node search who knows about salt", "search by meaning"),
+        ("memex node search --mode text --in Heron salt", "search by words in the facts of one entity"),
     ),
-    "node show": (('memex node show Heron "Ada Lovelace"', "facts, and relations either way"),),
-    "node summary": (('memex node summary Heron "A water level station that lives on sunlight"', "in a sentence"),),
-    "node tag": (("memex node tag Heron hardware field", "in place of those it had"), ("memex node tag Heron", "none")),
+    "node show": (('memex node show Heron "Ada Lovelace"', "show facts and relations"),),
+    "node summary": (
+        (
+            'memex node summary Heron "A water level station that lives on sunlight"',
+            "describe an entity in one sentence",
+        ),
+    ),
+    "node tag": (
+        ("memex node tag Heron hardware field", "replace its tags"),
+        ("memex node tag Heron", "remove its tags"),
+    ),
     "perspective add": (
-        ("memex perspective add legal law:", "for all nodes of the workspace default"),
-        ('memex perspective add --workspace work risk "what may go wrong:"', "of another one"),
+        ("memex perspective add legal law:", "add a perspective to the workspace default"),
+        ('memex perspective add --workspace work risk "what may go wrong:"', "add a perspective to another workspace"),
     ),
-    "perspective list": (("memex perspective list", "each with its prompt, and how much is embedded"),),
-    "perspective remove": (("memex perspective remove temporal", "and its vectors"),),
-    "perspective reset": (("memex perspective reset --workspace work", "to the five that there are at first"),),
-    "perspective set": (('memex perspective set technical "how it works:"', "another prompt"),),
+    "perspective list": (("memex perspective list", "list the perspectives with their prompts and coverage"),),
+    "perspective remove": (("memex perspective remove temporal", "remove a perspective and its vectors"),),
+    "perspective reset": (("memex perspective reset --workspace work", "restore the five default perspectives"),),
+    "perspective set": (('memex perspective set technical "how it works:"', "change a prompt"),),
     "recent": (
-        ("memex recent", "the latest twenty"),
-        ("memex recent --limit 5 --workspace work", "five of a workspace"),
+        ("memex recent", "list the latest 20 captures"),
+        ("memex recent --limit 5 --workspace work", "list five captures of one workspace"),
     ),
     "promote": (
-        ("memex promote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 --to Projects/Ideas", "make it a note of the vault"),
-        ("memex promote --dry-run 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "where it would go"),
+        (
+            "memex promote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 --to Projects/Ideas",
+            "move a capture into a folder of the vault",
+        ),
+        ("memex promote --dry-run 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "show where it would go"),
     ),
-    "relation add": (('memex relation add "Ada Lovelace" collaborated_with "Charles Babbage"', "as a sentence"),),
+    "relation add": (('memex relation add "Ada Lovelace" collaborated_with "Charles Babbage"', "relate two entities"),),
     "relation list": (
-        ("memex relation list Heron", "at either end of it"),
-        ('memex relation list "Ada Lovelace" "Charles Babbage"', "between two, either way"),
+        ("memex relation list Heron", "list the relations of an entity"),
+        ('memex relation list "Ada Lovelace" "Charles Babbage"', "list the relations between two entities"),
     ),
-    "relation remove": (('memex relation remove "Ada Lovelace" knew "Charles Babbage"', "the nodes stay"),),
-    "relation rename": (('memex relation rename "Ada Lovelace" knew "Charles Babbage" worked_with', "another type"),),
+    "relation remove": (
+        ('memex relation remove "Ada Lovelace" knew "Charles Babbage"', "delete a relation; the entities stay"),
+    ),
+    "relation rename": (
+        ('memex relation rename "Ada Lovelace" knew "Charles Babbage" worked_with', "change the type of a relation"),
+    ),
     "restore": (
-        ("memex restore memex-MyVault-20261120-143205.tar.gz", "for the vault that it was made of"),
-        ("memex restore backup.tar.gz --vault ~/Moved", "for a vault that lies elsewhere now"),
+        ("memex restore memex-MyVault-20261120-143205.tar.gz", "restore for the vault of the backup"),
+        ("memex restore backup.tar.gz --vault ~/Moved", "restore for a vault that has moved"),
     ),
     "review": (
-        ("memex review", "go through what waits, at a terminal"),
-        ("memex review --list --workspace work", "only list it"),
-        ("memex review --json", "the same for a script"),
+        ("memex review", "go through the waiting captures"),
+        ("memex review --list --workspace work", "list the waiting captures of one workspace"),
+        ("memex review --json", "list the waiting captures, for a script"),
     ),
     "review approve": (
         (
             "memex review approve 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11",
-            "into the folder that is suggested, or your rules say",
+            "promote into the folder of your rules, or the suggested one",
         ),
-        ("memex review approve --to Recipes 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "into this one"),
+        ("memex review approve --to Recipes 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "promote into the folder Recipes"),
     ),
-    "review dismiss": (("memex review dismiss 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "set it aside"),),
+    "review dismiss": (("memex review dismiss 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "archive a capture"),),
     "search": (
-        ('memex search "battery boxes" --scope vault', "in your own notes"),
-        ("memex search heat pump --tag home --since 30d", "with a tag, of the last month"),
-        ("memex search 会議 --mode text --limit 3 --json", "by words, for a script"),
+        ('memex search "battery boxes" --scope vault', "search your own notes"),
+        ("memex search heat pump --tag home --since 30d", "search notes with a tag, created in the last 30 days"),
+        ("memex search 会議 --mode text --limit 3 --json", "search by words, for a script"),
     ),
     "serve": (
-        ("memex serve", "until Ctrl-C"),
-        ("memex serve --connect", "and print how to connect clients"),
-        ("memex serve --vault ~/Other --any-port", "a second vault, on another port if the first one has the usual"),
+        ("memex serve", "serve until Ctrl-C"),
+        ("memex serve --connect", "also print how to connect clients"),
+        ("memex serve --vault ~/Other --any-port", "serve a second vault, on a free port if the usual one is taken"),
     ),
-    "service install": (("memex service install --now", "start it now, and at every login"),),
-    "service logs": (("memex service logs --follow", "as they come"),),
-    "service status": (("memex service status", "as its manager sees it"),),
-    "service uninstall": (("memex service uninstall", "notes, index and keys stay"),),
+    "service install": (("memex service install --now", "start the daemon now and at every login"),),
+    "service logs": (("memex service logs --follow", "print log lines as they arrive"),),
+    "service status": (("memex service status", "show what systemd or launchd reports"),),
+    "service uninstall": (("memex service uninstall", "remove the service; notes, index and keys stay"),),
     "status": (
-        ("memex status", "at a glance"),
-        ("memex status --watch", "live"),
-        ("memex status --exit-code --json", "for a script that wants to know"),
-        ("memex status --all", "with every file that is skipped, and why"),
+        ("memex status", "show a summary"),
+        ("memex status --watch", "update it every 2 seconds"),
+        ("memex status --exit-code --json", "print JSON, and exit with 7 when something is wrong"),
+        ("memex status --all", "also list every skipped file with its reason"),
     ),
     "unarchive": (
-        ("memex unarchive --list", "what was set aside"),
-        ("memex unarchive 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "back into the inbox"),
+        ("memex unarchive --list", "list the archived captures"),
+        ("memex unarchive 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "move a capture back into the inbox"),
     ),
     "stop": (
-        ("memex stop", "the daemon of this vault"),
-        ("memex stop --state /tmp/memex-demo-k3x/state --timeout 10", "a demo; give up after ten seconds"),
+        ("memex stop", "stop the daemon of this vault"),
+        ("memex stop --state /tmp/memex-demo-k3x/state --timeout 10", "stop a demo; give up after 10 seconds"),
     ),
     "sync": (
-        ("memex sync", "take what the remote has, and send what it has not"),
-        ("memex sync --pull", "only take"),
+        ("memex sync", "pull, then push"),
+        ("memex sync --pull", "only pull"),
     ),
-    "unpromote": (("memex unpromote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "back into the inbox, as it was"),),
+    "unpromote": (
+        ("memex unpromote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "move a promoted note back into the inbox"),
+    ),
     "undo": (
-        ("memex undo 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "the last that was done to it"),
+        ("memex undo 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "undo the last change of a note"),
         (
             "memex undo --since 2h --key claude --dry-run",
-            "what one agent wrote in two hours; without --dry-run, take it back",
+            "list what one agent wrote in two hours; without --dry-run, undo it",
         ),
-        ("memex undo --yes 3f9c2b7e01d4a865", "take an undo back, by the id that it told, in a script"),
+        ("memex undo --yes 3f9c2b7e01d4a865", "undo an undo by its id, without asking"),
     ),
     "use": (
         ("memex use work", "by the name that `memex vaults` shows"),
         ("memex use ~/Documents/Work", "by its folder"),
     ),
     "updatenote": (
-        ('memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 "The filter is due in June."', "another text"),
-        ("memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "in $EDITOR"),
-        ("memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 - < note.md", "what a file holds"),
-        ("memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 --tag home --tag filter", "other tags alone"),
+        ('memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 "The filter is due in June."', "replace the text"),
+        ("memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "edit the note in $EDITOR"),
+        ("memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 - < note.md", "replace the text with that of a file"),
+        ("memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 --tag home --tag filter", "replace only the tags"),
     ),
     "vaults": (
-        ("memex vaults", "each with its daemon; a star at the one that is meant here"),
+        ("memex vaults", "list the vaults; a star marks the one that commands use here"),
         ("memex vaults --json", "for a script"),
     ),
-    "workspace create": (("memex workspace create work", "a folder that nothing crosses"),),
-    "workspace delete": (("memex workspace delete --yes work", "once it is empty"),),
-    "workspace list": (("memex workspace list", "their names"),),
+    "workspace create": (("memex workspace create work", "create a workspace"),),
+    "workspace delete": (("memex workspace delete --yes work", "remove an empty workspace"),),
+    "workspace list": (("memex workspace list", "list their names"),),
 }
 
 SHARED = "Options of every command"
@@ -308,7 +336,7 @@ def sections(path: str) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
 
 
 def write_help(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """The page of a command: usage, what it does, arguments, examples, what else there is to know, options."""
+    """Write the help of a command: usage, summary, arguments, examples, the rest of its text, options."""
     command.format_usage(ctx, formatter)
     first, _, more = (command.help or "").partition("\n\n")
     _write_paragraphs(first, formatter)
@@ -321,7 +349,7 @@ def write_help(command: click.Command, ctx: click.Context, formatter: click.Help
     if command_path(ctx) == "":
         formatter.write_paragraph()
         formatter.write_text(
-            "`memex help exit-codes`, `memex help environment` and `memex help files` say more; "
+            "`memex help exit-codes`, `memex help environment` and `memex help files` give details; "
             "`memex COMMAND --help` explains a command."
         )
 
@@ -334,7 +362,7 @@ def _write_paragraphs(text: str, formatter: click.HelpFormatter) -> None:
 
 
 def write_arguments(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """Each argument with what it stands for."""
+    """Write a row for each argument with its explanation."""
     rows = [
         (label, explain_argument(command_path(ctx), label))
         for param in command.get_params(ctx)

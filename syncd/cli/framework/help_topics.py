@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-GROUPS: Final[Mapping[str, tuple[str, ...]]] = {  # of commands, by what a person does
+GROUPS: Final[Mapping[str, tuple[str, ...]]] = {  # commands, grouped by purpose
     "Every day": ("search", "capture", "get", "recent", "updatenote", "delete", "log", "undo", "status"),
     "Review": ("review", "promote", "unpromote", "unarchive", "consolidate", "enrich"),
     "Graph": ("graph", "node", "relation", "perspective", "import", "export"),
@@ -25,35 +25,35 @@ _ARGUMENTS: Final[Mapping[str, str]] = {  # by metavar, or by a command or group
     "log ID|PATH": "a note: its id (the first 4 characters are enough), its path or its title",
     "undo ID|PATH|CALL": "a note, or the id of one change, as `memex log` shows it",
     "unpromote ID|PATH": "a promoted note: its id (the first 4 characters are enough), its path or its title",
-    "unarchive ID|PATH": "a capture in the archive, as `memex unarchive --list` names it",
+    "unarchive ID|PATH": "an archived capture: its id, path or title; `memex unarchive --list` lists them",
     "ID": "the id of a queued job; the first 4 characters are enough",
     "VAULT": "the folder of your notes",
     "VAULT|NAME": "a folder of notes, or the name that `memex vaults` shows",
     "QUERY": "what to look for, in any words",
-    "CONTENT": "the text; without it, what stdin gives",
+    "CONTENT": "the text; without it, Memex reads stdin",
     "TEXT": "the text",
-    "updatenote TEXT": "the new text; `-` = what stdin gives; without it and without options, your editor opens",
-    "PATH": "a file, a folder, a pattern in quotes, or `-` for what stdin gives",
+    "updatenote TEXT": "the new text; `-` reads stdin; without text and options, your editor opens",
+    "PATH": "a file, a folder, a pattern in quotes, or `-` for stdin",
     "FILE": "a file",
-    "backup FILE": "where the backup is written; a name with the time in this folder unless you say",
-    "restore FILE": "the backup",
-    "import FILE": "a file of memory entries; `-` = what stdin gives",
-    "audit verify FILE": "an exported log; the log of this vault unless you say",
+    "backup FILE": "the archive to write; default: memex-VAULT-TIME.tar.gz in the current folder",
+    "restore FILE": "an archive that `memex backup` wrote",
+    "import FILE": "a file of memory entries; `-` reads stdin",
+    "audit verify FILE": "an exported log; default: the log of this vault",
     "workspace NAME": "the name of a workspace",
     "perspective NAME": "the name of a perspective",
     "key NAME": "the name of a key, or its id",
     "node NAME": "the name of an entity",
-    "job NAME": "the name of a job, as `memex job list` shows it",
+    "job NAME": "the name of a job; `memex job list` lists them",
     "NAME": "the name of an entity",
-    "NEW_NAME": "the name that the entity gets",
-    "PROMPT": "the text that is put before each fact when it is embedded",
+    "NEW_NAME": "the new name of the entity",
+    "PROMPT": "the text that Memex puts before each fact when it embeds the fact",
     "TAG": "a tag; without any, the entity has none",
-    "ORDINAL": "the number of a fact, as `memex node show` has it",
-    "FROM": "the entity that the relation leads from",
-    "TYPE": "what the relation is called",
-    "TO": "the entity that the relation leads to",
-    "NEW_TYPE": "what the relation is called from now on",
-    "NAME [OTHER": "an entity; with another one, only what lies between the two",
+    "ORDINAL": "the number of a fact; `memex node show` shows it",
+    "FROM": "the entity where the relation starts",
+    "TYPE": "the type of the relation, such as works_at",
+    "TO": "the entity where the relation ends",
+    "NEW_TYPE": "the new type of the relation",
+    "NAME [OTHER": "an entity; with a second one, only the relations between the two",
     "bash|zsh|fish": "your shell",
     "CLIENT": "claude-code, claude-desktop, codex, cursor, vscode, gemini, opencode or other",
     "TOPIC": "a command, `exit-codes`, `environment` or `files`",
@@ -61,44 +61,47 @@ _ARGUMENTS: Final[Mapping[str, str]] = {  # by metavar, or by a command or group
 
 
 def explain_argument(path: str, label: str) -> str:
-    """What an argument of a command stands for; `label` as its usage has it."""
+    """Return the explanation of a command's argument; `label` is the argument as the usage line shows it."""
     word = label.removesuffix("...").strip("[]{}").removesuffix("...").rstrip("]")
     keys = (f"{path} {word}", f"{path.partition(' ')[0]} {word}", word)
     return next((_ARGUMENTS[key] for key in keys if key in _ARGUMENTS), "")
 
 
 EXIT_CODES = (
-    ("0", "it is done"),
-    ("1", "Memex has a defect; MEMEX_DEBUG=1 shows where"),
-    ("2", "an argument, an option or a setting is wrong"),
+    ("0", "success"),
+    ("1", "an internal error in Memex; MEMEX_DEBUG=1 prints the traceback"),
+    ("2", "an argument, an option or a setting is invalid"),
     ("3", "not allowed"),
-    ("4", "no such note, workspace, key or vault"),
-    ("5", "conflict: the name is taken, the file changed, or another process holds it; some of several failed"),
-    ("6", "too large, or too much"),
-    ("7", "the daemon, the model, the disk or Git failed, and nothing was changed"),
+    ("4", "not found: no such note, workspace, key or vault"),
+    (
+        "5",
+        "conflict: the name is taken, the file changed, or another process holds it; or some of several notes failed",
+    ),
+    ("6", "a limit is exceeded: too large, or too many requests"),
+    ("7", "the daemon, the model, the disk or Git failed; nothing was changed"),
     ("130", "interrupted"),
 )
 SERVE_EXIT_CODES = (
-    ("0", "stopped as it was asked to"),
-    ("64", "an argument or an option is wrong"),
-    ("65", "a file that Memex needs is damaged: memex doctor"),
-    ("69", "the vault is not there, another process holds it, or the port is taken"),
+    ("0", "stopped on request"),
+    ("64", "an argument or an option is invalid"),
+    ("65", "a file that Memex needs is damaged; run memex doctor"),
+    ("69", "the vault is missing, another process holds it, or the port is taken"),
     ("77", "not allowed"),
-    ("78", "a setting is wrong"),
+    ("78", "a setting is invalid"),
     ("130", "interrupted"),
 )
 OWN_EXIT_CODES = {
     "serve": SERVE_EXIT_CODES,
     "demo": SERVE_EXIT_CODES,
     "doctor": (
-        ("0", "nothing is wrong; advice at most"),
-        ("7", "something is wrong"),
-        ("2", "an argument or an option is wrong"),
+        ("0", "no problem found; there may be advice"),
+        ("7", "a problem was found"),
+        ("2", "an argument or an option is invalid"),
     ),
     "status": (
-        ("0", "the status could be read, whatever it is"),
-        ("7", "a daemon starts or hangs; or, with --exit-code, not all is well"),
-        ("2, 4", "an option or a setting is wrong; the vault is not set up"),
+        ("0", "the status was read, good or bad"),
+        ("7", "a daemon is starting or hangs; or, with --exit-code, something is wrong"),
+        ("2, 4", "an option or a setting is invalid; the vault is not set up"),
     ),
 }
 ENVIRONMENT = (
@@ -107,13 +110,19 @@ ENVIRONMENT = (
     ("MEMEX_CONFIG", "the settings file, as --config"),
     ("MEMEX_SECTION__KEY", "any setting, such as MEMEX_SERVER__PORT; memex config lists them"),
     ("MEMEX_KEY", "the key that memex mcp uses"),
-    ("KB_MCP_API_KEY, KB_API_KEY", "keys that are accepted for MCP and for REST, each of 16 characters or more"),
-    ("MEMEX_DEBUG", "1 shows where a defect of Memex showed"),
-    ("NO_COLOR", "no colours, also on a terminal"),
+    (
+        "KB_MCP_API_KEY, KB_API_KEY",
+        "further keys that the daemon accepts, for MCP and for REST; 16 characters or more each",
+    ),
+    ("MEMEX_DEBUG", "1 prints the traceback of an internal error"),
+    ("NO_COLOR", "no colours, even on a terminal"),
 )
 FILES = (
-    ("~/.config/memex/config.toml", "the settings; those of further vaults lie beside it"),
-    ("~/.config/memex/chosen-vault", "what `memex use` chose"),
-    ("~/.local/state/memex/VAULT-*/", "the state: keys, ledger, index; the index may be deleted at any time"),
-    ("VAULT/Captures/", "the inbox: what agents wrote"),
+    (
+        "~/.config/memex/config.toml",
+        "the settings of the first vault; other vaults have their own files in this folder",
+    ),
+    ("~/.config/memex/chosen-vault", "the vault that `memex use` chose"),
+    ("~/.local/state/memex/VAULT-*/", "the state folder: keys, ledger, index; the index can always be rebuilt"),
+    ("VAULT/Captures/", "the inbox: captures of agents and your own"),
 )

@@ -1,4 +1,4 @@
-"""Read a single key from the terminal, without Enter; what was typed before the question counts too."""
+"""Read a single key from the terminal, without Enter; keys typed before the question count too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ESCAPE_S = 0.05  # within which the rest of an arrow key's sequence follows
 
 
 def has_single_keys() -> bool:
-    """Whether stdin is a terminal of a system that can give single keys."""
+    """Check whether stdin is a terminal that can give single keys."""
     try:
         import termios  # noqa: F401, PLC0415 - not every system has it
     except ImportError:
@@ -20,7 +20,7 @@ def has_single_keys() -> bool:
 
 
 def read_single_key(prompt: str) -> str:
-    """The next key, an arrow key as its whole sequence. Ctrl-C interrupts, as it does anywhere."""
+    """Read the next key; an arrow key is its whole escape sequence. Ctrl-C interrupts as usual."""
     import termios  # noqa: PLC0415 - as above
     import tty  # noqa: PLC0415 - it imports termios
 
@@ -36,7 +36,7 @@ def read_single_key(prompt: str) -> str:
 
 
 def _read_character(terminal: int) -> str:
-    """One character, however many bytes it has."""
+    """Read one character of any number of bytes."""
     data = os.read(terminal, 1)
     if data in (b"", b"\0"):  # a Ctrl-D that was typed ahead is read as a null byte
         return END

@@ -26,7 +26,7 @@ from syncd.cli.graph.memory_json import write_file
 from syncd.cli.graph.nodes import WORKSPACE, format_relation, format_time, format_type, relations_table, table
 from syncd.cli.terminal import result_text
 
-DRAWN = 100  # nodes, above which a drawing is no picture any more
+DRAWN = 100  # nodes; a larger drawing is hard to read
 DRAWINGS = ("mermaid", "canvas", "graphml")
 ENDINGS = {".canvas": "canvas", ".graphml": "graphml", ".md": "mermaid", ".json": "json"}
 
@@ -34,50 +34,57 @@ ENDINGS = {".canvas": "canvas", ".graphml": "graphml", ".md": "mermaid", ".json"
 @click.command(cls=Command)
 @click.argument("name", required=False, shell_complete=nodes)
 @click.option(
-    "--depth", "-d", type=click.IntRange(0, 10), default=1, show_default=True, help="How many hops around NAME."
+    "--depth", "-d", type=click.IntRange(0, 10), default=1, show_default=True, help="How many hops around NAME to show."
 )
 @click.option(
-    "--path", "way", nargs=2, metavar="FROM TO", shell_complete=nodes, help="The shortest way from one node to another."
+    "--path",
+    "way",
+    nargs=2,
+    metavar="FROM TO",
+    shell_complete=nodes,
+    help="Show the shortest path from one entity to another.",
 )
-@click.option("--orphans", is_flag=True, help="The nodes without a relation.")
-@click.option("--gaps", is_flag=True, help="The nodes whose observations name another without a relation to it.")
-@click.option("--similar", is_flag=True, help="The pairs of nodes that are alike and not related.")
+@click.option("--orphans", is_flag=True, help="List entities without a relation.")
+@click.option("--gaps", is_flag=True, help="List entities whose facts name another entity without a relation to it.")
+@click.option("--similar", is_flag=True, help="List pairs of similar entities that are not related.")
 @click.option(
-    "--min-score", type=click.FloatRange(0, 1), default=0.75, show_default=True, help="How much alike, with --similar."
+    "--min-score",
+    type=click.FloatRange(0, 1),
+    default=0.75,
+    show_default=True,
+    help="The least similarity, with --similar.",
 )
-@click.option("--pending", is_flag=True, help="The nodes without a summary, or with one that facts have outrun.")
-@click.option("--stats", is_flag=True, help="How many nodes, observations and relations there are.")
-@click.option("--report", is_flag=True, help="All that wants attention, with drafts of summaries.")
+@click.option("--pending", is_flag=True, help="List entities whose summary is missing or older than their facts.")
+@click.option("--stats", is_flag=True, help="Count entities, facts and relations.")
+@click.option("--report", is_flag=True, help="Report everything that needs attention, with drafts of summaries.")
 @click.option(
-    "--limit", "-n", type=click.IntRange(1, 1000), default=DRAWN, show_default=True, help="The most nodes to show."
+    "--limit", "-n", type=click.IntRange(1, 1000), default=DRAWN, show_default=True, help="The most entities to show."
 )
 @click.option(
     "--format",
     "-f",
     "form",
     type=click.Choice(["table", *DRAWINGS, "json"]),
-    help="As what.  [default: table, or what FILE's ending says]",
+    help="The format.  [default: table, or the one of FILE's extension]",
 )
-@click.option("--output", "-o", type=click.Path(dir_okay=False), metavar="FILE", help="Write it into FILE.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False), metavar="FILE", help="Write to FILE.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @WORKSPACE
 def graph(name: str | None, depth: int, form: str | None, output: str | None, force: bool, **options: Any) -> None:
-    """Show what lies around the node NAME; without it, the nodes with the most relations.
+    """Show the graph around the entity NAME; without NAME, the entities with the most relations.
 
-    A Mermaid drawing is a block for a note. A canvas lies anywhere in the vault and opens in Obsidian as it is, its cards being
-    the nodes' own notes. GraphML is read by programs that lay out large graphs."""
+    Mermaid output is a code block for a note. A canvas opens in Obsidian from any folder of the vault, and its cards are the
+    notes of the entities. GraphML is for programs that lay out large graphs."""
     drawn = form or ENDINGS.get(Path(output or "").suffix.lower(), "table")
     view = _fetch_view(name, depth, options, colored=has_color() and not output)
     if drawn in DRAWINGS:
         if view.title is None:
-            raise InvalidArgument("that is a list and no picture: take --format table or json")
+            raise InvalidArgument("this result is a list and can't be drawn: use --format table or --format json")
         text = _draw(drawn, view.title, view.result)
     else:
         text = json.dumps(view.result, ensure_ascii=False, indent=2) if drawn == "json" else view.text
     if isinstance(view.result, dict) and view.result.get("truncated"):
-        print_message(
-            f"memex: there are more nodes than these {len(view.result['nodes'])}; --limit says how many are shown"
-        )
+        print_message(f"memex: showing {len(view.result['nodes'])} entities, and there are more; to show more: --limit")
     if output:
         file = write_file(Path(output), f"{text.rstrip()}\n", force=force)
         print_answer({"file": str(file)}, lambda: str(file))
@@ -91,7 +98,7 @@ def graph(name: str | None, depth: int, form: str | None, output: str | None, fo
 
 @dataclass(frozen=True, slots=True)
 class GraphView:
-    """What is shown: for a script, for a person, and under which title it is drawn (None: it is a list)."""
+    """The result for scripts, its text for people, and the title of the drawing (None: a list, which can't be drawn)."""
 
     result: Any
     text: str
@@ -99,11 +106,11 @@ class GraphView:
 
 
 def _fetch_view(name: str | None, depth: int, options: Mapping[str, Any], *, colored: bool) -> GraphView:
-    """What was asked for, and only one thing may be."""
+    """Fetch the requested view. Raises InvalidArgument when more than one is requested."""
     asked = {"workspace": options["workspace"], "limit": options["limit"]}
     chosen = [aspect for aspect in ASPECTS if options[aspect]]
     if len(chosen) + bool(name) + bool(options["way"]) > 1:
-        raise InvalidArgument("ask for one thing: a NAME, --path, --" + ", --".join(ASPECTS))
+        raise InvalidArgument("choose only one of: a NAME, --path, --" + ", --".join(ASPECTS))
     if options["way"]:
         source, target = options["way"]
         result = ask("graph.path", {"workspace": options["workspace"], "from_entity": source, "to_entity": target})
@@ -136,19 +143,19 @@ def _draw(form: str, title: str, result: Any) -> str:
 
 def _format_path(result: Mapping[str, Any], source: str, target: str) -> str:
     if not result["found"]:
-        return f"no way leads from {result_text.line(source)} to {result_text.line(target)}"
+        return f"no path leads from {result_text.line(source)} to {result_text.line(target)}"
     return (
         "\n".join(map(format_relation, result["relations"]))
-        or f"{result_text.line(result['path'][0])} is where it starts"
+        or f"{result_text.line(result['path'][0])} is both start and end"
     )
 
 
-# What wants attention, for people
+# Formats of the reports
 
 
 def _format_gaps(gaps: Sequence[Mapping[str, Any]], colored: bool) -> str:
     rows = [(gap["node"], gap["referenced_name"], gap["reference_count"]) for gap in gaps]
-    return result_text.table(rows, ("node", "speaks of", "times"), color=colored) if rows else "no gaps"
+    return result_text.table(rows, ("entity", "names", "times"), color=colored) if rows else "no gaps"
 
 
 def _format_similar(pairs: Sequence[Mapping[str, Any]], colored: bool) -> str:
@@ -157,7 +164,9 @@ def _format_similar(pairs: Sequence[Mapping[str, Any]], colored: bool) -> str:
         for pair in pairs
     ]
     return (
-        result_text.table(rows, ("alike", "node", "type", "and", "type"), color=colored) if rows else "no similar pairs"
+        result_text.table(rows, ("similarity", "entity", "type", "other", "type"), color=colored)
+        if rows
+        else "no similar pairs"
     )
 
 
@@ -178,8 +187,8 @@ def _format_pending(nodes: Sequence[Mapping[str, Any]], colored: bool) -> str:
 
 def _format_stats(stats: Mapping[str, Any], colored: bool) -> str:
     rows = [
-        ("nodes", stats["node_count"]),
-        ("observations", stats["observation_count"]),
+        ("entities", stats["node_count"]),
+        ("facts", stats["observation_count"]),
         ("relations", stats["relation_count"]),
         ("embedded", f"{stats['embedding_coverage']:.0%}"),
     ]
@@ -190,11 +199,11 @@ def _format_stats(stats: Mapping[str, Any], colored: bool) -> str:
 
 
 def _format_report(report: Mapping[str, Any], colored: bool) -> str:
-    """Each part that has something to say, under its heading, with what was left out of it."""
+    """Format each part that is not empty under its heading, with the number of omitted rows."""
     events, of = report["event_summary"], report["of"]
     parts = {
         ("Summaries to write", "stale_summaries"): [
-            f"{result_text.line(row['name'])}: {result_text.line(row['draft_summary'] or 'nothing to draft it from', 300)}"
+            f"{result_text.line(row['name'])}: {result_text.line(row['draft_summary'] or 'no facts for a draft', 300)}"
             for row in report["stale_summaries"]
         ],
         ("Relations to consider", "relation_candidates"): [
@@ -205,7 +214,7 @@ def _format_report(report: Mapping[str, Any], colored: bool) -> str:
             "  ".join(filter(None, (result_text.line(row["name"]), format_type(row))))
             for row in report["orphaned_nodes"]
         ],
-        ("What hangs together", "clusters"): [
+        ("Connected entities", "clusters"): [
             f"{result_text.line(row['centroid_label'] or 'unnamed')}: {', '.join(map(result_text.line, row['node_names']))}"
             for row in report["cluster_summary"]
         ],

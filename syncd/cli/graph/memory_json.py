@@ -18,24 +18,24 @@ from syncd.cli.framework.commands import Command, open_session, print_answer, pr
 from syncd.cli.graph.nodes import WORKSPACE
 from syncd.cli.terminal import result_text
 
-# ruff: noqa: PLC0415 - what reads the lines brings the parts that read notes, which no other command needs
+# ruff: noqa: PLC0415 - the reader imports the parsers of notes, which no other command needs
 
-MANY = 500  # nodes that are asked for at once
-SPOOLED = 16 * 1024 * 1024  # of what stdin gives, kept in memory; more goes to a temporary file
+MANY = 500  # entities per request
+SPOOLED = 16 * 1024 * 1024  # bytes of stdin that are kept in memory; more goes to a temporary file
 
 
 @click.command("import", cls=Command)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@click.option("--dry-run", is_flag=True, help="Only tell what would be done.")
-@click.option("--skip-mistakes", is_flag=True, help="Import what is good of a file with mistakes in it.")
+@click.option("--dry-run", is_flag=True, help="Show what would be imported, and change nothing.")
+@click.option("--skip-mistakes", is_flag=True, help="Skip lines with mistakes, and import the rest.")
 @WORKSPACE
 def import_(file: str, dry_run: bool, skip_mistakes: bool, workspace: str) -> None:
-    """Bring the entities and relations of FILE into the graph; - reads stdin.
+    """Import the entities and relations of FILE into the graph; - reads stdin.
 
-    FILE is what the public reference server of knowledge graphs keeps as memory.json, a JSON object a line, or its older
-    form, one object with entities and relations; or what `memex export` wrote. A file with mistakes is refused, each told
-    with its line. Of an entity whose name a node has, the observations that are new are added, a summary if there was none,
-    and tags; so a second import changes nothing. A relation one end of which is no entity is left out, and told."""
+    FILE is a memory.json of the public MCP reference server for knowledge graphs (one JSON object per line, or the older form:
+    one object with entities and relations), or the output of `memex export`. A file with mistakes is refused, and each
+    mistake is listed with its line. If an entity exists already, new facts and tags are added, and a summary if it had none;
+    a second import changes nothing. A relation whose entities are not both present is left out and listed."""
     from syncd.graph.memory_json_reader import import_graph, summarize_file
 
     name = "stdin" if file == "-" else Path(file).name
@@ -46,28 +46,28 @@ def import_(file: str, dry_run: bool, skip_mistakes: bool, workspace: str) -> No
         if summary.wrong and not skip_mistakes:
             many = "a mistake" if summary.wrong == 1 else f"{summary.wrong:,} mistakes"
             raise InvalidArgument(
-                f"{name} has {many}, so nothing was imported: mend it, or take the rest with --skip-mistakes",
+                f"{name} has {many}, so nothing was imported: fix the file, or import the rest with --skip-mistakes",
                 mistakes=[str(mistake) for mistake in summary.mistakes[:100]],
             )
         result = import_graph(source, summary, ask, progress, {"workspace": workspace, "dry_run": dry_run})
     for line in result["dangling"]:
         print_message(f"{name}: {result_text.line(line, 400)}")
     if dry_run:
-        print_message("memex: a dry run: nothing was written")
+        print_message("memex: dry run: nothing was written")
     print_answer(result | {"mistakes": summary.wrong}, lambda: _format_counts(result))
 
 
 @click.command("export", cls=Command)
 @click.option(
-    "--output", "-o", type=click.Path(dir_okay=False), metavar="FILE", help="Write into FILE; else to stdout."
+    "--output", "-o", type=click.Path(dir_okay=False), metavar="FILE", help="Write to FILE instead of stdout."
 )
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @WORKSPACE
 def export(output: str | None, force: bool, workspace: str) -> None:
-    """Write the graph of a workspace as memory.json, a JSON object a line: entities first, then relations.
+    """Export the graph of a workspace as memory.json, one JSON object per line: entities first, then relations.
 
-    Beside what other programs know stand summary, tags, aliases, ordinals, times and other properties, which
-    `memex import` puts back. What else the notes say stays in the notes."""
+    The file also has summaries, tags, aliases, ordinals, times and other properties, which `memex import` restores and
+    other programs ignore. The rest of the notes' text is not exported."""
     with (
         tempfile.TemporaryFile() as lines,
         tempfile.TemporaryFile() as edges,
@@ -92,7 +92,7 @@ def export(output: str | None, force: bool, workspace: str) -> None:
 
 
 def write_file(file: Path, content: str | IO[bytes], *, force: bool) -> Path:
-    """Write a file that is whole or not there. Raises Conflict when it exists, unless it may be replaced."""
+    """Write a file atomically. Raises Conflict when it exists, unless `force` replaces it."""
     target = file.expanduser().absolute()
     if target.exists() and not force:
         raise Conflict(f"{target} exists: choose another name, or pass --force")
@@ -117,7 +117,7 @@ def write_file(file: Path, content: str | IO[bytes], *, force: bool) -> Path:
 
 @contextlib.contextmanager
 def _open_seekable(file: str) -> Iterator[IO[bytes]]:
-    """A file that can be read again from its beginning."""
+    """Open a file that can be read more than once; stdin is copied to a temporary file."""
     if file != "-":
         with Path(file).open("rb") as source:
             yield source
@@ -129,7 +129,7 @@ def _open_seekable(file: str) -> Iterator[IO[bytes]]:
 
 def _format_counts(result: Mapping[str, Any]) -> str:
     return (
-        f"nodes: {result['created']:,} made, {result['changed']:,} added to, {result['unchanged']:,} left as they are\n"
-        f"observations: {result['observations']:,} written\n"
-        f"relations: {result['related']:,} made, {result['existed']:,} there already, {result['left_out']:,} left out"
+        f"entities: {result['created']:,} created, {result['changed']:,} extended, {result['unchanged']:,} unchanged\n"
+        f"facts: {result['observations']:,} written\n"
+        f"relations: {result['related']:,} created, {result['existed']:,} existed already, {result['left_out']:,} left out"
     )

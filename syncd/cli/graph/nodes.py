@@ -1,4 +1,4 @@
-"""Define the commands `node` and `relation`, which show and change nodes and relations of a workspace's graph."""
+"""Define the commands `node` and `relation`, which show and change the entities and relations of a workspace's graph."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ WORKSPACE = click.option(
     default="default",
     show_default=True,
     shell_complete=workspaces,
-    help="The workspace whose graph it is.",
+    help="The workspace of the graph.",
 )
 
 
 @click.group(cls=Group)
 def node() -> None:
-    """The nodes of the graph: entities, and the facts that are known of them."""
+    """Manage the entities of the graph, and their facts."""
 
 
 @node.command("add")
 @click.argument("name")
-@click.option("--type", "-t", "entity_type", required=True, help="What it is: person, project, place …")
-@click.option("--observation", "-o", "observations", multiple=True, help="A fact about it; repeat for several.")
-@click.option("--summary", "-s", help="What it is, in a sentence.")
+@click.option("--type", "-t", "entity_type", required=True, help="The type: person, project, place …")
+@click.option("--observation", "-o", "observations", multiple=True, help="A fact about the entity; repeat for several.")
+@click.option("--summary", "-s", help="A summary in one sentence.")
 @tags_option("A tag; repeat for several.", short=False)
 @WORKSPACE
 def node_add(workspace: str, observations: tuple[str, ...], tags: tuple[str, ...], **fields: Any) -> None:
-    """Make the node NAME: a note in the workspace's folder Entities."""
+    """Create the entity NAME, a note in the workspace's folder Entities."""
     entity = {**fields, "observations": list(observations), "tags": list(tags)}
     (made,) = ask("node.create", {"workspace": workspace, "entities": [entity]})
     print_answer(made, lambda: f"added {result_text.line(made['name'])}  {result_text.sanitize(made['path'])}")
@@ -47,7 +47,7 @@ def node_add(workspace: str, observations: tuple[str, ...], tags: tuple[str, ...
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=nodes)
 @WORKSPACE
 def node_show(names: tuple[str, ...], workspace: str) -> None:
-    """Show nodes: their observations with their ordinals, and every relation at either end of them.
+    """Show entities with their numbered facts and all their relations.
 
     With --json: {"entities": [{"name", "entity_type", "summary", "tags", "aliases", "observations": [{"ordinal",
     "content"}], "observation_count", "created_at", "updated_at", "version", "id", "path"}], "relations": [{"from", "to",
@@ -57,40 +57,42 @@ def node_show(names: tuple[str, ...], workspace: str) -> None:
 
 
 @node.command("list")
-@click.option("--type", "-t", "entity_type", help="Only nodes of this type.")
-@click.option("--tag", "--tags", "tag", help="Only nodes with this tag, or one below it.")
-@click.option("--days", type=click.IntRange(1), help="Only what changed in so many days, the latest first.")
+@click.option("--type", "-t", "entity_type", help="Only entities of this type.")
+@click.option("--tag", "--tags", "tag", help="Only entities with this tag or a tag nested under it.")
+@click.option("--days", type=click.IntRange(1), help="Only entities that changed in this many days, the latest first.")
 @click.option(
-    "--limit", "-n", type=click.IntRange(1, 10_000), default=1000, show_default=True, help="The most to list."
+    "--limit", "-n", type=click.IntRange(1, 10_000), default=1000, show_default=True, help="The most entities to list."
 )
 @WORKSPACE
 def node_list(**filters: Any) -> None:
-    """List nodes.
+    """List entities.
 
-    With --json: a list of what `memex node show` has of each, less its observations; "relations" is their number."""
+    With --json: a list with the fields of `memex node show` except "observations"; "relations" is a number."""
     limit = filters["limit"]
     nodes = ask("node.list", filters | {"limit": limit + 1})
     if len(nodes) > limit:
-        print_message(f"memex: there are more nodes than these {limit:,}; --limit says how many are listed")
+        print_message(f"memex: showing {limit:,} entities, and there are more; to list more: --limit")
     print_answer(nodes[:limit], lambda: table(nodes[:limit], color=has_color()))
 
 
 @node.command("search")
 @click.argument("query", nargs=-1, required=True)
-@click.option("--in", "name", metavar="NAME", shell_complete=nodes, help="Only among the observations of this node.")
+@click.option("--in", "name", metavar="NAME", shell_complete=nodes, help="Only the facts of this entity.")
 @click.option(
     "--mode",
     type=click.Choice(["embedding", "text"]),
     default="embedding",
     show_default=True,
-    help="By meaning, under every perspective, or by words.",
+    help="Search by meaning (embedding), under every perspective, or by words (text).",
 )
-@click.option("--limit", "-n", type=click.IntRange(1, 100), default=10, show_default=True, help="The most to show.")
+@click.option(
+    "--limit", "-n", type=click.IntRange(1, 100), default=10, show_default=True, help="The most entities to show."
+)
 @WORKSPACE
 def node_search(query: tuple[str, ...], **options: Any) -> None:
-    """Find nodes by what their observations say, best first.
+    """Find entities by their facts, the best match first.
 
-    With --json: a list of what `memex node list` has of each, less "relations", with "ordinal", "matched_observation",
+    With --json: a list with the fields of `memex node list` except "relations", plus "ordinal", "matched_observation",
     "matched_perspective" (null with --mode text) and "score"."""
     result = ask("node.search", {**options, "query": " ".join(query)})
     for sentence in result["degraded"]:
@@ -103,9 +105,9 @@ def node_search(query: tuple[str, ...], **options: Any) -> None:
 @click.argument("new_name")
 @WORKSPACE
 def node_rename(name: str, new_name: str, workspace: str) -> None:
-    """Give the node NAME another name. Its file and the links to it stay as they are; the old name remains an alias.
+    """Rename the entity NAME. Its file and the links to it stay unchanged; the old name remains an alias.
 
-    To rename the file as well, rename the note in Obsidian: it changes the links in all your notes."""
+    To rename the file too, rename the note in Obsidian, which updates the links in all your notes."""
     made = ask("node.rename", {"workspace": workspace, "name": name, "new_name": new_name})
     print_answer(made, lambda: f"renamed {result_text.line(name)} to {result_text.line(made['name'])}")
 
@@ -115,8 +117,11 @@ def node_rename(name: str, new_name: str, workspace: str) -> None:
 @YES
 @WORKSPACE
 def node_remove(names: tuple[str, ...], yes: bool, workspace: str) -> None:
-    """Delete nodes: their notes, and the relations to them in other notes. `memex undo` takes that back."""
-    confirm(f"Delete {', '.join(result_text.line(name) for name in names)}, and all relations to it?", yes=yes)
+    """Delete entities: their notes, and the relations to them in other notes. `memex undo` restores them."""
+    confirm(
+        f"Delete {', '.join(result_text.line(name) for name in names)}, and all relations to {'it' if len(names) == 1 else 'them'}?",
+        yes=yes,
+    )
     gone = ask("node.delete", {"workspace": workspace, "names": list(names)})
     print_answer(gone, lambda: format_deleted(gone))
 
@@ -126,7 +131,7 @@ def node_remove(names: tuple[str, ...], yes: bool, workspace: str) -> None:
 @click.argument("text")
 @WORKSPACE
 def node_summary(name: str, text: str, workspace: str) -> None:
-    """Say in TEXT what the node NAME is."""
+    """Set the summary of the entity NAME to TEXT."""
     made = ask("node.summary", {"workspace": workspace, "name": name, "summary": text})
     print_answer(made, lambda: f"{result_text.line(made['name'])}: {result_text.line(made['summary'] or '', 400)}")
 
@@ -136,7 +141,7 @@ def node_summary(name: str, text: str, workspace: str) -> None:
 @click.argument("tags", metavar="[TAG]...", nargs=-1)
 @WORKSPACE
 def node_tag(name: str, tags: tuple[str, ...], workspace: str) -> None:
-    """Set the tags of the node NAME to these; without any it has none."""
+    """Replace the tags of the entity NAME; without TAG, remove all its tags."""
     made = ask("node.tags", {"workspace": workspace, "name": name, "tags": list(tags)})
     print_answer(made, lambda: f"{result_text.line(made['name'])}: {_format_tags(made) or 'no tags'}")
 
@@ -146,7 +151,7 @@ def node_tag(name: str, tags: tuple[str, ...], workspace: str) -> None:
 @click.argument("contents", metavar="[TEXT]...", nargs=-1)
 @WORKSPACE
 def node_observe(name: str, contents: tuple[str, ...], workspace: str) -> None:
-    """Add observations to the node NAME, each TEXT one; without any, what stdin gives is one."""
+    """Add facts to the entity NAME, one for each TEXT; without TEXT, add one fact from stdin."""
     texts = list(contents) if contents and contents != ("-",) else [read_stdin()]
     made = ask("node.observe", {"workspace": workspace, "name": name, "contents": texts})
     print_answer(made, lambda: "\n".join(format_observations(made["added"])))
@@ -158,7 +163,7 @@ def node_observe(name: str, contents: tuple[str, ...], workspace: str) -> None:
 @click.argument("content", metavar="[TEXT]", required=False)
 @WORKSPACE
 def node_replace(name: str, ordinal: int, content: str | None, workspace: str) -> None:
-    """Put TEXT, or what stdin gives, in the place of the observation ORDINAL of the node NAME."""
+    """Replace the fact ORDINAL of the entity NAME with TEXT; without TEXT, with the text from stdin."""
     text = read_stdin() if content in (None, "-") else content
     made = ask("node.replace", {"workspace": workspace, "name": name, "ordinal": ordinal, "content": text})
     print_answer(made, lambda: "\n".join(format_observations([{"ordinal": ordinal, "content": made["new_content"]}])))
@@ -169,20 +174,20 @@ def node_replace(name: str, ordinal: int, content: str | None, workspace: str) -
 @click.argument("ordinals", metavar="ORDINAL...", nargs=-1, required=True, type=click.IntRange(1))
 @WORKSPACE
 def node_forget(name: str, ordinals: tuple[int, ...], workspace: str) -> None:
-    """Delete observations of the node NAME by their ordinals; the others keep theirs."""
+    """Delete facts of the entity NAME by their numbers; the other facts keep their numbers."""
     gone = ask("node.forget", {"workspace": workspace, "name": name, "ordinals": list(ordinals)})
     if not gone["deleted_ordinals"]:
         raise NotFound(
-            f"{name} has no observation {_join_numbers(gone['not_found_ordinals'])}; `memex node show` lists them"
+            f"{name} has no fact {_join_numbers(gone['not_found_ordinals'])}; to list its facts: memex node show"
         )
     for ordinal in gone["not_found_ordinals"]:
-        print_message(f"memex: {result_text.line(name)} has no observation {ordinal}")
-    print_answer(gone, lambda: f"forgot {_join_numbers(gone['deleted_ordinals'])}")
+        print_message(f"memex: {result_text.line(name)} has no fact {ordinal}")
+    print_answer(gone, lambda: f"deleted {_join_numbers(gone['deleted_ordinals'])}")
 
 
 @click.group(cls=Group)
 def relation() -> None:
-    """The relations between nodes, which read as sentences: Ada collaborated_with Charles."""
+    """Manage the relations between entities, which read as sentences: Ada collaborated_with Charles."""
 
 
 @relation.command("add")
@@ -191,11 +196,11 @@ def relation() -> None:
 @click.argument("target", metavar="TO", shell_complete=nodes)
 @WORKSPACE
 def relation_add(source: str, kind: str, target: str, workspace: str) -> None:
-    """Relate the node FROM to the node TO."""
+    """Relate the entity FROM to the entity TO."""
     made = ask("relation.create", {"workspace": workspace, "relations": [_relation_fields(source, kind, target)]})
     there = made["already_existed"]
     print_answer(
-        made, lambda: format_relation((made["created"] or there)[0]) + ("  (was there already)" if there else "")
+        made, lambda: format_relation((made["created"] or there)[0]) + ("  (existed already)" if there else "")
     )
 
 
@@ -208,7 +213,7 @@ def relation_remove(source: str, kind: str, target: str, workspace: str) -> None
     """Delete a relation."""
     gone = ask("relation.delete", {"workspace": workspace, "relations": [_relation_fields(source, kind, target)]})
     if not gone["deleted"]:
-        raise NotFound(f"{source} is not related so: no {kind!r} to {target}; `memex relation list` has what there is")
+        raise NotFound(f"{source} has no relation {kind!r} to {target}; to list its relations: memex relation list")
     print_answer(gone, lambda: f"deleted {format_relation({'from': source, 'relation_type': kind, 'to': target})}")
 
 
@@ -219,7 +224,7 @@ def relation_remove(source: str, kind: str, target: str, workspace: str) -> None
 @click.argument("new", metavar="NEW_TYPE")
 @WORKSPACE
 def relation_rename(source: str, kind: str, target: str, new: str, workspace: str) -> None:
-    """Give a relation another type."""
+    """Change the type of a relation."""
     asked = {"from_entity": source, "to_entity": target, "old_type": kind, "new_type": new}
     made = ask("relation.rename", {"workspace": workspace, **asked})
     print_answer(
@@ -235,39 +240,39 @@ def relation_rename(source: str, kind: str, target: str, new: str, workspace: st
 @click.option("--type", "-t", "kind", help="Only relations of this type.")
 @WORKSPACE
 def relation_list(names: tuple[str, ...], kind: str | None, workspace: str) -> None:
-    """List relations: all, those of the node NAME, or those between NAME and OTHER, either way.
+    """List all relations, those of the entity NAME, or those between NAME and OTHER in both directions.
 
     With --json: [{"from", "to", "relation_type"}]."""
     if len(names) > 2:
-        raise InvalidArgument("relations are listed of one node, or between two; put a name with blanks in quotes")
+        raise InvalidArgument("name at most two entities; put a name with spaces in quotes")
     edges = ask("relation.list", {"workspace": workspace, "names": list(names), "relation_type": kind})
     print_answer(edges, lambda: relations_table(edges, color=has_color()))
 
 
-# What people read
+# Formats for people
 
 
 def table(nodes: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
-    """Nodes, a line each."""
+    """Format entities as a table."""
     rows = [(node["name"], node["entity_type"], node["observation_count"], node["summary"] or "") for node in nodes]
-    return result_text.table(rows, ("name", "type", "facts", "summary"), color=color) if rows else "no nodes"
+    return result_text.table(rows, ("name", "type", "facts", "summary"), color=color) if rows else "no entities"
 
 
 def relations_table(edges: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
-    """Relations, a line each."""
+    """Format relations as a table."""
     rows = [(edge["from"], edge["relation_type"], edge["to"]) for edge in edges]
     return result_text.table(rows, ("from", "type", "to"), color=color) if rows else "no relations"
 
 
 def format_relation(edge: Mapping[str, Any]) -> str:
-    """A relation as a sentence."""
+    """Format a relation as a sentence."""
     return (
         f"{result_text.line(edge['from'])} —{result_text.line(edge['relation_type'])}→ {result_text.line(edge['to'])}"
     )
 
 
 def format_deleted(gone: Mapping[str, Any]) -> str:
-    """The notes that were deleted, and how they come back."""
+    """Format the deleted notes, and the command that restores them."""
     lines = [
         f"deleted {result_text.line(note['name'])}  {result_text.line(note['path'], 300)}  {note['id']}"
         for note in gone["notes"]
@@ -276,7 +281,7 @@ def format_deleted(gone: Mapping[str, Any]) -> str:
 
 
 def format_nodes(result: Mapping[str, Any], *, color: bool = False) -> str:
-    """Nodes whole, one after the other, then the relations at their ends."""
+    """Format entities in full, then their relations."""
     blocks = []
     for entry in result["entities"]:
         head = result_text.colorize(result_text.line(entry["name"]), result_text.BOLD, color)
@@ -297,7 +302,7 @@ def format_nodes(result: Mapping[str, Any], *, color: bool = False) -> str:
 
 
 def format_observations(observations: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Observations with their ordinals; further lines stand below the first."""
+    """Format facts with their numbers; further lines of a fact are indented below its first."""
     lines = []
     for observation in observations:
         first, *more = result_text.sanitize(observation["content"]).split("\n")
@@ -306,7 +311,7 @@ def format_observations(observations: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def format_hits(results: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
-    """Nodes that a search found, each with the observation that answers best."""
+    """Format search hits: each entity with its best matching fact."""
     blocks = []
     for hit in results:
         score = result_text.colorize(f"{hit['score']:.2f}", result_text.DIM, color)
@@ -320,12 +325,12 @@ def format_hits(results: Sequence[Mapping[str, Any]], *, color: bool = False) ->
 
 
 def format_type(node: Mapping[str, Any]) -> str:
-    """A node's type in brackets; "" if its note names none."""
+    """Format an entity's type in brackets; "" if its note names none."""
     return f"({result_text.line(node['entity_type'])})" if node["entity_type"] else ""
 
 
 def format_time(text: str | None) -> str:
-    """A time as people here write it."""
+    """Format a time in the local zone; "never" for none."""
     return f"{datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M}" if text else "never"
 
 

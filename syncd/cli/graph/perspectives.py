@@ -12,26 +12,26 @@ from syncd.cli.framework.completion import perspectives, workspaces
 from syncd.cli.terminal import result_text
 
 chosen: Callable[[Any], Any] = click.option(
-    "--workspace", "-w", default="default", show_default=True, shell_complete=workspaces, help="Of this workspace."
+    "--workspace", "-w", default="default", show_default=True, shell_complete=workspaces, help="The workspace."
 )
-LATER = "memex: its observations are embedded anew: by the daemon in the background, else by `memex index`"
+LATER = "memex: its facts need new embeddings: the daemon computes them in the background; without a daemon, run: memex index"
 
 
 @click.group(cls=Group)
 def perspective() -> None:
-    """Perspectives: under which each observation of a node is embedded, and each search of them is made.
+    """Manage perspectives: the named prompts under which facts are embedded and searched.
 
-    A perspective's prompt is put in front of the observation, and of what is asked. What fits best under any of them is
-    found. A short prompt of a word does most; with a long one all observations look alike."""
+    Memex puts the prompt of a perspective before each fact and before each query, and a search returns the best match under
+    any perspective. A short prompt of one word works best; under a long prompt, all facts look alike."""
 
 
 @perspective.command("list")
 @chosen
 def perspective_list(workspace: str) -> None:
-    """List the perspectives of a workspace, and how much is embedded under all of them.
+    """List the perspectives of a workspace, and the share of facts that are embedded under all of them.
 
-    With --json: {"workspace", "default", "perspectives": [{"name", "prompt"}], "coverage"}; "default" says whether they
-    are those that every workspace begins with."""
+    With --json: {"workspace", "default", "perspectives": [{"name", "prompt"}], "coverage"}; "default" is true if they are
+    the perspectives of a new workspace."""
     result = ask("perspective.list", {"workspace": workspace})
     print_answer(result, lambda: table(result, color=has_color()))
 
@@ -41,7 +41,7 @@ def perspective_list(workspace: str) -> None:
 @click.argument("prompt")
 @chosen
 def perspective_add(name: str, prompt: str, workspace: str) -> None:
-    """Add the perspective NAME with PROMPT; its observations are then embedded in the background."""
+    """Add the perspective NAME with PROMPT; the daemon then embeds the facts in the background."""
     _change("add", workspace, name=name, prompt=prompt)
 
 
@@ -50,7 +50,7 @@ def perspective_add(name: str, prompt: str, workspace: str) -> None:
 @click.argument("prompt")
 @chosen
 def perspective_set(name: str, prompt: str, workspace: str) -> None:
-    """Give the perspective NAME another PROMPT; "" puts nothing in front."""
+    """Change the prompt of the perspective NAME; "" means no prompt."""
     _change("set", workspace, name=name, prompt=prompt)
 
 
@@ -58,14 +58,14 @@ def perspective_set(name: str, prompt: str, workspace: str) -> None:
 @click.argument("name", shell_complete=perspectives)
 @chosen
 def perspective_remove(name: str, workspace: str) -> None:
-    """Take the perspective NAME away, with its vectors. The last one stays."""
+    """Remove the perspective NAME and its vectors. The last perspective can't be removed."""
     _change("remove", workspace, name=name)
 
 
 @perspective.command("reset")
 @chosen
 def perspective_reset(workspace: str) -> None:
-    """Go back to the five perspectives that every workspace begins with."""
+    """Restore the five perspectives of a new workspace."""
     _change("reset", workspace)
 
 
@@ -77,7 +77,7 @@ def _change(how: str, workspace: str, **fields: str) -> None:
 
 
 def table(result: dict[str, Any], *, color: bool) -> str:
-    """One line for each perspective, and how far the embedding is."""
-    rows = [(row["name"], result_text.line(row["prompt"], 120) or "(nothing)") for row in result["perspectives"]]
-    share = f"{result['coverage']:.1%} of the observations in {result['workspace']} are embedded under all of them"
+    """Format one line for each perspective, and the share of embedded facts."""
+    rows = [(row["name"], result_text.line(row["prompt"], 120) or "(none)") for row in result["perspectives"]]
+    share = f"{result['coverage']:.1%} of the facts in {result['workspace']} are embedded under all perspectives"
     return f"{result_text.table(rows, ('perspective', 'put in front'), color=color)}\n{share}"

@@ -12,21 +12,21 @@ from syncd.cli.terminal import result_text
 
 
 @click.command(cls=Command)
-@click.option("--dry-run", is_flag=True, help="Print what the report would say, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the report without writing it.")
 @WORKSPACE
 def consolidate(dry_run: bool, workspace: str | None) -> None:
-    """Look through the inbox for what needs attention, and write a report with a box for each proposal.
+    """Scan the inbox for what needs attention, and write a report with a checkbox for each proposal.
 
-    What is ticked in earlier reports is carried out first. Nothing is written when nothing is new. Of one --workspace
-    alone the report is printed, and not written. With --json: {"workspaces": [{"workspace", "documents", "duplicates", "near",
+    Memex first carries out the ticked proposals of earlier reports. If there is nothing new, it writes no report. With
+    --workspace, the report covers one workspace and is printed, not written. With --json: {"workspaces": [{"workspace", "documents", "duplicates", "near",
     "supersedes", "synonyms", "relations", "unused", "clusters", "stale_summaries", "orphaned_nodes", "degraded"}], "proposals",
-    "new", "report", "carried": [{"done", "said"}]}, and "text" where it is printed."""
+    "new", "report", "carried": [{"done", "said"}]}, and "text" if the report is printed."""
     result = ask("consolidate", {"dry_run": dry_run, "workspace": workspace})
     print_answer(result, lambda: format_result(result))
 
 
 def format_result(result: dict[str, Any]) -> str:
-    """What a person is told of a run."""
+    """Format the result of a run for people."""
     if "text" in result:
         return result_text.sanitize(str(result["text"]).rstrip("\n"))
     lines = [
@@ -38,5 +38,5 @@ def format_result(result: dict[str, Any]) -> str:
     if result["report"]:
         lines.append(f"{waits}: {result_text.line(result['report'], 300)}")
     else:
-        lines.append(f"{waits}; nothing is new" if count else "nothing needs attention")
+        lines.append(f"{waits}; none is new" if count else "nothing needs attention")
     return "\n".join(lines)

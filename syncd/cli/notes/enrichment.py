@@ -17,17 +17,17 @@ from syncd.daemon import control_socket
 
 @click.command(cls=Command)
 @click.argument("id", metavar="[ID|PATH]", required=False, shell_complete=captures)
-@click.option("--backfill", is_flag=True, help="Fill every note of the inbox that lacks a summary or tags.")
-@click.option("--replace", is_flag=True, help="Put new ones in place of those that the note ID has.")
+@click.option("--backfill", is_flag=True, help="Enrich every note of the inbox that lacks a summary or tags.")
+@click.option("--replace", is_flag=True, help="Replace the present summary and tags of the note ID.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @WORKSPACE
 def enrich(id: str | None, backfill: bool, replace: bool, dry_run: bool, workspace: str | None) -> None:
-    """Find summary and tags of the note ID, or with --backfill of all notes that lack them.
+    """Write a summary and tags for the note ID, or with --backfill for all notes that lack them.
 
-    What is there is kept. Notes that are being edited are left alone and named; Ctrl-C breaks off, and running it again
-    goes on with the rest."""
+    Existing summaries and tags are kept. Notes that are being edited are skipped and listed. Ctrl-C stops the run; running
+    the command again continues with the remaining notes."""
     if backfill == bool(id) or (replace and backfill):
-        raise InvalidArgument("name one note (`memex enrich ID`, perhaps with --replace), or say --backfill")
+        raise InvalidArgument("name one note (memex enrich ID, optionally with --replace), or use --backfill")
     options: dict[str, Any] = {"workspace": workspace, "dry_run": dry_run}
     if id:
         note = ask("enrich", options | {"id": id, "replace": replace})
@@ -36,7 +36,7 @@ def enrich(id: str | None, backfill: bool, replace: bool, dry_run: bool, workspa
     try:
         report = ask("enrich.backfill", options)
     except KeyboardInterrupt:
-        with contextlib.suppress(MemexError):  # in the daemon it would go on without us
+        with contextlib.suppress(MemexError):  # otherwise the daemon would continue the run
             control_socket.call(load_settings().state, "enrich.stop", {}, timeout=5)
         raise
     print_answer(report, lambda: _format_report(report))
@@ -45,7 +45,7 @@ def enrich(id: str | None, backfill: bool, replace: bool, dry_run: bool, workspa
 def _format_note(note: dict[str, Any]) -> str:
     lines = [result_text.sanitize(note["path"]), f"  {result_text.sanitize(note['summary'] or '(no summary)')}"]
     lines.append("  " + (" ".join(f"#{result_text.sanitize(tag)}" for tag in note["tags"]) or "(no tags)"))
-    return "\n".join(lines if note.get("changed", True) else [*lines, "  nothing was missing"])
+    return "\n".join(lines if note.get("changed", True) else [*lines, "  summary and tags were already present"])
 
 
 def _format_report(report: dict[str, Any]) -> str:
@@ -53,10 +53,10 @@ def _format_report(report: dict[str, Any]) -> str:
         [_format_note({"summary": None, "tags": [], **note}) for note in report["notes"]] if report["dry_run"] else []
     )
     lines += [
-        f"left alone: {result_text.sanitize(entry['path'])}: {result_text.sanitize(entry['reason'])}"
+        f"skipped: {result_text.sanitize(entry['path'])}: {result_text.sanitize(entry['reason'])}"
         for entry in report["skipped"]
     ]
     verb = "would be enriched" if report["dry_run"] else "enriched"
     count = "1 note" if report["enriched"] == 1 else f"{report['enriched']:,} notes"
-    lines.append(f"{count} {verb}, {len(report['skipped'])} left alone, {report['unchanged']} with nothing to say")
+    lines.append(f"{count} {verb}, {len(report['skipped'])} skipped, {report['unchanged']} unchanged")
     return "\n".join(lines)

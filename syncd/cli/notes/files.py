@@ -28,9 +28,9 @@ from syncd.cli.terminal import result_text
 if TYPE_CHECKING:
     from syncd.uploads.local_files import File, StagedCopy
 
-# ruff: noqa: PLC0415 - what tells types of files and copies them is needed by this command alone
+# ruff: noqa: PLC0415 - only this command needs the code that recognizes file types and copies files
 
-ASKED: Final = 500  # jobs that are waited for at once
+ASKED: Final = 500  # jobs per wait request
 
 Ask = Callable[[str, Mapping[str, Any]], Any]
 
@@ -38,25 +38,32 @@ Ask = Callable[[str, Mapping[str, Any]], Any]
 @click.command("addfile", cls=Command)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, shell_complete=files)
 @click.option(
-    "--workspace", "-w", default="default", show_default=True, shell_complete=workspaces, help="Where they go."
+    "--workspace",
+    "-w",
+    default="default",
+    show_default=True,
+    shell_complete=workspaces,
+    help="The workspace of the files.",
 )
-@click.option("--namespace", help="A folder of the workspace.")
-@click.option("--collection", shell_complete=collections, help="The collection they are in.")
+@click.option("--namespace", help="A folder inside the workspace.")
+@click.option("--collection", shell_complete=collections, help="The collection of the files.")
 @tags_option("A tag; repeat for several.")
-@click.option("--title", help="The title of the one file.")
-@click.option("--name", help="The name of what stdin gives, such as report.pdf.")
-@click.option("--dry-run", is_flag=True, help="Only tell what would be added.")
-@click.option("--no-wait", is_flag=True, help="Don't wait until they have been read.")
+@click.option("--title", help="The title, for a single file.")
+@click.option("--name", help="The file name for stdin, such as report.pdf.")
+@click.option("--dry-run", is_flag=True, help="Show what would be added, and change nothing.")
+@click.option("--no-wait", is_flag=True, help="Don't wait until the files have been read.")
 def addfile(
     paths: tuple[str, ...], name: str | None, dry_run: bool, no_wait: bool, tags: tuple[str, ...], **rest: str | None
 ) -> None:
-    """Add files to the inbox: each is kept there, with a document that holds its text.
+    """Add files to the inbox: Memex stores each file, and a note with its text.
 
-    PATH is a file, a folder with all that is below it, a pattern in quotes, or - for stdin with --name. Markdown, text, HTML,
-    CSV, JSON, PDF, Word, PowerPoint and Excel files are read; hidden files and those of other types are skipped, with a line
-    each, and so is a file whose very bytes are there already. Without a daemon they are read here, one after the other."""
+    PATH is a file, a folder (with its subfolders), a pattern in quotes, or - for stdin with --name. Memex reads Markdown,
+    text, HTML, CSV, JSON, PDF, Word, PowerPoint and Excel files. Hidden files, files of other types and files that were added
+    before are skipped, with one line each. Without a daemon, the command reads the files itself, one after the other."""
     if ("-" in paths) != (name is not None) or ("-" in paths and len(paths) > 1):
-        raise InvalidArgument("- stands alone and needs --name, as in: memex addfile - --name report.pdf < report.pdf")
+        raise InvalidArgument(
+            "- must be the only PATH and needs --name, as in: memex addfile - --name report.pdf < report.pdf"
+        )
     fields = {key: value for key, value in rest.items() if value is not None} | {"tags": list(tags), "source": "cli"}
     with show_progress() as show, open_session() as ask:
         checked = ask("file.check", fields)
@@ -73,7 +80,7 @@ def addfile(
 
 @dataclass(slots=True)
 class AddedFiles:
-    """What has become of each file so far, in the order in which they were met."""
+    """The state of each file so far, in the order of discovery."""
 
     ask: Ask
     fields: Mapping[str, Any]
@@ -81,12 +88,12 @@ class AddedFiles:
     largest: int
     dry: bool
     files: list[dict[str, Any]] = field(default_factory=list)
-    _jobs: dict[str, dict[str, Any]] = field(default_factory=dict)  # id → what is told of its file
-    _known: dict[str, str] = field(default_factory=dict)  # digest → the file that had it first
+    _jobs: dict[str, dict[str, Any]] = field(default_factory=dict)  # id → the record of its file
+    _known: dict[str, str] = field(default_factory=dict)  # digest → the first file with it
     _errors: list[MemexError] = field(default_factory=list)
 
     def add_paths(self, paths: tuple[str, ...]) -> None:
-        """Add what `paths` name. All of it is looked at first, so that a word that names nothing adds nothing."""
+        """Add the files that `paths` name. All paths are checked first, so that a wrong path adds nothing."""
         from syncd.uploads.local_files import SkippedFile, find_files, open_file
 
         local_files: list[File] = []
@@ -98,7 +105,7 @@ class AddedFiles:
             else:
                 self._record(file.path, "skipped", file.why)
         if self.fields.get("title") and len(local_files) > 1:
-            raise InvalidArgument(f"--title is for one file, and there are {len(local_files):,}")
+            raise InvalidArgument(f"--title works for one file, and there are {len(local_files):,}")
         total, before = sum(file.size for file in local_files), 0
         for number, file in enumerate(local_files):
             if self.dry:
@@ -109,14 +116,14 @@ class AddedFiles:
                     self._add(file.path, file.name, source, before, total)
             except MemexError as error:
                 self._record_failure(file.path, error)
-                if isinstance(error, Unavailable):  # the others would fare alike
+                if isinstance(error, Unavailable):  # the other files would fail too
                     for left in local_files[number + 1 :]:
                         self._record(left.path, "skipped", "not tried")
                     break
             before += file.size
 
     def add_stdin(self, name: str) -> None:
-        """Add what stdin gives."""
+        """Add the file from stdin."""
         try:
             if self.dry:
                 self._record(name, "found")
@@ -126,7 +133,7 @@ class AddedFiles:
             self._record_failure(name, error)
 
     def wait(self) -> None:
-        """Until all that was queued has ended."""
+        """Wait until all queued jobs have ended."""
         ids = list(self._jobs)
         for first in range(0, len(ids), ASKED):
             for job in wait_for_jobs(self.ask, ids[first : first + ASKED]):
@@ -136,23 +143,23 @@ class AddedFiles:
                     self._record_failure(file["path"], from_dict(job["error"]), file)
 
     def counts(self) -> dict[str, int]:
-        """How many files are how."""
+        """Count the files by status."""
         every = [file["status"] for file in self.files]
         return {status: every.count(status) for status in dict.fromkeys(every)}
 
     def format_text(self) -> str:
-        """A line for each file that was added, then how many are how."""
-        words = {"done": "added", "found": "would be added", "same": "there already"}
+        """Format one line for each added file, then the counts."""
+        words = {"done": "added", "found": "would be added", "same": "already present"}
         lines = [
             f"{file['document_id'] or file['job_id'] or ''}  {result_text.line(file['path'], 300)}".strip()
             for file in self.files
             if file["status"] in ("done", "queued", "running", "found")
         ]
         counts = ", ".join(f"{count:,} {words.get(status, status)}" for status, count in self.counts().items())
-        return "\n".join([*lines, counts or "there are no files"])
+        return "\n".join([*lines, counts or "no files found"])
 
     def raise_errors(self) -> None:
-        """Raise what kept files from being added, or that there was none to add."""
+        """Raise the error of files that could not be added, or InvalidArgument if there was no file to add."""
         if self._errors:
             first = self._errors[0]
             if len(self._errors) == 1:
@@ -160,7 +167,7 @@ class AddedFiles:
             many = f"{len(self._errors):,} of {len(self.files):,} files could not be added; the first: {first.message}"
             raise type(first)(many, retryable=first.retryable)
         if not self.counts().keys() - {"skipped"}:
-            raise InvalidArgument("there is nothing to add")
+            raise InvalidArgument("no files to add")
 
     def _add(self, path: Path | str, name: str, source: BinaryIO, before: int, total: int) -> None:
         from syncd.uploads.local_files import staged_copy
@@ -173,7 +180,7 @@ class AddedFiles:
         with staged_copy(source, chosen.state, largest=self.largest, free=chosen.kb.free, show=show) as copy:
             same, job = self._find_same(copy)
             if same:
-                self._record(path, "same", f"the same file as {same}")
+                self._record(path, "same", f"same content as {same}")
                 return
             if job is None:
                 job = self.ask("file.add", {**self.fields, "staged": copy.name, "name": name, "sha256": copy.digest})
@@ -181,7 +188,7 @@ class AddedFiles:
         self._jobs[job["id"]] = self._record(path, "queued", job_id=job["id"])
 
     def _find_same(self, copy: StagedCopy) -> tuple[str, Mapping[str, Any] | None]:
-        """The file that has these very bytes, of those that were added now or before ("" if none has); or the job that waits to."""
+        """Find a file with the same bytes, added now or before ("" if there is none), and the queued job for these bytes."""
         if first := self._known.get(copy.digest):
             return first, None
         result = self.ask("file.check", {**self.fields, "sha256": copy.digest, "size": copy.size})
@@ -209,4 +216,4 @@ def _raise_as_denied() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise PermissionDenied(f"it can't be read: {error.strerror}") from error
+        raise PermissionDenied(f"can't read the file: {error.strerror}") from error

@@ -1,6 +1,7 @@
 """Define the commands `log` and `undo`: show the history of a note, and undo what agents wrote.
 
-Law: at a terminal an undo of more than one note is shown first and must be confirmed; elsewhere every undo wants --yes."""
+Law: at a terminal, an undo of more than one note is shown first and must be confirmed; without a terminal, every undo
+needs --yes."""
 
 from __future__ import annotations
 
@@ -20,31 +21,36 @@ from syncd.cli.terminal import result_text
 ALL_SKIPPED = 5
 SHOWN = 20  # notes that are listed before the question
 WORDS: Mapping[str, str] = {
-    "create": "made",
+    "create": "created",
     "update": "changed",
     "delete": "deleted",
     "moved": "moved",
-    "edit": "changed by hand",
+    "edit": "changed outside Memex",
     "promote": "promoted",
-    "unpromote": "brought back",
+    "unpromote": "moved back to the inbox",
     "merge": "appended",
     "dismiss": "dismissed",
     "expire": "expired",
-    "unarchive": "brought back",
+    "unarchive": "unarchived",
 }
 
 
 @click.command("log", cls=Command)
 @click.argument("id", metavar="ID|PATH", shell_complete=captures)
-@click.option("--patch", "-p", is_flag=True, help="With the lines that each changed.")
+@click.option("--patch", "-p", is_flag=True, help="Also show the changed lines.")
 @click.option(
-    "--limit", "-n", type=click.IntRange(1, 10_000), default=50, show_default=True, help="The newest so many."
+    "--limit",
+    "-n",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="The number of newest events to show.",
 )
 def history(id: str, patch: bool, limit: int) -> None:
-    """Show what became of a note, the newest last: who wrote it, by which tool and key, and the commits that touched it.
+    """Show the history of a note, the newest event last: its writes with tool and key, and the commits that changed it.
 
-    It follows the note over renames, moves and its deletion; a path is the note's in the vault. What neither Memex nor Git
-    saw is told as a change by hand. With --json: {"path", "more", "events": [{"at", "what", "path", "source", "surface",
+    The history follows the note through renames, moves and its deletion; a path is relative to the vault. A change that
+    neither Memex nor Git recorded is listed as "changed outside Memex". With --json: {"path", "more", "events": [{"at", "what", "path", "source", "surface",
     "tool", "key", "request", "entry", "undone", "commit", "author", "subject", "before", "after"}]}, and with -p "diff"."""
     result = asked("log", {"id": id, "limit": limit, "patch": patch})
     print_answer(result, lambda: format_timeline(result, None, color=has_color()))
@@ -52,25 +58,29 @@ def history(id: str, patch: bool, limit: int) -> None:
 
 @click.command(cls=Command)
 @click.argument("id", metavar="[ID|PATH|CALL]", required=False, shell_complete=captures)
-@click.option("--since", metavar="TIME", help="All that agents wrote since 2026-11-20T14:32, or 2h ago.")
-@click.option("--key", shell_complete=keys, help="Only what this key wrote: its name or id.")
-@click.option("--workspace", "-w", shell_complete=workspaces, help="Only in this workspace.")
-@click.option("--dry-run", is_flag=True, help="Say what would be taken back, and change nothing.")
+@click.option(
+    "--since",
+    metavar="TIME",
+    help="Undo everything that agents wrote since a time, such as 2026-11-20T14:32 or 2h ago.",
+)
+@click.option("--key", shell_complete=keys, help="Only writes with this key, by name or id.")
+@click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
+@click.option("--dry-run", is_flag=True, help="Show what would be undone, and change nothing.")
 @YES
 def undo(*, id: str | None, since: str | None, key: str | None, workspace: str | None, dry_run: bool, yes: bool) -> int:
-    """Take back the last call of an agent or a command on a note, or all that agents wrote since a time.
+    """Undo the last call of an agent or a command on a note, or everything that agents wrote since a time.
 
-    What they made is removed, what they changed gets its bytes back, what they deleted is there again, with its stored
-    file. What you have changed since is left alone and listed; if that is all, the exit code is 5. An undo is a call
-    too: it tells its id, and `memex undo` with that takes it back. With --json: {"undo": CALL, "done": [{"id", "path",
+    Undo removes created notes, restores changed notes byte for byte, and restores deleted notes with their stored files.
+    Notes that you have changed since are left alone and listed; if no other notes remain, the exit code is 5. An undo is a
+    call too: the command prints its id, and `memex undo ID` reverses it. With --json: {"undo": CALL, "done": [{"id", "path",
     "entries", "by", "did"}], "skipped": [{"id", "path", "entries", "by", "reason"}]}."""
     if (id is None) == (since is None):
-        raise InvalidArgument("name one note or call, or a time with --since")
+        raise InvalidArgument("name one note or call, or give a time with --since")
     if id is not None and (key or workspace):
-        raise InvalidArgument("--key and --workspace go with --since")
+        raise InvalidArgument("--key and --workspace need --since")
     wanted = {"id": id, "since": parse_time(since, now()), "key": key, "workspace": workspace}
     if not dry_run:
-        require_terminal("Take this back?", yes=yes)
+        require_terminal("Undo this?", yes=yes)
     with open_session() as ask:
         if dry_run:
             result = ask("undo", {**wanted, "dry_run": True})
@@ -83,18 +93,18 @@ def undo(*, id: str | None, since: str | None, key: str | None, workspace: str |
 
 
 def _confirm_many(plan: Mapping[str, Any]) -> None:
-    """Ask about what is more than one note."""
+    """Ask before undoing changes of more than one note."""
     if len(plan["done"]) > 1:
         print_message("\n".join(_format_notes(plan["done"][:SHOWN])))
         rest = len(plan["done"]) - SHOWN
         print_message(f"… and {rest:,} more") if rest > 0 else None
-        confirm(f"Take this back, in {len(plan['done']):,} files?", yes=False)
+        confirm(f"Undo these changes in {len(plan['done']):,} files?", yes=False)
 
 
 def format_undo(result: Mapping[str, Any], *, dry_run: bool = False) -> str:
-    """What was taken back, and what was not."""
+    """Format the undone and the skipped notes."""
     if not result["done"] and not result["skipped"]:
-        return "nothing to take back"
+        return "nothing to undo"
     lines = _format_notes(result["done"])
     if result["skipped"]:
         lines.append(f"left alone: {len(result['skipped']):,}")
@@ -117,8 +127,8 @@ def _format_notes(done: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def format_timeline(result: Mapping[str, Any], zone: tzinfo | None, *, color: bool) -> str:
-    """The events, a line each, with their differences below them."""
-    blocks = [f"… {result['more']:,} older ones: --limit"] if result["more"] else []
+    """Format the events, one line each, with their differences below."""
+    blocks = [f"… {result['more']:,} older events; to show more: --limit"] if result["more"] else []
     for event in result["events"]:
         blocks.append("  ".join(filter(None, _event_cells(event, zone, color))))
         if "diff" in event:
@@ -138,7 +148,7 @@ def _event_cells(event: Mapping[str, Any], zone: tzinfo | None, color: bool) -> 
         how = "" if event["tool"] == event["what"] else f" ({result_text.line(event['tool'], 40)})"
         what = result_text.colorize(WORDS[event["what"]], result_text.BOLD, color)
         return at, f"{what} by {result_text.line(event['author'], 40)}{how}", moved, name
-    what = f"{WORDS[event['what']]}{' (taken back)' if event['undone'] else ''}"
+    what = f"{WORDS[event['what']]}{' (undone)' if event['undone'] else ''}"
     who = "" if event["what"] == "edit" else result_text.line(event["key"] or event["surface"], 40)
     call = result_text.colorize(f"call {event['request']}", result_text.DIM, color) if event["request"] else ""
     return (
@@ -152,9 +162,9 @@ def _event_cells(event: Mapping[str, Any], zone: tzinfo | None, color: bool) -> 
 
 
 def _format_diff(diff: Sequence[str] | None, color: bool) -> list[str]:
-    """The lines of a difference."""
+    """Format the lines of a difference."""
     if diff is None:
-        return ["(what it said is not kept any more, or is too long to compare)"]
+        return ["(the old text is no longer kept, or is too long to compare)"]
     styles = {"+": result_text.GREEN, "-": result_text.RED, "@": result_text.CYAN}
     return [
         result_text.colorize(result_text.sanitize(line), styles.get(line[:1], ""), color and line[:1] in styles)

@@ -1,6 +1,6 @@
 """Define the commands for notes: `index`, `search`, `capture`, `get`, `recent`, `updatenote` and `delete`.
 
-Law, tested: text that a person has typed is not lost when the note cannot take it."""
+Law, tested: text that a person has typed is not lost when the update of the note fails."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from syncd.cli.terminal import result_text
 from syncd.cli.terminal.result_text import way_back
 from syncd.notes.secret_patterns import DEFECT as SECRET
 
-# What scripts may rely on.
+# The fields of a hit in JSON, which scripts may rely on.
 HIT = (
     *("id", "path", "title", "heading", "chunk", "score", "scope", "workspace"),
     *("stale", "superseded_by", "successor", "url"),
@@ -42,15 +42,17 @@ HIT = (
 
 
 @click.command(cls=Command)
-@click.option("--full", is_flag=True, help="Forget the index and build it from the files.")
+@click.option("--full", is_flag=True, help="Rebuild the whole index from the files.")
 @click.option(
-    "--check", is_flag=True, help="Read every note and compare it, and the index's parts, with what is known."
+    "--check",
+    is_flag=True,
+    help="Read every note, and compare it and the parts of the index with each other; repair differences.",
 )
-@click.option("--accept-removals", is_flag=True, help="Believe that notes which vanished at once were meant to go.")
+@click.option("--accept-removals", is_flag=True, help="Accept a mass removal: delete the missing notes from the index.")
 def index(full: bool, check: bool, accept_removals: bool) -> None:
-    """Bring the index up to date once, without serving; prints `+added ~modified -removed !failed`."""
+    """Update the index once, without serving; prints `+added ~modified -removed !failed`."""
     if check and (full or accept_removals):
-        raise InvalidArgument("--check goes alone: --full builds the index from the files in any case")
+        raise InvalidArgument("--check can't be combined with --full or --accept-removals")
     if check:
         report = ask("check", {}, fresh=True)
         print_answer(report, lambda: result_text.format_check_report(report))
@@ -67,26 +69,26 @@ def index(full: bool, check: bool, accept_removals: bool) -> None:
 @click.option(
     "--mode",
     type=click.Choice(["hybrid", "vector", "text"]),
-    help="By meaning, by words, or both.  [default: search.mode]",
+    help="By meaning (vector), by words (text), or both (hybrid).  [default: search.mode]",
 )
 @click.option(
     "--scope", type=click.Choice(["captures", "vault", "all"]), default="all", show_default=True, help="What to search."
 )
 @WORKSPACE
 @click.option("--namespace", help="Only this namespace of the workspace.")
-@tags_option("Only notes with this tag; repeat for several, all must be there.")
+@tags_option("Only notes with this tag; repeat to require several tags.")
 @click.option("--collection", shell_complete=collections, help="Only this collection.")
 @click.option("--type", "kind", help="Only this type: note, file or entity.")
 @click.option("--source", help="Only notes from this source.")
 @click.option("--since", metavar="TIME", help="Only notes created at or after 2026-11-20, or 7d ago.")
-@click.option("--until", metavar="TIME", help="Only notes created before it.")
-@click.option("--hidden", is_flag=True, help="Also templates, files that Obsidian excludes, and Memex's reports.")
+@click.option("--until", metavar="TIME", help="Only notes created before this time.")
+@click.option("--hidden", is_flag=True, help="Include templates, files that Obsidian excludes, and Memex's reports.")
 def search(
     query: tuple[str, ...], kind: str | None, since: str | None, until: str | None, tags: tuple[str, ...], **rest: Any
 ) -> None:
-    """Find notes about QUERY, best first: your own notes and the captures.
+    """Search your own notes and the captures for QUERY, the best match first.
 
-    A capture that a newer note replaces says so, and stands below that note."""
+    A capture that a newer note supersedes is marked, and ranks below the newer note."""
     asked = {
         **rest,
         "query": " ".join(query),
@@ -101,7 +103,7 @@ def search(
     if count := len(result.get("left_out", ())):
         print_message(
             f"memex: left out {pluralize(count, 'note')} (templates, files that Obsidian excludes, Memex's reports): "
-            "--hidden shows them"
+            "to include them: --hidden"
         )
     hits = [{name: hit.get(name) for name in HIT} for hit in result["hits"]]
     print_answer(hits, lambda: result_text.format_hits(hits, color=has_color()))
@@ -110,16 +112,21 @@ def search(
 @click.command(cls=Command)
 @click.argument("content", required=False)
 @click.option(
-    "--workspace", "-w", default="default", show_default=True, shell_complete=workspaces, help="Where it goes."
+    "--workspace",
+    "-w",
+    default="default",
+    show_default=True,
+    shell_complete=workspaces,
+    help="The workspace of the capture.",
 )
-@click.option("--namespace", help="A folder of the workspace.")
-@click.option("--source", default="cli", show_default=True, help="Where it comes from, as a word or address.")
-@click.option("--collection", shell_complete=collections, help="The collection that it goes to.  [default: documents]")
-@click.option("--title", help="Its title.")
+@click.option("--namespace", help="A folder inside the workspace.")
+@click.option("--source", default="cli", show_default=True, help="The origin of the text, as a word or a URL.")
+@click.option("--collection", shell_complete=collections, help="The collection.  [default: documents]")
+@click.option("--title", help="The title.")
 @tags_option("A tag; repeat for several.")
 @click.option("--metadata", metavar="JSON", help="More properties, as a JSON object.")
 def capture(content: str | None, title: str | None, tags: tuple[str, ...], metadata: str | None, **rest: Any) -> None:
-    """Put a note with CONTENT into the inbox; without it, or with -, what stdin gives."""
+    """Save CONTENT as a capture in the inbox; without CONTENT, or with -, read it from stdin."""
     properties = _parse_object(metadata)
     properties |= {"title": title} if title else {}
     properties |= {"tags": list(tags)} if tags else {}
@@ -134,16 +141,16 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
         made,
         lambda: (
             f"{made['id']}  {result_text.sanitize(made['path'])}"
-            + ("" if made.get("created", True) else "  (was there already)")
+            + ("" if made.get("created", True) else "  (existed already)")
         ),
     )
 
 
 @click.command(cls=Command)
 @click.argument("id", metavar="ID|PATH", shell_complete=captures)
-@click.option("--workspace", "-w", shell_complete=workspaces, help="Only if it lies there.")
+@click.option("--workspace", "-w", shell_complete=workspaces, help="Only if the note is in this workspace.")
 def get(id: str, workspace: str | None) -> None:
-    """Print a note: its content on stdout, byte for byte; what is known about it with --json."""
+    """Print a note byte for byte; with --json, print its content and its properties."""
     kept = ask("get", {"id": id, "workspace": workspace})
     if wants_json():
         print_answer(kept, str)
@@ -155,19 +162,21 @@ def get(id: str, workspace: str | None) -> None:
 
 @click.command(cls=Command)
 @WORKSPACE
-@click.option("--limit", "-n", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many.")
+@click.option(
+    "--limit", "-n", type=click.IntRange(1, 1000), default=20, show_default=True, help="The most captures to list."
+)
 def recent(workspace: str | None, limit: int) -> None:
-    """List the captures that changed last, or were made."""
+    """List the captures that were created or changed last."""
     records = ask("recent", {"workspace": workspace, "limit": limit})
     print_answer(records, lambda: result_text.captures_table(records, None, color=has_color()))
 
 
 @click.command(cls=Command)
 @click.argument("id", metavar="ID|PATH", shell_complete=captures)
-@click.option("--workspace", "-w", shell_complete=workspaces, help="Only if it lies there.")
+@click.option("--workspace", "-w", shell_complete=workspaces, help="Only if the note is in this workspace.")
 @YES
 def delete(id: str, workspace: str | None, yes: bool) -> None:
-    """Delete a capture: its file and everything the index knows of it. `memex undo` takes that back."""
+    """Delete a capture: its file, and its entries in the index. `memex undo` restores it."""
     confirm(f"Delete {result_text.line(id, 200)}?", yes=yes)
     gone = ask("delete", {"id": id, "workspace": workspace})
     print_answer(gone, lambda: f"deleted {result_text.line(gone['path'], 300)}  {gone['id']}\n{way_back(gone['undo'])}")
@@ -186,17 +195,18 @@ def _parse_object(text: str | None) -> dict[str, Any]:
 @click.command(cls=Command)
 @click.argument("id", metavar="ID|PATH", shell_complete=captures)
 @click.argument("text", required=False)
-@click.option("--workspace", "-w", shell_complete=workspaces, help="Only if it lies there.")
-@click.option("--title", help="Another title.")
-@tags_option("A tag, in place of those there are; repeat for several.")
-@click.option("--collection", shell_complete=collections, help="Another collection.")
-@click.option("--version", type=click.IntRange(1), help="Only if it still has this version.")
+@click.option("--workspace", "-w", shell_complete=workspaces, help="Only if the note is in this workspace.")
+@click.option("--title", help="The new title.")
+@tags_option("A tag that replaces the present tags; repeat for several.")
+@click.option("--collection", shell_complete=collections, help="The new collection.")
+@click.option("--version", type=click.IntRange(1), help="Update only if the note still has this version.")
 def updatenote(
     id: str, text: str | None, workspace: str | None, tags: tuple[str, ...], version: int | None, **fields: Any
 ) -> None:
-    """Give a note another TEXT, title, tags or collection; its id, its file and when it was made stay.
+    """Change the text, title, tags or collection of a note; its id, its file and its creation time stay.
 
-    TEXT in place of all there is, - for what stdin gives. Without TEXT and options it opens in $EDITOR, or is read from a pipe."""
+    TEXT replaces the whole text; - reads it from stdin. Without TEXT and options, the note opens in $EDITOR, or the text is
+    read from a pipe."""
     update = {**fields, "id": id, "workspace": workspace, "tags": list(tags) or None, "version": version}
     only = text is None and any(update[name] is not None for name in ("title", "tags", "collection"))
     if text is None and not only and sys.stdin.isatty() and not wants_json():
@@ -208,7 +218,7 @@ def updatenote(
 
 
 def _edit_note(update: dict[str, Any]) -> None:
-    """Let a person write; what an agent writes meanwhile is not overwritten."""
+    """Open the note in the editor; a change that an agent makes meanwhile is not overwritten."""
     kept = ask("get", {"id": update["id"], "workspace": update["workspace"]})
     before = kept["content"].encode("utf-8", "surrogateescape")
     file, name = tempfile.mkstemp(prefix="memex-", suffix=".md")
@@ -219,7 +229,7 @@ def _edit_note(update: dict[str, Any]) -> None:
         click.edit(filename=name)
         raw = draft.read_bytes()
         if raw == before:
-            print_message("memex: nothing was changed")
+            print_message("memex: no changes")
         else:
             _print_updated(
                 ask(
@@ -236,9 +246,9 @@ def _decode_text(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        raise InvalidArgument(f"what the editor wrote is not UTF-8 (byte {error.start})") from None
+        raise InvalidArgument(f"the edited text is not UTF-8 (byte {error.start})") from None
 
 
 def _print_updated(done: dict[str, Any]) -> None:
-    version = f"  version {done['version']}" + ("" if done["changed"] else "  (it was so already)")
+    version = f"  version {done['version']}" + ("" if done["changed"] else "  (unchanged)")
     print_answer(done, lambda: f"{done['id']}  {result_text.sanitize(done['path'])}{version}")

@@ -1,4 +1,4 @@
-"""Define the commands for promotion: `promote` makes captures notes of the vault, `unpromote` brings them back."""
+"""Define the commands for promotion: `promote` moves captures into the vault, `unpromote` moves them back."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ SOME_FAILED = 5
 @click.command(cls=Command)
 @click.argument("ids", metavar="ID|PATH...", nargs=-1, required=True, shell_complete=captures)
 @click.option("--to", metavar="FOLDER", shell_complete=folders, help='The folder of the vault; "" = its root.')
-@click.option("--dry-run", is_flag=True, help="Say where each would go, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show where each capture would go, and change nothing.")
 def promote(ids: tuple[str, ...], to: str | None, dry_run: bool) -> int:
-    """Make notes of the vault of these captures.
+    """Move captures into the vault.
 
-    Each moves with its stored file, keeps its id and its bytes, and every link that leads to it or from it is kept
-    working; what only the inbox needs goes from its properties. Each is one commit. `memex unpromote` takes it back.
-    Where it goes: --to, else its property promote_to, else the first of your rules (promote.rules) that fits, else what
-    was suggested, else promote.folder. A note that is there is never overwritten. The exit code is 5 when some could not
-    be promoted. With --json: {"promoted": [{"id", "source", "target", "by", "commit", "left_out", "relinked", "lost",
+    A capture moves with its stored file and keeps its id and its text. Links to it and from it keep working, and properties
+    that only the inbox needs are removed. Each promotion is one commit, and `memex unpromote` reverses it. The target folder
+    is --to, else the property promote_to, else the first rule of promote.rules that matches, else the suggested folder, else
+    promote.folder. An existing note is never overwritten. Exits with 5 if some captures could not be promoted. With --json: {"promoted": [{"id", "source", "target", "by", "commit", "left_out", "relinked", "lost",
     "mentions", "unread"}], "planned": [{"id", "source", "target", "chosen", "file"}], "failed": [{"id", "error"}]}."""
     with open_session(current=True) as ask:
         result = ask("promote", {"ids": list(ids), "to": to, "dry_run": dry_run or None})
@@ -36,11 +35,11 @@ def promote(ids: tuple[str, ...], to: str | None, dry_run: bool) -> int:
 @click.command(cls=Command)
 @click.argument("ids", metavar="ID|PATH...", nargs=-1, required=True, shell_complete=promoted_notes)
 def unpromote(ids: tuple[str, ...]) -> int:
-    """Bring promoted notes back into the inbox.
+    """Move promoted notes back into the inbox.
 
-    What nobody has edited since is as it was, byte for byte, only its mark is off; what was edited keeps the edits. Links
-    lead to the capture again, its stored file comes back, and agents can read it again. The exit code is 5 when some could
-    not be brought back. With --json: {"returned": [as for promote], "failed": [{"id", "error"}]}."""
+    A note without edits becomes the same capture again, byte for byte, except for its promotion mark; an edited note keeps
+    the edits. Links lead to the capture again, its stored file moves back, and agents can read it again. Exits with 5 if
+    some notes could not be moved back. With --json: {"returned": [as for promote], "failed": [{"id", "error"}]}."""
     with open_session(current=True) as ask:
         result = ask("unpromote", {"ids": list(ids)})
     return _print_outcome(result, result["returned"])
@@ -64,16 +63,16 @@ def _format_promoted(note: Mapping[str, Any]) -> str:
     if relinked := note.get("relinked"):
         lines.append(f"  links kept in {len(relinked):,} other file{'s' if len(relinked) > 1 else ''}")
     templates = (
-        ("lost", "this link leads nowhere now: {1}, in {0}"),
-        ("mentions", "this is left for you to change, in {0}: {1}"),
+        ("lost", "broken link in {0}: {1}"),
+        ("mentions", "change this manually in {0}: {1}"),
     )
     for name, words in templates:
         lines += [
             f"  {words.format(*(result_text.line(part, 200) for part in pair))}" for pair in note.get(name, ())[:10]
         ]
     for name, words in (
-        ("left_out", "not committed, as you have edits in it: {}"),
-        ("unread", "could not be read, so its links are as they were: {}"),
+        ("left_out", "not committed, because it has edits of yours: {}"),
+        ("unread", "could not be read, so its links are unchanged: {}"),
     ):
         lines += [f"  {words.format(result_text.line(path, 200))}" for path in note.get(name, ())[:10]]
     return "\n".join(lines)

@@ -1,6 +1,6 @@
 """Define the commands for the review: go through waiting captures, approve or dismiss them, and unarchive them.
 
-Law: where no person sits at a terminal, nothing is asked and nothing is decided."""
+Law: without a terminal, the commands ask nothing and decide nothing."""
 
 from __future__ import annotations
 
@@ -32,24 +32,28 @@ Ask = Callable[[str, Mapping[str, Any]], Any]
 
 @click.group(cls=Group, invoke_without_command=True)
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
-@click.option("--limit", "-n", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many.")
-@click.option("--list", "listed", is_flag=True, help="Only list them.")
-@click.option("--editor", is_flag=True, help="Put all of them into one file, and decide by editing it.")
+@click.option(
+    "--limit", "-n", type=click.IntRange(1, 1000), default=50, show_default=True, help="The most captures to show."
+)
+@click.option("--list", "listed", is_flag=True, help="Only list the captures.")
+@click.option(
+    "--editor", is_flag=True, help="Open one file with all waiting captures in your editor, and decide there."
+)
 @click.pass_context
 def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool, editor: bool) -> int | None:
-    """Go through the captures that wait, the oldest first: each with its text and what is suggested for it.
+    """Go through the waiting captures, the oldest first: each with its text and suggestions.
 
-    a approves (into the folder that is shown), f approves into another, e opens the note in $EDITOR, s leaves it for another
-    time, d sets it aside, u undoes the last step, q ends; no key needs Enter. With --editor all of them stand in one file:
-    what you save in it is done, and a file with a mistake does nothing. Where there is no terminal, or with --list or --json,
-    they are listed. What is suggested comes from your own notes, and no agent is told. With --json: {"total", "waiting":
+    Press a to approve a capture into the shown folder, f to choose another folder, e to open the note in $EDITOR, s to skip
+    it, d to archive it, u to undo the last step, and q to quit; no key needs Enter. With --editor, all waiting captures are
+    in one file: Memex carries out what you save, and does nothing if the file has a mistake. Without a terminal, or with
+    --list or --json, the command lists the captures. Suggestions come from your own notes, and no agent sees them. With --json: {"total", "waiting":
     [{"id", "path", "workspace", "title", "summary", "tags", "source", "created_at", "promote", "promote_to", "problem",
     "suspicious", "runs", "unsafe_links", "suggested_folder", "suggested_tags", "suggested_links", "suggested_similar"}]}."""
     if ctx.invoked_subcommand is not None:
         return None
     is_person = sys.stdin.isatty() and sys.stdout.isatty()
     if editor and (listed or wants_json() or not is_person):
-        raise InvalidArgument("--editor needs a terminal, where a person decides, and neither --list nor --json")
+        raise InvalidArgument("--editor needs a terminal, and can't be combined with --list or --json")
     with open_session(current=True) as ask:
         listing = ask("review.list", {"workspace": workspace, "limit": limit})
         if listed or wants_json() or not is_person:
@@ -74,7 +78,7 @@ def approve(ids: tuple[str, ...], to: str | None) -> int:
 @review.command("dismiss")
 @click.argument("ids", metavar="ID|PATH...", nargs=-1, required=True, shell_complete=waiting_captures)
 def dismiss(ids: tuple[str, ...]) -> int:
-    """Set captures aside: they go to Archive/ beside the workspaces, where you find them and no agent does.
+    """Archive captures: they move to Archive/ beside the workspaces, where you find them and agents don't.
 
     With --json: {"archived": [as for promote], "failed": [{"id", "error"}]}."""
     with open_session(current=True) as ask:
@@ -84,14 +88,20 @@ def dismiss(ids: tuple[str, ...]) -> int:
 
 @click.command(cls=Command)
 @click.argument("ids", metavar="[ID|PATH]...", nargs=-1, shell_complete=archived_captures)
-@click.option("--list", "listed", is_flag=True, help="List what was set aside.")
+@click.option("--list", "listed", is_flag=True, help="List the archived captures.")
 @click.option(
-    "--limit", "-n", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many, with --list."
+    "--limit",
+    "-n",
+    type=click.IntRange(1, 1000),
+    default=50,
+    show_default=True,
+    help="The most captures to list, with --list.",
 )
 def unarchive(ids: tuple[str, ...], listed: bool, limit: int) -> int:
-    """Bring captures back that were set aside, with their ids, their stored files and every link to them.
+    """Move archived captures back into the inbox, with their ids, their stored files and all links to them.
 
-    One that you had dismissed waits again; one that had expired gets `review: keep`, so that it stays. With --json:
+    A capture that you dismissed waits for a decision again. A capture that expired gets `review: keep`, so that it does not
+    expire again. With --json:
     {"returned": [as for promote], "failed": [{"id", "error"}]}, and with --list [{"id", "path", "title", "created_at"}]."""
     if listed or not ids:
         with open_session(current=True) as ask:
@@ -104,7 +114,7 @@ def unarchive(ids: tuple[str, ...], listed: bool, limit: int) -> int:
 
 
 def edit_queue(ask: Ask, waiting: Sequence[Mapping[str, Any]]) -> int:
-    """Let a person decide on all of these in one file in their editor, and carry that out; the exit code."""
+    """Let a person decide on these captures in one file in their editor, carry the decisions out, and return the exit code."""
     decisions = _edit_file(compose_file(waiting), waiting)
     if not decisions:
         print_text("nothing was decided")
@@ -120,7 +130,7 @@ def edit_queue(ask: Ask, waiting: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _edit_file(text: str, waiting: Sequence[Mapping[str, Any]]) -> list[Decision]:
-    """The decisions that a person saves in the file; a file with a mistake is opened again, as it was saved, if they like."""
+    """Return the decisions that a person saves in the file; after a mistake, offer to open the saved file again."""
     while (saved := click.edit(text, extension=".review", require_save=True)) is not None:
         try:
             return parse_file(saved, waiting)
@@ -138,7 +148,7 @@ def _add_result(result: dict[str, list[Any]], more: Mapping[str, Any]) -> None:
 
 
 def table(listing: Mapping[str, Any], *, color: bool) -> str:
-    """One line for each capture that waits."""
+    """Format one line for each waiting capture."""
     rows = [
         (
             result_text.line(capture["id"], 36),
@@ -174,7 +184,7 @@ def _link_text(link: str) -> str:
 
 def _archived_table(records: Sequence[Mapping[str, Any]], *, color: bool) -> str:
     rows = [(row["id"][:36], result_text.line(row["title"], 60), result_text.line(row["path"], 100)) for row in records]
-    return result_text.table(rows, ("id", "title", "path"), color=color) if rows else "nothing was set aside"
+    return result_text.table(rows, ("id", "title", "path"), color=color) if rows else "no archived captures"
 
 
 def _print_outcome(result: Mapping[str, Any], done: list[dict[str, Any]]) -> int:

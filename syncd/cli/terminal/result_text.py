@@ -14,7 +14,15 @@ from syncd.cli.terminal.text_width import pad, width
 
 BOLD, DIM, CYAN, RESET = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 GREEN, YELLOW, RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
-HEALTH = ("ready", "pending", "generation", "captures", "vault", "defects", "degraded")  # what scripts may rely on
+HEALTH = (
+    "ready",
+    "pending",
+    "generation",
+    "captures",
+    "vault",
+    "defects",
+    "degraded",
+)  # fields that scripts may rely on
 SNIPPET = 280  # characters of a passage, about three lines
 _PAGE_OR_LINE_START = re.compile("[\f\r]")
 _STYLE = re.compile("(\x1b\\[[0-9]{1,2}m)")
@@ -22,33 +30,33 @@ _OUR_STYLES = frozenset({BOLD, DIM, CYAN, RESET, GREEN, YELLOW, RED})
 
 
 def sanitize(text: str) -> str:
-    """`text` with each character that steers a terminal, or hides what the text says, as an escape."""
+    """Replace each character that controls a terminal, or hides text, by an escape."""
     return _PAGE_OR_LINE_START.sub(lambda match: format_escape(match[0]), escape_hidden(text.replace("\r\n", "\n")))
 
 
 def sanitize_styled(text: str) -> str:
-    """The same, of a text whose styles stay: those that `colorize` gives."""
+    """Sanitize a text, but keep the styles of `colorize`."""
     return "".join(part if part in _OUR_STYLES else sanitize(part) for part in _STYLE.split(text))
 
 
 def line(text: str, longest: int = SNIPPET) -> str:
-    """`text` on one line, cut at `longest`."""
+    """Return `text` on one line, cut at `longest` characters."""
     flat = " ".join(sanitize(text).split())
     return flat if len(flat) <= longest else flat[: longest - 1].rstrip() + "…"
 
 
 def way_back(call: str) -> str:
-    """How a person takes back what a call did."""
-    return f"to take this back: memex undo {call}"
+    """Return the command that undoes a call."""
+    return f"to undo this: memex undo {call}"
 
 
 def colorize(text: str, style: str, color: bool) -> str:
-    """`text` in a style, if there is colour."""
+    """Return `text` in a style, if `color` is true."""
     return f"{style}{text}{RESET}" if color and text else text
 
 
 def format_hits(results: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
-    """Search hits: path, heading and score, then the passage."""
+    """Format search hits: score, path and heading, then the passage."""
     blocks = []
     for hit in results:
         trail = line(hit["heading"], 100)
@@ -65,12 +73,12 @@ def format_hits(results: Sequence[Mapping[str, Any]], *, color: bool = False) ->
 
 
 def format_time(epoch_ms: int, zone: tzinfo | None = UTC) -> str:
-    """A moment as people write it."""
+    """Format a time for people."""
     return datetime.fromtimestamp(epoch_ms / 1000, zone).strftime("%Y-%m-%d %H:%M")
 
 
 def table(rows: Iterable[Sequence[Any]], head: Sequence[str] = (), *, color: bool = False) -> str:
-    """Columns, as wide as they need to be; the last is not padded."""
+    """Format rows in columns of the needed width; the last column is not padded."""
     texts = [[line(str(cell), 100) for cell in row] for row in rows]
     widths = [max(map(width, column)) for column in zip(*([list(head)] if head else []), *texts, strict=True)]
     lines = [_row(cells, widths) for cells in texts]
@@ -82,7 +90,7 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def captures_table(records: Sequence[Mapping[str, Any]], zone: tzinfo | None = UTC, *, color: bool = False) -> str:
-    """Captures, those that changed last first: when, which, where."""
+    """Format captures as a table, the latest change first."""
     rows = [
         (format_time(record.get("updated_at") or record["created_at"], zone), record["id"], record["path"])
         for record in records
@@ -102,7 +110,7 @@ def format_key_state(key: Mapping[str, Any], now_ms: int) -> str:
 
 
 def format_index_report(report: Mapping[str, Any]) -> str:
-    """One pass of the index: `+2 ~1 -0 !1` and what it took."""
+    """Format the report of an index run: `+2 ~1 -0 !1`, then counts and seconds."""
     counts = f"+{report['added']} ~{report['modified']} -{report['removed']} !{report['failed']}"
     moved = f" >{report['moved']}" if report["moved"] else ""
     chunks = f"{report['chunks']} chunks, {report['embedded']} embedded, {report['reused']} reused"
@@ -110,13 +118,13 @@ def format_index_report(report: Mapping[str, Any]) -> str:
 
 
 def format_check_report(report: Mapping[str, Any]) -> str:
-    """A deep check: `1,200 notes checked, 2 mended`."""
-    failed = f", {report['failed']} could not be read: memex status names them" if report["failed"] else ""
-    return f"{report['checked']:,} notes checked, {report['mended']:,} mended{failed}"
+    """Format the report of a deep check: `1,200 notes checked, 2 repaired`."""
+    failed = f", {report['failed']} could not be read; to list them: memex status" if report["failed"] else ""
+    return f"{report['checked']:,} notes checked, {report['mended']:,} repaired{failed}"
 
 
 def progress_bar(stage: str, done: int, total: int, width: int) -> str:
-    """A progress bar that fits `width`."""
+    """Format a progress bar that fits `width`."""
     label = f"{stage} " if stage else ""
     counts = f" {done:,}/{total:,}" if total else f" {done:,}" if done else ""
     room = min(40, width - len(label) - len(counts) - 3)
@@ -127,6 +135,6 @@ def progress_bar(stage: str, done: int, total: int, width: int) -> str:
 
 
 def base_url(host: str, port: int) -> str:
-    """The URL at which a host and port are reached from this machine."""
+    """Return the URL of a host and port for clients on this machine."""
     reached = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - only what it is reached by
     return f"http://{f'[{reached}]' if ':' in reached else reached}:{port}"

@@ -14,46 +14,48 @@ from syncd.cli.terminal.text_width import pad, wrap
 from syncd.jobs.job_names import job_name
 
 LABEL = 11  # cells of the first column
-FEW = 3  # of a list, unless all of it is asked for
-QUIET = frozenset({"root", "remote"})  # jobs that say nothing to a person while they go well
+FEW = 3  # items of a list, unless the whole list is requested
+QUIET = frozenset({"root", "remote"})  # jobs that the page shows only when they fail
 Row = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class StatusVerdict:
-    """How Memex is, in one sentence, and each thing that is not as it should be."""
+    """The health of Memex in one sentence, and each problem."""
 
     is_: Literal["well", "busy", "unwell"]
     says: str
     problems: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what a script reads."""
+        """Return the JSON form."""
         return {"is": self.is_, "says": self.says, "problems": list(self.problems)}
 
 
 def verdict(now: Mapping[str, Any]) -> StatusVerdict:
-    """The verdict on a status. `now` may lack what a daemon of another version does not tell."""
+    """Judge a status. `now` may lack fields that a daemon of another version does not report."""
     problems = [line(_with_git_advice(str(text), now), 600) for text in now.get("degraded", ())]
     running = now.get("daemon", {})
     if running.get("state") == "down":
         return StatusVerdict(
-            "unwell", "no daemon is running, so changes are not followed: memex serve", tuple(problems)
+            "unwell", "no daemon is running, so changes are not indexed; to start it: memex serve", tuple(problems)
         )
     if running.get("version") and now.get("version") and running["version"] != now["version"]:
-        problems.insert(0, f"daemon: it is version {now['version']} and this command {running['version']}; restart it")
+        problems.insert(
+            0,
+            f"daemon: it has version {now['version']}, and this command version {running['version']}; restart the daemon",
+        )
     if not now.get("ready", True):
         return StatusVerdict("busy", f"starting: the vault is being indexed{_format_progress(now)}", tuple(problems))
     if problems:
-        count = "one thing is not as it" if len(problems) == 1 else f"{len(problems)} things are not as they"
-        return StatusVerdict("unwell", f"{count} should be", tuple(problems))
+        return StatusVerdict("unwell", f"{_pluralize(len(problems), 'problem')} found", tuple(problems))
     if pending := now.get("pending", 0):
-        return StatusVerdict("busy", f"well, and indexing {_pluralize(pending, 'change')}")
+        return StatusVerdict("busy", f"all is well; indexing {_pluralize(pending, 'change')}")
     return StatusVerdict("well", "all is well")
 
 
 def _with_git_advice(problem: str, now: Mapping[str, Any]) -> str:
-    """A problem whose way out is on this page, with that."""
+    """Replace a reference to this page by the advice that the page has."""
     text, elsewhere, _ = problem.partition("; memex status shows how to fix this")
     git = now.get("git")
     advice = git.get("advice") if elsewhere and isinstance(git, Mapping) else ""
@@ -63,7 +65,7 @@ def _with_git_advice(problem: str, now: Mapping[str, Any]) -> str:
 def render_page(
     now: Mapping[str, Any], *, at: int, width: int = 80, color: bool = False, everything: bool = False
 ) -> str:
-    """The whole page. `at`: the present, in epoch milliseconds; `everything`: lists are not cut."""
+    """Render the whole page. `at`: the present time in epoch milliseconds; `everything`: don't cut lists."""
     status = verdict(now)
     style = {"well": GREEN, "busy": YELLOW, "unwell": RED}[status.is_]
     mark = {"well": "●", "busy": "◐", "unwell": "▲"}[status.is_]
@@ -78,7 +80,7 @@ def render_page(
 
 
 def _hang_indent(head: str, text: str, width: int) -> list[str]:
-    """`text` after `head`, its further lines below its first."""
+    """Format `text` after `head`, with a hanging indent."""
     first, *more = wrap(text, width - len(head))
     return [head + first, *(" " * len(head) + piece for piece in more)]
 
@@ -90,7 +92,7 @@ def _page_rows(now: Mapping[str, Any], at: int, few: int | None) -> Iterator[Row
     for scope, label in (("captures", "captures"), ("vault", "notes")):
         if scope in now:
             yield label, _count_scope(now, scope)
-    for label, listed in (("skipped", _skipped_files(now)), ("to mend", _note_defects(now))):
+    for label, listed in (("skipped", _skipped_files(now)), ("attention", _note_defects(now))):
         yield from _list_rows(label, listed, few, "`memex status --all`")
     yield from _part_rows(now)
     yield from _review_rows(now)
@@ -136,7 +138,7 @@ def _skipped_files(now: Mapping[str, Any]) -> list[str]:
 
 
 def _note_defects(now: Mapping[str, Any]) -> list[str]:
-    """What is wrong with notes that are indexed, a line for each; the others are told as skipped or flagged."""
+    """List the defects of indexed notes, one line each; skipped and flagged notes have their own rows."""
     skipped = {entry["path"] for scope in now.get("coverage", {}).values() for entry in scope["skipped"]}
     wrong = [entry for entry in now.get("defects", ()) if entry["path"] not in skipped]
     wrong = [entry for entry in wrong if not entry["defect"].startswith("not-indexed")] if skipped else wrong
@@ -149,7 +151,7 @@ def _note_defects(now: Mapping[str, Any]) -> list[str]:
 
 
 def _drop_implied(defects: Sequence[str]) -> list[str]:
-    """Those that say something new: that a template's properties can't be read follows from its being one."""
+    """Drop defects that follow from another one: the properties of a template are never valid."""
     if not any(defect.startswith("template:") for defect in defects):
         return list(defects)
     return [defect for defect in defects if not defect.startswith("bad-frontmatter:")]
@@ -157,37 +159,37 @@ def _drop_implied(defects: Sequence[str]) -> list[str]:
 
 def _flagged_notes(now: Mapping[str, Any]) -> list[str]:
     return [
-        f"{line(note['path'], 200)} looks as if it held a secret ({line(note['rule'], 80)})"
+        f"{line(note['path'], 200)} looks as if it contains a secret ({line(note['rule'], 80)})"
         for note in now.get("flagged", ())
     ]
 
 
 def _uncommitted_notes(now: Mapping[str, Any]) -> list[str]:
-    """What Memex wrote and does not commit, a line for each; what is flagged is told already."""
+    """List files that Memex wrote and does not commit, one line each, with the reason."""
     git = now.get("git")
     kept = git.get("commits", {}).get("kept", ()) if isinstance(git, Mapping) else ()
     flagged = {note["path"] for note in now.get("flagged", ())}
-    pairs = ((note["path"], "as it is flagged" if note["path"] in flagged else note["why"]) for note in kept)
+    pairs = ((note["path"], "because it is flagged" if note["path"] in flagged else note["why"]) for note in kept)
     return [f"{line(path, 200)} is not committed: {line(why, 200)}" for path, why in pairs]
 
 
 def _promotion_problems(now: Mapping[str, Any]) -> list[str]:
-    """What is marked and can't be promoted, and what somebody came in between, a line for each."""
+    """List marked captures that can't be promoted, and notes that were changed during a promotion, one line each."""
     facts = now.get("promotion") or {}
     marked = [
-        f"{line(note['path'], 200)} is marked, and stays: {line(note['problem'], 300)}"
+        f"{line(note['path'], 200)} is marked for promotion, but can't be promoted: {line(note['problem'], 300)}"
         for note in facts.get("problems", ())
     ]
     torn = [
         (f"{line(note['what'], 200)}: a note" if note.get("what") else line(note["path"], 200))
-        + f" was changed while it was {'done' if note.get('what') else 'promoted'}; look at {line(', '.join(note['left']), 300)}"
+        + f" was changed while it was {'done' if note.get('what') else 'promoted'}; check {line(', '.join(note['left']), 300)}"
         for note in facts.get("torn", ())
     ]
     return marked + torn
 
 
 def _list_rows(label: str, items: Sequence[str], few: int | None, way: str) -> Iterator[Row]:
-    """The first `few` of a list, and where the rest is."""
+    """Show the first `few` items of a list, and the command that shows the rest."""
     if not items:
         return
     yield label, f"{len(items):,}:" if len(items) > 1 else items[0]
@@ -215,11 +217,11 @@ def _part_rows(now: Mapping[str, Any]) -> Iterator[Row]:
         if name in now and (text := _format_part(name, now[name])):
             yield name.replace("_", " "), text
     if held := now.get("removals_held"):
-        yield "held", f"{_pluralize(held, 'removal')} waiting to be certain: `memex index --accept-removals`"
+        yield "held", f"{_pluralize(held, 'removal')} held back; to confirm: `memex index --accept-removals`"
 
 
 def _format_part(name: str, facts: Any) -> str:
-    """One part in a line; parts of an older daemon tell a word only."""
+    """Format one part on a line; an older daemon reports only a word."""
     words = _WORDS.get(name, _state_words)(facts) if isinstance(facts, Mapping) else [str(facts)]
     return line(", ".join(filter(None, words)), 400)
 
@@ -243,7 +245,7 @@ def _git_words(facts: Mapping[str, Any]) -> list[str]:
     commits = f"{_pluralize(waiting, 'file')} to commit" if waiting else ""
     exchange, advice = (facts.get("exchange") or {}).get("problem"), facts.get("advice")
     if facts.get("state") in _UNDER_WAY and advice:
-        exchange = ""  # what the last exchange met may be what is being mended
+        exchange = ""  # the problem of the last exchange may be the one being resolved
     return [f"{facts.get('state', '')}{at}", commits, hooks, str(exchange or advice or "")]
 
 
@@ -255,7 +257,9 @@ def _watch_words(facts: Mapping[str, Any]) -> list[str]:
 
 def _enrichment_words(facts: Mapping[str, Any]) -> list[str]:
     missing = (
-        f"{_pluralize(facts['missing'], 'capture')} without: `memex enrich --backfill`" if facts.get("missing") else ""
+        f"{_pluralize(facts['missing'], 'capture')} without summary or tags: `memex enrich --backfill`"
+        if facts.get("missing")
+        else ""
     )
     return [str(facts.get("by", "")), missing, str(facts.get("problem") or "")]
 
@@ -270,8 +274,8 @@ def _queue_words(facts: Mapping[str, Any]) -> list[str]:
 def _file_words(facts: Mapping[str, Any]) -> list[str]:
     kinds = {
         "waiting": "waiting to be read",
-        "missing": "gone, whose notes are left",
-        "unread": "can't be read just now",
+        "missing": "missing (their notes remain)",
+        "unread": "can't be read at the moment",
     }
     counts = {key: facts[key] if isinstance(facts[key], int) else len(facts[key]) for key in kinds if facts.get(key)}
     shown = [f"{count:,} {kinds[key]}" for key, count in counts.items()]
@@ -279,17 +283,17 @@ def _file_words(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _sandbox_words(facts: Mapping[str, Any]) -> list[str]:
-    """The layers that confine the readers of files, or which of them are missing."""
+    """Name the layers that confine the readers of files, or the missing ones."""
     if facts.get("problem") or "landlock" not in facts:
         return [str(facts.get("problem") or "")]
     if facts.get("missing"):
         if facts.get("system") == "darwin":
             return [
-                "macOS has neither Landlock nor seccomp: PDF and Office files are read under limits of time and size alone"
+                "macOS has neither Landlock nor seccomp: PDF and Office files are read with limits of time and size only"
             ]
         lacking = " and ".join(str(layer) for layer in facts["missing"])
-        return [f"without {lacking}: PDF and Office files are read all the same, as kb.confined is preferred"]
-    network = "a network namespace of its own" if facts.get("network_namespace") else ""
+        return [f"without {lacking}: PDF and Office files are still read, because kb.confined is preferred"]
+    network = "a separate network namespace" if facts.get("network_namespace") else ""
     return [f"Landlock {facts['landlock']}", "seccomp", network]
 
 
@@ -302,28 +306,27 @@ def _name_words(facts: Mapping[str, Any]) -> list[str]:
     return [f"{_pluralize(len(facts[key]), noun)}{more}" for key, (noun, more) in kinds.items() if facts.get(key)]
 
 
+_GRAPH_NOUNS: Final = {"nodes": "entity", "observations": "fact", "relations": "relation"}
+
+
 def _graph_words(facts: Mapping[str, Any]) -> list[str]:
-    return (
-        [_pluralize(facts[key], key[:-1]) for key in ("nodes", "observations", "relations")]
-        if facts.get("nodes")
-        else []
-    )
+    return [_pluralize(facts[key], noun) for key, noun in _GRAPH_NOUNS.items()] if facts.get("nodes") else []
 
 
 def _review_rows(now: Mapping[str, Any]) -> Iterator[Row]:
-    """How many captures wait for their owner."""
+    """Count the captures that wait for a decision."""
     facts = now.get("review") or {}
     if waiting := facts.get("waiting"):
         words = [
             f"{_pluralize(waiting, 'capture')} {'waits' if waiting == 1 else 'wait'} for your decision: `memex review`"
         ]
         words += [f"{facts['marked']:,} marked for promotion"] if facts.get("marked") else []
-        words += [f"{facts['problems']:,} can't be promoted as they are"] if facts.get("problems") else []
+        words += [f"{facts['problems']:,} can't be promoted yet"] if facts.get("problems") else []
         yield "inbox", ", ".join(words)
 
 
 def _consolidation_rows(now: Mapping[str, Any], at: int) -> Iterator[Row]:
-    """When the inbox was last looked through, and what waits for an answer."""
+    """Show the last consolidation, and the proposals that wait for an answer."""
     facts = now.get("consolidation") or {}
     words = [f"consolidation ran {format_duration(at - facts['at'])} ago"] if facts.get("at") else []
     if waiting := facts.get("waiting"):
@@ -331,7 +334,7 @@ def _consolidation_rows(now: Mapping[str, Any], at: int) -> Iterator[Row]:
         words.append(f"{_pluralize(waiting, 'proposal')} {'waits' if waiting == 1 else 'wait'}{where}")
     if facts.get("accepted"):
         words.append(
-            f"{facts['accepted']:,} accepted and not done yet"
+            f"{facts['accepted']:,} accepted, not carried out yet"
             + f": {line(str(facts['problem']), 300)}" * bool(facts.get("problem"))
         )
     if words:
@@ -339,22 +342,22 @@ def _consolidation_rows(now: Mapping[str, Any], at: int) -> Iterator[Row]:
 
 
 def _loose_ends(now: Mapping[str, Any]) -> list[str]:
-    """What in the graph is not as its writer may think, a line for each."""
+    """List names and relations in the graph that lead to no entity, one line each."""
     facts = now.get("graph", {})
     twins = [
-        f"{line(other, 200)} is no node: {line(node, 200)} has its name"
+        f"{line(other, 200)} is not an entity: {line(node, 200)} has its name"
         for node, *others in facts.get("twins", ())
         for other in others
     ]
     return twins + [
-        f"{line(edge['path'], 200)} says {line(edge['relation_type'], 100)} {line(edge['target'], 200)!r}, which is no node"
+        f"{line(edge['path'], 200)} has the relation {line(edge['relation_type'], 100)} to {line(edge['target'], 200)!r}, which is not an entity"
         for edge in facts.get("dangling", ())
     ]
 
 
 def _deep_check_words(facts: Mapping[str, Any]) -> list[str]:
     return (
-        [f"{_pluralize(facts.get('checked', 0), 'file')} read", f"{facts.get('mended', 0)} mended"]
+        [f"{_pluralize(facts.get('checked', 0), 'file')} read", f"{facts.get('mended', 0)} repaired"]
         if facts.get("at")
         else []
     )
@@ -396,7 +399,7 @@ def _job_rows(now: Mapping[str, Any], at: int) -> Iterator[Row]:
             text = "has not run yet"
         if job.get("next_run_at"):
             text += (
-                f"; next in {format_duration(job['next_run_at'] - at)}" if job["next_run_at"] > at else "; next at once"
+                f"; next in {format_duration(job['next_run_at'] - at)}" if job["next_run_at"] > at else "; next: now"
             )
         yield label, f"{name}: {text}"
         label = ""
@@ -407,7 +410,7 @@ def _key_rows(now: Mapping[str, Any]) -> Iterator[Row]:
         soon = ", ".join(line(str(name), 64) for name in facts.get("expiring", ()))
         yield (
             "keys",
-            str(facts.get("problem") or f"{facts.get('live', 0)} live" + (f"; ending soon: {soon}" if soon else "")),
+            str(facts.get("problem") or f"{facts.get('live', 0)} live" + (f"; expiring soon: {soon}" if soon else "")),
         )
 
 
@@ -419,7 +422,7 @@ def _format_progress(now: Mapping[str, Any]) -> str:
 
 
 def format_duration(ms: float) -> str:
-    """A length of time as people say it, in its largest unit that is not nought."""
+    """Format a duration in its largest unit that is not zero."""
     seconds = max(0, int(ms // 1000))
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= length:

@@ -14,17 +14,17 @@ _WORD = re.compile(r"(?<!\S)`[^`]+`[^\s`]*(?!\S)|\S+")  # a command between back
 
 
 def width(text: str) -> int:
-    """How many cells `text` takes: two for a wide character, none for an accent or a joiner."""
+    """Count the cells that `text` takes: two for a wide character, none for an accent or a joiner."""
     return len(text) if text.isascii() else sum(map(_char_width, text))
 
 
 def pad(text: str, cells: int) -> str:
-    """`text` with blanks to its right, so that it takes at least `cells`."""
+    """Pad `text` on the right to at least `cells` cells."""
     return text + " " * (cells - width(text))
 
 
 def wrap(text: str, cells: int) -> list[str]:
-    """`text` in lines of at most `cells`, broken at blanks where that can be."""
+    """Wrap `text` to lines of at most `cells` cells, at spaces where possible."""
     cells = max(cells, NARROWEST)
     lines, line = [], ""
     for word in _WORD.findall(text):

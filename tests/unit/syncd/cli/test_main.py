@@ -96,7 +96,9 @@ def test_index_prints_the_signs(daemon, capfd):
     capfd.readouterr()
     assert run_command(["index", "--check"]) == 0
     assert daemon.asked[-1] == ("check", {})
-    assert capfd.readouterr().out == "1,200 notes checked, 2 mended, 1 could not be read: memex status names them\n"
+    assert (
+        capfd.readouterr().out == "1,200 notes checked, 2 repaired, 1 could not be read; to list them: memex status\n"
+    )
     assert run_command(["index", "--json"]) == 0
     assert json.loads(capfd.readouterr().out) == REPORT
 
@@ -151,9 +153,7 @@ def test_recent_and_delete(daemon, capfd):
     assert run_command(["recent", "-w", "work"]) == 0
     assert "Captures/default/A.md" in capfd.readouterr().out
     assert run_command(["delete", "i1", "--yes"]) == 0
-    assert (
-        capfd.readouterr().out == "deleted Captures/default/A.md  i1\nto take this back: memex undo 0123456789abcdef\n"
-    )
+    assert capfd.readouterr().out == "deleted Captures/default/A.md  i1\nto undo this: memex undo 0123456789abcdef\n"
 
 
 DESTROYING = ["delete i1", "node remove Heron", "undo i1", "undo --since 1h", "workspace delete work", "key revoke bot"]
@@ -320,8 +320,8 @@ def test_enrich_is_asked_for_one_note_or_for_all(daemon, capfd):
     assert capfd.readouterr().out == "Captures/default/A.md\n  S.\n  #a #b\n"
     assert run_command(["enrich", "--backfill", "--workspace", "work", "--dry-run"]) == 0
     out = capfd.readouterr().out
-    assert out.splitlines()[-1] == "1 note would be enriched, 1 left alone, 0 with nothing to say"
-    assert "left alone: B.md: it was changed a moment ago" in out
+    assert out.splitlines()[-1] == "1 note would be enriched, 1 skipped, 0 unchanged"
+    assert "skipped: B.md: it was changed a moment ago" in out
     asked = dict(daemon.asked)
     assert (asked["enrich"]["id"], asked["enrich"]["replace"]) == ("i1", True)
     assert asked["enrich.backfill"] == {"workspace": "work", "dry_run": True}

@@ -105,7 +105,7 @@ def test_a_bug_is_a_sentence_and_the_trace_on_request(daemon, capfd, monkeypatch
     monkeypatch.setattr("syncd.cli.notes.notes.ask", broken)
     assert run_command(["recent"]) == 1
     err = capfd.readouterr().err
-    assert "unexpected error, a defect of Memex: ZeroDivisionError" in err
+    assert "internal error: ZeroDivisionError" in err
     assert "Traceback" not in err
     monkeypatch.setenv("MEMEX_DEBUG", "1")
     assert run_command(["recent"]) == 1

@@ -90,7 +90,7 @@ def test_a_text_that_a_person_has_edited_is_not_written_over(filing):
     filing.world.run()
     filing.world.write(PATH, b"%PDF-The narwhal wakes.")
     before = note.read_bytes()
-    with pytest.raises(Conflict, match="edited by hand"):
+    with pytest.raises(Conflict, match="edited manually"):
         read(filing)
     assert note.read_bytes() == before
     note.unlink()

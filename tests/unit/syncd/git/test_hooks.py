@@ -401,7 +401,7 @@ def test_hooks_that_other_repositories_may_share_are_said_to_be_so(memex, vault,
     done = subprocess.run(
         command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True, timeout=120
     )
-    assert "may serve other repositories" in done.stderr
+    assert "other repositories may use" in done.stderr
     assert done.stdout.startswith(str(tmp_path / "shared"))
 
 

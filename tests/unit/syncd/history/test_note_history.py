@@ -153,7 +153,7 @@ def test_the_commands_tell_and_take_back(world, memex):
     world.write(kept.path, "mine")
     number, out, _ = memex("undo", "--yes", kept.id)
     assert (number, "left alone: 1" in out) == (5, True)
-    assert memex("undo", "--yes", "--since", "1m", "--workspace", "nowhere")[1].strip() == "nothing to take back"
+    assert memex("undo", "--yes", "--since", "1m", "--workspace", "nowhere")[1].strip() == "nothing to undo"
     assert memex("undo", "--yes", "nothing-of-that-name")[0] == 4
     assert (
         memex("undo")[0] == memex("undo", kept.id, "--since", "1h")[0] == memex("undo", kept.id, "--key", "x")[0] == 2

@@ -157,7 +157,7 @@ def test_the_library_keeps_an_absolute_path_in_the_folder(tmp_path, monkeypatch)
 def test_the_library_looks_at_each_member_too(tmp_path, monkeypatch, name):
     monkeypatch.setattr(backup, "_is_valid_name", lambda _: True)  # as if our own check of names had a hole
     (tmp_path / "into").mkdir()
-    with pytest.raises(InvalidArgument, match="damaged, or no backup of Memex"):
+    with pytest.raises(InvalidArgument, match="damaged, or not a backup of Memex"):
         unpack(forged(tmp_path / "evil.tar.gz", [LEDGER, (name, b"x", {})]), tmp_path / "into")
     assert not (tmp_path / "evil").exists()
 

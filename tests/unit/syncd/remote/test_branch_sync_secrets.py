@@ -25,7 +25,7 @@ def test_a_secret_in_a_capture_keeps_all_commits_back_until_none_holds_it(device
         device.here("Captures/default/a ü.md", "it was taken out\n")
     sent = device.head(device.bare, "main")
     with pytest.raises(
-        Conflict, match=r"Captures/default/a ü\.md looks as if it held a secret \(github-token\).*reset --soft"
+        Conflict, match=r"Captures/default/a ü\.md looks as if it contains a secret \(github-token\).*reset --soft"
     ) as told:
         device.remote.sync()
     assert SECRET not in str(told.value.as_dict())
@@ -38,7 +38,7 @@ def test_a_secret_in_a_capture_keeps_all_commits_back_until_none_holds_it(device
 
 def test_a_secret_in_the_name_of_a_capture_is_not_sent(device):
     device.here(f"Captures/default/{SECRET}.md", "nothing secret\n")
-    with pytest.raises(Conflict, match=r"looks as if it held a secret \(github-token\)"):
+    with pytest.raises(Conflict, match=r"looks as if it contains a secret \(github-token\)"):
         device.remote.sync()
 
 

@@ -178,7 +178,7 @@ def test_the_bundled_model_is_used_when_no_encoder_is_named(home):
 @pytest.mark.parametrize(
     ("written", "told"),
     [
-        ("chunk_tokens = 512", "index.chunk_tokens is 512 .*config.toml.* reads 254 tokens: set it to 254 or less"),
+        ("chunk_tokens = 512", "index.chunk_tokens is 512 .*config.toml.* reads only 254 tokens: set it to 254 or less"),
         ("chunk_overlap = 128", "index.chunk_overlap is 128 .* passage of 254 tokens: set it to 127 or less"),
         ("chunk_tokens = 100\nchunk_overlap = 51", "of 100 tokens: set it to 50 or less"),
         ('chunk_tokens = 600\n[[embed.encoders]]\nkind = "endpoint"\nbase_url = "http://x/v1"\nmodel = "m"', "512 or less"),

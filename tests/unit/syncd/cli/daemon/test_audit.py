@@ -121,13 +121,13 @@ def test_notes_changed_by_hand_are_named_and_break_nothing(served, capfd):
     with (served.vault / path).open("a") as file:
         file.write("more")
     assert run_command(["audit", "verify"]) == 0
-    assert lines(capfd)[1:] == ["changed by hand since: 1", f"- {path}"]
+    assert lines(capfd)[1:] == ["changed outside Memex since: 1", f"- {path}"]
 
 
 def test_old_entries_are_moved_into_a_file(served, capfd, tmp_path):
     target = tmp_path / "old.jsonl"
     assert run_command(["audit", "prune", "--before", "1h", "--to", str(target)]) == 0
-    assert lines(capfd) == ["nothing is so old"]
+    assert lines(capfd) == ["no entry is older than that"]
     assert run_command(["audit", "prune", "--before", "2999-01-01", "--to", str(target)]) == 0
     assert lines(capfd) == [f"2 entries were moved to {target}"]
     assert run_command(["audit", "verify", str(target)]) == 0

@@ -201,8 +201,8 @@ def test_why_a_job_failed_stands_below_and_steers_no_terminal():
     lines = queue_table(found, NOW, color=False).splitlines()
     assert lines[2:] == [
         "4f0e9d0a1122: the PDF\\u{1b}[31m is locked",
-        "nothing can be done just now: the vault is missing",
-        "nothing has been queued",
+        "the queue is paused: the vault is missing",
+        "no jobs are queued",
     ]
 
 
@@ -249,12 +249,12 @@ def test_a_length_of_time_is_short_to_read(seconds, text):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({}, "list-the-vault  10 min  well  2027-01-15 08:00  1.2 s  in 1.5 min"),
+        ({}, "list-the-vault  10 min  ok  2027-01-15 08:00  1.2 s  in 1.5 min"),
         (
             {"started_at": None, "seconds": None, "next_run_at": None},
             "list-the-vault  10 min         never               when the daemon runs",
         ),
-        ({"cron": "0 3 * * *"}, "list-the-vault  0 3 * * *  well  2027-01-15 08:00  1.2 s  in 1.5 min"),
+        ({"cron": "0 3 * * *"}, "list-the-vault  0 3 * * *  ok  2027-01-15 08:00  1.2 s  in 1.5 min"),
         ({"running": True}, "list-the-vault  10 min  running  2027-01-15 08:00  1.2 s  in 1.5 min"),
         (
             {"running": True, "too_long": True},
@@ -278,8 +278,8 @@ def test_the_last_runs_of_a_job():
         {"started_at": STARTED, "seconds": 2.0, "error": ""},
         {"started_at": STARTED - 600_000, "seconds": 0.5, "error": "no disk"},
     ]
-    assert [line.split()[-1] for line in runs_table(past, UTC, color=False).splitlines()] == ["went", "well", "disk"]
-    assert runs_table([], UTC, color=False) == "it has not run yet"
+    assert [line.split()[-1] for line in runs_table(past, UTC, color=False).splitlines()] == ["result", "ok", "disk"]
+    assert runs_table([], UTC, color=False) == "the job has not run yet"
 
 
 @pytest.fixture
@@ -317,7 +317,7 @@ def test_the_commands_and_their_exit_codes(door, capfd):
     assert run_command(["job", "list", "--json"]) == 0
     assert [one["name"] for one in json.loads(capfd.readouterr().out)] == ["listing", "deep check"]
     assert run_command(["job", "list", "listing"]) == 0
-    assert "well" in capfd.readouterr().out
+    assert "  ok" in capfd.readouterr().out
     assert run_command(["job", "run", "listing"]) == 0
     assert capfd.readouterr().out == "list-the-vault was started\n"
     assert run_command(["job", "run", "listing", "--wait"]) == 0

@@ -51,7 +51,7 @@ def test_a_demo_shows_its_own_key_the_first_time_alone(world, ready, capfd):
     assert "/mcp/core" in out
     demo._announce(world.app.settings, ready, key="")
     out = capfd.readouterr().out
-    assert "go on working" in out
+    assert "keep working" in out
     assert not SECRET.search(out)
 
 

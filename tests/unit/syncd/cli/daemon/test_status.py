@@ -58,7 +58,7 @@ def test_without_a_daemon_it_says_so_and_what_to_do(memex):
     (memex.vault / "Captures/About.md").unlink()
     memex.run("index")
     text = memex.run("status")
-    assert text.startswith("▲ no daemon is running, so changes are not followed: memex serve")
+    assert text.startswith("▲ no daemon is running, so changes are not indexed; to start it: memex serve")
     assert "1 of 2 files indexed" in text
     with pytest.raises(Failed) as failed:
         memex.run("status", "--exit-code")
@@ -75,7 +75,7 @@ def test_a_daemon_that_hangs_is_named(served):
         served.process.send_signal(signal.SIGCONT)
     assert failed.value.code == 7
     assert f"process {served.process.pid}" in str(failed.value)
-    assert "end it and start it again" in str(failed.value)
+    assert "memex stop; memex serve" in str(failed.value)
 
 
 def test_a_process_that_does_not_listen_yet_is_named(memex):
@@ -87,7 +87,7 @@ def test_a_process_that_does_not_listen_yet_is_named(memex):
         with pytest.raises(Failed) as failed:
             memex.run("status")
     assert failed.value.code == 7
-    assert f"held (process {os.getpid()})" in str(failed.value)
+    assert f"another process (process {os.getpid()}) holds the vault" in str(failed.value)
 
 
 def test_watching_in_json_is_an_object_a_line(served):

@@ -122,7 +122,7 @@ def test_git_is_asked_about_once_and_without_a_terminal_no_repository_is_made(
     monkeypatch.setattr(sys, "stdin", io.StringIO() if answers is None else Terminal(answers))
     assert run_command(["init", str(tmp_path / "vault"), *words]) == 0
     told = capfd.readouterr().err
-    assert "agents see the inbox and nothing else" in told
+    assert "agents see only the inbox" in told
     assert settings(tmp_path, "vault") == ({} if answers == "n\nn\n" and not repository else commits)
     assert (tmp_path / "vault/.git").exists() is (repository or is_made)
     monkeypatch.setattr(sys, "stdin", Terminal(""))
@@ -252,7 +252,7 @@ def test_a_vault_that_nobody_named_is_named_at_a_terminal(folders):
         finally:
             os.close(master)
 
-    assert said("config").count(f"this is about {folders / 'first'}") == 1
+    assert said("config").count(f"using {folders / 'first'};") == 1
     assert said("config", where="second") == ""
     assert said("config", "--vault", str(folders / "first")) == ""
     assert said("use", "first") == ""

@@ -36,7 +36,7 @@ def test_what_is_well_is_called_well_and_nothing_is_changed(clinic):
         "versions",
     }
     assert bytes_of(clinic.vault) == before
-    assert format_summary(found).startswith("nothing is wrong")
+    assert format_summary(found).startswith("no problems found")
 
 
 # The command
@@ -67,7 +67,7 @@ def test_the_command_with_the_daemon_up_hung_killed_and_mended(tmp_path, models)
             memex.run("doctor", "--json")
         left = [one for one in json.loads(failed.value.args[0].splitlines()[1])["findings"] if one["is"] == "wrong"]
         assert [one["check"] for one in left] == ["daemon"]
-        assert "mended: removed daemon.json, control.sock, control.token" in memex.run("doctor", "--fix")
+        assert "repaired: removed daemon.json, control.sock, control.token" in memex.run("doctor", "--fix")
         memex.run("doctor")
 
 
@@ -85,12 +85,12 @@ def test_a_finding_is_shown_with_its_way_out():
     assert text.splitlines()[0].startswith("✗ git        it is")
     assert text.splitlines()[-1] == " " * 13 + "→ git status"
     assert max(map(len, text.splitlines())) <= 40
-    assert "mended: x" in format_finding(Finding("a", "ok", "", mended="x"))
+    assert "repaired: x" in format_finding(Finding("a", "ok", "", mended="x"))
 
 
 def test_the_summary_counts():
     wrong = Finding("a", "wrong", "x", fix=lambda: "")
-    assert format_summary([wrong]) == "one thing is wrong; `memex doctor --fix` mends it"
+    assert format_summary([wrong]) == "1 problem found; `memex doctor --fix` repairs it"
     assert format_summary([wrong, Finding("b", "wrong", "y"), Finding("c", "advice", "z")]).startswith(
-        "2 things are wrong; 1 worth"
+        "2 problems found; advice: 1"
     )

@@ -43,7 +43,7 @@ def test_a_secret_that_others_may_open_is_closed(clinic, name):
     assert found.mend.startswith("chmod ")
     assert path.stat().st_mode & 0o077
     mended = clinic.look(state_checks.check_state, fix=True)
-    assert [one.mended for one in mended] == [f"{path} is yours alone again"]
+    assert [one.mended for one in mended] == [f"other users can no longer access {path}"]
     assert stat.S_IMODE(path.stat().st_mode) == (0o600 if name else 0o700)
     assert only(clinic.look(state_checks.check_state)).is_ == "ok"
 

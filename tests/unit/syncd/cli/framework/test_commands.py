@@ -223,11 +223,11 @@ def test_a_vault_that_was_never_indexed_is_indexed_before_it_is_searched(vault, 
     assert run_command(["search", "heron"]) == 0
     out, err = capfd.readouterr()
     assert "Note.md" in out
-    assert "indexed first" in err
+    assert "not indexed yet" in err
     assert "loading the model" in shown
     assert len(shown) > 1, "what is indexed is shown too"
     assert run_command(["search", "heron"]) == 0
-    assert "indexed first" not in capfd.readouterr().err
+    assert "not indexed yet" not in capfd.readouterr().err
 
 
 def test_what_can_not_be_indexed_ends_in_7_and_never_in_nothing_found(vault, encoders, capfd, monkeypatch):

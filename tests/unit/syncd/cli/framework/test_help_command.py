@@ -14,7 +14,7 @@ def said(capsys, *words, fails=0):
 
 def test_exit_codes_are_told_once_for_all_and_apart_for_those_that_differ(capsys):
     text = said(capsys, "help", "exit-codes").out
-    assert "  4    no such note, workspace, key or vault\n" in text
+    assert "  4    not found: no such note, workspace, key or vault\n" in text
     assert "Of memex serve and memex demo:" in text
 
 

@@ -41,7 +41,7 @@ def test_a_run_tells_where_the_report_is_and_what_was_done(inbox, capfd):
     ("told", "says"),
     [
         ({"proposals": 0, "report": None, "carried": []}, "nothing needs attention"),
-        ({"proposals": 2, "report": None, "carried": []}, "2 proposals wait for your answer; nothing is new"),
+        ({"proposals": 2, "report": None, "carried": []}, "2 proposals wait for your answer; none is new"),
         ({"proposals": 0, "report": None, "carried": [{"done": False, "said": "it\x1b[2J has gone"}]}, "not done: it\\u{1b}[2J has gone\nnothing needs attention"),
         ({"text": "# R\x1b[31m\n"}, "# R\\u{1b}[31m"),
     ],

@@ -166,7 +166,7 @@ def test_the_same_bytes_under_another_name_are_told_and_left_out(door, here, ran
     number, told, err = ran("a.md", "b.txt")
     assert number == 0
     assert statuses(told) == {"a.md": "done", "b.txt": "same"}
-    assert "b.txt: the same file as a.md" in err
+    assert "b.txt: same content as a.md" in err
     assert door.left == []
 
 
@@ -213,7 +213,7 @@ def test_a_markdown_file_that_became_a_note_is_not_added_again_while_there_is_th
     assert statuses(ran("a.md")[1]) == {"a.md": "done"}
     number, told, err = ran("a.md")
     assert (number, statuses(told)) == (0, {"a.md": "same"})
-    assert "the same file as Captures/default/Files/a.md" in err
+    assert "same content as Captures/default/Files/a.md" in err
     note.unlink()
     door.world.run()
     assert statuses(ran("a.md")[1]) == {"a.md": "done"}
@@ -259,8 +259,8 @@ def test_without_waiting_the_job_is_told(door, here, ran):
         pytest.param(["a.md", "--collection", "memos"], 2, "documents", id="no such collection"),
         pytest.param(["a.md", "--namespace", "../x"], 2, "namespace", id="a namespace that leads out"),
         pytest.param(["a.md", "--title", "x\ny"], 2, "title", id="a title of two lines"),
-        pytest.param(["a.md", "b.txt", "--title", "x"], 2, "--title is for one file", id="one title for two"),
-        pytest.param(["b.png"], 2, "nothing to add", id="nothing but another type"),
+        pytest.param(["a.md", "b.txt", "--title", "x"], 2, "--title works for one file", id="one title for two"),
+        pytest.param(["b.png"], 2, "no files to add", id="nothing but another type"),
     ],
 )
 def test_a_line_that_is_wrong_adds_nothing(door, here, ran, words, number, why):

@@ -73,7 +73,7 @@ def test_a_text_on_the_line_takes_the_place_of_all_there_is(world, note, capfd):
     assert capfd.readouterr().out == f"{note.id}  {note.path}  version 2\n"
     assert content(world, note) == "new text"
     assert run_command(["updatenote", note.id, "new text"]) == 0
-    assert "(it was so already)" in capfd.readouterr().out
+    assert "(unchanged)" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("words", [[], ["-"]], ids=["without a word", "with a dash"])
@@ -134,7 +134,7 @@ def test_in_an_editor_the_bytes_are_the_person_s(world, note, monkeypatch, tmp_p
     assert drafts(tmp_path) == []
     editor(monkeypatch, tmp_path, "true")
     assert run_command(["updatenote", note.id]) == 0
-    assert "nothing was changed" in capfd.readouterr().err
+    assert "no changes" in capfd.readouterr().err
     assert drafts(tmp_path) == []
 
 

@@ -64,7 +64,9 @@ def test_problems_are_told_in_the_status(world, capsys):
     world.app.opened.sync.ready.set()
     world.app.services.marked_captures.run()
     assert ask(world, "status") in (0, 1)
-    assert "Captures/default/A1.md is marked, and stays" in " ".join(capsys.readouterr().out.split())
+    assert "Captures/default/A1.md is marked for promotion, but can't be promoted" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 @pytest.mark.slow

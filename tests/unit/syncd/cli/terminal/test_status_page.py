@@ -67,14 +67,14 @@ def test_the_verdict_stands_first_and_the_parts_below_it():
         "list the vault: ran 2 min ago, took 0.1 s; next in 1 h",
         "deep-check: running for 2 min",
         "backup: has not run yet",
-        "keys       2 live; ending soon: claude",
-        "local, 5 captures without: `memex enrich --backfill`",
+        "keys       2 live; expiring soon: claude",
+        "local, 5 captures without summary or tags: `memex enrich --backfill`",
         "names      1 set of names that differ in case only, 1 placeholder not downloaded",
-        "graph      3 nodes, 1,200 observations, 1 relation",
+        "graph      3 entities, 1,200 facts, 1 relation",
         "loose ends 2:",
-        "- Captures/w/o/A.md is no node: Captures/w/A.md has its name",
-        "deep check 10 files read, 1 mended",
-        "flagged    Captures/default/x.md looks as if it held a secret (private key)",
+        "- Captures/w/o/A.md is not an entity: Captures/w/A.md has its name",
+        "deep check 10 files read, 1 repaired",
+        "flagged    Captures/default/x.md looks as if it contains a secret (private key)",
     ):
         assert part in text, part
     assert "root" not in text
@@ -87,10 +87,10 @@ def test_the_verdict_stands_first_and_the_parts_below_it():
         ({"pending": 3}, "busy", "indexing 3 changes"),
         ({"ready": False}, "busy", "4 of 5 so far"),
         ({"ready": False, "coverage": {}}, "busy", "being indexed"),
-        ({"degraded": ["watch: deaf; restart it"]}, "unwell", "one thing is not as it should be"),
-        ({"degraded": ["a: x", "b: y"]}, "unwell", "2 things"),
+        ({"degraded": ["watch: deaf; restart it"]}, "unwell", "1 problem found"),
+        ({"degraded": ["a: x", "b: y"]}, "unwell", "2 problems"),
         ({"daemon": {"state": "down"}}, "unwell", "memex serve"),
-        ({"daemon": {"state": "running", "version": "2.0"}}, "unwell", "one thing"),
+        ({"daemon": {"state": "running", "version": "2.0"}}, "unwell", "1 problem"),
     ],
 )
 def test_the_verdict_says_how_it_is(change, is_, words):
@@ -101,11 +101,11 @@ def test_the_verdict_says_how_it_is(change, is_, words):
 
 def test_every_problem_is_told_with_its_way_out():
     text = render_page(WELL | {"degraded": ["watch: deaf; restart it", "encoder: away"]}, at=AT)
-    assert text.startswith("▲ 2 things are not as they should be")
+    assert text.startswith("▲ 2 problems found")
     assert "  - watch: deaf; restart it" in text
     assert "  - encoder: away" in text
     text = render_page(WELL | {"daemon": {"state": "running", "version": "2.0"}}, at=AT)
-    assert "it is version 1.0 and this command 2.0; restart it" in text
+    assert "it has version 1.0, and this command version 2.0; restart the daemon" in text
     jobs = {"x": {"error": "boom", "started_at": AT, "seconds": 1}}
     assert "jobs       x: failed (boom) 0 s ago, took 1.0 s" in render_page(WELL | {"jobs": jobs}, at=AT)
 
@@ -134,7 +134,7 @@ def test_nobody_counts_a_vault_that_is_not_there():
 def test_a_long_list_is_cut_and_says_where_the_rest_is():
     bad = [{"path": f"{number}.md", "defect": "bad-frontmatter: x"} for number in range(30)]
     text = render_page(WELL | {"defects": bad}, at=AT)
-    assert "to mend    30:" in text
+    assert "attention  30:" in text
     assert "- 2.md: bad-frontmatter: x" in text
     assert "3.md" not in text
     assert "… and 27 more: `memex status --all`" in text
@@ -186,9 +186,9 @@ WHOLE = {"landlock": 7, "seccomp": True, "network_namespace": True, "missing": [
 @pytest.mark.parametrize(
     ("change", "row"),
     [
-        ({}, "sandbox    Landlock 7, seccomp, a network namespace of its own"),
+        ({}, "sandbox    Landlock 7, seccomp, a separate network namespace"),
         ({"network_namespace": False}, "sandbox    Landlock 7, seccomp"),
-        ({"missing": ["x", "y"]}, "sandbox    without x and y: PDF and Office files are read all the same"),
+        ({"missing": ["x", "y"]}, "sandbox    without x and y: PDF and Office files are still read"),
         ({"missing": ["x"], "system": "darwin"}, "sandbox    macOS has neither Landlock nor seccomp: PDF and Office"),
         ({"missing": ["x"], "problem": "PDF files are refused: why"}, "sandbox    PDF files are refused: why"),
     ],
@@ -214,7 +214,7 @@ def test_a_note_is_one_line_and_a_template_is_told_as_one():
         {"path": "Captures/default/x.md", "defect": "secret: private key: the note seems to hold a secret"},
     ]
     text = render_page(WELL | {"defects": told}, at=AT)
-    assert "to mend    2:" in text
+    assert "attention  2:" in text
     assert "- T.md: template: the properties hold a template's placeholders" in text
     assert "- a.md: bad-date: x; bad-tags: y" in text
     assert text.count("Captures/default/x.md") == 1, "it is flagged"
@@ -239,7 +239,7 @@ def test_the_page_has_the_way_out_that_others_say_it_has():
         ({"known": 1, "waiting": 0, "unread": [], "missing": []}, "1 file"),
         (
             {"known": 1200, "waiting": 3, "unread": [{"path": "a", "reason": "b"}], "missing": ["c", "d"]},
-            "1,200 files, 3 waiting to be read, 2 gone, whose notes are left, 1 can't be read just now",
+            "1,200 files, 3 waiting to be read, 2 missing (their notes remain), 1 can't be read at the moment",
         ),
     ],
 )
