@@ -130,11 +130,10 @@ def write_batch(
     decide: Callable[[Index], tuple[Sequence[Change], T]],
     progress: Callable[[int], None] | None = None,
 ) -> T:
-    """Do what `decide` decides, and return what it answers. It is asked again when a file has changed meanwhile.
+    """Carry out the changes that `decide` returns, and return its answer. A file that changed meanwhile makes it decide again.
 
-    All is cut and embedded before anything is written; only of more than `EMBEDDED` notes that change because others go
-    the vectors are made afterwards. Raises Conflict when the files don't come to rest, and when a
-    person has just edited a note that is to go."""
+    All notes are split and embedded before anything is written. If a deletion changes more than `EMBEDDED` notes, their
+    vectors follow later. Raises Conflict when files keep changing, and when a person has just edited a note to delete."""
     for _ in range(TRIES):
         index = inbox.captures.index
         changes, answer = decide(index)
@@ -143,14 +142,7 @@ def write_batch(
         for change in changes:
             if isinstance(change, DeletedFile):
                 _refuse_unread_removal(inbox, index, change)
-        documents = [
-            inbox.parse_note(change.raw, change.path, mtime_ms=UNDATED)
-            for change in changes
-            if isinstance(change, NewFile | ChangedFile)
-        ]
-        for document in documents:
-            if not document.writable:
-                raise Conflict(f"the properties of {document.title!r} can't be read; its owner must fix them first")
+        documents = _parse_new(inbox, changes)
         # Embedding every note that linked to a deleted one takes far longer than all other work.
         later = len(documents) > EMBEDDED and any(isinstance(change, DeletedFile) for change in changes)
         ready = index.prepare(
@@ -165,7 +157,20 @@ def write_batch(
             except _MeanwhileChanged:
                 continue
             return answer
-    raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
+    raise Conflict("the notes keep changing; try again in a moment", retryable=True)
+
+
+def _parse_new(inbox: Inbox, changes: Sequence[Change]) -> list[Document]:
+    """Parse the notes that these changes make or rewrite. Raises Conflict for properties that can't be read."""
+    documents = [
+        inbox.parse_note(change.raw, change.path, mtime_ms=UNDATED)
+        for change in changes
+        if isinstance(change, NewFile | ChangedFile)
+    ]
+    for document in documents:
+        if not document.writable:
+            raise Conflict(f"the properties of {document.title!r} can't be read; its owner must fix them first")
+    return documents
 
 
 def _refuse_unread_removal(inbox: Inbox, index: Index, change: DeletedFile) -> None:
@@ -219,7 +224,7 @@ def _write_all(vault: Vault, changes: Sequence[Change], ready: Sequence[Prepared
 
 def _replace_files(vault: Vault, changes: Sequence[ChangedFile], undo: ExitStack) -> dict[str, Stat | None]:
     with hide_file_name(*(change.path for change in changes)):
-        stats = vault.replace_all([Replacement(one.path, one.raw, sha256(one.before)) for one in changes])
+        stats = vault.replace_all([Replacement(change.path, change.raw, sha256(change.before)) for change in changes])
     for change in changes:
         undo.callback(take_back, partial(vault.replace, change.path, change.before, digest=sha256(change.raw)))
     return {change.path: stat for change, stat in zip(changes, stats, strict=True)}

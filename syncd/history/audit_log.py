@@ -28,7 +28,7 @@ from syncd.state.ledger import Ledger
 HEAD: Final = "audit.head"  # in the state folder: the end of the log when it was last written
 CAME: Final = "audit.done"  # in the state folder: which of the last entries are known to be carried out
 LATELY: Final = 64  # last entries whose writes a crash may have prevented
-TOGETHER: Final = LATELY // 2  # files that one commit of the log covers at most: each may have two entries
+TOGETHER: Final = LATELY // 2  # most files in one commit of the log, as each may get two of the last entries
 FAILS: Final = "audit: the log can't be written, so Memex refuses all writes; searches and reads work; see memex doctor"
 UNREAD: Final = "audit: the log can't be written, so Memex refuses all writes and reads (audit.reads); see memex doctor"
 DENIALS: Final = 20, 60.0  # most entries in a burst for denied calls of one key, and seconds until one more is allowed
@@ -166,7 +166,6 @@ class AuditLog:
         """Log writes of up to `TOGETHER` files in one commit; return the entries' numbers. Raises Unavailable.
 
         If somebody else changed a node since its last entry, that change gets an entry first."""
-        assert len(changes) <= TOGETHER, "after a crash only the last LATELY entries are checked"
         entries: list[Entry] = []
         places: list[int] = []
         with self._lock:
@@ -182,9 +181,7 @@ class AuditLog:
         return [first + place for place in places]
 
     def mark_done(self, seq: int) -> None:
-        """Record that the write of this entry was carried out.
-
-        Not synced: after a power cut the record may be missing."""
+        """Record, unsynced, that the write of this entry was carried out."""
         with contextlib.suppress(OSError):  # then the file itself decides, as after a power cut
             os.pwrite(self._came, f"{seq:015}\n".encode(), seq % LATELY * 16)
 
@@ -196,18 +193,12 @@ class AuditLog:
 
     def log_undone(self, changes: Mapping[int, Change], outcome: str) -> None:
         """Log that the writes of these entries did not happen. A failure to log is reported, and stops nothing."""
-        entries = [
-            self._change_entry(
-                AUTHOR.get(),
-                replace(change, before=change.after, after=change.before, bytes=0),
-                kind="undone",
-                outcome=outcome,
-                undoes=seq,
-            )
-            for seq, change in changes.items()
-        ]
+        drafts = []
+        for seq, change in changes.items():
+            was = replace(change, before=change.after, after=change.before, bytes=0)
+            drafts.append(self._change_entry(AUTHOR.get(), was, kind="undone", outcome=outcome, undoes=seq))
         with contextlib.suppress(Unavailable):
-            self._append(entries)
+            self._append(drafts)
 
     def log_taken_back(self, change: Change) -> None:
         """Log a write that took back the last one of its file. A failure to log is reported, and stops nothing."""

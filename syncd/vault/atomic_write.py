@@ -81,14 +81,14 @@ def replace_all(calls: Calls, files: Sequence[Replacement]) -> list[Stat]:
     return made
 
 
-def run_together(call: Callable[[T], object], each: Collection[T]) -> None:
+def run_together(call: Callable[[T], object], items: Collection[T]) -> None:
     """Run `call` on each item, several at a time: a disk syncs files together faster than one after another."""
-    if len(each) < 2:
-        for one in each:
-            call(one)
+    if len(items) < 2:
+        for item in items:
+            call(item)
         return
-    with ThreadPoolExecutor(min(SYNCS, len(each)), thread_name_prefix="disk") as pool:
-        for _ in pool.map(call, each):
+    with ThreadPoolExecutor(min(SYNCS, len(items)), thread_name_prefix="disk") as pool:
+        for _ in pool.map(call, items):
             pass
 
 

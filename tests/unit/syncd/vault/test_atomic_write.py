@@ -9,7 +9,6 @@ import os
 import resource
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import textwrap
@@ -21,7 +20,7 @@ from index.errors import Conflict, Unavailable
 from syncd.vault import atomic_write
 from syncd.vault.openat import Calls, exchange_stepwise, open_stepwise, rename_by_link
 from syncd.vault.path_rules import is_temporary
-from syncd.vault.vault import Replacement, Vault
+from syncd.vault.vault import Vault
 from tests.support.disk_faults import Fault, failing, half
 from tests.support.paths import ROOT
 
@@ -192,101 +191,6 @@ def test_a_kill_at_any_call_leaves_the_old_state_or_the_new_one(change, moment, 
                 assert notes(root) == after
                 assert swept == []
                 break
-
-
-@pytest.fixture
-def several(fresh):
-    """A vault of three files in two folders, and how all of them are replaced at once."""
-
-    def make(**given):
-        root = fresh()
-        for path in ("a/second.md", "b/third.md"):
-            (root / path).write_bytes(ONE)
-        vault = Vault(root, **given)
-        changes = [Replacement(path, TWO, DIGEST) for path in sorted(notes(root))]
-        return root, lambda: vault.replace_all(changes)
-
-    return make
-
-
-@pytest.mark.parametrize("calls", [{}, PLAIN], ids=["newest calls", "oldest calls"])
-def test_of_several_files_all_are_replaced_or_none(several, calls):
-    root, replace_all = several()
-    assert [made.size for made in replace_all()] == [len(TWO)] * 3
-    assert {*notes(root).values()} == {TWO}
-    assert state(root).keys() == notes(root).keys() | {"a", "b"}
-    for field in ("open", "write", "fchmod", "fsync", "exchange"):
-        for nth in range(1, 100):
-            fault = Fault(field, nth, failing(errno.ENOSPC), **calls)
-            root, replace_all = several(calls=fault.calls)
-            before = state(root)
-            try:
-                replace_all()
-            except Unavailable as error:
-                assert "disk is full" in error.message
-                assert state(root) == before, (field, nth)
-            if not fault.hit:
-                break
-        assert nth > 3
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_of_several_files_each_is_whole_when_the_process_is_killed(several, moment):
-    def die(real, *arguments, **named):
-        if moment == "after":
-            real(*arguments, **named)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    for field in ("open", "write", "fchmod", "fsync", "exchange", "unlink"):
-        for nth in range(1, 100):
-            root, replace_all = several(calls=Fault(field, nth, die).calls)
-            child = os.fork()
-            if not child:
-                replace_all()
-                os._exit(0)
-            _, status = os.waitpid(child, 0)
-            assert notes(root).keys() == {"a/old.md", "a/second.md", "b/third.md"}
-            assert {*notes(root).values()} <= {ONE, TWO}, (field, nth)
-            if not os.WIFSIGNALED(status):
-                break
-        assert nth > 3
-
-
-def test_several_files_are_synced_before_the_first_takes_its_place(several):
-    log, real = [], Calls()
-
-    def fsync(file):
-        log.append("folder" if stat.S_ISDIR(os.fstat(file).st_mode) else "file")
-        real.fsync(file)
-
-    def exchange(*names):
-        log.append("exchange")
-        real.exchange(*names)
-
-    _, replace_all = several(calls=dataclasses.replace(real, fsync=fsync, exchange=exchange))
-    replace_all()
-    assert log == ["file"] * 3 + ["exchange"] * 3 + ["folder"] * 2
-
-
-@pytest.mark.parametrize("way", ["in place", "by a new file"])
-def test_an_edit_of_one_of_several_files_stays_when_they_are_put_back(several, way):
-    """The person saves the first file once it is replaced, and the second one just before."""
-    real, told = Calls(), []
-
-    def exchange(folder, temp, name):
-        if name == "second.md" and not told:
-            told.append(name)
-            for path in ("a/old.md", "a/second.md"):
-                saved = root / path if way == "in place" else root / "a/.theirs"
-                saved.write_bytes(f"{path} is theirs".encode())
-                saved.rename(root / path)
-        real.exchange(folder, temp, name)
-
-    root, replace_all = several(calls=dataclasses.replace(real, exchange=exchange))
-    with pytest.raises(Conflict, match="has changed"):
-        replace_all()
-    theirs = {path: f"{path} is theirs".encode() for path in ("a/old.md", "a/second.md")}
-    assert state(root) == {"a": None, "b": None, "b/third.md": ONE, **theirs}
 
 
 def test_an_edit_that_comes_between_is_put_back(fresh):
