@@ -157,9 +157,9 @@ def _format_paragraphs(shape: Element, part: _Part, *, listed: bool) -> str:
         text = "".join(_format_run(run, part) for run in _runs(paragraph)).strip()
         if not text:
             continue
-        said = _children(paragraph, "pPr")
-        marks = {_name(mark) for properties in said for mark in properties}
-        levels = [level for properties in said if _LEVEL.fullmatch(level := properties.get("lvl", ""))]
+        formats = _children(paragraph, "pPr")
+        marks = {_name(mark) for properties in formats for mark in properties}
+        levels = [level for properties in formats if _LEVEL.fullmatch(level := properties.get("lvl", ""))]
         was, item = item, bool(marks & {"buChar", "buAutoNum"}) or (listed and "buNone" not in marks)
         lines += [""] if lines and not (was and item) else []
         mark = "1. " if "buAutoNum" in marks else "- "
@@ -201,11 +201,11 @@ def _read_relations(archive: ZipFile, name: str) -> dict[str, _Relation]:
     relations: dict[str, _Relation] = {}
     if place not in archive.NameToInfo:
         return relations
-    for said in _children(_parse(archive, place), "Relationship"):
-        is_external, target = said.get("TargetMode") == "External", said.get("Target", "")
+    for link in _children(_parse(archive, place), "Relationship"):
+        is_external, target = link.get("TargetMode") == "External", link.get("Target", "")
         if not is_external:
             target = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
-        relations[said.get("Id", "")] = _Relation(said.get("Type", "").rpartition("/")[2], target, is_external)
+        relations[link.get("Id", "")] = _Relation(link.get("Type", "").rpartition("/")[2], target, is_external)
     return relations
 
 
