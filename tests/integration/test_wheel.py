@@ -120,7 +120,8 @@ def test_the_wheel_serves_captures_and_finds_in_an_empty_environment(built, tmp_
     assert "lancedb" in libraries
     assert [name for name in libraries if HEAVY.fullmatch(name)] == []
     sizes = [path.lstat().st_blocks * 512 for path in environment.rglob("*")]
-    assert sum(sizes) < 800 << 20
+    # With pip and setuptools of the environment, 27 MB, and without what Python compiles, 62 MB.
+    assert sum(sizes) < 710 << 20
 
     memex = Installed(tmp_path, environment)
     memex.write("Kitchen.md", "# Kitchen\n\nThe oven reaches 250 degrees.")
