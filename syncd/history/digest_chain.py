@@ -152,7 +152,7 @@ def parse_line(text: str) -> Entry:
     """Parse the entry in a line of JSON. Raises ValueError for anything else."""
     values: Any = json.loads(text)
     if not isinstance(values, Mapping) or {*values, "address"} != set(COLUMNS):
-        raise ValueError("it is not an entry of an audit log")
+        raise ValueError("its fields are not those of an entry")
     values = {"address": "", **values}
     if not all(isinstance(values[column.name], int if column.type == "int" else str) for column in fields(Entry)):
         raise ValueError("a value of the entry has the wrong type")

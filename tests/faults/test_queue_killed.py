@@ -56,7 +56,7 @@ def die_at(app, place, die):
         case "running":
             after(app.opened.queue, "begin")
         case "logged":
-            after(app.opened.audit, "log_write")
+            after(app.opened.audit, "log_writes")
         case "written":
             before(index, "commit")
         case "indexed":

@@ -157,7 +157,7 @@ def test_the_command_tells_what_came_of_it(tmp_path, monkeypatch):
 
     with answering(world):
         assert said("--pull").strip() == "pulled 1 commit, which changed 1 file, merged with your commits"
-        assert said("--push").strip() == "sent 2 commits"
+        assert said("--push").strip() == "pushed 2 commits"
         assert json.loads(said("--json")) == {"took": 0, "files": 0, "merged": False, "sent": 0}
         assert said().strip() == "already up to date"
         run(world.vault, "checkout", "-q", "--detach")

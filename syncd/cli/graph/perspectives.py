@@ -80,4 +80,4 @@ def table(result: dict[str, Any], *, color: bool) -> str:
     """Format one line for each perspective, and the share of embedded facts."""
     rows = [(row["name"], result_text.line(row["prompt"], 120) or "(none)") for row in result["perspectives"]]
     share = f"{result['coverage']:.1%} of the facts in {result['workspace']} are embedded under all perspectives"
-    return f"{result_text.table(rows, ('perspective', 'put in front'), color=color)}\n{share}"
+    return f"{result_text.table(rows, ('perspective', 'prompt'), color=color)}\n{share}"

@@ -114,5 +114,5 @@ def test_it_is_broken_off_when_the_daemon_stops(world):
     planted(world)
     world.run()
     world.app.jobs.stopping.set()
-    with pytest.raises(Unavailable, match="broken off"):
+    with pytest.raises(Unavailable, match="was interrupted"):
         world.app.services.consolidation._look("default")

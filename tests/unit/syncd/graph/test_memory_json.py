@@ -411,9 +411,9 @@ def test_import_and_export_by_command(world, tmp_path, capfd):
     assert run_command(["import", str(file)]) == 0
     out, err = capfd.readouterr()
     assert out == (
-        "nodes: 2 made, 0 added to, 0 left as they are\n"
-        "observations: 1 written\n"
-        "relations: 1 made, 0 there already, 1 left out\n"
+        "entities: 2 created, 0 extended, 0 unchanged\n"
+        "facts: 1 written\n"
+        "relations: 1 created, 0 existed already, 1 left out\n"
     )
     assert "memory.json: line 4: knows is skipped, because there is no entity 'Nobody'" in err
     assert run_command(["export"]) == 0

@@ -35,7 +35,7 @@ def test_enrichment_leaves_summary_and_tags_of_a_node_alone(world, nodes):
     before = text(world, "Ada")
     assert world.app.backfill.facts()["missing"] == 0
     assert world.app.backfill.enrich_all({}, lambda _: None)["enriched"] == 0
-    with pytest.raises(InvalidArgument, match="node"):
+    with pytest.raises(InvalidArgument, match="entity of the graph"):
         world.app.backfill.enrich_note({"id": ada.id}, lambda _: None)
     found = Enrichment(summary="A summary.", tags=("a-tag",))
     assert world.app.agent_access.workspace("default").enrich(ada.path, found, replacing=True) is None

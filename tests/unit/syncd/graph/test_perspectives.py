@@ -238,10 +238,10 @@ def test_the_table_tells_prompts_and_how_far_it_is():
         "coverage": 0.25,
     }
     assert table(found, color=False).splitlines() == [
-        "perspective  put in front",
-        "general      (nothing)",
+        "perspective  prompt",
+        "general      (none)",
         "legal        law:\\u{1b}[31m",
-        "25.0% of the observations in work are embedded under all of them",
+        "25.0% of the facts in work are embedded under all perspectives",
     ]
 
 
@@ -280,7 +280,7 @@ def test_the_commands_ask_what_they_say(tmp_path, capsys):
     ]
     out, err = capsys.readouterr()
     assert [json.loads(line)["coverage"] for line in out.splitlines()] == [0.5] * 5
-    assert err.count("embedded anew") == 4
+    assert err.count("new embeddings") == 4
 
 
 # With the bundled model

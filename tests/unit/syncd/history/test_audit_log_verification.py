@@ -97,7 +97,7 @@ def test_a_line_that_is_no_entry_is_refused(text):
     with pytest.raises(ValueError, match=r"entry|Expecting"):
         parse_line(text)
     if text:
-        with pytest.raises(InvalidArgument, match="no entry"):
+        with pytest.raises(InvalidArgument, match="not an entry"):
             verify_file([text], None)
 
 

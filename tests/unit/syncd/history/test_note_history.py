@@ -141,7 +141,7 @@ def test_the_commands_tell_and_take_back(world, memex):
     assert number == 0
     assert "-first" in out
     assert "+second" in out
-    assert "made" in out
+    assert "created" in out
     assert "\x1b" not in memex("log", "-p", other.path)[1]
     number, out, _ = memex("undo", "--since", "1h", "--key", "codex", "--dry-run")
     assert (number, "brought back" in out, "nothing was changed" in out) == (0, True, True)

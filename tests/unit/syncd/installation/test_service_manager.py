@@ -188,7 +188,7 @@ def test_an_agent_of_macos_is_loaded_asked_and_unloaded(tmp_path, monkeypatch):
 def test_a_command_that_is_missing_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "this system has no systemd" in Systemd("memex", tmp_path).unavailable_reason()
-    assert "no launchd here" in Launchd("memex", tmp_path, tmp_path).unavailable_reason()
+    assert "has no launchd" in Launchd("memex", tmp_path, tmp_path).unavailable_reason()
     with pytest.raises(NotFound, match="systemctl is not installed"):
         Systemd("memex", tmp_path).state()
 

@@ -60,7 +60,7 @@ def test_the_owner_commits_by_command_and_is_told_what_stays_local(world, capsys
         git = told(capsys, "status", "--all")["git"]["commits"]
         assert (git["waiting"], [one["path"] for one in git["kept"]]) == (0, [secret])
         assert run_command(["status", "--all"]) == 0
-        assert "is not committed: as it is flagged" in capsys.readouterr().out
+        assert "because it is flagged" in capsys.readouterr().out
         assert told(capsys, "commit")["commits"] == []
         world.git("switch", "-q", "--detach")
         capture(world, "Another thing entirely.")

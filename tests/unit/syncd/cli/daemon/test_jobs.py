@@ -141,7 +141,7 @@ def test_an_id_that_two_jobs_begin_with_is_asked_for_in_full(world, memex):
     for number in range(2):
         world.app.opened.queue.add_file("k", "default", {"name": "a"}, None, id=f"abcd{number:028x}")
     done, _, err = memex("job", "show", "abcd")
-    assert (done, "several jobs" in err) == (2, True)
+    assert (done, "several job ids" in err) == (2, True)
 
 
 def test_without_a_daemon_a_command_does_the_job_in_its_own_process(tmp_path, monkeypatch, capsys):
