@@ -192,7 +192,7 @@ def audit(folder: Path, known: Known, http: httpx2.Client, queue: dict[str, int]
     assert len(known.gone) <= gone <= len(known.gone) + len(known.perhaps)
     sent = {what for what, _ in known.accepted.values() if isinstance(what, bytes)}
     assert sent <= {file.read_bytes() for file in (folder / "vault/Captures").rglob("*.txt")}
-    assert not list((folder / "vault").rglob(".memex-*"))
+    until(lambda: not list((folder / "vault").rglob(".memex-*")))  # a note that is being written has one for a moment
 
 
 @pytest.mark.faults

@@ -108,7 +108,7 @@ def is_free(url):
 )
 def test_closing_the_terminal_ends_the_daemon(memex, words):
     master, slave = memex.on_terminal(*words)
-    memex.read(master, "Ctrl-C stops" if words != ("serve", "--port", "0") else "memex: ready")
+    memex.read(master, "To stop the daemon" if words != ("serve", "--port", "0") else "memex: ready")
     state = memex.state if "serve" in words else memex.demos()[0] / "state"
     url = json.loads((state / "daemon.json").read_text())["url"]
     os.close(slave)

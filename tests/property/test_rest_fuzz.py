@@ -70,7 +70,7 @@ class Fuzzed:
         self.told[case.operation.label, kind, answer.status_code] += 1
         wanted = [*CHECKS] if path in UNWELL else [not_a_server_error, *CHECKS]
         case.validate_response(answer, checks=wanted, headers=key)
-        if kind == "negative" and answer.status_code != 431 and not parsed(case) and not left_out(case):
+        if kind == "negative" and answer.status_code != 431 and not parsed(case) and not flattened(case):
             case.validate_response(answer, checks=[checks.negative_data_rejection], headers=key)
         if answer.status_code >= 400 and path not in UNWELL:
             assert answer.status_code in REFUSED, answer.text
@@ -170,9 +170,9 @@ def parsed(case: Any) -> bool:
     )
 
 
-def left_out(case: Any) -> bool:
-    """Whether a parameter of the query has no values, so that the request does not hold it."""
-    return any(value is None or value in ([], {}) for value in (case.query or {}).values())
+def flattened(case: Any) -> bool:
+    """Whether a value of the query has no form there: a list or an object is sent as its members or keys, which may be valid."""
+    return any(value is None or isinstance(value, list | dict) for value in (case.query or {}).values())
 
 
 def valid(operation: Any) -> list[Any]:
