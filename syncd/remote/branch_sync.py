@@ -105,16 +105,11 @@ class RemoteSync:
         self._ended = threading.Event()
         self._asked = False
         self._owed = (False, False)  # whether the last attempt, if it failed, included a pull and a push
-        self._beside: tuple[ForwardStep, float] | None = (
-            None  # the last pull and its time, if another Git was running during it
-        )
+        self._beside: tuple[ForwardStep, float] | None = None  # the last pull that ran beside another Git
         self._pulled = -float("inf")  # monotonic time, like `_due`
         self._sent: str | None = None  # the last HEAD that the remote is known to have
-        self._due, self._pause, self._failed_at = (
-            0.0,
-            0.0,
-            "",
-        )  # time of the next attempt after a failure, the pause before it, and HEAD at the failure
+        # The time of the next attempt after a failure, the pause before it, and HEAD at the failure.
+        self._due, self._pause, self._failed_at = 0.0, 0.0, ""
         self._times: dict[str, int | None] = {"pulled_at": None, "pushed_at": None, "failed_at": None}
 
     # When
@@ -146,9 +141,7 @@ class RemoteSync:
             except MemexError as error:  # `sync` has recorded it, and a later tick retries
                 if error.message != self._logged:
                     self._logged = error.message
-                    why = (
-                        error.message if isinstance(error, Unavailable) else error.code
-                    )  # messages of other errors name notes
+                    why = error.message if isinstance(error, Unavailable) else error.code  # others name notes
                     log.warning("the vault and its remote were not brought together: %s", why)
         finally:
             self._alone.release()
