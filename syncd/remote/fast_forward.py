@@ -252,9 +252,7 @@ def survey(repo: Repository, changes: Sequence[ChangedEntry]) -> dict[str, State
             and place.is_dir()
             and _list_files(place, repo) <= going
         ):
-            states[change.path] = (
-                "missing"  # a folder that a file replaces, with nothing in it but files that the update removes
-            )
+            states[change.path] = "missing"  # a folder of removed files, which a file replaces
     return states
 
 
