@@ -63,9 +63,8 @@ __all__ = [
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
-UNKNOWN: Final = frozenset(
-    {"observed_at", "summary_updated_at"}
-)  # a value of None: the node's earlier note did not state it, and the new one does not either
+# If one of these is None, the node's earlier note did not state it, and the new note does not either.
+UNKNOWN: Final = frozenset({"observed_at", "summary_updated_at"})
 
 
 def compose(

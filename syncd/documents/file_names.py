@@ -25,9 +25,8 @@ TITLE_LENGTH: Final = 300
 ENDINGS: Final = MappingProxyType(
     {media_type: end for end, media_type in reversed(SUFFIXES.items()) if media_type != MARKDOWN}
 )
-_NOTES = frozenset(
-    end for end, media_type in SUFFIXES.items() if media_type == MARKDOWN
-)  # suffixes of notes, which no stored file may have
+# Suffixes of notes, which no stored file may have.
+_NOTES = frozenset(end for end, media_type in SUFFIXES.items() if media_type == MARKDOWN)
 _LOCK = "~$"  # prefix of the lock file that an office program puts beside an open file
 _UNFINISHED = ".download"  # suffix of the folder in which a browser keeps an unfinished download
 _UNSAID = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff]|[\ud800-\udfff]")
@@ -75,7 +74,7 @@ def note_name(raw_name: str) -> str:
 
 def _safe_name(name: str, unfit: str) -> str:
     """Return a base name that works everywhere: no secret, no addition of sync programs, no match of `unfit`."""
-    # Masked again at the end: `file_name` removes characters such as \":\" and \"/\", which may reveal a secret.
+    # Masked before and after `file_name`, which removes ":" and "/": file names reach places that a note's text does not.
     stem = redact(file_name(redact(name)))
     while stem != (plain := CONFLICT_COPY.sub("", re.sub(unfit, "", file_name(stem)))):
         stem = plain
