@@ -22,7 +22,7 @@ _ADDED = re.compile(r"\d+|\([0-9a-f-]{8,36}\)")
 
 
 def bare_path(path: str) -> str:
-    """Return the common part of all paths and addresses that may mean one note: no ".md", no numbers, no parts of ids."""
+    """Return the common part of all paths and addresses that may mean one note: no ".md", numbers or parts of ids."""
     whole = _strip_additions(path[:-3])
     named = _ENDING.fullmatch(whole)
     return (

@@ -77,7 +77,7 @@ def properties_of(
 def split_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str | None, tuple[str, ...]]:
     """Split `metadata` into the properties, the title and the tags.
 
-    Raises InvalidArgument for a key that Memex owns or that publishes the note, in any spelling that Obsidian accepts."""
+    Raises InvalidArgument for a key, in any spelling that Obsidian accepts, that Memex owns or that controls publishing."""
     rest = dict(metadata)
     title, tags = rest.pop("title", None), rest.pop("tags", None)
     if title is not None and not isinstance(title, str):

@@ -121,7 +121,7 @@ def _format_ids(ordinal: int, anchor: BlockId | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Hidden:
-    """Describes lines to ignore: code or a comment, up to a closing mark or the end of the list or quote around them."""
+    """Describes lines to ignore: code or a comment, up to a closing mark or the end of its list or quote."""
 
     closing: re.Pattern[str]
     column: int

@@ -40,9 +40,7 @@ _SAID: Final = 65_536  # bytes of the child's error output that are read
 _NO_MEMORY: Final = (b"MemoryError", b"memory allocation of", b"Cannot allocate memory", b"bad_alloc")
 _CODE: Final = str(Path(__file__).parents[3])
 _CHILD: Final = ("-P", "-m", "syncd.files.conversion.converter_child")
-_IN_MEMORY: Final = (
-    64 << 20
-)  # most bytes of a file to copy in memory; a larger copy would exceed the daemon's memory limit
+_IN_MEMORY: Final = 64 << 20  # bytes; a larger copy in memory could exceed the daemon's memory limit
 _BLOCK: Final = 1 << 20
 
 log = logging.getLogger(__name__)
@@ -221,7 +219,7 @@ def _read_output(child: subprocess.Popen[bytes], limits: Limits, stopping: threa
     assert child.stderr is not None
     end = time.monotonic() + limits.seconds
     output, errors = bytearray(), bytearray()
-    most = limits.text * 6 + _ANSWER  # JSON escapes each character in 6 bytes or, beyond 3 bytes of UTF-8, in 12
+    most = limits.text * 6 + _ANSWER  # JSON escapes a character of two bytes in six bytes
     with selectors.DefaultSelector() as selector:
         for pipe in (child.stdout, child.stderr):
             os.set_blocking(pipe.fileno(), False)
@@ -287,7 +285,7 @@ def _explain_failure(code: int, errors: bytes, kind: str, limits: Limits) -> Mem
 
 
 def _exception_name(errors: bytes) -> str:
-    """Return the name of the exception that ended the child, without its message, which may contain text of the file."""
+    """Return the name of the exception that ended the child; its message may contain text of the file."""
     last = errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
     return name if (name := last.partition(":")[0]).replace(".", "").replace("_", "").isalnum() else ""
 

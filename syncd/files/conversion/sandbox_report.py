@@ -1,6 +1,6 @@
 """Report which layers of the converter's sandbox are in force, for status and the doctor.
 
-Law, tested: if a required layer is missing, the report says which files are refused and how the owner can allow them."""
+Law, tested: if a required layer is missing, the report says which files are refused and how to allow them."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _CALLS: Final = (
     "getpid", "gettid", "getuid", "geteuid", "getgid", "getegid", "getrandom", "getrusage", "getrlimit", "ugetrlimit",
     "sysinfo", "uname", "exit", "exit_group",
 )  # fmt: skip
-# Flags that are refused: only reading existing files is allowed. Landlock decides which files, but does not check O_PATH.
+# Flags to refuse, as only reading existing files is allowed. Landlock decides which files; it does not check O_PATH.
 _NOT_OPENED: Final = (
     os.O_ACCMODE | os.O_CREAT | os.O_TRUNC | os.O_APPEND | getattr(os, "O_PATH", 0) | getattr(os, "O_TMPFILE", 0)
 ) & ~os.O_DIRECTORY
