@@ -77,7 +77,8 @@ def properties_of(
 def split_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str | None, tuple[str, ...]]:
     """Split `metadata` into the properties, the title and the tags.
 
-    Raises InvalidArgument for a key, in any spelling that Obsidian accepts, that Memex owns or that controls publishing."""
+    Raises InvalidArgument for an invalid value, and for a key that Memex owns or that controls publishing, in any
+    spelling that Obsidian accepts."""
     rest = dict(metadata)
     title, tags = rest.pop("title", None), rest.pop("tags", None)
     if title is not None and not isinstance(title, str):

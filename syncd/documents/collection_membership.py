@@ -1,8 +1,8 @@
 """Decide which collection a document is in, and how its note states the collection.
 
 A property `collection` names the collection, and so does each tag `collection:x`. Laws, tested: whatever a note
-names, it is in exactly one of the known collections; `set_collection` leaves one name, and every other line and tag as it
-was."""
+names, it is in exactly one of the known collections; `set_collection` leaves one name, and changes no other line or
+tag."""
 
 from __future__ import annotations
 

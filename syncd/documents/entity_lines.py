@@ -1,8 +1,8 @@
 """Read the lines of an entity's note: which observations and relations they state, and where.
 
 Laws, tested: one pass, in time linear in the text. An item ends before the first line that is not indented, whatever
-its own lines look like, so no observation reaches into the text behind it; the output of `format_observation` is read back as
-it was given."""
+its own lines look like, so no observation reaches into the text after it. The output of `format_observation` reads
+back as it was given."""
 
 from __future__ import annotations
 

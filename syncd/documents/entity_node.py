@@ -50,7 +50,9 @@ def checked_content(text: str) -> str:
 
 
 def checked_type(text: str) -> str:
-    """Return `text` in NFC, without surrounding white space. Raises InvalidArgument if it can't be a relation's type."""
+    """Return `text` in NFC, without surrounding white space.
+
+    Raises InvalidArgument if it can't be the type of a relation."""
     type = unicodedata.normalize("NFC", _check_line(text, "relation type", LONGEST))
     if UNTYPED.search(type):
         raise InvalidArgument(
@@ -153,7 +155,7 @@ class NodeProperties:
 
 
 class NumberedObservations:
-    """Holds the observations of a page with their ordinals: the stated ones, else the next numbers in order of lines."""
+    """Holds the observations of a page with their ordinals: stated ones, else the next numbers in line order."""
 
     def __init__(self, page: Page, last: int) -> None:
         self.page = page

@@ -1,4 +1,4 @@
-"""Choose the file names of captures, entities and stored files, and decide which inbox files become documents without an upload.
+"""Choose the file names of captures, entities and stored files, and decide which inbox files Memex imports.
 
 Laws, tested: whatever name an agent gives, the stored name is a base name that every system, every link and every
 program of the vault can hold, and never the name of a note; no two candidates for it are equal."""
@@ -74,7 +74,7 @@ def note_name(raw_name: str) -> str:
 
 def _safe_name(name: str, unfit: str) -> str:
     """Return a base name that works everywhere: no secret, no addition of sync programs, no match of `unfit`."""
-    # Masked before and after `file_name`, which removes ":" and "/": file names reach places that a note's text does not.
+    # Masked before and after `file_name`, which removes ":" and "/": file names reach more places than a note's text.
     stem = redact(file_name(redact(name)))
     while stem != (plain := CONFLICT_COPY.sub("", re.sub(unfit, "", file_name(stem)))):
         stem = plain

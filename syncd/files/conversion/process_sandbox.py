@@ -25,7 +25,7 @@ _CAPABILITIES: Final = 0x20080522  # linux/capability.h, _LINUX_CAPABILITY_VERSI
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # landlock; the same numbers on every architecture
 _VERSION: Final = 1  # the flag that asks for the version of Landlock's interface
 _READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
-# linux/landlock.h: the version from which the kernel knows rights, and their bits. It refuses those that it doesn't know.
+# linux/landlock.h: the version that introduced some rights, and their bits. The kernel refuses rights unknown to it.
 _OF_FILES: Final = (
     (1, (1 << 13) - 1),
     (2, 1 << 13),

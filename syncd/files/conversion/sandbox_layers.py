@@ -1,4 +1,4 @@
-"""Define the layers of the converter's sandbox, and say which are in force and what follows for PDF and Office files."""
+"""Define the layers of the converter's sandbox, and explain when PDF and Office files are refused."""
 
 from __future__ import annotations
 

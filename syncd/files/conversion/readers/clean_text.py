@@ -1,6 +1,7 @@
 """Clean the text of a file for a note: remove invisible characters, and escape what Markdown would misread.
 
-Laws, tested: `remove_invisible` leaves no character that a note cannot hold; a second run of `remove_invisible` or `tidy` changes nothing."""
+Laws, tested: `remove_invisible` leaves no character that a note cannot hold; a second run of `remove_invisible` or
+`tidy` changes nothing."""
 
 from __future__ import annotations
 
@@ -14,9 +15,8 @@ _LINE_END: Final = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufeff\ufffe\uffff\U000e0000-\U000e007f]"
 )
-_SOFT: Final = re.compile(
-    "[\u00ad\u200b\u2060]"
-)  # soft hyphens and marks for line breaks, which would disturb a search
+# Soft hyphens and marks for line breaks, which would disturb a search.
+_SOFT: Final = re.compile("[\u00ad\u200b\u2060]")
 _BLANKS: Final = re.compile("[ \t\u00a0\u2007\u202f]+$", re.MULTILINE)
 _HOLES: Final = re.compile(r"\n{3,}")
 # Beginnings of a line that start a Markdown block.
@@ -33,8 +33,9 @@ def remove_invisible(text: str) -> str:
 
 
 def tidy(text: str) -> str:
-    """Clean converted text: apply `remove_invisible` and NFC, and remove soft breaks, white space at line ends, and
-    repeated blank lines."""
+    """Clean converted text: apply `remove_invisible` and NFC, then remove soft breaks and needless white space.
+
+    Needless white space is white space at line ends, and repeated blank lines."""
     text = unicodedata.normalize("NFC", _SOFT.sub("", remove_invisible(text)))
     text = _HOLES.sub("\n\n", _BLANKS.sub("", text)).strip("\n")
     return f"{text}\n" if text.strip() else ""

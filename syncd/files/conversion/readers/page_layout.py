@@ -261,7 +261,7 @@ def _find_table_end(page: Sequence[Line], at: int) -> int:
 
 
 def _find_columns(rows: Sequence[Line]) -> list[tuple[float, float]]:
-    """Return the left and right edges of the columns, from left to right: cells of all rows that overlap are one column."""
+    """Return the left and right edges of the columns, from left to right; cells that overlap share a column."""
     columns: list[tuple[float, float]] = []
     for left, right, _ in sorted(cell for row in rows for cell in row.cells):
         if columns and left < columns[-1][1]:
