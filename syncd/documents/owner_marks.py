@@ -49,7 +49,7 @@ class OwnerMarks:
 
     @property
     def may_be_promotion(self) -> bool:
-        """Whether the note is marked for promotion, or somebody may have meant to mark it."""
+        """Return whether the note is marked for promotion, or somebody may have meant to mark it."""
         return self.promote or "promote" in self.unclear
 
 

@@ -59,7 +59,7 @@ class FileOrder:
 
     @property
     def name(self) -> str:
-        """The file's original name."""
+        """Return the file's original name."""
         return last_name(str(self.given["name"]))
 
 

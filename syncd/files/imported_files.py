@@ -34,7 +34,7 @@ class ImportedFiles:
             return list(self._known)
 
     def put(self, path: str, file_digest: FileDigest, document_id: str) -> None:
-        """Add a file to the list that was imported, or is about to be, as this document."""
+        """List a file as imported as this document; call it before or after the import."""
         stat = file_digest.stat
         with self._ledger.transaction():
             self._ledger.execute(

@@ -74,7 +74,7 @@ class MergeNeedsPerson(Conflict):
 
 
 class NothingTracked(Conflict):
-    """The branch follows no branch of a remote."""
+    """The checked-out branch follows no branch of a remote."""
 
 
 class RemoteSync:
@@ -186,7 +186,7 @@ class RemoteSync:
 
     @property
     def _is_planned(self) -> bool:
-        """Whether the settings ask for automatic pulls or pushes."""
+        """Return whether the settings ask for automatic pulls or pushes."""
         return bool(self._settings.push or self._settings.pull_s)
 
     def _record_success(self) -> None:

@@ -56,12 +56,12 @@ class PushWebhook:
 
     @property
     def is_on(self) -> bool:
-        """Whether there is a usable secret."""
+        """Return whether there is a usable secret."""
         return self._read_secret() is not None
 
     @property
     def problem(self) -> str:
-        """Why webhooks are off although the secret's file exists; "" if there is no problem."""
+        """Return why webhooks are off although the secret's file exists; "" if there is no problem."""
         if self._read_secret() is None and os.path.lexists(self._file):
             return f"webhooks: off, as the file {SECRET} of the state folder is not its owner's alone; make a new one with memex hook secret --rotate"
         return ""
