@@ -25,9 +25,7 @@ def bare_path(path: str) -> str:
     """Return the common part of all paths and addresses that may mean one note: no ".md", numbers or parts of ids."""
     whole = _strip_additions(path[:-3])
     named = _ENDING.fullmatch(whole)
-    return (
-        _strip_additions(named[1]) + named[2] if named else whole
-    )  # the number of a stored file stands before its ending
+    return _strip_additions(named[1]) + named[2] if named else whole  # a stored file's number comes before its suffix
 
 
 def _strip_additions(whole: str) -> str:

@@ -1,7 +1,8 @@
 """Scan the inbox for files that people put there, and queue each file for import once it is quiet.
 
-Law, tested: a pass of the sync pipeline reports files as it reports notes, so none is missed; no file is read while
-somebody writes it, none twice, and none again because its note was deleted. The scanner changes no file and no note."""
+Law, tested: a pass of the sync pipeline reports files as it reports notes, so no file is missed. No file is queued
+while a program writes it, twice with the same bytes, or again because its note was deleted. The scanner changes no
+file and no note."""
 
 from __future__ import annotations
 
