@@ -1,7 +1,7 @@
 """Decide the path under which agents know a note of their workspace.
 
-It is the path of the file, without the number that a capture's file gets when its name is taken: the other note with
-this name may be one that agents must not know of.
+The address is the path of the file, without the number that a capture's file gets when its name is taken, because the
+other note with this name may be one that agents must not know of.
 
 Law: the addresses of a workspace depend on its own notes alone, and each address names one note."""
 
@@ -22,12 +22,10 @@ _ADDED = re.compile(r"\d+|\([0-9a-f-]{8,36}\)")
 
 
 def bare_path(path: str) -> str:
-    """What all paths and addresses have in common that may mean one note: no ending, no numbers, no parts of ids."""
+    """Return the common part of all paths and addresses that may mean one note: no ".md", numbers or parts of ids."""
     whole = _strip_additions(path[:-3])
     named = _ENDING.fullmatch(whole)
-    return (
-        _strip_additions(named[1]) + named[2] if named else whole
-    )  # the number of a stored file stands before its ending
+    return _strip_additions(named[1]) + named[2] if named else whole  # a stored file's number comes before its suffix
 
 
 def _strip_additions(whole: str) -> str:
@@ -39,7 +37,7 @@ def _strip_additions(whole: str) -> str:
 
 
 def base_of(address: str) -> str:
-    """What an address has in common with all that may be mistaken for it: neither ending nor parts of ids."""
+    """Return the common part of an address and all that may be mistaken for it: no ".md", no parts of ids."""
     whole = address[:-3]
     while True:
         head, blank, last = whole.rpartition(" ")
@@ -49,15 +47,16 @@ def base_of(address: str) -> str:
 
 
 def possible_stems(base: str) -> tuple[str, ...]:
-    """How the files begin that may have an address of this `base`, numbers left out."""
+    """Return possible beginnings, without numbers, of the names of files whose address has this `base`."""
     stem, dot, ending = base.rpartition(".")
     return (base, stem) if dot and "/" not in ending else (base,)
 
 
 def assign_addresses(records: Iterable[Record], root: str) -> dict[str, Record]:
-    """The notes by address; `records` must hold all of the workspace of one `base`. `root` is its folder, with "/".
+    """Return the notes by address. `records` must contain all notes of a workspace with one `base`.
 
-    Of several notes with one title in one folder the oldest has the plain address, the others add a part of their id."""
+    `root` is the workspace's folder, with "/" at its end. Of several notes with one title in one folder, the oldest gets
+    the plain address, and the others add a part of their id or the whole id."""
     by_address: dict[str, Record] = {}
     for record in sorted(records, key=lambda record: (record.created_at, record.id)):
         plain = strip_number(record.path.removeprefix(root), name_of(record), record.type)
@@ -67,14 +66,15 @@ def assign_addresses(records: Iterable[Record], root: str) -> dict[str, Record]:
 
 
 def name_of(record: Record) -> str:
-    """What a note's file was named for: its title, or the name that its stored file was given with."""
+    """Return the text that a note's file was named after: its title, or the original name of its stored file."""
     return given_name(record.title, record.metadata) if record.type == "file" else record.title
 
 
 def strip_number(path: str, title: str, type: str) -> str:
-    """The path of a note without the number that it got because another has the name.
+    """Return the path of a note without the number that its file got because the name was taken.
 
-    It was named for `title`. Where a note has another title by now, any number at the end of its name counts as added."""
+    The file was named after `title`. If the note has another title by now, any number at the end of its name counts as
+    added."""
     folder, slash, name = path.rpartition("/")
     titled = node_name(title) if type == "entity" else file_name(title)
     plain = _strip_number(name[:-3], titled)
@@ -85,7 +85,7 @@ def strip_number(path: str, title: str, type: str) -> str:
 
 
 def find_numbers(page: Page) -> list[tuple[int, int]]:
-    """Where in the body of a node's note its relations tell such numbers of other nodes: start and end."""
+    """Return the start and end of each such number in the relations' links in the body of a node's note."""
     starts = [0, *accumulate(map(len, page.lines))]
     ranges = []
     for at, field in page.fields:
@@ -93,7 +93,7 @@ def find_numbers(page: Page) -> list[tuple[int, int]]:
             link = page.lines[at][target.start + 2 : target.end - 2]
             stem, bar, shown = link.partition("|")
             plain = _strip_number(stem, node_name(shown)) if bar else stem
-            # `[[Ada 2|Ada]]` is `[[Ada]]` then, as it would be had the file its name.
+            # `[[Ada 2|Ada]]` becomes `[[Ada]]`, as if the file had its wanted name.
             cut = (0, len(stem) + 1) if bar and plain == shown else (len(plain), len(stem))
             begin = starts[at] + target.start + 2
             ranges += [(begin + cut[0], begin + cut[1])] if cut[0] < cut[1] else []
@@ -101,7 +101,7 @@ def find_numbers(page: Page) -> list[tuple[int, int]]:
 
 
 def strip_link_numbers(body: str) -> str:
-    """The body of a node's note as agents read it: links to other nodes without such numbers."""
+    """Return the body of a node's note as agents read it: links to other nodes without added numbers."""
     parts, at = [], 0
     for start, end in find_numbers(parse_page(body)):
         parts.append(body[at:start])
@@ -110,6 +110,6 @@ def strip_link_numbers(body: str) -> str:
 
 
 def _strip_number(stem: str, titled: str) -> str:
-    """A file's name without the number that it got because another note has the name `titled`."""
+    """Return a file's name without the number that it got because another note has the name `titled`."""
     numbered = _NUMBERED.fullmatch(stem)
     return titled if titled and numbered and numbered[1] + (numbered[2] or "") == titled else stem

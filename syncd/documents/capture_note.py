@@ -32,7 +32,7 @@ _MARKUP = re.compile(r"^(?:[>\s]|[-*+]\s(?:\[.\]\s)?|\d{1,9}[.)]\s|#{1,6}\s|\[![
 
 
 def title_of(content: str) -> str:
-    """What a capture is about, in a line: the first line that says something, without its markup."""
+    """Derive a title from a capture's text: the first line with letters or digits, without its markup; "" if none."""
     for line in content.splitlines()[:50]:
         words = _MARKUP.sub("", line).replace("`", "").replace("**", "").replace("==", "").strip()
         words = re.sub(r"!?\[\[(?:[^\[\]|\n]{1,300}\|)?([^\[\]|\n]{1,300})\]\]", r"\1", words)
@@ -42,12 +42,12 @@ def title_of(content: str) -> str:
 
 
 def automatic_title(content: str, created_at: int) -> str:
-    """The title of a capture to which nobody gave one: the name that its file has, unless another note has that name."""
+    """Return the title of a capture without a given title: the name of its file, unless another note has that name."""
     return free_name(redact(title_of(content)), created_at, lambda _: False)
 
 
 def is_named_after_title(path: str, title: str) -> bool:
-    """Whether a capture's file has the name that a title gave it, perhaps with a number, and so no name of a person's."""
+    """Return whether a capture's file is named after its title, perhaps with a number, and was not renamed."""
     return re.fullmatch(rf"{re.escape(file_name(title))}(?: \d+)?", base_name(path)[:-3]) is not None
 
 
@@ -61,7 +61,7 @@ def properties_of(
     title: str | None = None,
     tags: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """The properties of a new capture, in the order in which they are written."""
+    """Return the properties of a new capture, in the order in which they are written."""
     values: dict[str, Any] = {"id": id, "created_at": iso(created_at)}
     if source:
         values["source"] = source
@@ -75,15 +75,16 @@ def properties_of(
 
 
 def split_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str | None, tuple[str, ...]]:
-    """The `metadata` without the two fields that may come in it: the rest, the title, the tags.
+    """Split `metadata` into the properties, the title and the tags.
 
-    Raises InvalidArgument for a key that Memex owns, in whatever spelling Obsidian would take for it."""
+    Raises InvalidArgument for an invalid value, and for a key that Memex owns or that controls publishing, in any
+    spelling that Obsidian accepts."""
     rest = dict(metadata)
     title, tags = rest.pop("title", None), rest.pop("tags", None)
     if title is not None and not isinstance(title, str):
         raise InvalidArgument("metadata.title must be text")
     if isinstance(tags, str):
-        tags = tags.split(",")  # Obsidian takes commas for the end of a tag too
+        tags = tags.split(",")  # in Obsidian, commas separate tags
     if tags is not None and not (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)):
         raise InvalidArgument("metadata.tags must be a list of texts")
     for key in rest:
@@ -107,7 +108,7 @@ def split_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str | N
 
 
 def check_content(content: str) -> bytes:
-    """The bytes of a capture. Raises InvalidArgument or ResourceExhausted for what can't be one."""
+    """Return the bytes of a capture. Raises InvalidArgument or ResourceExhausted if `content` can't be one."""
     if not content:
         raise InvalidArgument("content is empty")
     try:
@@ -122,13 +123,13 @@ def check_content(content: str) -> bytes:
 
 
 def check_source(source: str | None) -> None:
-    """Raises InvalidArgument for what can't say where a capture came from."""
+    """Raise InvalidArgument if `source` can't be the source of a capture."""
     if source is not None and (len(source) > MAX_SOURCE or any(ord(c) < 32 for c in source)):
         raise InvalidArgument(f"source must be one line of at most {MAX_SOURCE} characters")
 
 
 def compose_note(values: dict[str, Any], content: str) -> str:
-    """The note's text. What is written must read back as what was given, or it is refused."""
+    """Compose the note's text. Raises InvalidArgument if the text does not read back as what was given."""
     try:
         text = compose(values, content)
         front, body = split(text)

@@ -1,8 +1,8 @@
-"""Decide a document's collection membership: which one collection it is in, and how its note says so.
+"""Decide which collection a document is in, and how its note states the collection.
 
 A property `collection` names the collection, and so does each tag `collection:x`. Laws, tested: whatever a note
-names, it is in exactly one of the known collections; `set_collection` leaves one name, and every other line and tag as it
-was."""
+names, it is in exactly one of the known collections; `set_collection` leaves one name, and changes no other line or
+tag."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _BETWEEN = re.compile(r"([,\s]+)")
 def choose_collection(
     collection: str | None, tags: Sequence[str], known: Sequence[str]
 ) -> tuple[str | None, tuple[str, ...]]:
-    """The collection that a caller means, None when none is named, and the tags that name none.
+    """Return the collection that a caller names (None: none is named), and the tags that name no collection.
 
-    What is given as `collection` counts before tags, and of these the last. Raises InvalidArgument for an unknown one."""
+    The argument `collection` takes precedence over tags; among tags, the last one counts. Raises InvalidArgument for
+    an unknown collection."""
     plain = {tag: tag_of(tag) for tag in tags}
     named = [plain[tag][len(COLLECTION_TAG) :].strip("-") for tag in tags if is_collection_tag(plain[tag])]
     meant = [collection_of(name, known) for name in (*named, *([] if collection is None else [collection]))]
@@ -36,36 +37,36 @@ def choose_collection(
 
 
 def is_collection_tag(tag: str) -> bool:
-    """Whether a tag is the name of a collection."""
+    """Return whether a tag names a collection."""
     return tag.casefold().startswith(COLLECTION_TAG)
 
 
-# What a note says
+# Reading a note's collections and tags
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionName:
-    """A name of a collection: what the property says, or a tag."""
+    """Describes one name of a collection in a note, and whether a tag or the property states it."""
 
     name: str
     tag: bool
 
 
 def tag_texts(value: Any) -> list[str]:
-    """The tags that a property's value holds, without "#": of a list, or of a text with commas or blanks between them."""
+    """Return the tags in a property's value, without "#": a list, or a text separated by commas or white space."""
     parts = _BETWEEN.split(value)[::2] if isinstance(value, str) else value if isinstance(value, list) else [value]
     raw_tags = (text for part in parts if (text := as_text(part)) is not None)
     return [tag for text in raw_tags if (tag := text.strip().removeprefix("#"))]
 
 
 def plain_tags(front: str) -> list[str]:
-    """The tags that the properties of a note name, without those that name a collection. Raises FrontmatterError."""
+    """Return the tags in a note's properties, without those that name a collection. Raises FrontmatterError."""
     values = read_properties(front)
     return [tag for tag in tag_texts(values.get(_spelling_of("tags", values))) if not is_collection_tag(tag)]
 
 
 def find_names(values: Mapping[str, Any], tags: Sequence[str]) -> list[CollectionName]:
-    """The collections that properties name, as they are written, in the order of the text; `tags` are all of the note's."""
+    """Return the collections that the properties name, as written, in order; `tags` are all tags of the note."""
     by_tag = [CollectionName(tag[len(COLLECTION_TAG) :], tag=True) for tag in tags if is_collection_tag(tag)]
     value = values.get(_spelling_of("collection", values))
     parts = value if isinstance(value, list) else [value]
@@ -76,18 +77,18 @@ def find_names(values: Mapping[str, Any], tags: Sequence[str]) -> list[Collectio
 
 
 def select_known(named: Iterable[CollectionName], known: Sequence[str]) -> list[CollectionName]:
-    """Those of these that name a `known` collection, by the name that it has."""
+    """Return the names of `known` collections, each in its known spelling."""
     folded = (replace(mention, name=fold(mention.name.strip())) for mention in named)
     return [mention for mention in folded if mention.name in known]
 
 
-# What a note is to say
+# Changing a note's collection and tags
 
 
 def tag_changes(front: str, tags: Sequence[str], collection: str | None) -> dict[str, PropertyValue]:
-    """The properties to change so that a note has these tags; nothing that names its collection changes without `collection`.
+    """Return the property changes that give a note these tags and this collection. Raises FrontmatterError.
 
-    Raises FrontmatterError."""
+    Without `collection`, tags and properties that name a collection stay unchanged."""
     values = read_properties(front)
     held = tag_texts(values.get(_spelling_of("tags", values)))
     plain_tags, names = (
@@ -104,7 +105,9 @@ def tag_changes(front: str, tags: Sequence[str], collection: str | None) -> dict
 
 
 def set_collection(text: str, collection: str, known: Sequence[str]) -> str:
-    """A note that says which of the known collections it is in by its property alone. Raises FrontmatterError."""
+    """Return the note's text with this collection stated only by its property, and not by tags.
+
+    Raises FrontmatterError."""
     values = read_properties(split(text)[0])
     key = _spelling_of("tags", values)
     tags = values.get(key)
@@ -128,7 +131,7 @@ def set_collection(text: str, collection: str, known: Sequence[str]) -> str:
 
 
 def _remove_items(text: str, key: str, places: Sequence[int]) -> str:
-    """`text` without these items of a list; one that is written as `[a, b]` stays so."""
+    """Remove items of a list property by index; a list that is written as `[a, b]` keeps this form."""
     start, end, cut = find_fences(text)
     scanned = scan(text[start:end])
     span = (scanned.keys or {})[key].value
@@ -140,7 +143,7 @@ def _remove_items(text: str, key: str, places: Sequence[int]) -> str:
         values = [value for at, value in enumerate(scanned.values[key]) if at not in places]
         try:
             verify(made[: cut - len(text) + len(made)], {**scanned.values, key: values})
-        except FrontmatterError:  # a comma stands within an item
+        except FrontmatterError:  # an item contains a comma
             pass
         else:
             return made
@@ -148,33 +151,33 @@ def _remove_items(text: str, key: str, places: Sequence[int]) -> str:
 
 
 def _spelling_of(name: str, values: Mapping[str, Any]) -> str:
-    """`name` as these properties have it: letter case does not count, but an exact one comes first."""
+    """Return the spelling of `name` in these properties, in any letter case; an exact match takes precedence."""
     return name if name in values else next((key for key in values if key.casefold() == name), name)
 
 
-# Which of several counts
+# Choosing between several collections
 
 
 def has_several(document: Document | Record) -> bool:
-    """Whether a document names several collections."""
+    """Return whether a document names several collections."""
     return any(defect.name == SEVERAL_COLLECTIONS for defect in document.defects)
 
 
 @dataclass(frozen=True, slots=True)
 class NamedCollections:
-    """What a note named at a look at it, and the collection that was set last."""
+    """Holds the collections that a note named when it was last read, and the one that was set last."""
 
     mentions: frozenset[CollectionName]
     chosen: str
 
     @classmethod
     def only(cls, collection: str) -> NamedCollections:
-        """A note that named only this one, or none."""
+        """Return the state of a note that named only this collection, or none."""
         return cls(frozenset({CollectionName(collection, tag=True), CollectionName(collection, tag=False)}), collection)
 
 
 def choose_latest(mentions: Sequence[CollectionName], before: NamedCollections | None) -> NamedCollections:
-    """Which of the collections that a note names was set last: by what it did not say before; else that of before, else the last."""
+    """Choose the collection that was set last: a newly named one; else the earlier choice; else the last one named."""
     names = [mention.name for mention in mentions]
     kept = [before.chosen] if before and before.chosen in names else []
     fresh = [mention.name for mention in mentions if before and mention not in before.mentions]
@@ -182,14 +185,14 @@ def choose_latest(mentions: Sequence[CollectionName], before: NamedCollections |
 
 
 class CollectionChanges:
-    """The notes that somebody put into another collection without a word on the one before, until they are quiet."""
+    """Tracks notes that name a new collection besides their old one, until they are quiet and can be settled."""
 
     def __init__(self, known: Sequence[str]) -> None:
         self._known = known
         self._named: dict[str, NamedCollections] = {}
 
     def remember(self, document: Document, raw: bytes, record: Callable[[], Record | None]) -> None:
-        """Remember what a note names; `record` is what has been known of it until now."""
+        """Remember the collections that a note names; `record` returns the note's row from before."""
         if not has_several(document) or not document.writable:
             self._named.pop(document.path, None)
             return
@@ -205,6 +208,6 @@ class CollectionChanges:
         self._named[document.path] = choose_latest(mentions, known)
 
     def settle(self, path: str, text: str) -> str:
-        """The note at `path`, naming one collection: the one that was set last. Raises FrontmatterError."""
+        """Return the note's text naming only the collection that was set last. Raises FrontmatterError."""
         named = self._named.get(path)
         return set_collection(text, named.chosen, self._known) if named else text

@@ -1,9 +1,9 @@
 """Compose the note of an entity, and apply edits to it: observations, relations and properties.
 
-Laws, tested: text comes back as it was given. An edit changes only the lines that it is about, the indentation of
-lines that would otherwise become part of an item, and a few properties; its result has been read back, and nothing
-in it changed but what was asked. An ordinal is never given to a second observation. A person's block id stays with
-its observation."""
+Laws, tested: text reads back as it was given. An edit changes only the lines that it concerns, the indentation of
+lines that would otherwise become part of an item, and a few properties. Memex parses the result of each edit and
+refuses it if anything else changed. No two observations ever get the same ordinal. A person's block id stays with its
+observation."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ __all__ = [
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
-UNKNOWN: Final = frozenset({"observed_at", "summary_updated_at"})  # None = of a node whose note did not say either
+# If one of these is None, the node's earlier note did not state it, and the new note does not either.
+UNKNOWN: Final = frozenset({"observed_at", "summary_updated_at"})
 
 
 def compose(
@@ -72,9 +73,9 @@ def compose(
     relations: Sequence[tuple[str, str]] = (),
     ordinals: Sequence[int] = (),
 ) -> str:
-    """A new note of a node: its properties, its observations, its relations (type and `link`).
+    """Compose a new note of a node from its properties, observations and relations (type and `link`).
 
-    The ordinals rise, one for each observation; () = from 1 on."""
+    `ordinals` are ascending, one for each observation; () = 1, 2, 3…"""
     numbers = ordinals or range(1, len(observations) + 1)
     facts = [Observation(at, checked_content(text)) for at, text in zip(numbers, observations, strict=True)]
     lines = [
@@ -95,7 +96,7 @@ def compose(
 
 
 def add_observations(text: str, contents: Sequence[str], *, now: int) -> tuple[str, list[Observation]]:
-    """`text` with observations added behind those that are there; and these, with their ordinals."""
+    """Add observations after the existing ones; return the new text, and the added observations with their ordinals."""
     draft = _Draft(text)
     first = draft.found.highest + 1
     new = [Observation(at, checked_content(content)) for at, content in enumerate(contents, first)]
@@ -112,7 +113,9 @@ def add_observations(text: str, contents: Sequence[str], *, now: int) -> tuple[s
 
 
 def replace_observation(text: str, ordinal: int, content: str, *, now: int) -> tuple[str, str]:
-    """`text` with another observation under the same ordinal, in the same place; and the old one."""
+    """Replace an observation, keeping its ordinal and place; return the new text, and the old observation.
+
+    Raises NotFound if the node has no observation with this ordinal."""
     draft = _Draft(text)
     content = checked_content(content)
     item = draft.found.items.get(ordinal)
@@ -130,7 +133,7 @@ def replace_observation(text: str, ordinal: int, content: str, *, now: int) -> t
 
 
 def remove_observations(text: str, ordinals: Collection[int], *, now: int) -> tuple[str, list[int]]:
-    """`text` without these observations; and those ordinals that were there."""
+    """Remove observations; return the new text, and the ordinals that were removed."""
     draft = _Draft(text)
     gone = {ordinal: None for ordinal in ordinals if ordinal in draft.found.items}
     if not gone:
@@ -144,12 +147,12 @@ def remove_observations(text: str, ordinals: Collection[int], *, now: int) -> tu
 
 
 def add_relation(text: str, type: str, link: str, *, now: int) -> str:
-    """`text` with a relation of that type to `[[link]]`; as it is when it says so already."""
+    """Add a relation of this type to `[[link]]`; return `text` unchanged if it already states the relation."""
     return add_relations(text, [(type, link)], now=now)
 
 
 def add_relations(text: str, relations: Sequence[tuple[str, str]], *, now: int) -> str:
-    """The same with several relations, each a type and a `link`, as one change."""
+    """Add several relations, each a type and a `link`, as one change; skip those that `text` already states."""
     draft = _Draft(text)
     before = find_statements(draft.found.page)
     lines = {statement: line for line, statement in (_relation_line(type, to) for type, to in relations)}
@@ -161,7 +164,7 @@ def add_relations(text: str, relations: Sequence[tuple[str, str]], *, now: int) 
 
 
 def remove_relations(text: str, gone: Callable[[Statement], bool], *, now: int) -> tuple[str, int]:
-    """`text` without the relations that are `gone`; and how many these were."""
+    """Remove the relations for which `gone` is true; return the new text, and how many were removed."""
     draft = _Draft(text)
     before = find_statements(draft.found.page)
     kept = [statement for statement in before if not gone(statement)]
@@ -176,7 +179,7 @@ def remove_relations(text: str, gone: Callable[[Statement], bool], *, now: int) 
 
 
 def retype_relations(text: str, which: Callable[[Statement], bool], new: str, *, now: int) -> str:
-    """`text` with `new` as the type of the relations that are among `which`."""
+    """Change the type of the relations for which `which` is true to `new`, and return the new text."""
     draft = _Draft(text)
     type = checked_type(new)
     before = find_statements(draft.found.page)
@@ -196,20 +199,20 @@ def retype_relations(text: str, which: Callable[[Statement], bool], new: str, *,
             rest = remove_targets(left, lambda statement: which(statement) and statement.type != type, keep=True) or ""
             draft.splice(
                 at, at + 1, [*moved, rest] if is_list_item(line) else [rest, *moved]
-            )  # what is below stays with it
+            )  # nested lines stay with the line above them
         elif left != line:
             draft.splice(at, at + 1, [left])
     return draft.finish(now, {}, states=states)
 
 
 def set_properties(text: str, changes: Mapping[str, PropertyValue], *, now: int) -> str:
-    """`text` with properties of the node changed (None removes one); a summary that changes tells when."""
+    """Change properties of the node (None removes one); a new summary also sets `summary_updated_at`."""
     stamp = {"summary_updated_at": iso(now) if changes["summary"] else None} if "summary" in changes else {}
     return _Draft(text).finish(now, {**changes, **stamp})
 
 
 def state_ordinals(text: str, *, now: int) -> str:
-    """`text` with the ordinals that its observations have but do not state; as it is when there are none."""
+    """Write down the ordinals of observations that have one but do not state it; otherwise return `text` unchanged."""
     draft = _Draft(text)
     if not draft.found.unsettled:
         return text
@@ -217,7 +220,7 @@ def state_ordinals(text: str, *, now: int) -> str:
 
 
 def _relation_line(type: str, link: str) -> tuple[str, Statement]:
-    """The line of a relation, and what it states."""
+    """Return the line of a relation, and the statement that it makes. Raises InvalidArgument."""
     line = f"- {checked_type(type)}:: [[{link}]]"
     targets = [target for field in find_fields(line) for target in field.targets] if ONE_LINE.fullmatch(link) else []
     if [(target.end, target.says.target) for target in targets] != [(len(line), link.partition("|")[0].strip())]:
@@ -226,7 +229,7 @@ def _relation_line(type: str, link: str) -> tuple[str, Statement]:
 
 
 class _Draft:
-    """A note under change: what it says, and the lines to put in place of others."""
+    """Holds a note during an edit: its parsed content, and the lines to replace."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -242,30 +245,30 @@ class _Draft:
         return self.lines[at].rstrip("\r\n")
 
     def has_nested(self, at: int) -> bool:
-        """Whether something stands under a line, indented."""
+        """Return whether the next line is indented more than this line."""
         below = self.line(at + 1) if at + 1 < len(self.lines) else ""
         return below.strip() != "" and len(line_prefix(below)) > len(line_prefix(self.line(at)))
 
     def splice(self, first: int, behind: int, lines: list[str]) -> None:
-        """Put `lines` in place of `lines[first:behind]`; those without a line end get one."""
+        """Replace `self.lines[first:behind]` with `lines`; lines without a line end get one."""
         self.splices.append((first, behind, lines))
 
     def observation_lead(self) -> str:
-        """The indentation and list mark of a further observation: those of the last one, if its list is not numbered."""
+        """Return the indentation and list mark for a new observation: those of the last one, but never a number."""
         section = self.found.page.sections.get("observations")
         leads = [item.lead for item in self.found.page.items if section and item.behind <= section.behind]
         last = leads[-1] if leads else "-"
         return last if last[-1] not in ".)" else last.rstrip("0123456789.)") + "-"
 
     def append_to_section(self, name: str, lines: list[str]) -> None:
-        """Put `lines` at the end of the list in the section `name`, which is made if there is none."""
+        """Append `lines` to the list in the section `name`; create the section if it is missing."""
         page = self.found.page
         section = page.sections.get(name)
         if section:
             ends = [item.behind for item in page.items] if name == "observations" else [at + 1 for at, _ in page.fields]
             at = max((end for end in ends if section.inner < end <= section.behind), default=section.inner)
             while name == "relations" and at < section.behind and self.lines[at].strip() and self.lines[at][0] in " \t":
-                at += 1  # what is indented belongs to the relation above
+                at += 1  # indented lines belong to the relation above
             if name == "observations":
                 at = self._next_clear_line(at, section.behind)
             prose = at == section.inner and at < len(self.lines) and self.lines[at].strip()
@@ -278,7 +281,7 @@ class _Draft:
         self.splice(at, at, [*above, f"{'#' * level} {name.title()}", *lines, *([""] if other else [])])
 
     def _next_clear_line(self, at: int, behind: int) -> int:
-        """The next place from which on nothing would sink into an item that is put there."""
+        """Return the first line from `at` on where a new item can go without absorbing the indented lines after it."""
         deep = item_indentation(self.observation_lead())
         for n in range(at, behind):
             if self.lines[n].strip():
@@ -288,9 +291,10 @@ class _Draft:
         return at
 
     def unindent_behind(self, gone: Collection[Item]) -> _Draft:
-        """The same note, which says the same, less the indentation by which lines would sink into another item.
+        """Return this note with less indentation of lines that would become part of another item after a removal.
 
-        These are the lines behind the items that go, and that item is the one before them."""
+        Such lines follow the items in `gone`, and would become part of the item before those. What the note states
+        stays the same."""
         going = {at: item for item in gone for at in range(item.first, item.behind)}
         firsts = {item.first for item in self.found.page.items}
         lines = list(self.lines)
@@ -309,7 +313,7 @@ class _Draft:
                         break
                     shift = shift or depth - deep + 1
                 elif at == going[at].first:
-                    # Until it goes, it must not sink into what was moved above it.
+                    # Until this item is removed, it must not become part of the lines moved above it.
                     sinks = shift > 0 and depth >= inner
                 if at not in going or sinks:
                     lines[at] = lines[at][min(shift, len(lines[at]) - len(lines[at].lstrip(" "))) :]
@@ -326,7 +330,7 @@ class _Draft:
         states: Collection[Statement] | None = None,
         version: bool = True,
     ) -> str:
-        """The text after the change. Raises Conflict when it would not say what it should."""
+        """Return the text after the edit. Raises Conflict if it would not state exactly what it should."""
         numbered = self.found
         says = numbered.observations if says is None else says
         states = find_statements(numbered.page) if states is None else states
@@ -345,7 +349,7 @@ class _Draft:
         return text
 
     def _ordinal_splice(self, item: Item, ordinal: int) -> tuple[int, int, list[str]]:
-        """The splice that makes an item state its ordinal."""
+        """Return the splice that makes an item state its ordinal."""
         if item.place is None:
             return item.behind, item.behind, format_ids_line(item.lead, item.content, ordinal)
         return item.place, item.place + 1, [state_ordinal(self.lines[item.place], item, ordinal)]
@@ -355,14 +359,16 @@ class _Draft:
         return version if isinstance(version, int) and not isinstance(version, bool) and 1 <= version < 2**53 else 1
 
     def _apply_splices(self, front: str) -> str:
-        """The text with the new lines. They end as the note's first line does; the last ends as it did."""
+        """Return the text with all splices applied.
+
+        New lines get the line end of the note's first line; the end of the last line stays as it was."""
         ends = _LINE_END.search(self.text)
         newline = ends[0] if ends else "\n"
         out: list[str] = []
         at = 0
         for first, behind, new in sorted(self.splices, key=lambda splice: splice[:2]):
             out += self.lines[at:first]
-            # Where nothing is put before a line of dashes, that would make a heading of what stands above.
+            # Without an empty line here, a following line of dashes would turn the text above into a heading.
             lines = new or ([""] if behind < len(self.lines) and is_underline(self.lines[behind]) else [])
             if lines and out and out[-1][-1] not in "\r\n":
                 out[-1] += newline
@@ -370,14 +376,14 @@ class _Draft:
             at = behind
         out += self.lines[at:]
         if out and self.lines and self.lines[-1][-1] not in "\r\n":
-            out[-1] = out[-1].rstrip("\r\n") or out[-1]  # an empty line is nothing but its end
+            out[-1] = out[-1].rstrip("\r\n") or out[-1]  # an empty line consists of its line end, so it stays
         if out and front[-1:] not in ("", "\ufeff", "\r", "\n"):
             front += newline
         return front + "".join(out)
 
 
 def _check(text: str, says: Sequence[Observation], states: Collection[Statement]) -> None:
-    """Refuse to return what would be read as something else."""
+    """Raise Conflict unless `text` reads back as these observations and relations."""
     numbered = NumberedObservations(parse_page(split(text)[1]), 0)
     if numbered.given or numbered.observations != tuple(says) or set(find_statements(numbered.page)) != set(states):
         raise Conflict(

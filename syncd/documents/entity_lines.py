@@ -1,8 +1,8 @@
 """Read the lines of an entity's note: which observations and relations they state, and where.
 
 Laws, tested: one pass, in time linear in the text. An item ends before the first line that is not indented, whatever
-its own lines look like, so no observation reaches into the text behind it; the output of `format_observation` is read back as
-it was given."""
+its own lines look like, so no observation reaches into the text after it. The output of `format_observation` reads
+back as it was given."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _ARROW = re.compile("-->")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A list item of the observations, `lines[first:behind]`. An item that was emptied has no content."""
+    """Describes a list item of the observations, `lines[first:behind]`. An emptied item has no content."""
 
     first: int
     behind: int
     lead: str  # its indentation and list mark
     content: str
-    mark: BlockId | None  # that states its ordinal
-    anchor: BlockId | None  # that a person's links lead to
-    place: int | None  # the line in which `mark` stands, or at whose end it belongs; None: on a line of its own
+    mark: BlockId | None  # block id that states its ordinal
+    anchor: BlockId | None  # block id that a person's links lead to
+    place: int | None  # the line with `mark`, or to whose end it belongs; None: it belongs on a separate line
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what stands under it, `lines[inner:behind]`."""
+    """Describes a heading and the lines under it, `lines[inner:behind]`."""
 
     level: int
     first: int
@@ -52,7 +52,7 @@ class Section:
 
 @dataclass(slots=True)
 class Page:
-    """What the body of an entity's note holds, in order. `lines` keep their line ends."""
+    """Holds the parsed body of an entity's note, in order. `lines` keep their line ends."""
 
     lines: list[str]
     items: list[Item] = field(default_factory=list)
@@ -61,26 +61,28 @@ class Page:
 
 
 def parse_page(body: str) -> Page:
-    """The page of a body. Never raises."""
+    """Parse a body. Never raises."""
     reader = _Reader(Page(_LINES.findall(body)))
     reader.run()
     return reader.page
 
 
 def find_ids(page: Page) -> list[tuple[int, int]]:
-    """Where in the body the block ids of observations stand, the blank before each included: start and end."""
+    """Return the start and end of each observation's block ids in the body, including the space before each."""
     starts = [0, *accumulate(map(len, page.lines))]
     block_ids = (id for item in page.items for id in (item.mark, item.anchor) if id)
     return [(starts[id.line] + id.start - 1, starts[id.line] + id.end) for id in block_ids]
 
 
 def is_underline(line: str) -> bool:
-    """Whether `line` makes a heading of the text above it."""
+    """Return whether `line` turns the text above it into a heading."""
     return _UNDERLINE.match(line) is not None
 
 
 def format_observation(lead: str, content: str, ordinal: int, anchor: BlockId | None = None) -> list[str]:
-    """The lines (without line ends) of an observation under the list mark `lead`; `content` has LF, and no white space around it."""
+    """Return the lines (without line ends) of an observation under the list mark `lead`.
+
+    `content` has LF line ends and no surrounding white space."""
     first, *others = content.split("\n")
     if not others and not ends_like_block_id(first):
         return [f"{lead} {first} {_format_ids(ordinal, anchor)}"]
@@ -93,20 +95,20 @@ def format_observation(lead: str, content: str, ordinal: int, anchor: BlockId | 
 
 
 def state_ordinal(line: str, item: Item, ordinal: int) -> str:
-    """`line`, in which `item` states its ordinal or should, with this `ordinal`; the line end stays."""
+    """Return `line` changed so that `item` states this `ordinal` in it; the line end stays."""
     if item.mark:
         return f"{line[: item.mark.start]}^o{ordinal}{line[item.mark.end :]}"
     if item.anchor:
         return f"{line[: item.anchor.start]}{_format_ids(ordinal, item.anchor)}{line[item.anchor.end :]}"
     text = line.rstrip("\r\n")
     end = line[len(text) :]
-    if text.rstrip(" \t") == item.lead:  # a further blank would move the column in which the item's text begins
+    if text.rstrip(" \t") == item.lead:  # another space would move the column in which the item's text begins
         text = item.lead
     return f"{text} ^o{ordinal}{end}"
 
 
 def format_ids_line(lead: str, content: str, ordinal: int, anchor: BlockId | None = None) -> list[str]:
-    """The ids on a line of their own, as they end an item."""
+    """Return the lines that put the ids on a separate line at the end of an item."""
     return [
         *([""] if needs_blank_line(content.split("\n")) else []),
         f"{' ' * (len(lead) + 1)}{_format_ids(ordinal, anchor)}",
@@ -119,7 +121,7 @@ def _format_ids(ordinal: int, anchor: BlockId | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Hidden:
-    """Lines that say nothing: code or a comment, up to a mark, or to the end of the list or quote they stand in."""
+    """Describes lines to ignore: code or a comment, up to a closing mark or the end of its list or quote."""
 
     closing: re.Pattern[str]
     column: int
@@ -132,10 +134,10 @@ class _Reader:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.hidden: _Hidden | None = None
-        self.column = 0  # where the text of the list begins that a line may belong to; 0 = no list
-        self.fresh = True  # nothing stands right above
-        self.code = False  # indented code goes on
-        self.section = 0  # the level of the observations' heading, while under it
+        self.column = 0  # column where the text of the current list item begins; 0 = no list
+        self.fresh = True  # no text directly above
+        self.code = False  # inside indented code
+        self.section = 0  # level of the observations' heading while under it; 0 otherwise
         self.open: dict[str, Section] = {}
 
     def run(self) -> None:
@@ -149,7 +151,7 @@ class _Reader:
         self._close_sections(1, len(lines))
 
     def _read_line(self, at: int, text: str, bare: str) -> int:
-        """Take in a line that is not blank; where to go on."""
+        """Read a line that is not blank, and return the number of the next line to read."""
         indent = indentation(text)
         quoted = bare.startswith(">")
         if indent < self.column:
@@ -184,7 +186,7 @@ class _Reader:
         return hidden is not None
 
     def _begins_hidden(self, bare: str, *, quoted: bool) -> bool:
-        """Whether code or a comment begins here, that goes on in the next line."""
+        """Return whether code or a comment begins here and continues on the next line."""
         bare = _LEADS.sub("", bare, count=1)
         closing = None
         if fence := _FENCE.match(bare):
@@ -199,7 +201,7 @@ class _Reader:
 
     def _begin_section(self, level: int, name: str, first: int, inner: int) -> None:
         named = name if name in ("observations", "relations") else ""
-        ends = 1 if named == "relations" else level  # relations are no part of the observations, whatever their level
+        ends = 1 if named == "relations" else level  # a relations heading ends the observations, whatever its level
         self._close_sections(ends, first)
         self.column = 0
         if self.section >= ends:
@@ -211,7 +213,7 @@ class _Reader:
         self.open.setdefault(named, Section(level, first, inner, len(self.page.lines)))
 
     def _close_sections(self, level: int, behind: int) -> None:
-        """End the sections that a heading of this level ends, or the end of the page."""
+        """Close the sections that a heading of this level, or the end of the page, ends."""
         for name, section in list(self.open.items()):
             if level <= section.level:
                 del self.open[name]
@@ -219,18 +221,18 @@ class _Reader:
 
 
 def indentation(text: str) -> int:
-    """The column in which the text of a line begins."""
+    """Return the column in which the text of a line begins."""
     lead = text[: len(text) - len(text.lstrip(" \t"))]
     return len(lead.expandtabs(4))
 
 
 def item_indentation(lead: str) -> int:
-    """The least indentation of what belongs to an item."""
+    """Return the least indentation of lines that belong to an item."""
     return indentation(lead) + 2
 
 
 def _match_heading(lines: list[str], at: int, text: str, fresh: bool) -> tuple[int, str, int] | None:
-    """The level and folded text of the heading that begins in line `at`, and the line behind it."""
+    """Return the level and folded text of the heading that begins in line `at`, and the number of the line after it."""
     if mark := _HEADING.match(text):
         name = text[mark.end() :].strip(" \t")
         closed = name.rstrip("#")
@@ -243,7 +245,7 @@ def _match_heading(lines: list[str], at: int, text: str, fresh: bool) -> tuple[i
 
 
 def _match_item(lines: list[str], first: int, text: str, match: re.Match[str]) -> Item | None:
-    """The item that begins in line `first`; None for a rule across the page, which begins like one."""
+    """Return the item that begins in line `first`; None for a horizontal rule, which begins like an item."""
     lead, blanks = match.groups()
     width = len((lead + blanks).expandtabs(4)) - len(lead)
     column = len(lead) + (width if match.end() < len(text) and 1 <= width <= 4 else 1)
@@ -282,7 +284,7 @@ def _match_item(lines: list[str], first: int, text: str, match: re.Match[str]) -
 
 
 def _paragraph_length(inner: Sequence[str]) -> int:
-    """How many lines of an item are its own first paragraph; 0 when it begins with something else and goes on."""
+    """Return how many lines the first paragraph of an item has; 0 if a longer item begins with another block."""
     if len(inner) > 1 and BLOCK.match(inner[0]):
         return 0
     behind = 1
@@ -292,7 +294,7 @@ def _paragraph_length(inner: Sequence[str]) -> int:
 
 
 def _dedent(text: str, column: int) -> str:
-    """`text` without its indentation up to `column`."""
+    """Return `text` without its indentation up to `column`."""
     at = width = 0
     while at < len(text) and width < column and text[at] in " \t":
         width = width + 1 if text[at] == " " else width // 4 * 4 + 4

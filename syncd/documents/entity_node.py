@@ -1,7 +1,7 @@
 """Read an entity's note as a node of the graph, and check names, observations and relations.
 
-Law, tested: an ordinal that a note states is the observation's; an ordinal that it does not state follows from the
-order of lines."""
+Law, tested: an observation has the ordinal that its note states; where the note states none, the ordinal follows from
+the order of lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from syncd.documents.entity_lines import LARGEST, Item, Page, parse_page
 from syncd.notes.inline_fields import LONGEST, UNTYPED
 from syncd.notes.property_reader import as_text, as_time
 
-# Properties that are a node's, beside those of any note.
+# Properties of a node, in addition to those of any note.
 OWN = frozenset({"name", "entity_type", "last_ordinal", "observed_at", "summary_updated_at"})
 
 MAX_NAME, MAX_KIND, MAX_CONTENT = 256, 100, 10_000  # characters
@@ -29,12 +29,14 @@ _UNLINKED = re.compile(r"[\[\]|\s]+")
 
 
 def checked_name(name: str) -> str:
-    """`name` as a node can have it: in normal form, without white space around it. Raises InvalidArgument."""
+    """Return `name` in NFC, without surrounding white space. Raises InvalidArgument if a node can't have this name."""
     return unicodedata.normalize("NFC", _check_line(name, "name", MAX_NAME))
 
 
 def checked_content(text: str) -> str:
-    """`text` as an observation has it: lines end in LF, no white space around it. Raises InvalidArgument."""
+    """Return `text` with LF line ends, without surrounding white space.
+
+    Raises InvalidArgument if it can't be an observation."""
     if not isinstance(text, str) or _NO_TEXT.search(text):
         raise InvalidArgument("an observation is text, without NUL or lone surrogates")
     content = _LINE_END.sub("\n", text).strip()
@@ -48,7 +50,9 @@ def checked_content(text: str) -> str:
 
 
 def checked_type(text: str) -> str:
-    """`text` as the type of a relation: in normal form, without white space around it. Raises InvalidArgument."""
+    """Return `text` in NFC, without surrounding white space.
+
+    Raises InvalidArgument if it can't be the type of a relation."""
     type = unicodedata.normalize("NFC", _check_line(text, "relation type", LONGEST))
     if UNTYPED.search(type):
         raise InvalidArgument(
@@ -58,7 +62,7 @@ def checked_type(text: str) -> str:
 
 
 def checked_kind(text: str) -> str:
-    """`text` as a node's entity type: in normal form, without white space around it. Raises InvalidArgument."""
+    """Return `text` in NFC, without surrounding white space. Raises InvalidArgument if it can't be an entity type."""
     return unicodedata.normalize("NFC", _check_line(text, "entity_type", MAX_KIND))
 
 
@@ -70,18 +74,18 @@ def _check_line(text: str, what: str, most: int) -> str:
 
 
 def format_link(stem: str, name: str) -> str:
-    """The text between `[[` and `]]` that leads to the node `name` in the file `stem`.md."""
+    """Return the text between `[[` and `]]` of a link to the node `name` in the file `stem`.md."""
     shown = _UNLINKED.sub(" ", name).strip()
     return stem if stem == name or not shown else f"{stem}|{shown}"
 
 
 def read_node(front_values: Mapping[str, Any], body: str, path: str) -> tuple[Node, list[Defect]]:
-    """The node that a note says it is, and what its owner may want to mend."""
+    """Read a note as a node; return the node, and the defects that its owner may want to repair."""
     return node_of_page(front_values, parse_page(body), path)
 
 
 def node_of_page(front_values: Mapping[str, Any], page: Page, path: str) -> tuple[Node, list[Defect]]:
-    """The same of a body that has been read."""
+    """Read a note with a parsed body as a node; return the node and its defects."""
     defects: list[Defect] = []
     properties = NodeProperties(front_values, defects)
     numbered = NumberedObservations(page, properties.last_ordinal())
@@ -109,18 +113,18 @@ def node_of_page(front_values: Mapping[str, Any], page: Page, path: str) -> tupl
 
 
 class NodeProperties:
-    """The properties of a node, found whatever their letter case."""
+    """Reads the properties of a node, in any letter case; an exact match takes precedence."""
 
     def __init__(self, values: Mapping[str, Any], defects: list[Defect]) -> None:
         self.values = {key.casefold(): value for key, value in values.items()} | dict(values)
         self.defects = defects
 
     def text(self, name: str) -> str | None:
-        """A scalar's text."""
+        """Return a scalar's text."""
         return as_text(self.values.get(name))
 
     def name(self, path: str) -> str:
-        """The node's name: the property, or else the file's."""
+        """Return the node's name: the property `name`, or else the file's name."""
         stem = path.rpartition("/")[2]
         stem = stem[:-3] if stem.lower().endswith(".md") else stem
         if self.values.get("name") is not None:
@@ -133,7 +137,7 @@ class NodeProperties:
         return unicodedata.normalize("NFC", stem).strip()
 
     def time(self, name: str) -> int | None:
-        """A time in epoch milliseconds."""
+        """Return a time in epoch milliseconds; None if it is missing or unreadable."""
         value = self.values.get(name)
         time = None if value is None else as_time(value)
         if value is not None and time is None:
@@ -141,7 +145,7 @@ class NodeProperties:
         return time
 
     def last_ordinal(self) -> int:
-        """The highest ordinal that is on record; 0 without one."""
+        """Return the recorded highest ordinal; 0 if there is none."""
         value = self.values.get("last_ordinal")
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST:
             return value
@@ -151,7 +155,7 @@ class NodeProperties:
 
 
 class NumberedObservations:
-    """The observations of a page with their ordinals: as stated, else the next ones in the order of their lines."""
+    """Holds the observations of a page with their ordinals: stated ones, else the next numbers in line order."""
 
     def __init__(self, page: Page, last: int) -> None:
         self.page = page
@@ -165,17 +169,17 @@ class NumberedObservations:
                 new.append(item)
             elif item.content and item.mark:
                 self.items[item.mark.ordinal] = item
-        self.given = dict(enumerate(new, self.highest + 1))  # those whose ordinal the file does not state
+        self.given = dict(enumerate(new, self.highest + 1))  # items whose ordinal the file does not state
         self.items |= self.given
         self.highest += len(new)
         self.unsettled = self.highest > last
 
     @property
     def observations(self) -> tuple[Observation, ...]:
-        """In order of their ordinals."""
+        """Return the observations in order of their ordinals."""
         return tuple(Observation(ordinal, self.items[ordinal].content) for ordinal in sorted(self.items))
 
 
 def find_statements(page: Page) -> tuple[Statement, ...]:
-    """The relations that a page states, without repeats."""
+    """Return the relations that a page states, without repeats."""
     return tuple(dict.fromkeys(target.says for _, field in page.fields for target in field.targets))

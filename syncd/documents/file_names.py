@@ -1,4 +1,4 @@
-"""Choose the file names of captures, entities and stored files, and decide which inbox files become documents without an upload.
+"""Choose the file names of captures, entities and stored files, and decide which inbox files Memex imports.
 
 Laws, tested: whatever name an agent gives, the stored name is a base name that every system, every link and every
 program of the vault can hold, and never the name of a note; no two candidates for it are equal."""
@@ -21,17 +21,18 @@ from syncd.vault.location import ENTITIES, FILES, INBOX, locate
 from syncd.vault.path_rules import file_name
 
 TITLE_LENGTH: Final = 300
-# What a file is called whose name does not tell what it is: without an ending nothing opens it, and no link finds it.
+# The suffix for a file whose name has no known one: without a suffix, no program opens it and no link finds it.
 ENDINGS: Final = MappingProxyType(
     {media_type: end for end, media_type in reversed(SUFFIXES.items()) if media_type != MARKDOWN}
 )
-_NOTES = frozenset(end for end, media_type in SUFFIXES.items() if media_type == MARKDOWN)  # no file is to be a note
-_LOCK = "~$"  # what an office program puts beside a file that is open
-_UNFINISHED = ".download"  # a folder in which a browser keeps what it has not got whole
+# Suffixes of notes, which no stored file may have.
+_NOTES = frozenset(end for end, media_type in SUFFIXES.items() if media_type == MARKDOWN)
+_LOCK = "~$"  # prefix of the lock file that an office program puts beside an open file
+_UNFINISHED = ".download"  # suffix of the folder in which a browser keeps an unfinished download
 _UNSAID = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff]|[\ud800-\udfff]")
-_ENDING = re.compile(r"(?:\.md)+\Z", re.IGNORECASE)  # a link takes it for the file's
-NAMELESS = "Entity"  # the file of a node whose name no file can have a part of
-# What sync programs call a version that they set aside.
+_ENDING = re.compile(r"(?:\.md)+\Z", re.IGNORECASE)  # a link would take it for the suffix of the file
+NAMELESS = "Entity"  # file name of a node if no part of its name can be used
+# Names that sync programs give to conflict copies.
 CONFLICT_COPY = re.compile(
     r"""\.sync-conflict-\d{8}-\d{6}-[A-Z0-9]{7}(?=\.[^.]+$|$)               # Syncthing
     |\ \((?:[^()]*\ )?conflicted\ copy(?:\ [^()]*)?\)(?=\.[^.]+$|$)         # Obsidian Sync, Dropbox, Nextcloud
@@ -43,19 +44,19 @@ CONFLICT_COPY = re.compile(
 
 
 def last_name(path: str) -> str:
-    """The last name of a path of any system, in a line: what the file was called where it came from."""
+    """Return the last part of a path of any system, on one line: the file's original name."""
     name = re.split(r"[\\/]", path.rstrip("\\/ "))[-1]
     return " ".join(_UNSAID.sub(" ", name).split())[:TITLE_LENGTH]
 
 
 def known_ending(name: str, known: Collection[str]) -> str:
-    """The ending of a file's name as it is written, if it is a known one; else ""."""
+    """Return the suffix of a file's name as it is written, if it is a known one; else ""."""
     head, dot, last = name.rpartition(".")
     return f".{last}" if head.strip(". ") and dot and f".{last.casefold()}" in known else ""
 
 
 def stored_name(raw_name: str, media_type: str, known: Collection[str]) -> str:
-    """The name under which a file is stored; `known` are the endings (".pdf") that need no other behind them."""
+    """Return the name under which a file is stored; `known` are the suffixes (".pdf") that it can keep."""
     name = last_name(raw_name)
     end = known_ending(name, known)
     stem = name.removesuffix(end) if end else name
@@ -65,22 +66,23 @@ def stored_name(raw_name: str, media_type: str, known: Collection[str]) -> str:
 
 
 def note_name(raw_name: str) -> str:
-    """The base name, without ".md", of an uploaded note."""
+    """Return the base name, without ".md", of an uploaded note."""
     name = last_name(raw_name)
     end = known_ending(name, _NOTES)
     return _safe_name(name.removesuffix(end) if end else name, r"(?i)(?:\.md)+\Z") or "Note"
 
 
 def _safe_name(name: str, unfit: str) -> str:
-    """A base name that everything can hold, without a secret, what sync programs add, and what is `unfit` at its end."""
-    stem = redact(file_name(redact(name)))  # names of files go where a note's text does not, and have no ":" and "/"
+    """Return a base name that works everywhere: no secret, no addition of sync programs, no match of `unfit`."""
+    # Masked before and after `file_name`, which removes ":" and "/": file names reach more places than a note's text.
+    stem = redact(file_name(redact(name)))
     while stem != (plain := CONFLICT_COPY.sub("", re.sub(unfit, "", file_name(stem)))):
         stem = plain
     return stem
 
 
 def numbered_names(name: str, end: str) -> Iterator[str]:
-    """`name`, which has this ending (or none: ""), and what it is called when that is taken: "report 2.pdf"."""
+    """Yield `name`, then numbered alternatives like "report 2.pdf"; `end` is the suffix of `name`, or ""."""
     yield name
     stem = name.removesuffix(end) if end else name
     for number in itertools.count(2):
@@ -88,14 +90,14 @@ def numbered_names(name: str, end: str) -> Iterator[str]:
 
 
 def rename_instruction_file(name: str) -> str:
-    """`name`, with an ending, as it is; with a suffix if a coding agent might take the file for its instructions."""
+    """Return `name`, changed only if a coding agent might take a file of this name for its instructions."""
     stem, dot, end = name.rpartition(".")
     return f"{file_name(stem)}{dot}{end}" if is_instruction_stem(stem) else name
 
 
 def note_folder(path: str, inbox: str = INBOX) -> str:
-    """The folder for the note of a file that a person put at `path`, which lies in a workspace: the nearest `Files`."""
-    top = inbox.count("/") + 2  # the inbox, and the workspace
+    """Return the folder for the note of an inbox file at `path`: the nearest `Files` folder of its workspace."""
+    top = inbox.count("/") + 2  # number of folders down to the workspace
     folders = path.split("/")[:-1]
     if FILES in folders[top:]:
         return "/".join(folders[: folders.index(FILES, top) + 1])
@@ -105,7 +107,7 @@ def note_folder(path: str, inbox: str = INBOX) -> str:
 
 
 def link_to(path: str) -> str | None:
-    """The link to a file from the vault's root; None when its path holds what no link can."""
+    """Return the link to a file, relative to the vault's root; None if a link can't hold its path."""
     link = f"[[{path}]]"
     links = list(find_wikilinks(link))
     whole = len(links) == 1 and (links[0].target, links[0].subpath, links[0].display) == (path, "", None)
@@ -113,9 +115,10 @@ def link_to(path: str) -> str | None:
 
 
 def why_not_imported(path: str, size: int, *, known: Collection[str], most: int, inbox: str = INBOX) -> str | None:
-    """Why the file at `path`, which is no note, becomes no document, as the rest of a sentence.
+    """Return why the file at `path`, which is not a note, is not imported, as the end of a sentence.
 
-    "" = it does, once it is quiet; None = nobody expects it to: it is of no known kind, or lies in no workspace."""
+    "" = it is imported once it is quiet. None = nobody expects an import: its type is unknown, it is a temporary file,
+    or it lies outside the inbox."""
     folder, _, name = path.rpartition("/")
     if not known_ending(name, known) or name.startswith(_LOCK) or locate(path, inbox).scope != "captures":
         return None
@@ -131,7 +134,7 @@ def why_not_imported(path: str, size: int, *, known: Collection[str], most: int,
 
 
 def node_name(name: str) -> str:
-    """The base name that the file of a node would have, if it is free: no secret, and nothing that means more at its end."""
+    """Return the wanted base name of a node's file, without secrets, ".md" or marks of conflict copies."""
     stem = redact(file_name(redact(name)))
     while stem != (plain := CONFLICT_COPY.sub("", _ENDING.sub("", file_name(stem)))):
         stem = plain
@@ -139,7 +142,7 @@ def node_name(name: str) -> str:
 
 
 def free_name(title: str, created_at: int, taken: Callable[[str], bool]) -> str:
-    """A base name for a new note that no note of the vault has; a twin would change what `[[links]]` mean."""
+    """Return an unused base name for a new note; a second note of the same name would change what `[[links]]` mean."""
     name = file_name(title) or f"Capture {iso(created_at)[:19].replace(':', '.').replace('T', ' ')}"
     if not taken(fold(name)):
         return name

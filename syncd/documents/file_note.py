@@ -27,7 +27,7 @@ from syncd.notes.front_matter import (
 )
 from syncd.notes.quoted_text import quote_block
 
-# What Memex writes of the file beside the properties of any note.
+# Properties that Memex writes about a file, in addition to the properties of any note.
 ABOUT: Final = (
     "file",
     "file_name",
@@ -43,21 +43,21 @@ ABOUT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What is known of a file whose text was read."""
+    """Holds the facts about a file whose text was read."""
 
     media_type: str
     size: int
     digest: str  # sha256 of its bytes, hex
     text: str
     pages: int | None = None
-    cut: bool = False  # the text is not all there was
-    warnings: tuple[str, ...] = ()  # what else of it could not be read, in sentences
+    cut: bool = False  # the text is incomplete
+    warnings: tuple[str, ...] = ()  # what else could not be read, as sentences
 
 
 def file_properties(facts: FileFacts, path: str | None, name: str | None = None) -> dict[str, PropertyValue]:
-    """The properties that say it; `path` is where the file lies, None when the note is all that is kept of it.
+    """Return the properties that state these facts; `path` is the stored file's path, None if no file is stored.
 
-    `name` is what it would be called if that name were free; None: it is called that."""
+    `name` is the file's wanted name if that name was taken; None if the file has its wanted name."""
     values: dict[str, PropertyValue] = {"file": link_to(path)} if path else {}
     if name:
         values["file_name"] = name
@@ -76,18 +76,18 @@ def file_properties(facts: FileFacts, path: str | None, name: str | None = None)
 
 
 def sha256(text: str) -> str:
-    """The digest of a text as it stands in a note."""
+    """Return the digest of a text in the encoding of notes."""
     return hashlib.sha256(encode(text)).hexdigest()
 
 
 def clean_text(text: str) -> str:
-    """`text` as a note can hold it: no half characters, no NUL, lines that end as those of notes do."""
+    """Return `text` in a form that a note can hold: no lone surrogates, no NUL, no byte order mark, LF line ends."""
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\ufffd")
     return whole.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
 
 
 def without_front_matter(facts: FileFacts) -> FileFacts:
-    """The facts for a note beside the file: front matter in the text is a block of code, so that it is read as text."""
+    """Return the facts with Markdown front matter turned into a code block, so that a note can hold it as text."""
     front, body = split(facts.text)
     if facts.media_type != MARKDOWN or not front:
         return facts
@@ -96,9 +96,10 @@ def without_front_matter(facts: FileFacts) -> FileFacts:
 
 
 def split_uploaded_note(text: str) -> tuple[dict[str, Any], str | None, tuple[str, ...], str]:
-    """An uploaded note: the properties that it may bring along, its title, its tags, and its body.
+    """Split an uploaded note into the properties that it may keep, its title, its tags, and its body.
 
-    Properties that Memex owns, or writes of files, or that say what is published, are left out; those that can't be read stay text."""
+    Properties that Memex owns or writes about files, and properties that control publishing, are left out. Front matter
+    that can't be read stays in the body."""
     front, body = split(text)
     try:
         values = read_properties(front)
@@ -116,19 +117,19 @@ def split_uploaded_note(text: str) -> tuple[dict[str, Any], str | None, tuple[st
 
 
 def digest_of(raw: bytes) -> str | None:
-    """The digest that the note of a file says of it."""
+    """Return the file's digest that its note states; None if it states none."""
     digest = readable_properties(decode(raw)).get("file_sha256")
     return digest if isinstance(digest, str) else None
 
 
 def is_untouched(raw: bytes) -> bool:
-    """Whether the note's text is what was read from the file, as nobody has changed it."""
+    """Return whether the note's text is still the text that was read from the file."""
     text = decode(raw)
     return readable_properties(text).get("text_sha256") == sha256(split(text)[1])
 
 
 def revise(raw: bytes, facts: FileFacts, path: str, *, updated_at: str, version: int) -> str:
-    """The note after its file has changed. Raises FrontmatterError when its properties can't be changed by line."""
+    """Return the note's text after its file has changed. Raises FrontmatterError if its properties can't be edited."""
     text = decode(raw)
     changes = dict.fromkeys(ABOUT) | file_properties(facts, path) | {"updated_at": updated_at, "version": version}
     for kept in ("file", "file_name"):

@@ -1,4 +1,4 @@
-"""Detect the type of a file by its first bytes, and only then by its name; refuse types that Memex cannot read."""
+"""Detect the type of a file by its first bytes, then by its name; refuse types that Memex cannot read."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ DOCX: Final = "application/vnd.openxmlformats-officedocument.wordprocessingml.do
 PPTX: Final = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 XLSX: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
-STRAY_NULLS: Final = 4  # null bytes that a text may hold by mistake
-HEAD: Final = 65_536  # bytes that tell a type as well as more would
+STRAY_NULLS: Final = 4  # null bytes that a text may contain by mistake
+HEAD: Final = 65_536  # first bytes of a file that are enough to detect its type
 
 SUFFIXES: Final = {
     ".md": MARKDOWN, ".markdown": MARKDOWN, ".txt": TEXT, ".text": TEXT, ".log": TEXT,
@@ -30,7 +30,7 @@ NAMED: Final = {
     MARKDOWN: "Markdown", TEXT: "text", HTML: "HTML", CSV: "CSV", JSON: "JSON", PDF: "PDF",
     DOCX: "Word (.docx)", PPTX: "PowerPoint (.pptx)", XLSX: "Excel (.xlsx)",
 }  # fmt: skip
-OFFICE: Final = {DOCX: b"word/", PPTX: b"ppt/", XLSX: b"xl/"}  # the folder of the package that makes it what it is
+OFFICE: Final = {DOCX: b"word/", PPTX: b"ppt/", XLSX: b"xl/"}  # the archive folder that identifies each type
 TEXTUAL: Final = frozenset({MARKDOWN, TEXT, HTML, CSV, JSON})
 
 _OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -40,7 +40,7 @@ _UNICODE: Final = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _HTML: Final = re.compile(
     rb"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,2000}?-->\s*)*<(?:!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL
 )
-# What other files begin with, and what they are called.
+# The first bytes of unsupported files, and the names of their types.
 _FOREIGN: Final = (
     (b"\x89PNG\r\n\x1a\n", "a PNG image"), (b"\xff\xd8\xff", "a JPEG image"), (b"GIF8", "a GIF image"),
     (b"II*\x00", "a TIFF image"), (b"MM\x00*", "a TIFF image"), (b"{\\rtf", "an RTF document"),
@@ -53,15 +53,15 @@ _FOREIGN: Final = (
 
 
 def suffix(name: str) -> str:
-    """The ending of a file's name, with its dot and in small letters; "" if it has none."""
+    """Return the suffix of a file's name, with its dot and in lower case; "" if it has none."""
     stem, dot, ending = name.rpartition(".")
     return f".{ending.lower()}" if dot and stem else ""
 
 
 def media_type_of(name: str, head: bytes) -> str:
-    """The media type of the file `name` that begins with `head` (its first `HEAD` bytes, or all of it).
+    """Return the media type of the file `name` that begins with `head` (its first `HEAD` bytes, or all of it).
 
-    Raises InvalidArgument, with the reason, for what is not read."""
+    Raises InvalidArgument, with the reason, if Memex cannot read the file."""
     named = SUFFIXES.get(suffix(name))
     if not head:
         raise InvalidArgument("the file is empty")
@@ -87,7 +87,9 @@ def media_type_of(name: str, head: bytes) -> str:
 
 
 def _office_type(named: str | None, head: bytes) -> str:
-    """What a ZIP archive is: its parts' names say so, or else the file's own name, which the reader then checks."""
+    """Return the type of a ZIP archive by its parts' names, or else by the file's own name, which the reader checks.
+
+    Raises InvalidArgument if it is no supported Office file."""
     if b"mimetypeapplication/" in head[:80]:
         raise InvalidArgument(
             "the file is an OpenDocument or EPUB file, which is not read; save it as .docx, .pptx, .xlsx or .pdf"
@@ -107,12 +109,14 @@ def _explain_ole(head: bytes) -> str:
 
 
 def has_stray_nulls(head: bytes) -> bool:
-    """Whether `head` holds more noughts than a text may by mistake."""
+    """Return whether `head` contains more null bytes than a text may contain by mistake."""
     return head.count(0) > STRAY_NULLS + len(head) // 1_000
 
 
 def guess_utf16(head: bytes) -> str | None:
-    """The kind of UTF-16 that text without a mark seems to be in: of each two Latin letters' bytes the high one is nought."""
+    """Guess the byte order of UTF-16 text without a byte order mark, by the null high bytes of Latin letters.
+
+    None if the text does not look like UTF-16."""
     even, odd = head[0::2].count(0), head[1::2].count(0)
     if max(even, odd) > max(STRAY_NULLS, len(head) // 5) and min(even, odd) <= len(head) // 200:
         return "utf-16-be" if even > odd else "utf-16-le"

@@ -1,7 +1,7 @@
 """Read and write the relations that a memo states in its property `relations`.
 
-Law, tested: an entry that cannot be read is a defect and stays in the note as it is, whatever is saved or deleted
-beside it."""
+Law, tested: an entry that cannot be read is a defect and stays unchanged in the note when other entries are saved or
+deleted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DEFECT: Final = "bad-relation"
 
 
 def read_relations(value: Any) -> tuple[tuple[MemoRelation, ...], list[Defect]]:
-    """What the property says, and what is wrong with it."""
+    """Read the property's value; return its relations and its defects."""
     if value is None:
         return (), []
     if not isinstance(value, list):
@@ -43,25 +43,27 @@ def read_relations(value: Any) -> tuple[tuple[MemoRelation, ...], list[Defect]]:
 
 
 def save_relation(text: str, relation: MemoRelation, same: Callable[[MemoRelation], bool]) -> str:
-    """The note with this relation, in the place of the first that is the `same`. Raises FrontmatterError."""
+    """Return the note's text with this relation added, or replacing the first one for which `same` is true.
+
+    Raises FrontmatterError."""
     entries = _read_entries(text)
     at = next((at for at, entry in entries.items() if same(entry)), None)
     written = _entry_properties(relation)
     if at is None:
         return edit_items(text, PROPERTY, {}, [{key: part for key, part in written.items() if part is not None}])
     if entries[at].link == relation.link:
-        del written["target"]  # it may say more than where it leads
+        del written["target"]  # the existing link may contain more than its target
     return edit_items(text, PROPERTY, {at: written})
 
 
 def drop_relations(text: str, gone: Callable[[MemoRelation], bool]) -> str:
-    """The note without the relations that are `gone`. Raises FrontmatterError."""
+    """Return the note's text without the relations for which `gone` is true. Raises FrontmatterError."""
     leaving = {at: None for at, relation in _read_entries(text).items() if gone(relation)}
     return edit_items(text, PROPERTY, leaving) if leaving else text
 
 
 def checked_tag(tag: str) -> str:
-    """`tag` as it is written and compared: one line, one form of each accented letter. Raises InvalidArgument."""
+    """Return `tag` in NFC, without surrounding white space. Raises InvalidArgument if it can't be a relation's tag."""
     plain = unicodedata.normalize("NFC", tag).strip()
     if not 1 <= len(plain) <= TAG or any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in plain):
         raise InvalidArgument(f"tag must be one line of 1 to {TAG} characters", field="tag")
@@ -69,12 +71,12 @@ def checked_tag(tag: str) -> str:
 
 
 def round_weight(weight: float) -> float:
-    """`weight` with two decimals."""
+    """Round `weight` to two decimals."""
     return float(Decimal(str(weight)).quantize(Decimal("0.01"), ROUND_HALF_UP))
 
 
 def _read_entries(text: str) -> dict[int, MemoRelation]:
-    """The entries that can be read, by their place; repeats too."""
+    """Return the readable entries by index, including repeats."""
     values = read(split(text)[0]).values
     value = next((value for key, value in values.items() if key.casefold() == PROPERTY), None)
     entries = enumerate(value) if isinstance(value, list) else ()
@@ -95,7 +97,7 @@ def _entry_properties(relation: MemoRelation) -> dict[str, PropertyValue]:
 
 
 def _parse_entry(entry: Any) -> MemoRelation | str:
-    """A relation, or why it is none."""
+    """Parse an entry; return the relation, or the reason why it can't be read."""
     if not isinstance(entry, Mapping):
         return "it has no `target` and no `tag`"
     try:

@@ -1,7 +1,7 @@
 """Read the owner's marks in the properties of a capture: promote it, promote it to a folder, keep or dismiss it.
 
-Law, tested: only a property that this person's editor reads as such counts, `promote: true` alone and never text
-that looks like it; where a key stands twice, or the properties cannot be read, nothing is marked."""
+Law, tested: only a property that the owner's editor reads as one counts: `promote: true`, and no text that looks
+like it. If a key occurs twice, or the properties cannot be read, nothing is marked."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from syncd.notes.property_reader import (
 )
 
 EDITED: Final = "a person has just edited the note; read it again in a moment"
-_NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})  # what a key says that is there, and left open
-# Without one of these words in it a front matter says nothing of all this, and need not be read.
+_NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})  # values of a key that was left empty
+# Front matter that contains none of these words has no owner's keys, so it is not parsed.
 _WORDS: Final = (
     *("promote", "review", "expires", "suggested_", "superseded_by"),
     *("hidden_text", "runnable_code", "unsafe_links"),
@@ -34,9 +34,9 @@ _WORDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class OwnerMarks:
-    """The person's keys as they stand in one note; None = not there, or no value of its kind."""
+    """Holds the owner's keys of one note; None = the key is missing, or its value has the wrong type."""
 
-    promote: bool = False  # YAML's true, and nothing else
+    promote: bool = False  # only YAML's true counts
     promote_to: str | None = None
     review: str | None = None  # in lower case
     expires: int | None = None  # epoch ms
@@ -44,12 +44,12 @@ class OwnerMarks:
     promoted_at: int | None = None  # epoch ms
     suggested_folder: str | None = None
     superseded_by: str | None = None
-    twice: tuple[str, ...] = ()  # keys that stand there in two spellings: neither counts
-    unclear: tuple[str, ...] = ()  # of `promote` and `promote_to`: what says something, but none of its kind
+    twice: tuple[str, ...] = ()  # keys that occur in two spellings, so neither counts
+    unclear: tuple[str, ...] = ()  # which of `promote` and `promote_to` have a value of the wrong type
 
     @property
     def may_be_promotion(self) -> bool:
-        """Whether it is to be promoted, or somebody may have meant so."""
+        """Return whether the note is marked for promotion, or somebody may have meant to mark it."""
         return self.promote or "promote" in self.unclear
 
 
@@ -57,7 +57,7 @@ _NO_MARKS: Final = OwnerMarks()
 
 
 def read_marks(text: str) -> OwnerMarks:
-    """The marks of a note with this text."""
+    """Return the marks of a note with this text."""
     front = split(text)[0]
     lower = front.casefold()
     if not any(word in lower for word in _WORDS) or is_unclosed(text):
@@ -76,7 +76,9 @@ def read_marks(text: str) -> OwnerMarks:
 
 
 def marks_of(values: Mapping[str, Any]) -> OwnerMarks:
-    """The marks among these properties. Obsidian takes keys that differ by letter case for one, so both can't count."""
+    """Return the marks among these properties.
+
+    Obsidian treats keys that differ in letter case as one, so if both occur, neither counts."""
     named: dict[str, list[Any]] = {}
     for key, value in values.items():
         named.setdefault(key.casefold(), []).append(value)
@@ -103,7 +105,7 @@ def marks_of(values: Mapping[str, Any]) -> OwnerMarks:
 
 
 def encode_marks(owner_marks: OwnerMarks) -> str:
-    """The marks as text, "" for none: what a document and the row of it keep."""
+    """Encode the marks as text, "" for none; documents and their rows store this text."""
     stated = {
         field.name: value
         for field in fields(OwnerMarks)
@@ -129,7 +131,9 @@ def _find_unclear(named: Mapping[str, list[Any]]) -> Iterator[str]:
 
 
 def read_owner_keys(front: str) -> dict[str, list[Any]]:
-    """The person's keys of a front matter, in every spelling that some program may take for one. Raises FrontmatterError."""
+    """Return the owner's keys of a front matter, in every spelling that a program may accept.
+
+    Raises FrontmatterError."""
     by_name: dict[str, list[Any]] = {}
     for key, value in read(front).values.items():
         if (name := comparable_key(key)) in PERSONS:
@@ -137,19 +141,19 @@ def read_owner_keys(front: str) -> dict[str, list[Any]]:
     return by_name
 
 
-LEAST_FILLED: Final = 4_000  # bytes, in which nothing is too much
+LEAST_FILLED: Final = 4_000  # bytes of front matter below which no limit is checked
 
 
 class MarkedByOwner(Conflict):
-    """A person has marked the note: it is theirs, and is about to move."""
+    """The owner has marked the note for promotion, or is editing it, so agents can't change it."""
 
 
 def find_overreach(
     was: str | None, now: str | None, *, node: bool
 ) -> MarkedByOwner | InvalidArgument | ResourceExhausted | None:
-    """What an agent is told that would have a note say `now` what it did not (`was`); None = it may. None as text: no note.
+    """Return the error for an agent's change of a note's text from `was` to `now`; None if the change is allowed.
 
-    A `node` is never promoted, so that somebody has ticked it keeps nobody from writing to it."""
+    None as text means no note. A `node` is never promoted, so a promotion mark does not protect it from changes."""
     if was is not None and not node and read_marks(was).promote:
         return MarkedByOwner(EDITED, retryable=True)
     if now is None:
@@ -159,7 +163,7 @@ def find_overreach(
     except FrontmatterError as error:
         if error.defect == "frontmatter-too-large":
             return properties_too_large()
-        return MarkedByOwner(EDITED, retryable=True)  # nobody can tell what it says of the person's keys
+        return MarkedByOwner(EDITED, retryable=True)  # the owner's keys can't be read
     changed = [key for key in {**before, **after} if before.get(key) != after.get(key)]
     if changed:
         return InvalidArgument(f"the property {changed[0]!r} is the owner's alone, and no agent sets it")
@@ -167,7 +171,7 @@ def find_overreach(
 
 
 def properties_too_large() -> ResourceExhausted:
-    """What an agent is told that gives a note more properties than there is room for, whatever its owner's keys take of it."""
+    """Return the error for an agent that gives a note too many or too large properties."""
     return ResourceExhausted(
         f"the note's properties would be too many or too large: {LARGEST_OWN:,} bytes and {MOST_OWN:,} parts have room",
         limit=LARGEST_OWN,
@@ -179,7 +183,7 @@ def _is_full(text: str | None) -> bool:
     try:
         return exceeds_agent_limits((text or "")[start:end]) if end - start > LEAST_FILLED else False
     except FrontmatterError:
-        return False  # that is told elsewhere
+        return False  # reported elsewhere
 
 
 def _owner_keys_of(text: str | None) -> dict[str, list[Any]]:

@@ -1,7 +1,7 @@
 """The parser turns the bytes of a file into a Document, whatever the bytes are.
 
-Law, tested: for any bytes there is a Document, equal each time; what is wrong with the bytes is a defect of the
-Document, and no text is left out of the search without a defect (except comments, which their writer hid)."""
+Law, tested: any bytes give a Document, and equal bytes give equal Documents; each problem with the bytes is a defect
+of the Document, and no text is left out of the search without a defect (except comments, which their writer hid)."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from syncd.notes.secret_patterns import redact, secret_defects
 from syncd.vault.location import INBOX, NoteLocation, locate
 
 TYPES = frozenset({"note", "file", "entity"})
-CREATED = ("created", "date")  # what templates and other programs call the time at which a note was made
+CREATED = ("created", "date")  # properties in which templates and other programs write a note's creation time
 _TEMPLATE = re.compile(r"\{\{[^{}\r\n]*+\}\}|<%[^%\r\n]*+%>")
 _EMPTY_TAGS = re.compile(r"^tags:[ \t]+#[^\s#]", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class _ParsedNote:
-    """A note's bytes, read."""
+    """Holds the front matter and body of a note, read from its bytes."""
 
     path: str
     digest: str
@@ -63,7 +63,7 @@ class _ParsedNote:
 
 @dataclass(frozen=True, slots=True)
 class _Class:
-    """What a note counts as, and what only a note of its type has."""
+    """Holds a note's type and the values that depend on the type."""
 
     type: str
     collection: str
@@ -80,23 +80,23 @@ class _Class:
 def parse(
     raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX, collections: Sequence[str] = COLLECTIONS
 ) -> Document:
-    """The document that the file at `path` (from the vault's root) holds. Never raises.
+    """Parse the file at `path` (relative to the vault's root) as a document. Never raises.
 
-    `collections` are those that a capture can be in."""
+    `collections` are the collections that a capture can be in."""
     defects: list[Defect] = []
     note = _read_note(raw, path, defects)
     owned = _OwnProperties(note.values, locate(path, inbox), defects)
     kind = _classify(note, owned, inbox, collections)
     _find_merge_conflict(note.front, note.body, defects)
-    if owned.where.scope == "captures":  # a person knows what they keep in their own notes; an agent's go on to others
+    if owned.where.scope == "captures":  # people know their own notes; agents' notes are passed on to others
         defects += _text_defects(note.front + note.body)
     return with_derived_summary(_assemble(note, owned, kind, mtime_ms))
 
 
 def with_derived_summary(document: Document) -> Document:
-    """The document, with its first sentence for a summary where it is a capture with tags that states none.
+    """Return the document; if it is a capture with tags but no summary, its first sentence becomes the summary.
 
-    What has no tags either was not enriched: then nobody knows what the note is about."""
+    A capture without tags was not enriched, so nothing is known about its subject, and it gets no summary."""
     if document.summary or document.scope != "captures" or document.type != "note" or not document.tags:
         return document
     summary = derived_summary(document)
@@ -104,16 +104,16 @@ def with_derived_summary(document: Document) -> Document:
 
 
 def derived_summary(document: Document) -> str:
-    """What the first sentence of a document says as its summary; "" when it has no sentence."""
+    """Return the first sentence of a document, shortened to a summary; "" if it has no sentence."""
     return shorten(first_sentence(document, redact), SUMMARY)
 
 
 def metadata_of(
     values: Mapping[str, Any], node: Node | None, *, aliases: tuple[str, ...], stored: bool
 ) -> dict[str, Any]:
-    """The properties that are the writer's own: none that Memex keeps, that makes a node or that leads to a stored file.
+    """Return the writer's own properties, without those that Memex keeps, define a node or link a stored file.
 
-    The only alias of a node is no property of its own when it repeats the node's name."""
+    `aliases` of a node is left out too if the node's name is its only entry."""
     taken: set[str] = {"file"} if stored else set()
     if node is not None:
         taken |= OWN | ({"aliases"} if aliases == (node.name,) else set())
@@ -136,7 +136,8 @@ def _classify(note: _ParsedNote, owned: _OwnProperties, inbox: str, collections:
     created_at = owned.creation()
     named = owned.text("type")
     kind = named if named in TYPES else owned.where.type
-    aside = any(defect.name == "conflict-copy" for defect in owned.defects)  # a node's copy is not another node
+    # A conflict copy of a node is not a second node.
+    aside = any(defect.name == "conflict-copy" for defect in owned.defects)
     page = page_of(note.body) if kind == "entity" and captured and not aside else None
     node, node_defects = node_of_page(owned.values, page, note.path) if page else (None, [])
     stated, relation_defects = read_relations(owned.get("relations")) if captured and not node else ((), [])
@@ -167,7 +168,7 @@ def _assemble(note: _ParsedNote, owned: _OwnProperties, kind: _Class, mtime_ms: 
         collection=kind.collection,
         tags=_remove_repeats(
             [*kind.tags, *(() if kind.file else outlined.tags)]
-        ),  # a file's author knew no tags of this vault
+        ),  # tags in a file's text do not count: its author did not know the tags of this vault
         aliases=aliases,
         summary=owned.text("summary"),
         source=owned.text("source"),
@@ -206,7 +207,7 @@ def _text_defects(text: str) -> tuple[Defect, ...]:
 
 
 def _split(raw: bytes, defects: list[Defect]) -> tuple[str, str, bool]:
-    """The front matter, the body, and whether both are valid UTF-8."""
+    """Return the front matter, the body, and whether both are valid UTF-8."""
     text = decode(raw)
     front, body = split(text)
     readable = text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
@@ -227,7 +228,7 @@ def _split(raw: bytes, defects: list[Defect]) -> tuple[str, str, bool]:
 
 
 def _read_properties(front: str, defects: list[Defect]) -> Properties | None:
-    """What the properties say; None when they can't be read."""
+    """Read the properties of the front matter; None if they can't be read."""
     try:
         properties = read(front)
     except FrontmatterError as error:
@@ -244,20 +245,22 @@ def _read_properties(front: str, defects: list[Defect]) -> Properties | None:
 
 
 class _OwnProperties:
-    """The properties that Memex owns, each as its type; what is not of its type is a defect.
+    """Reads the properties that Memex owns, each as its type; a value of another type is a defect.
 
-    Keys are found whatever their letter case, an exact one first, because in Obsidian they are one property."""
+    A key matches in any letter case, an exact match first, because Obsidian treats all spellings as one property."""
 
     def __init__(self, values: Mapping[str, Any], where: NoteLocation, defects: list[Defect]) -> None:
         self.values, self.where, self.defects = values, where, defects
-        self.names = {key.casefold(): key for key in reversed(list(values))}  # the first, as an edit of it finds it
+        self.names = {
+            key.casefold(): key for key in reversed(list(values))
+        }  # the first spelling counts, as it does for an edit
         self.names.update({key: key for key in values})
 
     def get(self, name: str) -> Any:
         return self.values.get(self.names.get(name, name))
 
     def text(self, name: str) -> str | None:
-        """A scalar's text as it is written; None for nothing, a list or a mapping."""
+        """Return a scalar's text as it is written; None for a missing value, a list or a mapping."""
         return as_text(self.get(name))
 
     def id(self) -> str | None:
@@ -276,9 +279,10 @@ class _OwnProperties:
         return (self.text("name") if entity else None) or self.text("title") or stem
 
     def file(self, path: str, inbox: str) -> str | None:
-        """The stored file that the note is the text of: a bare name stands beside it, a path must stay in its workspace.
+        """Return the path of the stored file whose text the note holds; None if the link leads out of its workspace.
 
-        What begins with a dot leads on from the note's folder, as Obsidian writes links where it is set to."""
+        A bare name, or a path that begins with `./` or `../`, is relative to the note's folder, as in Obsidian's
+        relative links; any other path is relative to the vault's root."""
         target = next((link.target for link in find_wikilinks(self.text("file") or "")), "")
         beside = "/" not in target or target.startswith(("./", "../"))
         named = target.rpartition("/")[2] not in ("", ".", "..")
@@ -293,12 +297,12 @@ class _OwnProperties:
         return None
 
     def successor(self) -> str | None:
-        """What the link to the capture that replaces this one says; None when nothing does."""
+        """Return the link target of the capture that replaces this one; None if none does."""
         text = self.text("superseded_by") if self.where.scope == "captures" else None
         return next((link.target for link in find_wikilinks(text)), text.strip()) or None if text else None
 
     def own_values(self) -> dict[str, Any]:
-        """The properties without those by which a person is told of other notes, which are no part of what this one says."""
+        """Return the properties without those that tell a person about other notes."""
         captured = self.where.scope == "captures"
         return {key: value for key, value in self.values.items() if not (captured and is_for_person(key))}
 
@@ -312,7 +316,7 @@ class _OwnProperties:
         return time
 
     def creation(self) -> int | None:
-        """When the note says that it was made. One dropped into the inbox may say so in the words of other programs."""
+        """Return the stated creation time; a note in the inbox may state it in another program's property."""
         stated = self.time("created_at")
         if stated is not None or self.where.scope != "captures":
             return stated
@@ -334,7 +338,7 @@ class _OwnProperties:
         )
 
     def collection_and_tags(self, front: str, known: Sequence[str]) -> tuple[str, list[str]]:
-        """The collection and the tags: `collection:x` among the tags is a way to name the collection."""
+        """Return the collection and the plain tags; a tag `collection:x` names a collection and is no plain tag."""
         tags = self._tags(front)
         captured = self.where.scope == "captures"
         named = find_names(self.values, tags)
@@ -367,7 +371,7 @@ class _OwnProperties:
         return tags
 
     def _list_property(self, name: str, *, deprecated: str) -> Any:
-        """A list property. Older vaults have it under another name, which Obsidian no longer reads."""
+        """Return a list property. Older vaults use a deprecated name for it, which Obsidian no longer reads."""
         value = self.get(name)
         if value is None and self.where.scope == "vault" and deprecated in self.values:
             value = self.values[deprecated]
@@ -379,7 +383,7 @@ class _OwnProperties:
 
 
 def _remove_repeats(texts: Iterable[str]) -> tuple[str, ...]:
-    """Without repeats; the first spelling stays."""
+    """Return the texts without repeats; the first spelling stays."""
     first: dict[str, str] = {}
     for text in texts:
         first.setdefault(unicodedata.normalize("NFC", text).casefold(), text)
@@ -387,7 +391,7 @@ def _remove_repeats(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _property_links(value: Any) -> Iterator[Link]:
-    """The wikilinks in the text of properties, however deep (the reader bounds the depth)."""
+    """Yield the wikilinks in the text of properties, at any depth (the reader limits the depth)."""
     if isinstance(value, str):
         yield from find_wikilinks(value)
     elif isinstance(value, (list, dict)):
@@ -396,7 +400,7 @@ def _property_links(value: Any) -> Iterator[Link]:
 
 
 def _find_merge_conflict(front: str, body: str, defects: list[Defect]) -> None:
-    """List a merge that was left unresolved: its three marks begin lines, in their order."""
+    """Add a defect if an unresolved merge left its three markers at the beginnings of lines, in order."""
     for text in (front, body):
         if has_merge_conflict(text):
             defects.append(Defect(MERGE_CONFLICT, "a merge left its markers (<<<<<<<, =======, >>>>>>>) in the text"))

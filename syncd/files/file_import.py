@@ -1,6 +1,6 @@
 """Set up file import: connect the converter, the import of uploads and of inbox files, and the inbox file scanner.
 
-Law: only the owner's jobs name a file of the vault; a path that an agent gives is only a name."""
+Law: only the owner's jobs name a file of the vault; Memex uses a path from an agent only as a name."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from syncd.sync.pipeline import Sync
 
 
-OWNER: Final = ""  # in place of a key
+OWNER: Final = ""  # in place of a key's id
 
 
 @dataclass(frozen=True, slots=True)
 class FileImport:
-    """The handler of the queue's jobs of kind `file`, who queues those of the inbox, and how readers are confined."""
+    """Holds the handler of the queue's `file` jobs, the scanner that queues inbox files, and the sandbox report."""
 
     handler: Handler
     dropped: InboxFileScanner
@@ -42,12 +42,12 @@ class FileImport:
 
 
 def file_filter(settings: Settings) -> Wanted:
-    """Which files of the vault are listed beside its notes."""
+    """Return the filter that decides which files of the vault are listed besides its notes."""
     return partial(why_not_imported, known=KNOWN, most=settings.kb.max_file, inbox=settings.vault.inbox)
 
 
 def build_file_import(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedFiles, settings: Settings) -> FileImport:
-    """All of it, for one vault."""
+    """Set up the file import of one vault."""
     limits, staged = _conversion_limits(settings.kb), queue.staged.folder
     converter = Converter(KNOWN, media_type_of, lambda path, kind, stopping: convert(path, kind, limits, stopping))
     staged.mkdir(mode=0o700, exist_ok=True)
@@ -75,7 +75,7 @@ def build_file_import(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedF
 
 
 def _calm_check(sync: Sync) -> Callable[[], bool]:
-    """Whether the notes of all that has been heard of are known: a note may be on its way with its file."""
+    """Return a check that all known changes are indexed, because a file's note may arrive with the file."""
     return lambda: sync.ready.is_set() and sync.progress is None and sync.pending_count == 0
 
 

@@ -1,6 +1,6 @@
 """Convert a file to text, and write and index the note that holds this text.
 
-Law, tested: the note has the planned id and exists once, however the run before ended."""
+Law, tested: the note has the planned id and exists once, however an earlier run of the job ended."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ from syncd.vault.vault import FileDigest
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
 
-SAMPLE: Final = 100_000  # characters from which summary and tags are found
-PASSAGE: Final = 800  # characters of a passage, more or less: how many are left to embed is only guessed
-LOOK_S: Final = 1.0  # between two looks at whether the daemon ends
+SAMPLE: Final = 100_000  # characters of the text from which the summary and tags are derived
+PASSAGE: Final = 800  # approximate characters of a passage, to estimate how many must be embedded
+LOOK_S: Final = 1.0  # seconds between two checks whether the daemon is stopping
 
 
 @dataclass(frozen=True, slots=True)
 class Converter:
-    """How files become text."""
+    """Holds the functions that convert files to text."""
 
-    known: Collection[str]  # the endings that are taken, as ".pdf"
-    kind: Callable[[str, bytes], str]  # of a file's name and first bytes; InvalidArgument for what is not taken
+    known: Collection[str]  # supported suffixes, such as ".pdf"
+    kind: Callable[[str, bytes], str]  # media type by name and first bytes; raises InvalidArgument if unsupported
     read: Callable[[Path, str, threading.Event], ConversionResult]
 
 
 @dataclass(frozen=True, slots=True)
 class FileOrder:
-    """What one job asks for. `given`: name, title, tags, collection, namespace, source; of a file of the vault its path."""
+    """Describes one job. `given` holds name, title, tags, collection, namespace, source, and an inbox file's path."""
 
     id: str
     workspace: str
-    planned: str  # the id that the document is to have
+    planned: str  # id for the new document
     given: Mapping[str, Any]
     staged: Path | None  # the uploaded file
     progress: Callable[[int, int, str], None]  # done, total, stage
@@ -59,13 +59,13 @@ class FileOrder:
 
     @property
     def name(self) -> str:
-        """What the file was called where it came from."""
+        """Return the file's original name."""
         return last_name(str(self.given["name"]))
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedNote:
-    """A note that is to be."""
+    """Describes a note to write."""
 
     order: FileOrder
     folder: str
@@ -77,14 +77,14 @@ Noted: TypeAlias = Callable[[str], bool]  # whether a note of the vault has this
 
 
 def folder_of(inbox: Inbox, workspace: str, namespace: str) -> str:
-    """Where the files of a namespace lie. NotFound without the workspace."""
+    """Return the folder for the files of a namespace. Raises NotFound if the workspace does not exist."""
     if workspace not in inbox.vault.list_folders(inbox.folder):
         raise NotFound(f"no workspace {workspace!r}")
     return inbox.namespace_folder(workspace, namespace, FILES)
 
 
 def is_done(inbox: Inbox, order: FileOrder, folder: str) -> bool:
-    """Whether a run before this one made the document. Unavailable while its note is there and not indexed yet."""
+    """Return whether an earlier run made the document. Raises Unavailable while its note exists but is not indexed."""
     index, vault = inbox.captures.index, inbox.vault
     if index.record(order.planned, order.workspace) is not None:
         return True
@@ -100,7 +100,9 @@ def is_done(inbox: Inbox, order: FileOrder, folder: str) -> bool:
 
 
 def read_facts(converter: Converter, order: FileOrder, source: Path, name: str, file_digest: FileDigest) -> FileFacts:
-    """What the file says. InvalidArgument or ResourceExhausted when it can't be read, Unavailable when nothing could."""
+    """Convert the file to text and return the facts about it.
+
+    Raises InvalidArgument or ResourceExhausted if the file can't be read, Unavailable if the converter can't run."""
     order.progress(0, 1, "reading")
     with source.open("rb") as file:
         head = file.read(HEAD)
@@ -110,16 +112,18 @@ def read_facts(converter: Converter, order: FileOrder, source: Path, name: str, 
 
 
 def write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | None, note: str) -> Record | None:
-    """Write the note of the file at `path` (None: the note is all of it) and make it findable.
+    """Write and index the note of the file at `path` (None: an uploaded note without a stored file).
 
-    None when its name went to another note meanwhile."""
+    Return its row; None if another note has taken its name."""
     with hold_large_text(planned.order) if len(planned.facts.text) > LARGE_TEXT else nullcontext():
         return _write_note(inbox, taken, planned, path, note)
 
 
 @contextmanager
 def hold_large_text(order: FileOrder) -> Iterator[None]:
-    """Wait until no other large text is taken in, and keep others out."""
+    """Wait until no other large text is being processed, and make others wait during the block.
+
+    Raises Unavailable if the daemon stops while it waits."""
     while not one_large_text.acquire(timeout=LOOK_S):
         _check_stopping(order)
     try:
@@ -160,7 +164,7 @@ def _write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | No
 
 
 def _compose(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, now: int) -> tuple[bytes, Document]:
-    """The note's bytes, and the document that it is."""
+    """Return the note's bytes and its parsed document."""
     order, arguments = planned.order, planned.order.given
     collection, tags = choose_collection(arguments.get("collection"), arguments.get("tags") or (), inbox.collections)
     note_properties = partial(
@@ -175,7 +179,7 @@ def _compose(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, no
     text = ""
     if path is None:
         more, title, tagged, body = split_uploaded_note(planned.facts.text)
-        with suppress(InvalidArgument):  # what it brought along can't be written so, and stays text
+        with suppress(InvalidArgument):  # if its own properties can't be written, they stay text
             title = arguments.get("title") or title or order.name
             text = compose_note(
                 note_properties(title=title, tags=_clean_tags((*tags, *tagged)), metadata={**metadata, **more}), body
@@ -185,11 +189,11 @@ def _compose(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, no
         planned.facts.text,
     )
     raw = encode(text)
-    del text  # one copy less of a large one, while it is parsed
+    del text  # frees one copy of a large text while the note is parsed
     return raw, inbox.parse_note(raw, note, mtime_ms=now)
 
 
 def _clean_tags(raw_tags: Collection[str]) -> tuple[str, ...]:
-    """As tags that Obsidian accepts; an uploaded note can't choose its collection."""
+    """Return tags that Obsidian accepts, without collection tags: an uploaded note can't choose its collection."""
     tags = (tag_of(tag) for tag in raw_tags)
     return tuple(dict.fromkeys(tag for tag in tags if tag and not is_collection_tag(tag)))

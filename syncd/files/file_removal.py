@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 def stored_file_removals(inbox: Inbox, note: str, raw: bytes) -> list[DeletedStoredFile]:
-    """The file that goes with the note of these bytes, as it is now; nothing when there is none to go with it.
+    """Return the stored file to remove together with the note of these bytes, if there is one, with its current digest.
 
-    Raises Unavailable when that can't be told just now."""
+    Raises Unavailable if Memex can't determine it now."""
     document = inbox.parse_note(raw, note, mtime_ms=0)
-    path = document.file  # leads nowhere but into its own workspace
+    path = document.file  # the parser accepts only paths inside the note's workspace
     if (
         path is None
         or document.source == SOURCE
@@ -36,7 +36,7 @@ def stored_file_removals(inbox: Inbox, note: str, raw: bytes) -> list[DeletedSto
         return []
     try:
         with hide_file_name(path):
-            if inbox.vault.stat(path) is None:  # gone, or no file
+            if inbox.vault.stat(path) is None:  # missing, or not a file
                 return []
             file_digest = inbox.vault.digest_file(path)
     except NotFound:
@@ -45,9 +45,9 @@ def stored_file_removals(inbox: Inbox, note: str, raw: bytes) -> list[DeletedSto
 
 
 def delete_document(inbox: Inbox, find: Callable[[], Record]) -> Record:
-    """Delete the document that `find` finds, which is no node, and with it the file that it was stored for; its last row.
+    """Delete the document that `find` finds together with its stored file, and return the document's last row.
 
-    Raises Conflict when a person has just edited it."""
+    The document must not be an entity. Raises Conflict if a person has just edited it."""
 
     def decide(_: Index) -> tuple[list[Change], Record]:
         record, drafts = find(), NoteDrafts(inbox.vault)

@@ -1,6 +1,6 @@
 """Keep the list of imported inbox files in the ledger, so that no file is imported twice.
 
-Law: the list is only ever a reason to leave a file alone. What it lacks is determined from the file and its note."""
+Law: the list can only make Memex skip a file. For a file that is not listed, Memex checks the file and its note."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from syncd.vault.vault import FileDigest
 
 
 class ImportedFiles:
-    """The table of the ledger, and the same in memory. Safe from any thread."""
+    """Keeps the list in the ledger's table `handled` and in memory. Safe from any thread."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -24,17 +24,17 @@ class ImportedFiles:
         }
 
     def get(self, path: str) -> FileDigest | None:
-        """What the file at `path` held when it was read; its inode is not kept."""
+        """Return the digest and stat that the file at `path` had when it was imported, without its inode."""
         with self._lock:
             return self._known.get(path)
 
     def paths(self) -> list[str]:
-        """All of them."""
+        """Return the paths of all listed files."""
         with self._lock:
             return list(self._known)
 
     def put(self, path: str, file_digest: FileDigest, document_id: str) -> None:
-        """The file at `path` was read, or is about to be, for this document."""
+        """List a file as imported as this document; call it before or after the import."""
         stat = file_digest.stat
         with self._ledger.transaction():
             self._ledger.execute(
@@ -45,7 +45,7 @@ class ImportedFiles:
             self._known[path] = FileDigest(file_digest.digest, Stat(stat.size, stat.mtime_ns, 0))
 
     def forget(self, paths: Iterable[str]) -> None:
-        """These files are gone."""
+        """Remove files that no longer exist from the list."""
         with self._lock:
             gone = [path for path in paths if path in self._known]
         if gone:
@@ -58,11 +58,11 @@ class ImportedFiles:
 
 
 def documents_of(ledger: Ledger, digest: str) -> list[tuple[str, str]]:
-    """The files of these bytes that were read: the path of each, and the id of its document."""
+    """Return the imported files with this digest: the path of each, and the id of its document."""
     rows = ledger.query("SELECT path, document_id FROM handled WHERE digest = ?", (digest,))
     return [(path, id) for path, id in rows]
 
 
 def is_unchanged(stat: Stat, other: Stat) -> bool:
-    """Whether two looks at a file tell of no change between them, as far as size and time tell."""
+    """Return whether two stats of a file have equal sizes and modification times."""
     return (stat.size, stat.mtime_ns) == (other.size, other.mtime_ns)

@@ -1,7 +1,8 @@
 """Scan the inbox for files that people put there, and queue each file for import once it is quiet.
 
-Law, tested: a pass of the sync pipeline reports files as it reports notes, so none is missed; no file is read while
-somebody writes it, none twice, and none again because its note was deleted. The scanner changes no file and no note."""
+Law, tested: a pass of the sync pipeline reports files as it reports notes, so no file is missed. No file is queued
+while a program writes it, twice with the same bytes, or again because its note was deleted. The scanner changes no
+file and no note."""
 
 from __future__ import annotations
 
@@ -23,17 +24,17 @@ from syncd.vault.location import locate
 from syncd.vault.path_rules import is_below
 from syncd.vault.vault import FileDigest, Vault
 
-EVERY_S: Final = 5.0  # between two looks at what waits
-SOURCE: Final = "inbox"  # of a document that nobody uploaded
+EVERY_S: Final = 5.0  # seconds between two checks of waiting files
+SOURCE: Final = "inbox"  # the `source` of documents made from inbox files
 MISSING: Final = "file-missing: the file that it holds the text of is gone"
 
 log = logging.getLogger(__name__)
 
 
 class InboxFileScanner:
-    """The files of known types in all workspaces. `add` queues one: the workspace, and what the job is given.
+    """Tracks the files of known types in all workspaces. `add` queues a file: its workspace, and the job's arguments.
 
-    `calm` says whether the notes of all that has been heard of are known: a note may be on its way with its file."""
+    `calm` returns whether all known changes are indexed, because a file's note may arrive with the file."""
 
     def __init__(
         self,
@@ -50,12 +51,14 @@ class InboxFileScanner:
         self._inbox, self._quiet_s = inbox, quiet_s
         self._lock = threading.Lock()
         self._there: set[str] = set()
-        self._waiting: dict[str, tuple[Stat, float]] = {}  # as it was when it was last looked at, and since when
+        self._waiting: dict[str, tuple[Stat, float]] = {}  # the stat at the last check, and since when it is unchanged
         self._gone: set[str] = set()
-        self.unread: dict[str, str] = {}  # files that can't be looked into, and why
+        self.unread: dict[str, str] = {}  # files that can't be read or queued, and why
 
     def take_listing(self, listing: Listing, under: Collection[str] | None) -> None:
-        """A pass has looked at `under` (None: at everything), and this is what it saw. Raises nothing, and reads nothing."""
+        """Take in what a pass has listed below the folders `under` (None: in the whole vault).
+
+        It reads no file and raises nothing."""
         now, looked = time.monotonic(), partial(is_below, folders=frozenset(("",) if under is None else under))
         with self._lock:
             for path in [path for path in self._there if looked(path) and listing.is_gone(path)]:
@@ -77,7 +80,7 @@ class InboxFileScanner:
         self.unread.pop(path, None)
 
     def queue_quiet_files(self) -> None:
-        """The job: queue what has been quiet for long enough."""
+        """Queue the files that have not changed for long enough."""
         with self._lock:
             gone, waiting = set(self._gone), dict(self._waiting)
         if gone:
@@ -93,14 +96,14 @@ class InboxFileScanner:
                 quiet = self._check_quiet(path, stat)
                 if quiet is not None:
                     self._queue_file(path, quiet)
-            except MemexError as error:  # it has changed just now, can't be read, or the queue is full
+            except MemexError as error:  # the file has just changed or can't be read, or the queue is full
                 log.info("a file of the inbox is looked at again later: %s", error.message)
                 with self._lock:
                     self.unread[path] = error.message
                     self._waiting[path] = stat, time.monotonic()
 
     def _check_quiet(self, path: str, was: Stat) -> Stat | None:
-        """The file's stat if it is as it was; else it waits on, unless it has gone."""
+        """Return the file's stat if it is unchanged; otherwise None, and the file waits again unless it is gone."""
         now = self._vault.stat(path)
         if now is not None and is_unchanged(now, was):
             return now
@@ -112,7 +115,7 @@ class InboxFileScanner:
         return None
 
     def _queue_file(self, path: str, stat: Stat) -> None:
-        """Queue a file, unless these bytes of it were read already."""
+        """Queue a file, unless its current bytes were already imported."""
         file_digest = self._vault.digest_file(path)
         if not is_unchanged(file_digest.stat, stat):
             raise Conflict("it has changed just now")
@@ -127,7 +130,7 @@ class InboxFileScanner:
             self._forget(path)
 
     def _find_document(self, path: str, file_digest: FileDigest) -> str | None:
-        """The document that holds the text of these bytes: one that another machine made, say."""
+        """Return the id of the document that holds the text of these bytes; another machine may have made it."""
         for record in self._captures.index.records_of_file(path):
             with suppress(NotFound):
                 raw, _ = self._vault.read(record.path)
@@ -135,20 +138,20 @@ class InboxFileScanner:
                     return record.id
         return None
 
-    # What is told
+    # Reports
 
     def find_missing(self, workspaces: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
-        """The notes whose file is gone, each with its file; of these workspaces only."""
+        """Yield each note whose file is missing, with the file's path; with `workspaces`, only notes of those."""
         for file, note in self._captures.index.stored_files():
             if workspaces is not None and locate(note, self._inbox).workspace not in workspaces:
                 continue
             if file not in self._there:
-                with suppress(MemexError):  # nobody knows
+                with suppress(MemexError):  # unknown, so not reported
                     if self._vault.stat(file) is None:
                         yield note, file
 
     def facts(self) -> dict[str, Any]:
-        """How many files have documents, how many are waited for, and what is wrong with others; for the owner."""
+        """Return the number of files with documents, the number of waiting files, and the unread and missing files."""
         with self._lock:
             waiting, unread = len(self._waiting), dict(self.unread)
         missing = [file for _, file in self.find_missing()]

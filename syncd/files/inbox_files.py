@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class InboxFiles:
-    """Reads files where they lie. `scratch` is a folder of our own, and `free` the bytes of disk that stay free there."""
+    """Imports files in place. `scratch` is a private folder for copies; `free` bytes of its disk stay free."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class InboxFiles:
         self._taken, self._scratch, self._free = taken, scratch, free
 
     def import_file(self, order: FileOrder) -> str:
-        """Carry a job out; the id of the document that the file has now. Raises what kept it from that."""
+        """Run a job, and return the id of the file's document. Raises the error that prevented it."""
         path = str(order.given["path"])
         where = locate(path, self._inbox.folder)
         if (where.scope, where.workspace) != ("captures", order.workspace):
@@ -82,10 +82,10 @@ class InboxFiles:
                     return record.id
         raise AssertionError
 
-    # The note that the file has already
+    # A file that already has a note
 
     def _revise(self, record: Record, path: str, order: FileOrder, copy: Path, file_digest: FileDigest) -> str:
-        """Put the file's new text in place of the old one."""
+        """Replace the old text in the file's note with the new text, and return the document's id."""
         with hide_file_name(record.path):
             raw, _ = self._inbox.vault.read(record.path)
         if digest_of(raw) != file_digest.digest:
@@ -112,7 +112,7 @@ class InboxFiles:
         return drafts.changes(), None
 
     def _find_moved(self, path: str, workspace: str, digest: str) -> Record | None:
-        """The document that still looks for this file where it was before."""
+        """Return the document whose file was moved to `path`, with its link updated; None if there is none."""
         vault, index = self._inbox.vault, self._inbox.captures.index
         for was, note in index.stored_files(workspace):
             if self._exists(was):
@@ -134,7 +134,7 @@ class InboxFiles:
         return drafts.changes(), None
 
     def _exists(self, path: str) -> bool:
-        """Whether there is a file, as far as can be told."""
+        """Return whether the file exists, or may exist."""
         try:
             return self._inbox.vault.stat(path) is not None
         except Unavailable:
@@ -142,8 +142,8 @@ class InboxFiles:
 
     @contextmanager
     def _copying(self, order: FileOrder, path: str) -> Iterator[tuple[Path, FileDigest]]:
-        """The file as it is at one moment: what is read is what was measured, and no link can take its place."""
-        copy = self._scratch / f".{order.id}.copy"  # hidden: no truth that a backup would take along
+        """Yield a copy of the file with its digest: the bytes read are the bytes hashed, and no link can replace them."""
+        copy = self._scratch / f".{order.id}.copy"  # hidden, so that no backup includes it
         try:
             yield copy, self._copy(path, copy)
         finally:

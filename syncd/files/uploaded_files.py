@@ -1,7 +1,7 @@
 """Make documents of uploaded files: store the file in `Files/`, and write its text into a note beside it.
 
 Law, tested: however a run ends, the next run of its job makes the one planned document of the one file; a file that
-cannot be read is kept all the same; answers to agents never depend on the names of other files."""
+cannot be read is still kept; answers to agents never depend on the names of other files."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
 
 _PIECE: Final = 1 << 20
-UNPUT: Final = 0  # nanoseconds: in place of the time of a file that is still to be written
+UNPUT: Final = 0  # in place of the modification time, in nanoseconds, of a file that is not written yet
 
 
 class UploadedFiles:
-    """Takes uploaded files in, for all workspaces. Safe from any thread. `free` bytes of the vault's disk stay free."""
+    """Imports uploaded files, for all workspaces. Safe from any thread. `free` bytes of the vault's disk stay free."""
 
     def __init__(
         self,
@@ -58,7 +58,9 @@ class UploadedFiles:
         self._taken, self._free = taken, free
 
     def import_file(self, order: FileOrder) -> str:
-        """Carry a job out; the id of its document. Raises what kept it from that; a file that can't be read is kept."""
+        """Run a job, and return the id of its document.
+
+        Raises the error that prevented it; a file of a known type that can't be read is still stored."""
         folder = folder_of(self._inbox, order.workspace, str(order.given.get("namespace") or "default"))
         if is_done(self._inbox, order, folder):
             return order.planned
@@ -79,7 +81,7 @@ class UploadedFiles:
         return self._write_pair(planned, source, file_digest)
 
     def _write_pair(self, planned: PlannedNote, source: Path, file_digest: FileDigest) -> str:
-        """The file, and the note beside it."""
+        """Store the file and write the note beside it; return the document's id."""
         inbox = self._inbox
         with closing(self._reserve_paths(planned.folder, planned.name, file_digest)) as homes:
             for path, there in homes:
@@ -88,12 +90,12 @@ class UploadedFiles:
                 if record := write_note(inbox, self._taken, planned, path, f"{path}.md"):
                     return record.id
                 with hide_file_name(path), inbox.vault.removing(path, inbox.vault.digest_file(path)):
-                    pass  # a person has just given a note its name
+                    pass  # a person has just given a note this name, so the file is removed again
                 self._handled.forget([path])
         raise AssertionError
 
     def _keep_file(self, order: FileOrder, folder: str, source: Path, file_digest: FileDigest) -> None:
-        """The file without a note; the next try finds it there."""
+        """Store the file without a note; a retry of the job finds it."""
         name = stored_name(order.name, "", self._converter.known)
         with closing(self._reserve_paths(folder, name, file_digest)) as homes:
             path, there = next(homes)
@@ -101,7 +103,7 @@ class UploadedFiles:
                 self._store_file(path, order, source, file_digest)
 
     def _write_note(self, planned: PlannedNote) -> str:
-        """An uploaded note becomes a note: nothing lies beside it."""
+        """Write an uploaded note as a note, without a stored file beside it; return its id."""
         for name in numbered_names(planned.name, ""):
             with self._other_files.reserve(fold(name)) as ours:
                 if not ours or self._inbox.taken(fold(name)):
@@ -111,8 +113,8 @@ class UploadedFiles:
         raise AssertionError
 
     def _store_file(self, path: str, order: FileOrder, source: Path, file_digest: FileDigest) -> None:
-        """Store the file; whoever looks for files to read knows of it before it is there."""
-        with suppress(OSError):  # the vault is away, and says so itself
+        """Store the file, and list it as imported first, so that the scanner does not import it again."""
+        with suppress(OSError):  # the vault is unavailable, and writing reports it
             if not has_space(self._inbox.vault.root, file_digest.stat.size, free=self._free):
                 raise Unavailable(
                     "the vault's disk is almost full; the file is stored once there is room", retryable=True
@@ -131,7 +133,9 @@ class UploadedFiles:
         self._handled.put(path, FileDigest(file_digest.digest, stat), order.planned)
 
     def _reserve_paths(self, folder: str, name: str, file_digest: FileDigest) -> Generator[tuple[str, bool]]:
-        """Where the file may go, and whether it lies there since a run before this one; each is nobody else's meanwhile."""
+        """Yield free paths for the file, each with whether an earlier run stored the file there.
+
+        Each path is reserved until the next one is requested."""
         for candidate in numbered_names(name, known_ending(name, self._converter.known)):
             path, folded = f"{folder}/{candidate}", fold(candidate)
             with self._other_files.reserve(path, folded) as ours:
@@ -144,10 +148,10 @@ class UploadedFiles:
                     yield path, False
 
     def _is_leftover(self, path: str, file_digest: FileDigest) -> bool:
-        """Whether this very file lies at `path`, and no note speaks of it."""
+        """Return whether `path` contains this file, and no note refers to it."""
         if self._inbox.captures.index.records_of_file(path):
             return False
-        with suppress(MemexError):  # what can't be read is none of ours
+        with suppress(MemexError):  # a file that can't be read is not a leftover of this job
             stat = self._inbox.vault.stat(path)
             if stat is not None and stat.size == file_digest.stat.size:
                 return self._inbox.vault.digest_file(path).digest == file_digest.digest
@@ -155,7 +159,7 @@ class UploadedFiles:
 
 
 def _measure(source: Path) -> FileDigest:
-    """The digest and size of an uploaded file."""
+    """Return the digest and size of an uploaded file."""
     digest = hashlib.sha256()
     try:
         with source.open("rb", buffering=0) as file:

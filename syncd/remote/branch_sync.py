@@ -44,12 +44,12 @@ from syncd.settings.automation import GitSettings
 
 log = logging.getLogger(__name__)
 
-TICK_S: Final = 5.0  # seconds between two looks at whether anything is due
-TRIES: Final = 5  # somebody else commits or pushes at the same moment
-LOCKED_S: Final = 30.0  # another program's lock is waited for so long
-WATCHED_S: Final = 20.0  # what another Git was at work beside is looked at again for so long
-BACKOFF_S: Final = 60.0, 3600.0  # seconds after a failure: the first time, and at most
-PARKED: Final = "refs/memex/conflict"  # what can't be merged without a person is kept there
+TICK_S: Final = 5.0  # seconds between two checks for due work
+TRIES: Final = 5  # attempts, because somebody else may commit or push at the same moment
+LOCKED_S: Final = 30.0  # seconds to wait for another program's lock
+WATCHED_S: Final = 20.0  # seconds to keep checking a pull during which another Git was running
+BACKOFF_S: Final = 60.0, 3600.0  # seconds to wait after a failure: the first pause, and the longest
+PARKED: Final = "refs/memex/conflict"  # refs below this one keep commits that only a person can merge
 UNREACHED: Final = "git: the vault and its remote could not be brought together; memex sync tries it and says why"
 _READY: Final = ("ok", "ahead", "behind", "rewritten", "diverged", "shallow")
 Tell = Callable[[str], None]
@@ -57,16 +57,16 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class SyncOutcome:
-    """What came of it."""
+    """Describes the result of a sync."""
 
-    took: int = 0  # commits of the remote that the branch has now
-    files: int = 0  # that were changed by them
-    merged: bool = False  # with commits of our own
-    sent: int = 0  # commits that the remote has now
+    took: int = 0  # commits that the branch received from the remote
+    files: int = 0  # files changed by the received commits
+    merged: bool = False  # the received commits were merged with local ones
+    sent: int = 0  # commits that the remote received
 
 
 class MergeNeedsPerson(Conflict):
-    """Both have moved on, and it takes a person to bring them together; `state` is that of the repository."""
+    """The branch and the remote have diverged, and only a person can merge them; `state` is the repository's state."""
 
     def __init__(self, message: str, state: str) -> None:
         super().__init__(message, state=state)
@@ -74,11 +74,11 @@ class MergeNeedsPerson(Conflict):
 
 
 class NothingTracked(Conflict):
-    """The branch follows no branch of a remote."""
+    """The checked-out branch follows no branch of a remote."""
 
 
 class RemoteSync:
-    """Brings the vault and its remote together, one at a time, from any thread."""
+    """Syncs the vault with its remote, one sync at a time; safe from any thread."""
 
     def __init__(
         self,
@@ -92,32 +92,34 @@ class RemoteSync:
         moved: Callable[[], None],
         untied: Callable[[], None],
     ) -> None:
-        """`flush` commits what Memex has written; `reserved` keeps its writers off files. `moved`: files were changed.
+        """`flush` commits what Memex has written; `reserved` keeps Memex's writers away from files.
 
-        `untied` is told when a push was announced and there is no remote to fetch it from."""
+        `moved` is called after files have changed. `untied` is called when a push was announced but there is no
+        remote to fetch it from."""
         self.problem = ""  # why the last try failed, for the owner
-        self._logged = ""  # of that, what the log says; who asks by hand is told in the answer
-        self.unwell = ""  # that it failed, in a sentence without names
+        self._logged = ""  # the last problem that was logged; a manual sync reports its problem in the answer instead
+        self.unwell = ""  # the failure as a sentence without names of notes
         self._repo, self._state, self._settings, self._inbox = repo, state, settings, inbox
         self._flush, self._reserved, self._moved, self._untied = flush, reserved, moved, untied
         self._alone = threading.RLock()
         self._ended = threading.Event()
         self._asked = False
-        self._owed = (False, False)  # whether a pull and a push were wanted by the last try, which failed
-        self._beside: tuple[ForwardStep, float] | None = None  # the last pull, when another Git was at work beside it
-        self._pulled = -float("inf")  # monotonic, as `_due`
-        self._sent: str | None = None  # HEAD when the remote was known to have it
-        self._due, self._pause, self._failed_at = 0.0, 0.0, ""  # the next try after a failure, and HEAD at that
+        self._owed = (False, False)  # whether the last attempt, if it failed, included a pull and a push
+        self._beside: tuple[ForwardStep, float] | None = None  # the last pull that ran beside another Git
+        self._pulled = -float("inf")  # monotonic time, like `_due`
+        self._sent: str | None = None  # the last HEAD that the remote is known to have
+        # The time of the next attempt after a failure, the pause before it, and HEAD at the failure.
+        self._due, self._pause, self._failed_at = 0.0, 0.0, ""
         self._times: dict[str, int | None] = {"pulled_at": None, "pushed_at": None, "failed_at": None}
 
     # When
 
     def notify_push(self) -> None:
-        """The remote was pushed to, or may have been."""
+        """Schedule a pull, because somebody may have pushed to the remote."""
         self._asked = True
 
     def tick(self) -> None:
-        """Do what is due: what a setting plans, what somebody announced, what a crash has torn, what failed before."""
+        """Sync if anything is due: by the settings, after an announced push, after a crash, or after a failure."""
         if not self._alone.acquire(blocking=False):
             return
         try:
@@ -136,44 +138,45 @@ class RemoteSync:
                 return
             try:
                 self.sync(pull=pull, push=push, planned=True)
-            except MemexError as error:  # it is told, and tried again
+            except MemexError as error:  # `sync` has recorded it, and a later tick retries
                 if error.message != self._logged:
                     self._logged = error.message
-                    why = error.message if isinstance(error, Unavailable) else error.code  # the others name notes
+                    why = error.message if isinstance(error, Unavailable) else error.code  # others name notes
                     log.warning("the vault and its remote were not brought together: %s", why)
         finally:
             self._alone.release()
 
     def interrupt(self) -> None:
-        """End what waits for the network, now and from now on."""
+        """Stop every operation that waits for the network, now and in the future."""
         self._ended.set()
 
     def facts(self) -> dict[str, Any]:
-        """How it went, for the owner; times in epoch milliseconds."""
+        """Return the last problem and the times of the last pull, push and failure, in epoch milliseconds."""
         return {"problem": self.problem, **self._times}
 
     # What
 
     def pull(self) -> SyncOutcome:
-        """Take what the remote has."""
+        """Fetch the remote's commits and bring the branch up to date."""
         return self.sync(push=False)
 
     def push(self) -> SyncOutcome:
-        """Send what the remote has not; if it has gone on meanwhile, that is taken first."""
+        """Push the commits that the remote lacks; if the remote has new commits, pull them first."""
         return self.sync(pull=False)
 
     def sync(
         self, *, pull: bool = True, push: bool = True, planned: bool = False, tell: Tell = lambda _: None
     ) -> SyncOutcome:
-        """Take what the remote has, then send what it has not. Raises Conflict or Unavailable, with the way out.
+        """Pull the remote's commits, then push the commits that it lacks.
 
-        What Memex wrote is committed first; of a `planned` exchange only where it is in the way."""
+        Raises Conflict or Unavailable; the message says what to do. What Memex wrote is committed first; in a
+        `planned` sync, only where it blocks the pull."""
         with self._alone:
             try:
                 outcome = self._exchange(pull, push, tell, planned=planned)
             except MemexError as error:
                 if isinstance(error, NothingTracked) and not self._is_planned:
-                    self._record_success()  # a history of its own is all that a vault needs
+                    self._record_success()  # a vault without a remote is fine
                 else:
                     self._record_failure(error)
                     self._owed = pull, push
@@ -183,7 +186,7 @@ class RemoteSync:
 
     @property
     def _is_planned(self) -> bool:
-        """Whether the settings ask for an exchange."""
+        """Return whether the settings ask for automatic pulls or pushes."""
         return bool(self._settings.push or self._settings.pull_s)
 
     def _record_success(self) -> None:
@@ -225,10 +228,12 @@ class RemoteSync:
         raise Unavailable("others push all the time; it is tried again")
 
     def _await_ready(self) -> None:
-        """Wait for another program's lock; Conflict, with the way out, in a state in which nothing can be exchanged."""
+        """Wait while another program holds a lock.
+
+        Raises Conflict, with advice, if the repository is in a state that allows no sync."""
         end, pause = time.monotonic() + LOCKED_S, 0.1
         if (self._state / JOURNAL).exists():
-            return  # what was torn is finished first, and the lock may be its own
+            return  # the interrupted update is finished first, and the lock may belong to it
         while (state := self._repo.read_state()).state == "locked" and time.monotonic() < end:
             if self._ended.wait(pause):
                 break
@@ -266,7 +271,7 @@ class RemoteSync:
             try:
                 return self._update_branch(tracked, theirs, outcome, tell)
             except UncommittedChanges as blocked:
-                if last or not self._flush():  # what an agent wrote in this very moment can be committed
+                if last or not self._flush():  # changes that an agent has just written can be committed
                     raise Conflict(
                         f"nothing was taken from {tracked.remote}, as it changes what is not committed: "
                         + explain_obstacle(self._repo, blocked.paths),
@@ -278,7 +283,7 @@ class RemoteSync:
         raise AssertionError
 
     def _update_branch(self, tracked: TrackedBranch, theirs: str, outcome: SyncOutcome, tell: Tell) -> SyncOutcome:
-        """The branch with what the remote has; nothing happens when it has that already."""
+        """Bring the branch up to the remote's commit `theirs`; do nothing if its history already contains it."""
         ours = self._repo.head()
         if ours is None:
             raise Conflict(f"nothing was exchanged with the remote: {self._repo.advice(self._repo.read_state())}")
@@ -300,7 +305,7 @@ class RemoteSync:
         return replace(outcome, took=took, files=outcome.files + len(step.changes), merged=outcome.merged or ahead)
 
     def _redo_undone_pull(self) -> None:
-        """See that no other Git, which was at work at the same moment, has undone what was brought."""
+        """Redo the last pull if another Git that was running at the same time has undone it."""
         if self._beside is None:
             return
         step, at = self._beside
@@ -311,7 +316,9 @@ class RemoteSync:
             self._beside = None
 
     def _merge(self, tracked: TrackedBranch, ours: str, theirs: str, tell: Tell) -> str:
-        """A commit that has both. Parked when that takes a person."""
+        """Merge both commits in memory and return the merge commit.
+
+        Raises MergeNeedsPerson if only a person can merge them; in a conflict, it first keeps `theirs` under a ref."""
         if self._list_refs(f"--merged={theirs}", f"--no-merged={ours}", REWRITTEN):
             upstream = tracked.tracking.removeprefix("refs/remotes/")
             raise MergeNeedsPerson(self._repo.advice(RepositoryState("rewritten", upstream=upstream)), "rewritten")
@@ -329,7 +336,7 @@ class RemoteSync:
             )
         if result.code:
             raise Conflict(f"Git (2.38 or later is needed) can't merge this: {result.said.strip()[:300]}")
-        # Made of constants and of what Git named: no text of a note.
+        # The message contains constants and the remote's name, and no text of a note.
         message = f"Merge {tracked.remote}\n\nMemex-Tool: pull\n".encode()
         made = self._repo.run_in_session(
             "commit-tree", tree, "-p", ours, "-p", theirs, stdin=message, environ=self._repo.identity()
@@ -339,7 +346,7 @@ class RemoteSync:
         return made.out.decode().strip()
 
     def _park(self, folder: str, commit: str) -> str:
-        """Keep a commit reachable below this folder of refs; the ref."""
+        """Keep a commit reachable by a ref below this folder of refs, and return the ref."""
         if kept := self._list_refs(f"--points-at={commit}", folder):
             return kept[0]
         ref = f"{folder}/{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}"
@@ -347,14 +354,14 @@ class RemoteSync:
         return ref
 
     def _unpark(self) -> None:
-        """Let go of what the branch has by now."""
+        """Delete the refs of parked commits that the branch contains by now."""
         if merged := self._list_refs("--merged=HEAD", "refs/memex"):
             self._repo.query("update-ref", "--stdin", stdin="".join(f"delete {ref}\n" for ref in merged))
 
     # Pushing
 
     def _push(self, tracked: TrackedBranch, tell: Tell) -> int | None:
-        """How many commits were sent; None when the remote has some that must be taken first."""
+        """Push, and return how many commits were sent; None if the remote has commits that must be pulled first."""
         tip, known = self._repo.head(), self._resolve_commit(tracked.tracking)
         if tip is None or known is None:
             return None
@@ -388,7 +395,7 @@ class RemoteSync:
         return self._repo.query("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
 
     def _history_has(self, commit: str, other: str) -> bool:
-        """Whether the history of `commit` has the other one."""
+        """Return whether the history of `commit` contains the commit `other`."""
         return self._repo.query("merge-base", "--is-ancestor", other, commit) is not None
 
     def _count_commits(self, tip: str, known: str) -> int:

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-JOURNAL: Final = "forward"  # in the state folder while the tree is moved; whoever moves it holds a lock on it
+JOURNAL: Final = "forward"  # in the state folder while an update is unfinished; the running Git holds a lock on it
 INDEX: Final = "forward.index"
 _LOCKS: Final = ("index.lock", "HEAD.lock", "ORIG_HEAD.lock")
-# Git's words when it has looked and has not begun.
+# Words in Git's output when it refuses before it changes any file.
 _REFUSED: Final = (
     "Aborting",
     "Not possible to fast-forward",
@@ -41,15 +41,15 @@ _REFUSED: Final = (
     "refusing to merge",
 )
 _LINK: Final = "120000"
-_SLACK_NS: Final = 10_000_000  # a file system's clock is a little behind
+_SLACK_NS: Final = 10_000_000  # nanoseconds by which a file system's clock may lag
 
-# begun: Git has begun to write the later one. other: it holds what neither of the two commits has there.
+# begun: Git has begun to write the later version. other: the file has content that neither commit has there.
 State = Literal["old", "new", "missing", "begun", "other"]
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedEntry:
-    """One file in which two commits differ. A mode of zeros: it is not in that commit."""
+    """Describes one file in which two commits differ. A mode of zeros means that the commit lacks the file."""
 
     path: str
     modes: tuple[str, str]
@@ -57,7 +57,7 @@ class ChangedEntry:
 
 
 class UncommittedChanges(Conflict):
-    """Changes that are not committed stand in the way; nothing was moved."""
+    """Uncommitted changes block the update; no file was changed."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         super().__init__("changes that are not committed stand in the way", paths=list(paths))
@@ -65,11 +65,11 @@ class UncommittedChanges(Conflict):
 
 
 class ConcurrentGitChange(Unavailable):
-    """Somebody else has worked in the repository at the same moment; nothing was moved."""
+    """Another program worked in the repository at the same time; no file was changed."""
 
 
 def list_changes(repo: Repository, old: str, new: str) -> list[ChangedEntry]:
-    """The files in which two commits differ."""
+    """Return the files in which two commits differ."""
     output = _run_git(repo, "diff-tree", "-r", "-z", "--no-renames", "--end-of-options", old, new)
     fields = iter(output.decode("utf-8", "surrogateescape").split("\0"))
     changes = []
@@ -84,21 +84,21 @@ def list_changes(repo: Repository, old: str, new: str) -> list[ChangedEntry]:
 
 @dataclass(frozen=True, slots=True)
 class ForwardStep:
-    """From where to where a branch and the work tree are moved."""
+    """Describes an update of a branch and the work tree from one commit to a later one."""
 
     branch: str  # refs/heads/main
     old: str
-    new: str  # a commit that follows `old`
-    changes: tuple[ChangedEntry, ...]  # the files in which the two differ
+    new: str  # a descendant of `old`
+    changes: tuple[ChangedEntry, ...]  # the files in which the two commits differ
 
     @classmethod
     def between(cls, repo: Repository, branch: str, old: str, new: str) -> Self:
-        """The step between two commits."""
+        """Return the step between two commits."""
         return cls(branch, old, new, tuple(list_changes(repo, old, new)))
 
 
 def apply_step(repo: Repository, state: Path, step: ForwardStep) -> None:
-    """Move branch and work tree on. Raises UncommittedChanges, Conflict or Unavailable."""
+    """Fast-forward the branch and the work tree. Raises UncommittedChanges, Conflict or Unavailable."""
     journal = state / JOURNAL
     began = time.time_ns()
     write_private(journal, json.dumps({"old": step.old, "new": step.new, "branch": step.branch, "began": began}))
@@ -111,8 +111,8 @@ def apply_step(repo: Repository, state: Path, step: ForwardStep) -> None:
     if result.code == 0:
         journal.unlink(missing_ok=True)
         return
-    begun = not any(word in result.said for word in _REFUSED)  # the disk is full, say
-    # else another tool may have brought the same files already, Syncthing say
+    begun = not any(word in result.said for word in _REFUSED)  # for example, the disk is full
+    # Otherwise another tool, such as Syncthing, may already have brought the same files.
     if begun or ("Aborting" in result.said and _has_arrived(survey(repo, step.changes))):
         finish_interrupted(repo, state)
         if repo.head() == step.new:
@@ -122,7 +122,7 @@ def apply_step(repo: Repository, state: Path, step: ForwardStep) -> None:
 
 
 def _failure(result: ProcessResult) -> Conflict | Unavailable:
-    """Why Git has not moved anything."""
+    """Return the error for a Git command that changed nothing."""
     named = [line.removeprefix("\t") for line in result.said.splitlines() if line.startswith("\t")]
     if "Aborting" in result.said:
         return UncommittedChanges(named)
@@ -140,9 +140,9 @@ def _has_arrived(states: Mapping[str, State]) -> bool:
 
 
 def finish_interrupted(repo: Repository, state: Path) -> list[str]:
-    """Finish what a crash has torn; the paths that are left to a person, as they have changed since.
+    """Finish an update that a crash interrupted, and return the paths left alone because their files changed since.
 
-    Raises Unavailable while it can't be: then it is tried again later."""
+    Raises Unavailable while that is impossible; the caller retries later."""
     journal = state / JOURNAL
     try:
         record = json.loads(journal.read_bytes())
@@ -152,12 +152,12 @@ def finish_interrupted(repo: Repository, state: Path) -> list[str]:
     _remove_stale_locks(repo, record)
     old, new = record["old"], record["new"]
     if repo.head() != old:
-        journal.unlink()  # it was done, or somebody has moved on from there
+        journal.unlink()  # the update was complete, or somebody has moved HEAD since
         return []
     changes = list_changes(repo, old, new)
     states = survey(repo, changes)
     if set(states.values()) <= {"old", "other"}:
-        journal.unlink()  # it had not begun
+        journal.unlink()  # the update had not begun
         return []
     left = sorted(path for path, how in states.items() if how == "other")
     _write_files(repo, state, new, [change for change in changes if states[change.path] != "other"], states)
@@ -174,10 +174,11 @@ def finish_interrupted(repo: Repository, state: Path) -> list[str]:
 
 
 def redo_undone_step(repo: Repository, state: Path, step: ForwardStep) -> bool:
-    """Bring back what another Git has undone; whether it had.
+    """Repeat a step in the files if another Git has undone it there, and return whether it had.
 
-    A `git merge` that began before the step and fails after it puts tree and index back to where it began, while HEAD stays;
-    the next commit would then delete what was brought. Only where HEAD is as the step has left it, and all of its files are as before it, in the tree and in the index."""
+    A `git merge` that began before the step and fails after it restores the earlier work tree and index, while HEAD
+    stays; the next commit would then delete what the step brought. The step is repeated only if HEAD is where the step
+    left it, and all its files are as before the step, in the work tree and in the index."""
     if repo.head() != step.new or repo.busy_reason() or set(survey(repo, step.changes[:1]).values()) != {"old"}:
         return False
     states, staged = survey(repo, step.changes), _read_staged(repo)
@@ -192,7 +193,7 @@ def redo_undone_step(repo: Repository, state: Path, step: ForwardStep) -> bool:
 
 
 def _await_git(journal: Path) -> None:
-    """Raise Unavailable while Git, which has outlived a daemon, is still moving the tree."""
+    """Raise Unavailable while a Git process that outlived its daemon is still updating the work tree."""
     with journal.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -201,7 +202,9 @@ def _await_git(journal: Path) -> None:
 
 
 def _remove_stale_locks(repo: Repository, record: Mapping[str, str]) -> None:
-    """Take away the locks that Git died with: made after it was begun, and held by nobody."""
+    """Remove the locks that a dead Git left: made after the update began, and held by no process.
+
+    Raises Unavailable if a lock is older than the update or held by a process."""
     locks = [repo.git_folder() / name for name in _LOCKS]
     for lock in (*locks, repo.common_folder() / f"{record['branch']}.lock"):
         with suppress(FileNotFoundError):
@@ -212,7 +215,7 @@ def _remove_stale_locks(repo: Repository, record: Mapping[str, str]) -> None:
 
 
 def survey(repo: Repository, changes: Sequence[ChangedEntry]) -> dict[str, State]:
-    """How each file stands on the way from the one commit to the other."""
+    """Return, by path, which state between the two commits each file is in."""
     states: dict[str, State] = {}
     asked: list[ChangedEntry] = []
     root = os.open(repo.vault, FOLDER)
@@ -249,7 +252,7 @@ def survey(repo: Repository, changes: Sequence[ChangedEntry]) -> dict[str, State
             and place.is_dir()
             and _list_files(place, repo) <= going
         ):
-            states[change.path] = "missing"  # the folder that a file takes the place of
+            states[change.path] = "missing"  # a folder of removed files, which a file replaces
     return states
 
 
@@ -258,13 +261,13 @@ def _list_files(folder: Path, repo: Repository) -> set[str]:
 
 
 def _file_state(change: ChangedEntry, blob: str, *, link: bool) -> State:
-    """Which of the two commits has what is there."""
+    """Return which of the two commits contains this version of the file."""
     fits = [blob == known and (mode == _LINK) == link for mode, known in zip(change.modes, change.blobs, strict=True)]
     return "new" if fits[1] else "old" if fits[0] else "other"
 
 
 def _is_partly_written(repo: Repository, change: ChangedEntry) -> bool:
-    """Whether the file holds the first bytes of what Git would write there, and no others."""
+    """Return whether the file is a beginning of what Git would write there."""
     if _is_null_blob(change.blobs[1]):
         return False
     request = change.blobs[1].encode() + b" " + os.fsencode(change.path) + b"\n"
@@ -275,7 +278,7 @@ def _is_partly_written(repo: Repository, change: ChangedEntry) -> bool:
 def _write_files(
     repo: Repository, state: Path, new: str, changes: Sequence[ChangedEntry], states: Mapping[str, State]
 ) -> None:
-    """Give these files the state of the later commit."""
+    """Bring these files of the work tree to the later commit."""
     index = state / INDEX
     for change in changes:
         if _is_null_blob(change.blobs[1]):
@@ -292,10 +295,10 @@ def _write_files(
 
 
 def _remove_file(root: Path, path: str) -> None:
-    """Take a file away if it is there, and the folders that it leaves empty, as Git does."""
-    with suppress(NotADirectoryError):  # a file has taken the folder's name
+    """Remove a file if it exists, and the folders that become empty, as Git does."""
+    with suppress(NotADirectoryError):  # a file has replaced a folder of the path
         (root / path).unlink(missing_ok=True)
-    with suppress(OSError):  # one that is not empty
+    with suppress(OSError):  # the folder is not empty
         for folder in (root / path).parents:
             if folder == root:
                 break
@@ -303,7 +306,7 @@ def _remove_file(root: Path, path: str) -> None:
 
 
 def _stage_files(repo: Repository, changes: Sequence[ChangedEntry]) -> None:
-    """Let the index hold the later commit's files, but for those of which somebody has staged something else."""
+    """Put the later commit's files into the index, except files for which somebody has staged something else."""
     staged = _read_staged(repo)
     lines = b"".join(
         f"{'0' if _is_null_blob(change.blobs[1]) else change.modes[1]} {change.blobs[1]}\t".encode()
@@ -317,13 +320,13 @@ def _stage_files(repo: Repository, changes: Sequence[ChangedEntry]) -> None:
 
 
 def _read_staged(repo: Repository) -> dict[str, str]:
-    """The blob that the index has of each file."""
+    """Return the blob of each file in the index, by path."""
     listed = _run_git(repo, "ls-files", "--stage", "-z").decode("utf-8", "surrogateescape").split("\0")
     return {path: words.split()[1] for words, _, path in (line.partition("\t") for line in listed if line)}
 
 
 def _is_null_blob(blob: str) -> bool:
-    """Whether Git names no file."""
+    """Return whether a blob id consists of zeros, which in Git's output means "no file"."""
     return not blob.strip("0")
 
 

@@ -14,15 +14,17 @@ from syncd.notes import secret_patterns
 if TYPE_CHECKING:
     from syncd.git.repository import Repository
 
-MOST: Final = 5_000_000  # bytes of a file beyond which it is no note
+MOST: Final = 5_000_000  # bytes; a larger file is not searched
 _LIMIT_S: Final = 300.0
 
 
 def find_leaks(repo: Repository, inbox: str, tip: str, known: str) -> list[tuple[str, str]]:
-    """(path, kind of secret) of what the commit `tip` would bring to who has the commit `known`."""
+    """Return (path, kind of secret) for each secret in the inbox files and file names that a push of `tip` would send.
+
+    `known` is the commit that the remote already has."""
     sent = {line.split(b" ", 1)[0] for line in _run_git(repo, "rev-list", "--objects", tip, f"^{known}").splitlines()}
     commits = _run_git(repo, "rev-list", tip, f"^{known}")
-    # Of a merge, against each parent: what is the remote's own is not among what is sent.
+    # A merge is compared with each parent; `sent` then excludes blobs that the remote already has.
     named = _run_git(
         repo, "diff-tree", "--stdin", "--root", "-m", "-r", "-z", "--no-renames", "--no-commit-id", stdin=commits
     )
@@ -43,7 +45,7 @@ def find_leaks(repo: Repository, inbox: str, tip: str, known: str) -> list[tuple
 
 
 def _read_texts(repo: Repository, blobs: list[bytes]) -> Iterator[tuple[bytes, str]]:
-    """Each of these that is text."""
+    """Yield the blobs that are text, each with its text."""
     if not blobs:
         return
     sizes = _run_git(repo, "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=b"\n".join(blobs) + b"\n")

@@ -1,7 +1,7 @@
 """Check the webhook that a forge sends after a push: its secret, its signature, and whether the delivery is known.
 
-Law, tested: nothing that a delivery says is used; a delivery that is signed and new makes the daemon look at the
-remote, and that is all. Only the body is signed, so a body counts once, whatever its headers say."""
+Law, tested: Memex uses nothing of a delivery's content; a signed, new delivery only makes the daemon fetch from the
+remote. Only the body is signed, so each body counts once, whatever its headers say."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from syncd.state.folder import write_private
 from syncd.state.ledger import Ledger
 
 SECRET = "hook-secret"  # noqa: S105 - the name of the file that holds it
-KEPT = 20_000  # ids and bodies of the latest deliveries that are remembered
-_BODY = "body/"  # before the digest of a body; no id has a slash
+KEPT = 20_000  # number of ids and digests of the latest deliveries to remember
+_BODY = "body/"  # prefix of a body's digest; no id contains a slash
 _ID = re.compile(r"[0-9A-Za-z_.:-]{1,100}\Z")
 _HEX = re.compile(rb"(?:sha256=)?([0-9a-fA-F]{64})\Z")
 
 
 def make_secret(state: Path, *, rotate: bool) -> str:
-    """A new secret for webhooks, which is shown this once. Conflict when there is one and it is not to be replaced."""
+    """Make a new webhook secret, save it and return it. Raises Conflict if one exists and `rotate` is off."""
     file = state / SECRET
     if file.exists() and not rotate:
         raise Conflict("there is a secret for webhooks already: `memex hook secret --rotate` makes another and ends it")
@@ -36,7 +36,7 @@ def make_secret(state: Path, *, rotate: bool) -> str:
 
 
 def drop_secret(state: Path) -> None:
-    """End the secret: webhooks are off."""
+    """Delete the secret, which turns webhooks off. Raises NotFound if there is none."""
     try:
         (state / SECRET).unlink()
     except FileNotFoundError:
@@ -44,30 +44,30 @@ def drop_secret(state: Path) -> None:
 
 
 def is_well_formed(signature: bytes) -> bool:
-    """Whether a header can be a signature: GitHub's form, or that of Gitea and Forgejo."""
+    """Return whether a header has the form of a signature: GitHub's form, or that of Gitea and Forgejo."""
     return _HEX.match(signature) is not None
 
 
 class PushWebhook:
-    """The webhooks of one daemon. The secret is read when asked for, so that a new one is in force at once."""
+    """Checks the webhooks of one daemon. It reads the secret for each check, so a new secret counts at once."""
 
     def __init__(self, ledger: Ledger, state: Path, on_push: Callable[[], None], *, kept: int = KEPT) -> None:
         self._ledger, self._file, self._on_push, self._kept = ledger, state / SECRET, on_push, kept
 
     @property
     def is_on(self) -> bool:
-        """Whether there is a secret to sign with."""
+        """Return whether there is a usable secret."""
         return self._read_secret() is not None
 
     @property
     def problem(self) -> str:
-        """Why webhooks are off although there is a secret; "" when nothing is wrong."""
+        """Return why webhooks are off although the secret's file exists; "" if there is no problem."""
         if self._read_secret() is None and os.path.lexists(self._file):
             return f"webhooks: off, as the file {SECRET} of the state folder is not its owner's alone; make a new one with memex hook secret --rotate"
         return ""
 
     def is_signed(self, body: bytes, signatures: Sequence[bytes]) -> bool:
-        """Whether every one of these signatures, and at least one, is that of `body`."""
+        """Return whether there are signatures and each of them is valid for `body`."""
         secret = self._read_secret()
         if secret is None or not signatures:
             return False
@@ -78,29 +78,33 @@ class PushWebhook:
         )
 
     def accept_delivery(self, delivery: str, body: bytes, *, now: int) -> bool:
-        """Make the daemon look, unless this delivery or its body is known; False for a known one."""
+        """Make the daemon fetch, unless this delivery's id or body is known; return whether it is new.
+
+        Raises InvalidArgument if the delivery's id is malformed."""
         if not _ID.match(delivery):
             raise InvalidArgument(
                 "the delivery has no id; forges send it as X-GitHub-Delivery, X-Gitea-Delivery or the like"
             )
         with self._ledger.transaction():
-            # The body first: a known one adds no row, so that replays of it under new ids push nothing out.
+            # Body first: a known body adds no row, so replays under new ids push no remembered row out.
             fresh = self._insert(_body_name(body), now) and self._insert(delivery, now)
         if fresh:
             self._on_push()
         return fresh
 
     def remember(self, body: bytes, *, now: int) -> None:
-        """Keep a signed body that asks for nothing, so that it can't come again as one that does."""
+        """Remember a signed body that announces no push, so that it can't be replayed as one that does."""
         with self._ledger.transaction():
             self._insert(_body_name(body), now)
 
     def is_known(self, body: bytes) -> bool:
-        """Whether this body has come before."""
+        """Return whether this body is remembered from an earlier delivery."""
         return bool(self._ledger.query("SELECT 1 FROM deliveries WHERE id = ?", (_body_name(body),)))
 
     def _insert(self, name: str, now: int) -> bool:
-        """Remember a name in place of the oldest (inside a `transaction`); whether it is new."""
+        """Remember a name, forget the oldest beyond the limit, and return whether the name is new.
+
+        Call it inside a `transaction`."""
         fresh = self._ledger.execute("INSERT OR IGNORE INTO deliveries (id, at) VALUES (?, ?)", (name, now)) > 0
         self._ledger.execute(
             "DELETE FROM deliveries WHERE rowid <= (SELECT max(rowid) FROM deliveries) - ?", (self._kept,)
@@ -108,7 +112,7 @@ class PushWebhook:
         return fresh
 
     def _read_secret(self) -> bytes | None:
-        """The secret; None when there is none that is its owner's alone."""
+        """Return the secret; None if there is none, or users other than its owner can access the file."""
         try:
             file = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:

@@ -20,27 +20,27 @@ _FORMAT: Final = "--format=%(upstream:remotename)%00%(upstream:remoteref)%00%(up
 _SSH: Final = "-oBatchMode=yes -oConnectTimeout=10 -oServerAliveInterval=10 -oServerAliveCountMax=3"
 _SILENT: Final = ("http.lowSpeedLimit=1", "http.lowSpeedTime=30", "credential.interactive=false")
 _OPTIONS: Final = tuple(word for option in _SILENT for word in ("-c", option))
-# Empty, not absent: then no window opens on somebody's screen either.
+# Empty rather than unset, so that no password window opens on anybody's screen.
 _UNASKED: Final = {"GIT_ASKPASS": "", "SSH_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
 _CROSSED: Final = ("cannot lock ref", "incorrect old value")  # another push or fetch came in between
 _UNKNOWN: Final = "couldn't find remote ref"
-_TRIES: Final = 3  # of a fetch that another one has come in between of
-_SAID: Final = 400  # characters of what Git said
+_TRIES: Final = 3  # attempts, because another fetch may interfere
+_SAID: Final = 400  # characters of Git's output in a message
 
 
 @dataclass(frozen=True, slots=True)
 class TrackedBranch:
-    """A branch and what it follows, as Git's configuration has it."""
+    """Describes a local branch and its upstream branch, according to Git's configuration."""
 
     branch: str  # refs/heads/main
     remote: str  # the name of the remote
-    theirs: str  # what the remote calls its branch
+    theirs: str  # the branch's full name on the remote, such as refs/heads/main
     tracking: str  # refs/remotes/origin/main
-    pushes: str  # the remote that a push of the person goes to
+    pushes: str  # name of the remote that a person's `git push` pushes to
 
 
 def find_tracked_branch(repo: Repository) -> TrackedBranch | None:
-    """What the branch that is checked out follows; None when that is no branch of a remote."""
+    """Return the checked-out branch with its upstream; None if it does not follow a branch of a remote."""
     branch = repo.query("symbolic-ref", "--quiet", "HEAD") or ""
     output = repo.query("for-each-ref", _FORMAT, branch) if branch.startswith("refs/heads/") else None
     remote, theirs, tracking, pushes = (output or "\0\0\0").split("\0")
@@ -49,7 +49,9 @@ def find_tracked_branch(repo: Repository) -> TrackedBranch | None:
 
 
 def fetch(repo: Repository, tracked: TrackedBranch, *, limit_s: float, stop: threading.Event) -> None:
-    """Fetch the branch that ours follows. Unavailable when the remote does not answer, Conflict when it has no such branch."""
+    """Fetch the upstream branch.
+
+    Raises Unavailable if the remote can't be reached, Conflict if it has no such branch."""
     options = ("--quiet", "--no-auto-maintenance", "--no-recurse-submodules", "--", tracked.remote, tracked.theirs)
     for _ in range(_TRIES):
         result = repo.run_in_session(
@@ -65,7 +67,7 @@ def fetch(repo: Repository, tracked: TrackedBranch, *, limit_s: float, stop: thr
 
 
 def missing_branch_error(repo: Repository, tracked: TrackedBranch) -> Conflict:
-    """That the remote has no branch which ours could follow."""
+    """Return the error for a remote that lacks the upstream branch."""
     remote, theirs = shlex.quote(tracked.remote), shlex.quote(f"HEAD:{tracked.theirs}")
     return Conflict(
         f"{tracked.remote} has no branch {tracked.theirs.removeprefix('refs/heads/')}: unless yours is to follow another one, "
@@ -74,9 +76,9 @@ def missing_branch_error(repo: Repository, tracked: TrackedBranch) -> Conflict:
 
 
 def push(repo: Repository, tracked: TrackedBranch, tip: str, *, limit_s: float, stop: threading.Event) -> bool:
-    """Send the commit `tip` to the branch that ours follows; False when the remote has gone on meanwhile.
+    """Push the commit `tip` to the upstream branch, and return False if the remote has new commits.
 
-    Unavailable when it does not answer, or does not want it."""
+    Raises Unavailable if the remote can't be reached or refuses the commits."""
     options = ("--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no")
     where = ("--", tracked.remote, f"{tip}:{tracked.theirs}")
     result = repo.run_in_session(
@@ -94,7 +96,7 @@ def push(repo: Repository, tracked: TrackedBranch, tip: str, *, limit_s: float, 
 
 
 def check_may_push(repo: Repository, tracked: TrackedBranch) -> None:
-    """Raise Conflict when a push is the person's own business."""
+    """Raise Conflict if a person must push manually: pushes go to another remote, or there is a pre-push hook."""
     if tracked.pushes != tracked.remote:
         raise Conflict(
             f"the branch is set to be pushed elsewhere than it is pulled from, so it is left to you: {push_command(repo)}"
@@ -106,15 +108,15 @@ def check_may_push(repo: Repository, tracked: TrackedBranch) -> None:
 
 
 def push_command(repo: Repository) -> str:
-    """The command by which a person pushes."""
+    """Return the command with which a person pushes manually."""
     return f"`git -C {shlex.quote(repo.vault)} push`"
 
 
 def _silent_environ(repo: Repository) -> Mapping[str, str]:
-    """The environment in which nobody is asked for anything."""
+    """Return environment variables with which Git and SSH ask nobody for credentials."""
     ssh = repo.query("config", "--get", "core.sshCommand") or "ssh"
     if ssh.split()[0].rpartition("/")[2] != "ssh":
-        return _UNASKED  # another program, which has options of its own; it has no terminal either
+        return _UNASKED  # another program with other options; it has no terminal to ask on either
     return {**_UNASKED, "GIT_SSH_COMMAND": f"{ssh} {_SSH}"}
 
 
@@ -131,6 +133,6 @@ def _unreachable_error(result: ProcessResult, limit_s: float, stop: threading.Ev
 
 
 def _error_text(result: ProcessResult) -> str:
-    """What Git said, on one line, without secrets."""
+    """Return Git's output on one line, with secrets masked."""
     lines = (line.strip() for line in result.said.splitlines() if not line.startswith(("hint:", "To ")))
     return redact(" ".join(filter(None, lines)))[:_SAID] or f"Git ended with {result.code}"

@@ -1,4 +1,4 @@
-"""Store the files of one upload under way: its description, its chunks, and the whole file that the chunks make.
+"""Store the files of one unfinished upload: its description, its chunks, and the file assembled from the chunks.
 
 Law, tested: what a call wrote is on disk when it returns, and a crash leaves the old state or the new one; the
 message of a disk failure names no path of this machine."""
@@ -22,7 +22,7 @@ from typing import Any, Final
 from index.errors import InvalidArgument, Unavailable
 from syncd.state.folder import sync_folder, write_private
 
-BLOCK: Final = 1_048_576  # bytes that are held at once
+BLOCK: Final = 1_048_576  # most bytes in memory at once
 ABOUT, WHOLE, ALONE, GONE = "about.json", "whole", ".file", ".gone-"
 OURS: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\.file)?")
 _PART: Final = re.compile(r"[0-9]{6}")
@@ -31,18 +31,18 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 @dataclass(frozen=True, slots=True)
 class UploadFacts:
-    """What is known of an upload from its start on."""
+    """Holds the facts about an upload that are known from its start."""
 
-    key: str  # the public id of the key that began it
+    key: str  # public id of the key that started it
     workspace: str
     size: int
     sha256: str | None
-    given: Mapping[str, Any]  # what the queue is told
+    given: Mapping[str, Any]  # arguments of the queue's job
 
 
 @dataclass(slots=True)
 class ChunkFiles:
-    """An upload under way; `lock` is held while its files change."""
+    """Stores the files of an unfinished upload. Hold `lock` while its files change."""
 
     id: str
     about: UploadFacts
@@ -50,22 +50,22 @@ class ChunkFiles:
     touched_at: int  # epoch milliseconds
     sizes: dict[int, int] = field(default_factory=dict)  # index → bytes
     lock: threading.Lock = field(default_factory=threading.Lock)
-    over: bool = False  # finished or collected
+    over: bool = False  # finished, or removed as abandoned
 
     @property
     def received(self) -> int:
-        """The bytes of all chunks."""
+        """Return the number of bytes in all chunks."""
         return sum(self.sizes.values())
 
     def begin(self) -> None:
-        """Make its folder."""
+        """Create the upload's folder and save its description."""
         with hiding_disk_errors():
             self.folder.mkdir(mode=0o700)
             write_private(self.folder / ABOUT, json.dumps(asdict(self.about)))
             sync_folder(self.folder.parent)
 
     def has_chunk(self, index: int, data: bytes) -> bool:
-        """Whether a chunk is this very one; if so, that is a sign of life."""
+        """Return whether the stored chunk has these bytes; if so, mark the upload as still in use."""
         with hiding_disk_errors():
             if self.sizes.get(index) != len(data) or self._chunk_path(index).read_bytes() != data:
                 return False
@@ -73,7 +73,7 @@ class ChunkFiles:
             return True
 
     def write_chunk(self, index: int, data: bytes) -> None:
-        """Write a chunk, in place of the one that was there."""
+        """Write a chunk, replacing an earlier one."""
         part = self._chunk_path(index)
         temp = part.with_name(f".{part.name}.{secrets.token_hex(4)}")
         with hiding_disk_errors():
@@ -85,7 +85,9 @@ class ChunkFiles:
         self.sizes[index] = len(data)
 
     def assemble(self) -> Path:
-        """One file of all chunks. Raises InvalidArgument when it is not the one that was announced."""
+        """Join all chunks into one file, and return its path.
+
+        Raises InvalidArgument if its digest is not the announced one, Unavailable if its size is wrong."""
         made, digest, size = self.folder / WHOLE, hashlib.sha256(), 0
         with hiding_disk_errors():
             made.unlink(missing_ok=True)
@@ -105,7 +107,9 @@ class ChunkFiles:
         return made
 
     def remove(self) -> None:
-        """Take its folder away, at once and whole: half an upload would seem to lack chunks. What fails is collected."""
+        """Remove the upload's folder; `remove_leftovers` deletes what could not be removed here.
+
+        The folder is renamed first, because a half-removed upload would seem to lack chunks."""
         away = self.folder.with_name(f"{GONE}{self.id}")
         with suppress(OSError):
             self.folder.rename(away)
@@ -116,7 +120,7 @@ class ChunkFiles:
 
 
 def find_uploads(root: Path) -> Iterator[ChunkFiles]:
-    """The uploads that an earlier process left below `root`."""
+    """Yield the uploads that an earlier process left below `root`."""
     with hiding_disk_errors():
         root.mkdir(mode=0o700, exist_ok=True)
         folders = list(root.iterdir())
@@ -126,18 +130,20 @@ def find_uploads(root: Path) -> Iterator[ChunkFiles]:
             touched = folder.stat().st_mtime_ns // 1_000_000
             sizes = {int(part.name): part.stat().st_size for part in folder.iterdir() if _PART.fullmatch(part.name)}
         except (OSError, ValueError, TypeError):
-            continue  # not one, or one that was just begun: nobody was told its id
+            continue  # not an upload, or one whose id no caller received yet
         if OURS.fullmatch(folder.name):
             yield ChunkFiles(folder.name, facts, folder, touched, sizes)
 
 
 def remove_leftovers(root: Path, kept: frozenset[str], *, before: int) -> list[str]:
-    """Remove what else lies below `root` and was not changed since `before` (epoch milliseconds); the names of what went."""
+    """Remove leftovers below `root` whose names are not in `kept`, and return the names of what was removed.
+
+    An upload that was changed after `before` (epoch milliseconds) stays."""
     with hiding_disk_errors():
         there = [path for path in root.iterdir() if path.name not in kept]
     gone = []
     for path in there:
-        with suppress(OSError):  # somebody else was quicker
+        with suppress(OSError):  # another thread or process has removed it
             old = path.lstat().st_mtime_ns // 1_000_000 <= before
             if path.name.startswith(GONE) or (old and OURS.fullmatch(path.name)):
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
@@ -147,7 +153,7 @@ def remove_leftovers(root: Path, kept: frozenset[str], *, before: int) -> list[s
 
 @contextmanager
 def hiding_disk_errors() -> Iterator[None]:
-    """A failure of the disk in words that name no path."""
+    """Turn a disk error inside the block into Unavailable, with a message that names no path."""
     try:
         yield
     except OSError as error:
@@ -156,14 +162,14 @@ def hiding_disk_errors() -> Iterator[None]:
 
 
 def has_space(folder: Path, size: int, *, free: int) -> bool:
-    """Whether the disk of a folder has room for `size` bytes beside those that are to stay free. Raises OSError."""
+    """Return whether the disk of a folder can hold `size` more bytes and keep `free` bytes free. Raises OSError."""
     there = os.statvfs(folder)
     return there.f_bavail * there.f_frsize - size >= free
 
 
 @contextmanager
 def new_file(path: Path) -> Iterator[int]:
-    """A new file, open for writing; removed unless all goes well."""
+    """Create a file and yield it open for writing; remove it if the block raises."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         yield file

@@ -1,8 +1,8 @@
 """List the local files that a command line names, and copy each into the state folder for the daemon to import.
 
-Laws, tested: no link of a folder is followed, nothing but regular files is opened, and every file left out is
-reported with its reason. However large a file is, one piece of it is in memory; a file that changes while it is read
-is not handed over. The copy is deleted unless the daemon took it."""
+Laws, tested: links inside folders are not followed, only regular files are read, and every file left out is reported
+with its reason. However large a file is, only one piece of it is in memory; a file that changes while it is read is
+refused. The copy is deleted unless the daemon took it."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _WILD: Final = frozenset("*?[")
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that can be added."""
+    """Describes a file that can be added."""
 
     path: Path
-    name: str  # as it will be known
+    name: str  # the name that Memex stores
     size: int
     kind: str  # its media type
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedFile:
-    """What is left out, and why; with an `error` it was meant to be added and can't be."""
+    """Describes a file or folder that is left out, and why; `error` is set if it should have been added but can't be."""
 
     path: Path
     why: str
@@ -53,7 +53,7 @@ class SkippedFile:
 
 
 def find_files(words: Sequence[str], *, largest: int) -> Iterator[File | SkippedFile]:
-    """The files that `words` name, each once, in order. NotFound for a word that names nothing."""
+    """Yield the files that `words` name, each once, in order. Raises NotFound for a word that names no file or folder."""
     seen: set[tuple[int, int]] = set()
     for path in [path for word in words for path in _expand_word(word)]:
         for entry in _walk(path):
@@ -63,7 +63,7 @@ def find_files(words: Sequence[str], *, largest: int) -> Iterator[File | Skipped
 
 
 def check_file(path: Path, seen: set[tuple[int, int]], *, largest: int) -> File | SkippedFile | None:
-    """The file at `path`, if it can be added; None for one that has been `seen`."""
+    """Return the file at `path`, or why it is left out; None if it is in `seen`, to which it is added."""
     try:
         with open_file(path) as file:
             there = os.fstat(file.fileno())
@@ -88,7 +88,7 @@ def check_file(path: Path, seen: set[tuple[int, int]], *, largest: int) -> File 
 
 @contextmanager
 def open_file(path: Path) -> Iterator[BinaryIO]:
-    """A regular file, open. InvalidArgument for what is none: nobody waits for a pipe."""
+    """Open a regular file. Raises InvalidArgument for anything else, without waiting for a pipe; OSError."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(handle, "rb", buffering=0) as file:  # noqa: PTH123 - by its descriptor
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -107,7 +107,7 @@ def _expand_word(word: str) -> list[Path]:
 
 
 def _walk(path: Path) -> Iterator[Path | SkippedFile]:
-    """The files of a folder and of those in it; of a file, itself."""
+    """Yield all files of a folder and its subfolders; for a file, yield the file itself."""
     if not path.is_dir():
         yield path
         return
@@ -136,7 +136,7 @@ FOLDER: Final = "uploads"  # in the state folder
 
 @dataclass(frozen=True, slots=True)
 class StagedCopy:
-    """What lies in the state folder."""
+    """Describes the copy in the state folder."""
 
     name: str
     size: int
@@ -147,9 +147,10 @@ class StagedCopy:
 def staged_copy(
     source: BinaryIO, state: Path, *, largest: int, free: int, show: Callable[[int], None]
 ) -> Iterator[StagedCopy]:
-    """A copy of what `source` gives, for as long as the block lasts; `show` is told the bytes so far.
+    """Copy `source` into the state folder for the duration of the block; `show` receives the number of bytes so far.
 
-    Raises ResourceExhausted for too much of it, Unavailable without room, Conflict when it changes meanwhile."""
+    Raises ResourceExhausted if it is too large, Unavailable if the disk lacks space, Conflict if it changes during the
+    copy, InvalidArgument if it is empty."""
     target = state / FOLDER / f"{uuid.uuid4()}{ALONE}"
     before, digest, size = os.fstat(source.fileno()), hashlib.sha256(), 0
     try:

@@ -1,6 +1,6 @@
 """Check an upload request: the file's name and description, the sizes of its chunks, and which chunks are missing.
 
-Law: a name in a request is metadata; nothing here makes a path of it."""
+Law: a name in a request is metadata; no code here turns it into a path."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ from syncd.notes.tag_names import tag_of
 from syncd.vault.location import namespace_path
 from syncd.vault.path_rules import is_utf8
 
-CHUNK: Final = 1_048_576  # bytes of a chunk that are recommended,
-LARGEST: Final = 2 * CHUNK  # and that are taken
-CHUNKS: Final = 10_000  # of one upload: each is a file
+CHUNK: Final = 1_048_576  # recommended bytes of a chunk
+LARGEST: Final = 2 * CHUNK  # most bytes of a chunk
+CHUNKS: Final = 10_000  # most chunks of one upload; each is a file
 NAME_BYTES: Final = 255
-TITLE, SOURCE, TAGS = 500, 500, 100  # characters, characters, how many
-TOLD: Final = 100  # missing indexes that are listed one by one
+TITLE, SOURCE, TAGS = 500, 500, 100  # limits: characters, characters, number of tags
+TOLD: Final = 100  # most missing indexes to list in an error
 _HOSTILE: Final = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 _SHA256: Final = re.compile(r"[0-9a-fA-F]{64}")
 
 
 def check_filename(raw_name: str) -> str:
-    """The name of a file as it is kept: of a path, as some clients send it, the last part. Raises InvalidArgument."""
+    """Return a file name in the form to store; of a path, which some clients send, the last part.
+
+    Raises InvalidArgument."""
     try:
         raw_name.encode()
     except UnicodeEncodeError:
@@ -53,7 +55,9 @@ def check_description(
     namespace: str | None = None,
     source: str | None = None,
 ) -> dict[str, Any]:
-    """What is said of a file, as the queue keeps it; `known` are the collections. Raises InvalidArgument."""
+    """Return a file's description in the form that the queue stores; `known` are the known collections.
+
+    Raises InvalidArgument."""
     for field, text, longest in (("title", title, TITLE), ("source", source, SOURCE)):
         if text and (len(text) > longest or _HOSTILE.search(text) or not is_utf8(text)):
             raise _invalid_field(field, f"must be one line of at most {longest} characters")
@@ -72,7 +76,7 @@ def check_description(
 
 
 def check_size(total: int, *, largest: int) -> int:
-    """The bytes that a whole file has. Raises InvalidArgument, or ResourceExhausted for one that is too large."""
+    """Return a file's size in bytes. Raises InvalidArgument if it is below 1, ResourceExhausted if it is too large."""
     if total < 1:
         raise _invalid_field(
             "total_size", "must be the number of bytes of the file, 1 or more: an empty file holds no text"
@@ -83,19 +87,19 @@ def check_size(total: int, *, largest: int) -> int:
 
 
 def check_sha256(digest: str | None) -> str | None:
-    """A digest that a whole file must have, in lower case. Raises InvalidArgument."""
+    """Return the expected digest of a whole file in lower case; None if none was given. Raises InvalidArgument."""
     if digest is not None and not _SHA256.fullmatch(digest):
         raise _invalid_field("sha256", "must be 64 hexadecimal digits")
     return digest.lower() if digest else None
 
 
 def decode_chunk(data: str) -> bytes:
-    """The bytes of a chunk given as base64; line breaks in it do not matter. Raises InvalidArgument."""
+    """Decode a chunk from base64, ignoring white space in it. Raises InvalidArgument or ResourceExhausted."""
     if len(data) > 2 * LARGEST:
         raise chunk_too_large(len(data) * 3 // 4)
     plain = "".join(data.split())
     try:
-        if len(plain) % 4 == 0:  # the strict mode of some versions of Python takes one = too many
+        if len(plain) % 4 == 0:  # some versions of Python accept one = too many even in strict mode
             return binascii.a2b_base64(plain.encode("ascii"), strict_mode=True)
     except (binascii.Error, UnicodeEncodeError):
         pass
@@ -103,7 +107,9 @@ def decode_chunk(data: str) -> bytes:
 
 
 def check_chunk(index: int, size: int, *, total: int, others: int) -> None:
-    """Refuse a chunk that can't be part of a file of `total` bytes, `others` of which other chunks have brought."""
+    """Refuse a chunk that can't belong to a file of `total` bytes; `others` is the number of bytes in other chunks.
+
+    Raises InvalidArgument or ResourceExhausted."""
     most = min(total, CHUNKS)
     if not 0 <= index < most:
         more = "; send fewer, larger chunks" if index >= CHUNKS else ""
@@ -120,14 +126,14 @@ def check_chunk(index: int, size: int, *, total: int, others: int) -> None:
 
 
 def chunk_too_large(size: int) -> ResourceExhausted:
-    """Why a chunk of `size` bytes is not taken."""
+    """Return the error for a chunk of `size` bytes, which is too large."""
     return ResourceExhausted(
         f"the chunk has {size:,} bytes; one may have {LARGEST:,}, and {CHUNK:,} are recommended", limit=LARGEST
     )
 
 
 def check_complete(parts: Mapping[int, int], total: int) -> None:
-    """Refuse to finish an upload unless `parts` (index → bytes) are all of a file of `total` bytes."""
+    """Raise InvalidArgument unless `parts` (index → bytes) make up a whole file of `total` bytes."""
     received = sum(parts.values())
     missing = [index for index in range(max(parts, default=0)) if index not in parts] or ([] if parts else [0])
     if missing:
@@ -147,7 +153,7 @@ def check_complete(parts: Mapping[int, int], total: int) -> None:
 
 
 def format_spans(numbers: Iterable[int]) -> str:
-    """Ascending numbers in words: `0, 3-7, 9`, the first of them if there are many."""
+    """Format ascending numbers as spans, such as `0, 3-7, 9`; at most the first 20 spans."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and runs[-1][1] == number - 1:

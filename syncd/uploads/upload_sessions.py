@@ -35,31 +35,31 @@ from syncd.uploads.chunk_files import (
 
 FOLDER: Final = "uploads"  # in the state folder
 OWNER: Final = ""  # in place of a key's id
-LIVES_MS: Final = 600_000  # without a call
-SOON_S: Final = 5.0  # after which a key that has its share under way may try again
+LIVES_MS: Final = 600_000  # milliseconds without a call after which an upload is deleted
+SOON_S: Final = 5.0  # seconds after which a key at its limit may retry
 NO_SUCH: Final = "no such upload: it was finished, or nobody went on with it for ten minutes; start again"
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """How an upload stands."""
+    """Describes the state of an upload."""
 
     upload_id: str
     filename: str
     total_size: int
     received_bytes: int
-    chunks: int  # that have arrived
-    expires_at: int  # epoch milliseconds, unless somebody goes on with it
-    chunk_bytes: int = upload_request.CHUNK  # what a chunk should have
+    chunks: int  # number of received chunks
+    expires_at: int  # epoch milliseconds; each further call extends it
+    chunk_bytes: int = upload_request.CHUNK  # recommended bytes of a chunk
 
 
 class Uploads:
-    """The uploads of all keys. One process has them, and its threads share it."""
+    """Manages the uploads of all keys, for all threads of one process."""
 
     def __init__(self, state: Path, queue: Queue, settings: KbSettings, *, vault: Path, now: Callable[[], int]) -> None:
         self.settings = settings
         self._root, self._queue, self._vault, self._now = state / FOLDER, queue, vault, now
-        self._lock = threading.Lock()  # for the two below
+        self._lock = threading.Lock()  # guards the next two attributes
         self._known = {parts.id: parts for parts in find_uploads(self._root)}
         self._arriving: dict[str, SingleUpload] = {}
 
@@ -75,9 +75,10 @@ class Uploads:
         sha256: str | None = None,
         **description: Any,
     ) -> Upload:
-        """Begin an upload; `description` is what `upload_request.check_description` takes.
+        """Start an upload; `description` holds the arguments of `upload_request.check_description`.
 
-        Raises InvalidArgument, ResourceExhausted for what is too large or too much, Unavailable without room on the disk."""
+        Raises InvalidArgument; ResourceExhausted if the file is too large or the key is at its limit; Unavailable if
+        the disk lacks space."""
         size = upload_request.check_size(total_size, largest=self.settings.max_file)
         arguments = {
             "name": upload_request.check_filename(filename),
@@ -85,7 +86,7 @@ class Uploads:
             **upload_request.check_description(self.settings.all_collections, **description),
         }
         facts = UploadFacts(key, workspace, size, upload_request.check_sha256(sha256), arguments)
-        self.check_space(2 * size, stored=size)  # its chunks, and the file that they make
+        self.check_space(2 * size, stored=size)  # its chunks, and the assembled file
         made = str(uuid.uuid4())
         parts = ChunkFiles(made, facts, self._root / made, self._now())
         with self._lock:
@@ -99,7 +100,9 @@ class Uploads:
         return _upload_status(parts)
 
     def put_chunk(self, key: str, workspace: str, upload_id: str, index: int, data: bytes) -> Upload:
-        """Keep one chunk; one that is sent again replaces what it was. Raises NotFound, InvalidArgument, Unavailable."""
+        """Save one chunk; a chunk that is sent again replaces the earlier one.
+
+        Raises NotFound, InvalidArgument, ResourceExhausted or Unavailable."""
         with self._open_upload(key, workspace, upload_id) as parts:
             others = parts.received - parts.sizes.get(index, 0)
             upload_request.check_chunk(index, len(data), total=parts.about.size, others=others)
@@ -110,9 +113,12 @@ class Uploads:
             return _upload_status(parts)
 
     def finish(self, key: str, workspace: str, upload_id: str) -> Job:
-        """Queue the file that all chunks are; again, the same job. Raises NotFound, InvalidArgument for what is missing."""
+        """Assemble the chunks and queue the file; a repeated call returns the first call's job.
+
+        Raises NotFound; InvalidArgument if chunks are missing, or the file has the wrong digest or type."""
         with suppress(NotFound), self._open_upload(key, workspace, upload_id) as parts:
-            job = self._finished_job(key, workspace, upload_id)  # its process may have died before it could say so
+            # An earlier call may have queued it and crashed before it returned.
+            job = self._finished_job(key, workspace, upload_id)
             if job is None:
                 parts.touched_at = self._now()
                 upload_request.check_complete(parts.sizes, parts.about.size)
@@ -133,7 +139,9 @@ class Uploads:
     # In one piece
 
     def receive(self, key: str, workspace: str, size: int | None = None) -> SingleUpload:
-        """Begin to take a file whose bytes come in one go, about `size` of them if that is known."""
+        """Start to receive a file in one piece; `size` is its approximate number of bytes, if known.
+
+        Raises ResourceExhausted or Unavailable."""
         self.check_space(size or 0, stored=size or 0)
         upload = SingleUpload(self, key, workspace, self._root / f"{uuid.uuid4()}{ALONE}")
         with self._lock:
@@ -143,24 +151,24 @@ class Uploads:
         return upload
 
     def reserve(self, upload: SingleUpload, more: int) -> None:
-        """Count `more` bytes for a file. Raises ResourceExhausted beyond what its key may have."""
+        """Reserve `more` bytes for a file. Raises ResourceExhausted if they exceed its key's quota."""
         with self._lock:
             self._check_quota(upload.key, more)
             upload.reserved += more
 
     def forget(self, upload: SingleUpload) -> None:
-        """A file is queued, or came to nothing."""
+        """Stop counting a file that was queued or has failed."""
         with self._lock:
             self._arriving.pop(upload.path.name, None)
 
     def queue(self, upload: SingleUpload, description: Mapping[str, Any]) -> Job:
-        """Queue a file that has arrived. Raises InvalidArgument."""
+        """Queue a received file. Raises InvalidArgument."""
         return self._add_job(upload.key, upload.workspace, upload.path, size=upload.size, description=description)
 
     def adopt(self, name: str, workspace: str, *, sha256: str | None = None, **description: Any) -> Job:
-        """Queue a file that the owner has put into this folder as `name`; its key is none, and has no share.
+        """Queue a file that the owner's command has copied into this folder as `name`; no key, so no quota, applies.
 
-        `sha256`, the digest of its bytes, lets `memex addfile` know it again."""
+        `sha256` is the digest of its bytes, by which `memex addfile` recognizes the file later."""
         path = self._root / name
         if not (OURS.fullmatch(name) and name.endswith(ALONE)) or path.is_symlink() or not path.is_file():
             raise InvalidArgument("there is no such file among the uploads")
@@ -176,11 +184,11 @@ class Uploads:
     # What is left
 
     def remove_stale(self, now: int | None = None) -> list[str]:
-        """Remove what nobody has gone on with for ten minutes, also what a crash left; the names of what went."""
+        """Remove uploads without a call for ten minutes, and leftovers of a crash; return the names of both."""
         now = self._now() if now is None else now
         gone = []
         for parts in list(self._known.values()):
-            if parts.lock.acquire(blocking=False):  # else somebody is at it
+            if parts.lock.acquire(blocking=False):  # otherwise a call is using it
                 try:
                     parts.touched_at = min(parts.touched_at, now)  # the clock was set back
                     if now - parts.touched_at >= LIVES_MS and not parts.over:
@@ -193,9 +201,11 @@ class Uploads:
         return gone + remove_leftovers(self._root, kept, before=now - LIVES_MS)
 
     def check_space(self, size: int, *, stored: int = 0) -> None:
-        """Raises Unavailable unless this disk has `size` bytes, and the vault's what will be `stored`, beside those that stay free."""
+        """Raise Unavailable unless this disk has room for `size` bytes, and the vault's disk for `stored` bytes.
+
+        The bytes that the settings keep free do not count as room."""
         for folder, wanted in ((self._root, size), (self._vault, stored)):
-            with suppress(OSError):  # the vault is away, and its jobs wait for it
+            with suppress(OSError):  # the vault is unavailable, and its jobs wait for it
                 if wanted and not has_space(folder, wanted, free=self.settings.free):
                     raise Unavailable("the disk is almost full; nothing was kept, try again when there is room")
 
@@ -210,7 +220,7 @@ class Uploads:
         raise NotFound(NO_SUCH)
 
     def _finished_job(self, key: str, workspace: str, upload_id: str) -> Job | None:
-        """The job that an upload became, if it was finished."""
+        """Return the job of a finished upload; None if the upload was not finished."""
         try:
             return self._queue.job(_job_id(upload_id), key=key, workspace=workspace)
         except NotFound:
@@ -237,7 +247,7 @@ class Uploads:
         return self._queue.add_file(key, workspace, arguments, path)
 
     def _check_share(self, key: str, size: int) -> None:
-        """Raises ResourceExhausted when the key has too many uploads under way, or too many bytes."""
+        """Raise ResourceExhausted if the key has too many unfinished uploads, or too many bytes in them."""
         uploads = sum(parts.about.key == key for parts in self._known.values())
         uploads += sum(upload.key == key for upload in self._arriving.values())
         if uploads >= self.settings.uploads:
@@ -267,17 +277,17 @@ class Uploads:
 
 
 class SingleUpload:
-    """A file that comes in one go. What was not queued at the end of its block leaves nothing.
+    """Receives a file in one piece. If the file is not queued by the end of the `with` block, it is deleted.
 
-    Who leaves the block while a thread is at work on the file leaves the closing to it: the number of a closed file is
-    soon that of another."""
+    If the block ends while a thread is using the file, that thread closes the file, because the system soon gives the
+    number of a closed file descriptor to another file."""
 
     def __init__(self, uploads: Uploads, key: str, workspace: str, path: Path) -> None:
         self.key, self.workspace, self.path = key, workspace, path
         self.size = self.reserved = 0
         self._uploads = uploads
         self._file = -1
-        self._lock = threading.Lock()  # for the file
+        self._lock = threading.Lock()  # held while a thread uses the file
         self._left = False
 
     def __enter__(self) -> Self:
@@ -286,7 +296,7 @@ class SingleUpload:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
                 self._file = os.open(self.path, flags, 0o600)
         except Unavailable:
-            self._uploads.forget(self)  # else it would count against its key until the next start
+            self._uploads.forget(self)  # otherwise it would count toward its key's quota until the next start
             raise
         return self
 
@@ -295,7 +305,7 @@ class SingleUpload:
         self._close()
 
     def write(self, data: bytes) -> None:
-        """Keep the next bytes. Raises ResourceExhausted, Unavailable."""
+        """Write the next bytes. Raises ResourceExhausted or Unavailable."""
         with self._open() as file:
             self.size += len(data)
             upload_request.check_size(max(self.size, 1), largest=self._uploads.settings.max_file)
@@ -306,7 +316,9 @@ class SingleUpload:
                 write_all(file, data)
 
     def queue(self, **description: Any) -> Job:
-        """Queue it, on disk; `description` is its `filename` and what `upload_request.check_description` takes. Raises InvalidArgument."""
+        """Save the file to disk and queue it. Raises InvalidArgument or Unavailable.
+
+        `description` holds its `filename` and the arguments of `upload_request.check_description`."""
         with self._open() as file:
             with hiding_disk_errors():
                 os.fsync(file)
@@ -315,7 +327,9 @@ class SingleUpload:
 
     @contextmanager
     def _open(self) -> Iterator[int]:
-        """The file, which stays open during the block. Raises Unavailable once its own block was left."""
+        """Yield the file descriptor, which stays open during this block.
+
+        Raises Unavailable if the upload's own block has ended."""
         try:
             with self._lock:
                 if self._left:
@@ -325,7 +339,7 @@ class SingleUpload:
             self._close()
 
     def _close(self) -> None:
-        """Close the file and remove what is left of it, once its block was left and nobody is at work on it."""
+        """Close the file and remove its remains, once the upload's block has ended and no thread is using the file."""
         if self._left and self._lock.acquire(blocking=False):
             try:
                 if self._file >= 0:
@@ -339,9 +353,9 @@ class SingleUpload:
 
 
 def check_type(name: str, file: Path) -> None:
-    """Raises InvalidArgument, with the reason, for a file of a type that is not read.
+    """Raise InvalidArgument, with the reason, if Memex cannot read files of this type, or the file is empty.
 
-    One that only can't be read, by what its name says it is, goes on: its job fails with the reason, and keeps it."""
+    A file that has a known suffix but the wrong content passes: its job fails with the reason, and keeps the file."""
     with hiding_disk_errors(), file.open("rb") as opened:
         head = opened.read(HEAD)
     try:
@@ -352,7 +366,7 @@ def check_type(name: str, file: Path) -> None:
 
 
 def _job_id(upload_id: str) -> str:
-    """The id of the job that an upload becomes: finished twice, with a crash in between or not, it is one job."""
+    """Return the job id of an upload. It derives from the upload's id, so finishing twice gives one job."""
     return uuid.UUID(upload_id).hex
 
 

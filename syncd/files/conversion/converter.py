@@ -33,16 +33,14 @@ from syncd.files.conversion.syscall_filter import compile_filter
 
 __all__ = ["HEAD", "KNOWN", "ConversionResult", "Limits", "Unreadable", "convert", "media_type_of"]
 
-TICK: Final = 0.05  # seconds between two looks at the child
-ROOM: Final = 1 << 30  # bytes of addresses that programs and libraries take up beside the file
-_ANSWER: Final = 1 << 20  # bytes of an answer beside its text
-_SAID: Final = 65_536  # bytes of its complaints that are looked at
+TICK: Final = 0.05  # seconds between two checks of the child
+ROOM: Final = 1 << 30  # bytes of address space for programs and libraries, in addition to the file's
+_ANSWER: Final = 1 << 20  # bytes of an answer in addition to its text
+_SAID: Final = 65_536  # bytes of the child's error output that are read
 _NO_MEMORY: Final = (b"MemoryError", b"memory allocation of", b"Cannot allocate memory", b"bad_alloc")
 _CODE: Final = str(Path(__file__).parents[3])
 _CHILD: Final = ("-P", "-m", "syncd.files.conversion.converter_child")
-_IN_MEMORY: Final = (
-    64 << 20
-)  # bytes of a file whose copy is kept in memory; a larger one would push the daemon to its limit
+_IN_MEMORY: Final = 64 << 20  # bytes; a larger copy in memory could exceed the daemon's memory limit
 _BLOCK: Final = 1 << 20
 
 log = logging.getLogger(__name__)
@@ -54,33 +52,33 @@ class Unreadable(InvalidArgument):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How far one file is read."""
+    """Holds the limits for reading one file."""
 
-    seconds: float = 120.0  # of CPU, and by the clock
+    seconds: float = 120.0  # of CPU time, and of elapsed time
     memory: int = 1 << 30  # bytes
     pages: int = 2_000  # pages, slides or sheets
     inflated: int = 1 << 30  # bytes that a compressed file may unpack to
-    text: int = 4_000_000  # bytes of text that are kept, as UTF-8
-    unconfined: bool = False  # PDF and Office files are read even where a layer of the sandbox is missing
+    text: int = 4_000_000  # most bytes of text to keep, as UTF-8
+    unconfined: bool = False  # read PDF and Office files even if a layer of the sandbox is missing
 
 
 @dataclass(frozen=True, slots=True)
 class ConversionResult:
-    """A file as Markdown; `text` is "" if it holds none, and `warnings` say why."""
+    """Holds a file as Markdown; `text` is "" if the file contains none, and `warnings` say why."""
 
     text: str
     media_type: str
     title: str | None = None  # as the document states it
     pages: int | None = None
-    cut: bool = False  # the end is missing: the text or the pages were more than is kept
+    cut: bool = False  # the end is missing, because the text or the pages exceeded a limit
     warnings: tuple[str, ...] = ()
 
 
 def convert(path: Path, media_type: str, limits: Limits, stopping: threading.Event) -> ConversionResult:
-    """The text of the file at `path`, which is of `media_type` as `media_type_of` tells it.
+    """Convert the file at `path` to text; `media_type` is the result of `media_type_of`.
 
-    Raises Unreadable with the reason; ResourceExhausted if a limit was met, which its details name; Unavailable,
-    which a retry can help, if the child could not be started or `stopping` was set."""
+    Raises Unreadable with the reason; ResourceExhausted if a limit was exceeded, which its details name; Unavailable
+    if the child could not be started, a sandbox layer is missing or `stopping` was set."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError as error:
@@ -107,7 +105,9 @@ def convert(path: Path, media_type: str, limits: Limits, stopping: threading.Eve
 
 @functools.cache
 def probe_layers() -> SandboxLayers:
-    """The layers of the sandbox that are in force here, as a child finds them that reads nothing. Raises MemexError if none starts."""
+    """Start a child that reads no file, and return which layers of the sandbox are in force.
+
+    Raises MemexError if the child does not start."""
     empty = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     try:
         answer = _run_child(empty, "", Limits(seconds=20), threading.Event())
@@ -117,7 +117,7 @@ def probe_layers() -> SandboxLayers:
 
 
 def _run_child(file: int, media_type: str, limits: Limits, stopping: threading.Event) -> Any:
-    """What the child answers about the open file; without a type, about its sandbox."""
+    """Run a child on the open file and return its answer; without a media type, the answer describes its sandbox."""
     asked = {
         "media_type": media_type,
         "parent": os.getpid(),
@@ -156,7 +156,7 @@ def _run_child(file: int, media_type: str, limits: Limits, stopping: threading.E
 
 
 def _copy_nameless(file: int, folder: str, stopping: threading.Event) -> int:
-    """A descriptor of a copy of the file that can't be written and whose name tells nobody where the file lies."""
+    """Copy the file, and return a read-only descriptor of the copy, whose name does not reveal the file's path."""
     size = os.fstat(file).st_size
     if size <= _IN_MEMORY and hasattr(os, "memfd_create"):
         with suppress(OSError):  # memory files may be forbidden
@@ -184,7 +184,7 @@ def _copy_sealed(file: int, size: int, stopping: threading.Event) -> int:
 
 
 def _copy_blocks(source: int, target: int, size: int, stopping: threading.Event) -> None:
-    """Copy the first `size` bytes, or fewer if the file ends before."""
+    """Copy the first `size` bytes, or fewer if the file is shorter. Raises Unavailable if `stopping` is set."""
     done = 0
     while done < size and (block := os.pread(source, min(_BLOCK, size - done), done)):
         if stopping.is_set():
@@ -199,7 +199,7 @@ def _stopping() -> Unavailable:
 
 
 def _child_environment() -> dict[str, str]:
-    """What the child is told of the daemon's environment: where Python finds the same code, and nothing else."""
+    """Return the child's environment variables: from the daemon's environment, only where Python finds the code."""
     return {
         "PATH": os.defpath,
         "LANG": "C.UTF-8",
@@ -212,12 +212,14 @@ def _child_environment() -> dict[str, str]:
 
 
 def _read_output(child: subprocess.Popen[bytes], limits: Limits, stopping: threading.Event) -> tuple[bytes, bytes]:
-    """All that the child says until it ends by itself. Raises for a limit that it met, or when we are to stop."""
+    """Read the child's output and error output until it ends.
+
+    Raises ResourceExhausted if it exceeds a limit, Unavailable if `stopping` is set."""
     assert child.stdout is not None
     assert child.stderr is not None
     end = time.monotonic() + limits.seconds
     output, errors = bytearray(), bytearray()
-    most = limits.text * 6 + _ANSWER  # a character of two bytes is six in JSON
+    most = limits.text * 6 + _ANSWER  # JSON escapes a character of two bytes in six bytes
     with selectors.DefaultSelector() as selector:
         for pipe in (child.stdout, child.stderr):
             os.set_blocking(pipe.fileno(), False)
@@ -244,7 +246,7 @@ def _read_output(child: subprocess.Popen[bytes], limits: Limits, stopping: threa
 
 
 def _memory_used(pid: int) -> int:
-    """The memory that the process fills, in bytes; 0 where that is not told. Files that it maps don't count."""
+    """Return the memory that the process uses, in bytes, without mapped files; 0 if the system does not report it."""
     try:
         with open(f"/proc/{pid}/status", "rb") as status:  # noqa: PTH123 (read many times a second)
             sizes = [line.split()[1] for line in status if line.startswith((b"RssAnon:", b"RssShmem:"))]
@@ -254,7 +256,7 @@ def _memory_used(pid: int) -> int:
 
 
 def _end_child(child: subprocess.Popen[bytes]) -> None:
-    """End the child and whatever it started; it is its own session, so nothing else is met."""
+    """Kill the child and all processes that it started; it has its own session, so no other process is affected."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
@@ -271,7 +273,7 @@ def _parse_answer(output: bytes) -> Any:
 
 
 def _explain_failure(code: int, errors: bytes, kind: str, limits: Limits) -> MemexError:
-    """Why the child gave no answer, told by how it ended and what it complained of."""
+    """Return the error for a child without an answer, derived from its exit code and error output."""
     if code == -signal.SIGXCPU:
         return _time_exceeded(limits)
     if any(word in errors for word in _NO_MEMORY):
@@ -283,7 +285,7 @@ def _explain_failure(code: int, errors: bytes, kind: str, limits: Limits) -> Mem
 
 
 def _exception_name(errors: bytes) -> str:
-    """The kind of exception that ended the child, without its words: they may hold the file's."""
+    """Return the name of the exception that ended the child; its message may contain text of the file."""
     last = errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
     return name if (name := last.partition(":")[0]).replace(".", "").replace("_", "").isalnum() else ""
 

@@ -1,9 +1,9 @@
 """The converter's child process reads one file from standard input and prints it as Markdown in JSON.
 
-Laws, tested: for any file the child prints one answer or none; it writes no file, and prints no text of the host. No
-link of what it prints leads elsewhere than to the web, to mail or to a note, and no plugin of Obsidian runs code of it;
-Markdown that becomes a note as it is, is the exception. Where a layer of the sandbox is missing, it parses no PDF or
-Office file unless it is told to. `converter.py` starts and ends it."""
+Laws, tested: for any file the child prints one answer or none; it writes no file, and prints no text of the host. Links
+in its output lead only to the web, to mail or to a note, and no Obsidian plugin runs code from the output; uncut Markdown
+is the exception, because it becomes a note unchanged. If a layer of the sandbox is missing, the child parses no PDF or
+Office file, unless its settings allow it. `converter.py` starts and ends the child."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ READERS: Final = {
     CSV: ("plain_text", "read_csv"), HTML: ("html_page", "read_html"), PDF: ("pdf", "read_pdf"), DOCX: ("word_and_excel", "read_docx"),
     XLSX: ("word_and_excel", "read_xlsx"), PPTX: ("powerpoint", "read_pptx"),
 }  # fmt: skip
-AS_GIVEN: Final = frozenset({MARKDOWN, TEXT, JSON})  # not tidied: their white space says something
+AS_GIVEN: Final = frozenset({MARKDOWN, TEXT, JSON})  # not tidied, because their white space has a meaning
 TITLE: Final = 300  # characters
 
 
 class _NamelessInput(io.BufferedReader):
-    """The file on standard input; libraries that ask where it lies are told nothing."""
+    """Reads the file on standard input, and gives libraries no file name."""
 
-    name = None  # not the number of its descriptor
+    name = None  # otherwise the number of its descriptor
 
 
 def main() -> None:
-    """Read the file on standard input as the one argument, an object of JSON, says, and print the answer."""
+    """Read the file on standard input and print the answer; the only argument is a JSON object with the settings."""
     asked = json.loads(sys.argv[1])
     with suppress(OSError):
-        Path.cwd().rmdir()  # no relative path leads anywhere then, and nothing is left over
+        Path.cwd().rmdir()  # then no relative path works, and no folder is left behind
     set_limits(seconds=asked["seconds"], memory=asked["address"])
     alone = isolate(asked["parent"])
     os.nice(10)
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def convert_file(file: BinaryIO, asked: dict[str, Any], *, network_namespace: bool = False) -> dict[str, Any]:
-    """The text of the file, or what is wrong with it; without a type, only the layers of the sandbox.
+    """Return the answer for the file: its text or an error; without a media type, only the layers of the sandbox.
 
     Afterwards the process can open no other file, and makes no system call that reading one doesn't need."""
     media_type = asked["media_type"]
@@ -66,7 +66,7 @@ def convert_file(file: BinaryIO, asked: dict[str, Any], *, network_namespace: bo
         unconfined = layers.missing and media_type in NEED_SANDBOX and not asked["unconfined"]
         if read is None or unconfined:
             return {"error": "unconfined", "layers": layers.as_dict()}
-        gc.disable()  # a document is read once and then the process ends
+        gc.disable()  # the process ends after one document
         return _read_file(read, file, asked)
     except TooLarge as error:
         return {"error": "exhausted", "message": str(error)}
@@ -79,13 +79,13 @@ def convert_file(file: BinaryIO, asked: dict[str, Any], *, network_namespace: bo
 
 
 def _enter_sandbox(calls: str, *, network_namespace: bool) -> SandboxLayers:
-    """Open no other file from now on, and make only the system calls of this filter, which came as base64."""
+    """Stop this process from opening other files and from making system calls outside the filter `calls` (base64)."""
     landlock = restrict_files({sys.prefix, sys.base_prefix, *filter(None, sys.path)})
     return SandboxLayers(landlock, restrict_calls(base64.b64decode(calls) or None), network_namespace)
 
 
 def _load_reader(media_type: str) -> Reader:
-    """The reader of a type; its libraries are loaded now, before the process may open nothing else."""
+    """Return the reader of a type, and load its libraries now, before the sandbox forbids opening them."""
     module, name = READERS[media_type]
     read: Reader = getattr(importlib.import_module(f"syncd.files.conversion.readers.{module}"), name)
     return read
@@ -96,9 +96,7 @@ def _read_file(read: Reader, file: BinaryIO, asked: dict[str, Any]) -> dict[str,
     whole = remove_invisible(reading.text) if asked["media_type"] in AS_GIVEN else tidy(reading.text)
     text, shortened = truncate(whole, asked["text"])
     cut = reading.cut or shortened
-    if (
-        asked["media_type"] != MARKDOWN or cut
-    ):  # last of all: what takes characters away may make a scheme of what was none
+    if asked["media_type"] != MARKDOWN or cut:  # last, because removing characters may create a link scheme
         text = drop_targets(make_plain(text))
     title = make_plain(" ".join(remove_invisible(reading.title or "").split())[:TITLE])
     return {
@@ -112,4 +110,4 @@ def _read_file(read: Reader, file: BinaryIO, asked: dict[str, Any]) -> dict[str,
 
 if __name__ == "__main__":
     main()
-    os._exit(0)  # what libraries do at the end is of no use, and may hang
+    os._exit(0)  # skips the libraries' cleanup, which may hang

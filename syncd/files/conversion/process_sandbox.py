@@ -1,8 +1,8 @@
 """Put this process into a sandbox before it reads a file: limit its time, memory, file access and system calls.
 
 The process also ends when its parent dies. The POSIX limits apply everywhere, the others on Linux; each function returns
-whether the system enforces its restriction. Call these functions in a process with one thread, in the order in which
-they stand."""
+whether the system enforces its restriction. Call these functions in a process with one thread, in the order of this
+file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
-FILES: Final = 64  # open at once
+FILES: Final = 64  # most open files
 _NEWUSER, _NEWNET, _NEWIPC = 0x10000000, 0x40000000, 0x08000000  # linux/sched.h
 _PDEATHSIG, _SECCOMP, _NO_NEW_PRIVS = 1, 22, 38  # linux/prctl.h
 _MODE_FILTER: Final = 2  # linux/seccomp.h
@@ -25,7 +25,7 @@ _CAPABILITIES: Final = 0x20080522  # linux/capability.h, _LINUX_CAPABILITY_VERSI
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # landlock; the same numbers on every architecture
 _VERSION: Final = 1  # the flag that asks for the version of Landlock's interface
 _READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
-# linux/landlock.h: the version from which the kernel knows rights, and their bits. It refuses those that it doesn't know.
+# linux/landlock.h: the version that introduced some rights, and their bits. The kernel refuses rights unknown to it.
 _OF_FILES: Final = (
     (1, (1 << 13) - 1),
     (2, 1 << 13),
@@ -37,7 +37,7 @@ _SCOPES: Final = ((6, 0b11),)  # abstract sockets of others, and signals to them
 
 
 def set_limits(*, seconds: int, memory: int) -> None:
-    """Limit CPU time, address space and open files; nothing can be written, and no core is left."""
+    """Limit CPU time, address space and open files; forbid writing to files and core dumps."""
     for what, most in (
         (resource.RLIMIT_CPU, seconds),
         (resource.RLIMIT_AS, memory),
@@ -46,32 +46,34 @@ def set_limits(*, seconds: int, memory: int) -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         _, hardest = resource.getrlimit(what)
-        highest = most + (what == resource.RLIMIT_CPU)  # a second in which the process is told
+        highest = most + (what == resource.RLIMIT_CPU)  # one more second, in which the process receives a signal
         limits = [value if hardest == resource.RLIM_INFINITY else min(value, hardest) for value in (most, highest)]
-        with contextlib.suppress(OSError, ValueError):  # macOS takes no limit of the address space
+        with contextlib.suppress(OSError, ValueError):  # macOS accepts no limit of the address space
             resource.setrlimit(what, (limits[0], limits[1]))
 
 
 def isolate(parent: int) -> bool:
-    """Give up all privileges, and die with `parent`; whether the network and messages between processes are left, too."""
+    """Give up all privileges, and end when `parent` ends.
+
+    Return whether the process has also left the network and the communication between processes."""
     if sys.platform != "linux":
         return False
     libc = ctypes.CDLL(None)
     libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0)
-    alone: bool = libc.unshare(_NEWUSER | _NEWNET | _NEWIPC) == 0  # refused where user namespaces are
+    alone: bool = libc.unshare(_NEWUSER | _NEWNET | _NEWIPC) == 0  # fails where user namespaces are forbidden
     header, data = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITIES, 0)), ctypes.create_string_buffer(24)
     libc.capset(header, data)
-    libc.prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # last: a change of credentials forgets it
+    libc.prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # last, because a change of credentials resets it
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
     return alone
 
 
 def restrict_files(readable: Iterable[str]) -> int:
-    """Open no file any more but to read what lies below `readable`: the version of Landlock that enforces it, or 0.
+    """Forbid opening files, except to read files below `readable`; return the Landlock version that enforces it, or 0.
 
-    With version 3 no file outside can be emptied either, with 4 no TCP connection made, with 6 no process outside be
-    sent a signal."""
+    From version 3 on, files outside can't be truncated either; from version 4 on, TCP connections are forbidden; from
+    version 6 on, signals to processes outside are forbidden."""
     if sys.platform != "linux":
         return 0
     libc = ctypes.CDLL(None)
@@ -98,7 +100,7 @@ def _allow_reading(libc: Any, held: int, path: str) -> None:
     try:
         folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # nothing there to be read
+        return  # the path does not exist or can't be opened
     try:
         rights = _READ_FILE | (_READ_FOLDER if os.path.isdir(path) else 0)  # noqa: PTH112 (a path of the interpreter)
         rule = ctypes.create_string_buffer(struct.pack("=Qi", rights, folder), 12)
@@ -108,13 +110,15 @@ def _allow_reading(libc: Any, held: int, path: str) -> None:
 
 
 class _Program(ctypes.Structure):
-    """linux/filter.h, struct sock_fprog."""
+    """Mirrors linux/filter.h, struct sock_fprog."""
 
     _fields_: ClassVar = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
 
 
 def restrict_calls(program: bytes | None) -> bool:
-    """Make no system call any more but those that `program` allows (see `syscall_filter`); whether the kernel enforces it."""
+    """Forbid all system calls except those that `program` allows (see `syscall_filter`).
+
+    Return whether the kernel enforces it."""
     if sys.platform != "linux" or program is None:
         return False
     filter_ = _Program(len(program) // _INSTRUCTION, program)

@@ -1,4 +1,4 @@
-"""Define the layers of the converter's sandbox, and say which are in force and what follows for PDF and Office files."""
+"""Define the layers of the converter's sandbox, and explain when PDF and Office files are refused."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ WAY_OUT: Final = "to read them without it, set kb.confined to preferred"
 
 @dataclass(frozen=True, slots=True)
 class SandboxLayers:
-    """What restricts the converter's child besides its limits of time and memory."""
+    """Describes what restricts the converter's child in addition to the limits on time and memory."""
 
     landlock: int = 0  # the version of the kernel's interface; 0: not in force
     seccomp: bool = False
-    network_namespace: bool = False  # in addition: seccomp alone keeps the child off the network
+    network_namespace: bool = False  # optional, because seccomp already keeps the child off the network
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The required layers that are not in force."""
+        """Return the required layers that are not in force."""
         return ((LANDLOCK,) if not self.landlock else ()) + ((SECCOMP,) if not self.seccomp else ())
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what the child answers and what a script reads."""
+        """Return the layers as a dictionary, for the child's answer and for scripts."""
         return {"landlock": self.landlock, "seccomp": self.seccomp, "network_namespace": self.network_namespace}
 
 
 def refusal(layers: SandboxLayers, system: str) -> str:
-    """Why PDF and Office files are refused, and what their owner can do; "" if they are not."""
+    """Return why PDF and Office files are refused, and what the owner can do; "" if they are not refused."""
     if not layers.missing:
         return ""
     if system == "darwin":

@@ -1,6 +1,6 @@
 """Report which layers of the converter's sandbox are in force, for status and the doctor.
 
-Law, tested: where a required layer is missing, the report says which files are refused and how their owner changes that."""
+Law, tested: if a required layer is missing, the report says which files are refused and how to allow them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from syncd.files.conversion.sandbox_layers import SandboxLayers, refusal
 
 
 class SandboxReport:
-    """What is known of the sandbox in this process; a child is started to find out when it is first asked."""
+    """Reports the state of the sandbox; the first report in this process starts a child to determine it."""
 
     def __init__(self, *, required: bool) -> None:
         self._required = required
 
     def facts(self) -> dict[str, Any]:
-        """The layers, by name, and what follows from a missing one."""
+        """Return the layers by name, the missing ones, and the problem that they cause."""
         try:
             layers = SandboxLayers() if sys.platform == "darwin" else probe_layers()
         except MemexError as error:
@@ -29,6 +29,6 @@ class SandboxReport:
 
     @property
     def degraded(self) -> str:
-        """A sentence if files are refused; "" else."""
+        """Return a sentence if files are refused; "" otherwise."""
         problem = self.facts()["problem"]
         return f"sandbox: {problem}" if problem else ""

@@ -15,7 +15,7 @@ import tempfile
 import termios
 from typing import Final
 
-# What readers of all types were seen to call, and what their libraries call on other systems or when memory runs out.
+# Calls that the readers of all types were observed to make, or that their libraries make elsewhere or out of memory.
 _CALLS: Final = (
     "read", "readv", "pread64", "write", "writev", "lseek", "_llseek", "close", "dup",
     "fstat", "fstat64", "newfstatat", "fstatat64", "stat", "stat64", "lstat", "lstat64", "statx", "getdents64", "getcwd",
@@ -26,19 +26,19 @@ _CALLS: Final = (
     "getpid", "gettid", "getuid", "geteuid", "getgid", "getegid", "getrandom", "getrusage", "getrlimit", "ugetrlimit",
     "sysinfo", "uname", "exit", "exit_group",
 )  # fmt: skip
-# Opening only to read an existing file: Landlock says which. A path alone (O_PATH) is not its business, so it is refused.
+# Flags to refuse, as only reading existing files is allowed. Landlock decides which files; it does not check O_PATH.
 _NOT_OPENED: Final = (
     os.O_ACCMODE | os.O_CREAT | os.O_TRUNC | os.O_APPEND | getattr(os, "O_PATH", 0) | getattr(os, "O_TMPFILE", 0)
 ) & ~os.O_DIRECTORY
 _DESCRIPTORS: Final = (fcntl.F_GETFD, fcntl.F_SETFD, fcntl.F_GETFL, fcntl.F_DUPFD_CLOEXEC)
-_LOW: Final = 0xFFFFFFFF  # the kernel looks at the lower half of an `int` alone
+_LOW: Final = 0xFFFFFFFF  # the kernel uses only the lower half of an `int`
 
 log = logging.getLogger(__name__)
 
 
 @functools.cache
 def compile_filter() -> bytes | None:
-    """The filter as the kernel takes it (BPF); None where libseccomp is missing."""
+    """Compile the filter to BPF for the kernel; None if libseccomp is missing or the system is not Linux."""
     if sys.platform != "linux":
         return None
     try:
@@ -48,7 +48,7 @@ def compile_filter() -> bytes | None:
         return None
     rules = seccomp.SyscallFilter(seccomp.ERRNO(errno.EPERM))
     for name in _CALLS:
-        if seccomp.resolve_syscall(seccomp.Arch.NATIVE, name) != -1:  # a library that is older than the call
+        if seccomp.resolve_syscall(seccomp.Arch.NATIVE, name) != -1:  # -1: the library is older than the call
             rules.add_rule(seccomp.ALLOW, name)
 
     def only(name: str, argument: int, value: int, mask: int = _LOW) -> None:
@@ -56,8 +56,8 @@ def compile_filter() -> bytes | None:
 
     only("open", 1, 0, _NOT_OPENED)
     only("openat", 2, 0, _NOT_OPENED)
-    only("ioctl", 1, termios.TCGETS)  # Python asks of each file whether it is a terminal
-    only("prlimit64", 0, 0)  # its own limits, which it can't raise
+    only("ioctl", 1, termios.TCGETS)  # Python checks whether each file is a terminal
+    only("prlimit64", 0, 0)  # the child's own limits, which it can't raise
     for command in _DESCRIPTORS:
         only("fcntl", 1, command)
         only("fcntl64", 1, command)

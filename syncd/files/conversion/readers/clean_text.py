@@ -1,6 +1,7 @@
 """Clean the text of a file for a note: remove invisible characters, and escape what Markdown would misread.
 
-Laws, tested: `remove_invisible` leaves no character that a note cannot hold; a second run of `remove_invisible` or `tidy` changes nothing."""
+Laws, tested: `remove_invisible` leaves no character that a note cannot hold; a second run of `remove_invisible` or
+`tidy` changes nothing."""
 
 from __future__ import annotations
 
@@ -8,42 +9,45 @@ import re
 import unicodedata
 from typing import Final
 
-PROSE: Final = 3  # rows of one column that are no table yet
+PROSE: Final = 3  # most rows of one column that count as prose and not as a table
 _LINE_END: Final = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-# Controls, lone surrogates, characters that are none, byte order marks, and the tags that hide text in text.
+# Control characters, lone surrogates, noncharacters, byte order marks, and tag characters, which can hide text.
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufeff\ufffe\uffff\U000e0000-\U000e007f]"
 )
-_SOFT: Final = re.compile("[\u00ad\u200b\u2060]")  # where a line may or may not be broken: of no use to a search
+# Soft hyphens and marks for line breaks, which would disturb a search.
+_SOFT: Final = re.compile("[\u00ad\u200b\u2060]")
 _BLANKS: Final = re.compile("[ \t\u00a0\u2007\u202f]+$", re.MULTILINE)
 _HOLES: Final = re.compile(r"\n{3,}")
-# What begins a block of Markdown when a line begins with it.
+# Beginnings of a line that start a Markdown block.
 _START: Final = re.compile(
     r"^(\s{0,3})(?:(#{1,6}(?=\s|$)|>|[-+*](?=\s|$)|[-=_*~`|:](?=[-=_*~`|:\s]*$)|`{3}|~{3})|(\d{1,9})([.)](?=\s|$)))"
 )
-# What means more than itself anywhere in a line: HTML, links between notes, embedded files, tags, comments.
+# Markup that has a meaning anywhere in a line: HTML, links between notes, embedded files, tags, comments.
 _INSIDE: Final = re.compile(r"<(?=[A-Za-z/!?])|\[(?=\[)|!(?=\[)|(?:(?<=\s)|(?<=^)|(?<=\())#(?=\w*[^\W\d])|%(?=%)")
 
 
 def remove_invisible(text: str) -> str:
-    """`text` with line ends as LF and without what can't be seen."""
+    """Return `text` with LF line ends and without invisible characters."""
     return _UNSEEN.sub("", _LINE_END.sub("\n", text))
 
 
 def tidy(text: str) -> str:
-    """Converted text: `remove_invisible`, composed (NFC), without soft breaks, white space at line ends and holes between blocks."""
+    """Clean converted text: apply `remove_invisible` and NFC, then remove soft breaks and needless white space.
+
+    Needless white space is white space at line ends, and repeated blank lines."""
     text = unicodedata.normalize("NFC", _SOFT.sub("", remove_invisible(text)))
     text = _HOLES.sub("\n\n", _BLANKS.sub("", text)).strip("\n")
     return f"{text}\n" if text.strip() else ""
 
 
 def escape_inline(text: str) -> str:
-    """Plain text as Markdown that says the same, for where no block begins."""
+    """Escape plain text for use inside a line of Markdown, where no block begins."""
     return _INSIDE.sub(r"\\\g<0>", text)
 
 
 def escape_line(text: str) -> str:
-    """One line of plain text as Markdown that says the same."""
+    """Escape one line of plain text as a line of Markdown."""
     text = escape_inline(text)
     return _START.sub(
         lambda match: f"{match[1]}\\{match[2]}" if match[2] else f"{match[1]}{match[3]}\\{match[4]}", text
@@ -51,12 +55,12 @@ def escape_line(text: str) -> str:
 
 
 def escape_cell(text: str) -> str:
-    """Plain text as one cell of a table."""
+    """Escape plain text as one cell of a table."""
     return escape_inline(" ".join(text.split())).replace("|", "\\|")
 
 
 def format_table(rows: list[list[str]]) -> str:
-    """Rows of cells of plain text as a Markdown table, whose first row is the head; "" if there are none."""
+    """Format rows of plain text cells as a Markdown table, with the first row as its head; "" if there are no rows."""
     if not rows:
         return ""
     width = max(len(row) for row in rows)
@@ -65,7 +69,7 @@ def format_table(rows: list[list[str]]) -> str:
 
 
 def format_rows(rows: list[list[str]]) -> str:
-    """The rows of a sheet: what stands alone above the others is prose, and so is one short column; a table below."""
+    """Format the rows of a sheet: leading rows with one value, or one short column, as prose; the others as a table."""
     alone = next((at for at, row in enumerate(rows) if sum(map(bool, row)) > 1), len(rows))
     if alone == len(rows) and alone > PROSE:
         alone = 0
@@ -78,7 +82,7 @@ def format_rows(rows: list[list[str]]) -> str:
 
 
 def truncate(text: str, most: int) -> tuple[str, bool]:
-    """`text`, and whether it was cut: what exceeds `most` bytes is left out from the last paragraph, line or word on."""
+    """Cut `text` to about `most` bytes at the end of a paragraph, line or word; return it and whether it was cut."""
     if len(text) <= most // 4 or len(raw := text.encode()) <= most:
         return text, False
     head = raw[:most].decode("utf-8", "ignore")

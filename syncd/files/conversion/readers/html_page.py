@@ -1,4 +1,4 @@
-"""Read an HTML page as Markdown: what a browser shows at first, and nothing that would act or be fetched."""
+"""Read an HTML page as Markdown: the content that a browser shows at first, without active or embedded content."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _OPTIONS: Final = html_to_markdown.ConversionOptions(
     exclude_selectors=["iframe", "object", "embed", "audio", "video", "canvas", "svg"],
     preprocessing=html_to_markdown.PreprocessingOptions(enabled=True, remove_navigation=True, remove_forms=True),
 )  # fmt: skip
-LARGEST: Final = 64 << 20  # bytes of HTML: a tree of it takes many times that
+LARGEST: Final = 64 << 20  # most bytes of HTML; its tree takes many times as much memory
 
 _FENCE: Final = re.compile(r" {0,12}(`{3,}|~{3,})")
 _CODE: Final = re.compile(r"(`+)(?!`)[^\n]{1,4000}?(?<!`)\1(?!`)")
 _LEAD: Final = re.compile(r"[\s>]*(?:(?:[-*+]|\d{1,9}[.)])\s+)*(?:\\[-+=~#]|\d{1,9}\\[.)](?=\s|$))?")
-# Escapes that the converter makes everywhere and that are needed at the start of a line alone.
+# Escapes that the converter adds everywhere, but that only the start of a line needs.
 _NEEDLESS: Final = re.compile(r"\\(?:(\\)|([-.=+&~(){}!]))")
 _HASH: Final = re.compile(r"(?<=[\w/&])\\#|\\#(?=[\d\s]|$)")
 _IMAGE: Final = re.compile(r"!\[([^\[\]\n]{0,1000})\]\(([^()\s]{0,2000})(?:\s+\"[^\"\n]{0,1000}\")?\)")
@@ -33,7 +33,7 @@ _LINK: Final = re.compile(
 
 
 def read_html(file: BinaryIO, _: ReaderLimits) -> MarkdownReading:
-    """A page; its title is that of the document."""
+    """Read a page; its title is the document's title. Raises TooLarge or UnreadableFile."""
     raw = file.read(LARGEST + 1)
     if len(raw) > LARGEST:
         raise TooLarge(f"the page has more than {LARGEST >> 20} MiB of HTML")
@@ -43,7 +43,7 @@ def read_html(file: BinaryIO, _: ReaderLimits) -> MarkdownReading:
 
 
 def convert_html(html: str) -> tuple[str, str | None]:
-    """HTML as Markdown, and the title that it states."""
+    """Convert HTML to Markdown; return it and the title that the HTML states. Raises UnreadableFile."""
     try:
         made = html_to_markdown.convert(html, _OPTIONS)
     except (html_to_markdown.ConversionError, ValueError, RuntimeError) as error:
@@ -51,36 +51,36 @@ def convert_html(html: str) -> tuple[str, str | None]:
     text = made.content or ""
     document = made.metadata.document if made.metadata else None
     title = document.title if document else None
-    if text.startswith("---\n") and (end := text.find("\n---\n", 3)) > 0:  # what the head of the page says of it
+    if text.startswith("---\n") and (end := text.find("\n---\n", 3)) > 0:  # metadata from the page's head
         text = text[end + 5 :]
     return _simplify(text.lstrip("\n")), " ".join(title.split()) if title and title.strip() else None
 
 
 def _decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
-    """The page's text in the encoding that it states, or else in the one it seems to be in."""
+    """Decode a page with the encoding that it states, or else with a guessed one; return the text and warnings."""
     if (stated := _CHARSET.search(raw, 0, 4096)) and not raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
         try:
             return raw.decode(stated[1].decode("ascii")), ()
         except (LookupError, ValueError):
-            pass  # an encoding that is none, or not this page's
+            pass  # an unknown encoding, or not the page's real one
     return decode(raw)
 
 
 def _simplify(text: str) -> str:
-    """Markdown without needless escapes, images as links to them, links that lead where none may as their text."""
+    """Remove needless escapes from Markdown, turn images into links, and forbidden links into their text."""
     lines, fence = [], ""
     for line in text.split("\n"):
         match = _FENCE.match(line)
         if match and (not fence or (match[1].startswith(fence) and not line.strip(" `~"))):
             fence = "" if fence else match[1]
         elif line and not fence:
-            line = _simplify_line(line)  # noqa: PLW2901 (the line as it will be)
+            line = _simplify_line(line)  # noqa: PLW2901 (replaces the line)
         lines.append(line)
     return "\n".join(lines)
 
 
 def _simplify_line(line: str) -> str:
-    """A line without needless escapes: those where it begins, and those in code, stay."""
+    """Remove needless escapes from a line, except at its start and in code; handle images and links as `_simplify`."""
     match = _LEAD.match(line)
     at = match.end() if match else 0
     parts, last = [line[:at]], at

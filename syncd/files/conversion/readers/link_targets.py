@@ -1,6 +1,6 @@
-"""Take the target from each link in converted Markdown that leads elsewhere than to the web, to mail or to a note.
+"""Remove the target of each link in converted Markdown that does not lead to the web, to mail or to a note.
 
-Law, tested: whatever the text, no link of the result has another scheme; blocks of code stay as they are."""
+Law, tested: whatever the text, no link of the result has another scheme; code blocks stay unchanged."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Final
 from index.text.link_schemes import drop_forbidden
 from syncd.notes.markdown_outline import parse_outline
 
-TRIES: Final = 3  # after which targets in code go too
+TRIES: Final = 3  # rounds after which targets in code blocks are removed too
 
 
 def drop_targets(text: str) -> str:
-    """`text` without the targets that are not allowed. Blocks of code stay as they are."""
+    """Remove the targets that are not allowed from `text`. Code blocks stay unchanged."""
     for _ in range(TRIES):
         if drop_forbidden(text) == text:
             return text
@@ -25,11 +25,11 @@ def drop_targets(text: str) -> str:
         before, text = text, "\n".join(parts)
         if text == before:
             return text
-    return drop_forbidden(text)  # each time what had been HTML became a line that begins or ends a block of code
+    return drop_forbidden(text)  # in each round, HTML turned into a line that begins or ends a code block
 
 
 def _code_lines(text: str) -> list[tuple[int, int]]:
-    """The lines of each block of code that lies in no list and no quote: the first, and the one behind the last."""
+    """Return the lines of each code block outside lists and quotes: the first, and the one after the last."""
     outline = parse_outline(text)
     return [
         (outline.text.count("\n", 0, block.start), outline.text.count("\n", 0, block.end) + 1)

@@ -1,7 +1,7 @@
 """Check the ZIP archive of an Office file before any library opens it.
 
-Law, tested: an accepted archive unpacks to at most the allowed size, is whole, declares no XML entity in any part, whatever
-the part is called, and is of the type that it is taken for."""
+Law, tested: an accepted archive unpacks to at most the allowed size, is complete, declares no XML entity in any part,
+whatever the part's name, and has the expected type."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from xml.parsers import expat
 
 from syncd.files.conversion.readers.reader_result import ReaderLimits, TooLarge, UnreadableFile
 
-ENTRIES: Final = 10_000  # parts of one file; a large presentation has 2,000
-DENSE: Final = 32 << 20  # bytes from which a part that shrank more than `PACKED` times is no document
+ENTRIES: Final = 10_000  # most parts of one file; a large presentation has 2,000
+DENSE: Final = 32 << 20  # unpacked bytes above which a part may be compressed at most `PACKED` times
 PACKED: Final = 200
-PART: Final = 256 << 20  # bytes of one part of XML: its tree takes many times that
+PART: Final = 256 << 20  # most bytes of one XML part; its tree takes many times as much memory
 BLOCK: Final = 1 << 20
 
 _ENCODINGS: Final = ("ascii", "utf-16-le", "utf-16-be")
@@ -39,7 +39,9 @@ _NAMES: Final = re.compile(r"[^\x00-\x1f\\]{1,1000}")
 
 
 def open_archive(file: BinaryIO, folder: str, limits: ReaderLimits) -> zipfile.ZipFile:
-    """The archive, if it is whole, of bearable size and holds `folder`, as an Office file of that type does."""
+    """Open the archive and check that it is complete, not too large, and contains `folder`, which its type requires.
+
+    Raises UnreadableFile or TooLarge."""
     try:
         archive = zipfile.ZipFile(file)
         entries = archive.infolist()
@@ -62,13 +64,15 @@ def open_archive(file: BinaryIO, folder: str, limits: ReaderLimits) -> zipfile.Z
 
 
 def _test_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
-    """Unpack a part once, without keeping it: reading stops at the size that it states, and its checksum is compared."""
+    """Unpack a part once without keeping it, up to its stated size, and compare its checksum.
+
+    Raises UnreadableFile or TooLarge."""
     if not _NAMES.fullmatch(entry.filename):
         raise UnreadableFile("the file is damaged: a part of it has no proper name")
     named = entry.filename.lower().endswith((".xml", ".rels", ".vml"))
-    # A part of another name may be read as well, as the package says. An image in SVG has a document type without harm.
+    # The package may refer to XML parts with other names. In those, a document type is allowed, as SVG images have one.
     forbidden = _DECLARES if named else _ENTITY
-    markup: bool | None = named or None  # None: only what may stand before markup was read yet
+    markup: bool | None = named or None  # None: undecided, as only bytes that may precede markup were read so far
     tail = b""
     try:
         with archive.open(entry) as part:
@@ -85,7 +89,7 @@ def _test_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
 
 
 def read_title(archive: zipfile.ZipFile) -> str | None:
-    """The title in the document's properties."""
+    """Return the title in the document's properties; None if there is none."""
     pieces: list[str] = []
     inside = False
 

@@ -1,6 +1,6 @@
-"""Derive headings, paragraphs, lists and tables from the layout of pages: where lines stand and how large they are set.
+"""Derive headings, paragraphs, lists and tables from the layout of pages: the position and letter size of each line.
 
-Law, tested: no word is lost but those of running headers and footers that repeat."""
+Law, tested: no word is lost, except words of repeated page headers and footers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from syncd.files.conversion.readers.clean_text import escape_inline, escape_line
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a page, in points from the page's foot; `cells` are its parts between wide gaps."""
+    """Describes one line of a page, in points from the bottom of the page; `cells` are its parts between wide gaps."""
 
     text: str
     left: float
@@ -28,16 +28,16 @@ class Line:
     cells: tuple[tuple[float, float, str], ...]  # left, right, text
 
 
-LEVELS: Final = 4  # sizes of headings that are told apart
-LARGER: Final = 1.12  # times the usual size: a heading
-AIRY: Final = 0.55  # of the size: more white space than that between two lines parts paragraphs
-SAME: Final = 0.6  # points by which sizes differ that are meant to be one
-SHORT: Final = 0.4  # of a line: when as much of it is empty, a paragraph ends there
-NEAR: Final = 4  # times the size
-INDENT: Final = 0.8  # of the size
-HEADING: Final = 200  # characters
-PROSE: Final = 45  # characters of an average cell: more are columns of text
-REPEATED: Final = 3  # pages
+LEVELS: Final = 4  # most levels of headings
+LARGER: Final = 1.12  # times the usual size, from which a line is a heading
+AIRY: Final = 0.55  # of the letter size: wider white space between two lines separates paragraphs
+SAME: Final = 0.6  # points; sizes with a smaller difference count as equal
+SHORT: Final = 0.4  # of a line: if this share of its end is empty, the paragraph ends there
+NEAR: Final = 4  # times the letter size: lines that begin this close together are in one column
+INDENT: Final = 0.8  # of the letter size: a deeper indentation begins a paragraph
+HEADING: Final = 200  # most characters of a heading
+PROSE: Final = 45  # characters of an average cell, above which the cells are columns of text
+REPEATED: Final = 3  # pages on which a line must occur to be a page header or footer
 
 _BULLET: Final = re.compile(r"([•◦▪▫■□●○‣⁃∙·\uf0b7\uf0a7\uf0d8–-])\s+(?=\S)")
 _NUMBER: Final = re.compile(r"\(?(\d{1,3}|[a-z])[.)]\s+(?=\S)")
@@ -52,7 +52,7 @@ _Key: TypeAlias = tuple[int, str, int]
 
 
 def compose(pages: Sequence[Sequence[Line]]) -> str:
-    """The lines of the pages as Markdown."""
+    """Compose Markdown from the lines of the pages."""
     lines = [[replace(held, text=_join_words(held.text)) for held in page] for page in _remove_furniture(pages)]
     usual = _usual_size(held for page in lines for held in page)
     levels = _heading_levels([held for page in lines for held in page], usual)
@@ -81,14 +81,14 @@ def compose(pages: Sequence[Sequence[Line]]) -> str:
 
 
 def _join_words(text: str) -> str:
-    """A line without dots that lead to a page's number, and with words whole where PDFium has marked a division."""
+    """Shorten dot leaders to `LEADER` in a line, and join words where PDFium has marked a hyphenation."""
     text = _LEADER.sub(LEADER, text)
     text = _DIVIDED.sub(lambda match: "" if text[match.end()].islower() else "-", text)
     return text.replace("\ufffe", "-")
 
 
 def _remove_furniture(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """The pages without heads and feet that come again: the first of each stays, unless it is a mere number."""
+    """Remove repeated page headers and footers; the first of each stays, unless it is only a number."""
     usual = _usual_size(held for page in pages for held in page)
     edges = [
         {at: _furniture_keys(page[at], number) for at in _edge_lines(page) if page[at].size < usual * LARGER}
@@ -109,20 +109,20 @@ def _remove_furniture(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
 
 
 def _least_repeats(key: _Key, pages: int) -> int:
-    """On how many pages a line must come again to be furniture: one that counts the pages is told sooner."""
+    """Return on how many pages a line must occur to be a header or footer; for page numbers, fewer are enough."""
     if key[1] == "#":
         return 2
     return REPEATED if "#" in key[1] else max(REPEATED, pages // 3)
 
 
 def _edge_lines(page: Sequence[Line]) -> set[int]:
-    """The places of a page's highest and lowest two lines."""
+    """Return the indexes of the two highest and the two lowest lines of a page."""
     order = sorted(range(len(page)), key=lambda at: page[at].bottom)
     return {*order[:2], *order[-2:]}
 
 
 def _furniture_keys(held: Line, number: int) -> set[_Key]:
-    """What makes a line at a page's edge the same as one of another page: height and words, and a number that counts pages."""
+    """Return keys that equal headers or footers of several pages share: height, words, and a page number as "#"."""
     height, text = round(held.bottom / 3), " ".join(held.text.split()).strip(" -–|")
     matches = list(_DIGITS.finditer(text))
     counted = {
@@ -133,7 +133,7 @@ def _furniture_keys(held: Line, number: int) -> set[_Key]:
 
 
 def _usual_size(lines: Iterable[Line]) -> float:
-    """The size in which most characters are set."""
+    """Return the size of most characters."""
     sizes: Counter[float] = Counter()
     for held in lines:
         sizes[round(held.size * 2) / 2] += len(held.text)
@@ -141,7 +141,7 @@ def _usual_size(lines: Iterable[Line]) -> float:
 
 
 def _heading_levels(lines: Sequence[Line], usual: float) -> dict[float, int]:
-    """The level of heading that each size stands for, from the largest; sizes that are near are one."""
+    """Return the heading level of each size, the largest first; similar sizes share a level."""
     sizes = sorted(
         {round(held.size * 2) / 2 for held in lines if held.size >= usual * LARGER and len(held.text) <= HEADING},
         reverse=True,
@@ -156,7 +156,7 @@ def _heading_levels(lines: Sequence[Line], usual: float) -> dict[float, int]:
 
 
 def _continues_paragraph(paragraph: Sequence[Line], held: Line, edge: float, levels: dict[float, int]) -> bool:
-    """Whether a line belongs to the paragraph before it; `edge` is where lines of this column end."""
+    """Return whether a line belongs to the paragraph before it; `edge` is the right edge of its column."""
     last = paragraph[-1]
     if abs(held.size - last.size) > SAME or _begins_item(paragraph, held) or LEADER in last.text:
         return False
@@ -175,12 +175,12 @@ def _continues_paragraph(paragraph: Sequence[Line], held: Line, edge: float, lev
 
 
 def _column_edge(page: Sequence[Line], held: Line) -> float:
-    """The right end of the column that a line stands in: lines that begin near it are of that column."""
+    """Return the right edge of a line's column; lines with a similar left edge are in this column."""
     return max(other.right for other in page if abs(other.left - held.left) <= NEAR * held.size)
 
 
 def _begins_item(paragraph: Sequence[Line], held: Line) -> bool:
-    """Whether a line begins an item of a list."""
+    """Return whether a line begins a list item."""
     if _BULLET.match(held.text):
         return True
     last = paragraph[-1]
@@ -193,7 +193,7 @@ def _heading_level(held: Line, levels: dict[float, int]) -> int:
 
 
 def _format_paragraph(lines: Sequence[Line], levels: dict[float, int], usual: float) -> str:
-    """A heading, an item of a list, or prose."""
+    """Format lines as a heading, a list item, or prose."""
     text = _join_lines([held.text for held in lines])
     if LEADER in text:
         return escape_line(text)
@@ -217,7 +217,7 @@ def _format_paragraph(lines: Sequence[Line], levels: dict[float, int], usual: fl
 
 
 def _join_lines(texts: Sequence[str]) -> str:
-    """Lines as one: a blank between them, but none between characters of scripts that write none."""
+    """Join lines with spaces, but without one between characters of scripts that are written without spaces."""
     text = texts[0]
     for more in texts[1:]:
         close = _is_unspaced(text[-1:]) and _is_unspaced(more[:1])
@@ -230,7 +230,7 @@ def _is_unspaced(char: str) -> bool:
 
 
 def _join_blocks(blocks: Sequence[str]) -> str:
-    """The blocks, a blank line between them, but none between items of one list."""
+    """Join blocks with blank lines, but without blank lines between list items."""
     text = list(blocks[:1])
     for before, block in itertools.pairwise(blocks):
         text += ["\n" if _is_item(before) and _is_item(block) else "\n\n", block]
@@ -238,7 +238,7 @@ def _join_blocks(blocks: Sequence[str]) -> str:
 
 
 def is_item_mark(text: str) -> bool:
-    """Whether this is what stands before an item of a list."""
+    """Return whether `text` is the mark of a list item."""
     return _MARK.fullmatch(text) is not None
 
 
@@ -247,7 +247,7 @@ def _is_item(block: str) -> bool:
 
 
 def _find_table_end(page: Sequence[Line], at: int) -> int:
-    """Where the table ends that begins at line `at`; `at` itself if none does."""
+    """Return the end of the table that begins at line `at`; `at` itself if no table begins there."""
     end = at
     while end < len(page) and len(page[end].cells) > 1 and (end == at or page[end].bottom < page[end - 1].bottom):
         end += 1
@@ -261,7 +261,7 @@ def _find_table_end(page: Sequence[Line], at: int) -> int:
 
 
 def _find_columns(rows: Sequence[Line]) -> list[tuple[float, float]]:
-    """What the cells of all rows cover, from left to right, where nothing stands in between."""
+    """Return the left and right edges of the columns, from left to right; cells that overlap share a column."""
     columns: list[tuple[float, float]] = []
     for left, right, _ in sorted(cell for row in rows for cell in row.cells):
         if columns and left < columns[-1][1]:

@@ -15,15 +15,17 @@ import pypdfium2.raw as pdfium
 from syncd.files.conversion.readers.page_layout import Line, compose, is_item_mark
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, UnreadableFile
 
-GAP: Final = 0.8  # of a letter's height: white space that is wider parts columns
-LONG: Final = 200_000  # characters of a page; no page that a person reads has as many
+GAP: Final = 0.8  # of a letter's height: wider white space separates columns
+LONG: Final = 200_000  # most characters of a page to read; no readable page has as many
 
 _WORD: Final = re.compile(r"\S+")
 _HEAVY: Final = re.compile(rb"bold|black|heavy|demi|cmbx|sfbx", re.IGNORECASE)
 
 
 def read_pdf(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
-    """A PDF file: its text layer with headings, lists and tables as far as they can be told; pictures are not read."""
+    """Read the text layer of a PDF file, with the headings, lists and tables that can be detected; no pictures.
+
+    Raises UnreadableFile."""
     try:
         document = pypdfium2.PdfDocument(file)
         count = len(document)
@@ -61,7 +63,7 @@ def read_pdf(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
 
 
 def _read_lines(document: pypdfium2.PdfDocument, number: int) -> Iterator[Line]:
-    """The lines of a page in the order in which the file draws them."""
+    """Yield the lines of a page in the order in which the file draws them."""
     page = document[number]
     try:
         held = page.get_textpage()
@@ -74,18 +76,18 @@ def _read_lines(document: pypdfium2.PdfDocument, number: int) -> Iterator[Line]:
 
 
 class _Page:
-    """The text of an open page, and where its characters stand, in points from the foot of the page."""
+    """Reads the text of an open page, and the positions of its characters in points from the bottom of the page."""
 
     def __init__(self, held: pypdfium2.PdfTextPage) -> None:
         self._page = held.raw
         count = min(held.count_chars(), LONG)
         self._text: str = held.get_text_range(0, count) if count > 0 else ""
-        self._even = count == len(self._text)  # every character has a place in the text: then the places are equal
+        self._even = count == len(self._text)  # if each character is in the text, the indexes of both are equal
         self._box, self._matrix = pdfium.FS_RECTF(), pdfium.FS_MATRIX()
         self._name = ctypes.create_string_buffer(200)
 
     def lines(self) -> Iterator[Line]:
-        """The lines that say something."""
+        """Yield the lines that are not blank."""
         at = 0
         for text in self._text.split("\r\n"):
             if text.strip():
@@ -93,7 +95,7 @@ class _Page:
             at += len(text) + 2
 
     def _make_line(self, text: str, at: int) -> Line:
-        """The line `text` that begins at the place `at` of the page's text."""
+        """Return the line `text` that begins at index `at` of the page's text."""
         spans = [match.span() for match in _WORD.finditer(text)]
         cells: list[tuple[float, float, str]] = []
         begun = spans[0][0]
@@ -120,14 +122,14 @@ class _Page:
         return min(start[0], end[0]), max(start[2], end[2])
 
     def _char_box(self, at: int) -> tuple[float, float, float, float]:
-        """Left, bottom, right and top of a character."""
+        """Return the left, bottom, right and top edge of a character."""
         box = self._box
         if not pdfium.FPDFText_GetLooseCharBox(self._page, self._char_index(at), box):
             return 0.0, 0.0, 0.0, 0.0
         return box.left, box.bottom, box.right, box.top
 
     def _char_size(self, at: int) -> float:
-        """How large a character is set: the size of its font, as it was scaled."""
+        """Return the scaled font size of a character."""
         char = self._char_index(at)
         size = float(pdfium.FPDFText_GetFontSize(self._page, char))
         if pdfium.FPDFText_GetMatrix(self._page, char, self._matrix):
@@ -135,7 +137,7 @@ class _Page:
         return size
 
     def _is_bold(self, at: int) -> bool:
-        """Whether a character is set in a bold font, as the font's name says; its weight is a guess of PDFium's."""
+        """Return whether a character's font is bold by its name; PDFium only guesses the weight."""
         length = pdfium.FPDFText_GetFontInfo(self._page, self._char_index(at), self._name, len(self._name), None)
         return 0 < length <= len(self._name) and _HEAVY.search(self._name.value) is not None
 

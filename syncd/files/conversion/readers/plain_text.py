@@ -18,9 +18,9 @@ from syncd.files.conversion.readers.clean_text import format_rows, remove_invisi
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
 from syncd.notes.front_matter import FrontmatterError, read_properties, split
 
-SAMPLE: Final = 65_536  # bytes that an encoding is guessed from
-WIDEST: Final = 1_000  # columns of a table
-DEEPEST: Final = 40  # levels that are indented
+SAMPLE: Final = 65_536  # bytes from which the encoding is guessed
+WIDEST: Final = 1_000  # most columns of a table
+DEEPEST: Final = 40  # most levels of indentation
 BAD: Final = "\ufffd"
 SOME: Final = "some bytes are no text, and were replaced"
 _BEYOND: Final = re.compile("[^\x00-\x7f]")
@@ -28,7 +28,7 @@ _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
 )  # fmt: skip
-# Encodings that text is found in, the likelier first; without this list a few words of German may be taken for Mac Iceland's.
+# Common encodings, the likeliest first; without this list, a few German words may be guessed as Mac Icelandic.
 _LIKELY: Final = [
     "cp1252", "cp1250", "cp1255", "cp1251", "cp1253", "cp1254", "cp1256", "koi8_r",
     "shift_jis", "euc_jp", "iso2022_jp", "gb18030", "big5", "euc_kr",
@@ -38,7 +38,9 @@ _DELIMITERS: Final = ",;\t|"
 
 
 def decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
-    """The text of `raw`, and a warning if its encoding had to be guessed. Raises UnreadableFile for what is no text."""
+    """Decode `raw`; return the text, and a warning if the encoding was guessed or bytes were replaced.
+
+    Raises UnreadableFile if it is not text."""
     for mark, name in _MARKS:
         if raw.startswith(mark):
             return raw.decode(name, "replace"), ()
@@ -67,13 +69,13 @@ def _guess_encoding(raw: bytes) -> str | None:
 
 
 def read_text(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
-    """Text, as it stands."""
+    """Read text unchanged."""
     text, warnings, cut = _read_decoded(file, limits)
     return MarkdownReading(text, cut=cut, warnings=warnings)
 
 
 def read_markdown(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
-    """Markdown, as it stands, with its front matter: the note that it becomes takes properties from there."""
+    """Read Markdown unchanged, with its front matter, from which the new note takes properties."""
     text, warnings, cut = _read_decoded(file, limits)
     front, body = split(text)
     title = None
@@ -89,7 +91,7 @@ def read_markdown(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
 
 
 def read_json(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
-    """JSON, or JSON of one value a line, as a block of code, laid out; what is not valid is kept as it stands."""
+    """Read JSON, or JSON with one value per line, as an indented code block; invalid JSON stays unchanged."""
     text, warnings, cut = _read_decoded(file, limits)
     title = None
     try:
@@ -108,7 +110,7 @@ def read_json(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
 
 
 def _lay_out_json(text: str) -> str:
-    """Valid JSON with a line for each value: numbers as they were written, characters as themselves."""
+    """Format valid JSON with one value per line; numbers stay as they were written, and characters are not escaped."""
     parts: list[str] = []
     depth, before = 0, ""
     for word in _TOKEN.findall(text):
@@ -125,13 +127,13 @@ def _lay_out_json(text: str) -> str:
 
 
 def _fence(text: str, language: str) -> str:
-    """Text as a block of code, whose fence is longer than any in it."""
+    """Format text as a code block, with a fence longer than any fence in the text."""
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"{fence}{language}\n{text}\n{fence}"
 
 
 def read_csv(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
-    """Rows of values as a table."""
+    """Read rows of values as a table; a file with a single column stays text. Raises TooLarge."""
     text, warnings, cut = _read_decoded(file, limits)
     rows = [row for row in _parse_rows(text.replace("\x00", "")) if any(value.strip() for value in row)]
     if rows and max(map(len, rows)) > WIDEST:
@@ -155,7 +157,7 @@ def _parse_rows(text: str) -> Iterator[list[str]]:
 
 
 def _guess_delimiter(text: str) -> str:
-    """What stands between values: of the usual characters the one that makes most rows equally wide."""
+    """Return the delimiter: of the usual characters, the one that gives the most rows of equal width."""
 
     def equal_rows(delimiter: str) -> tuple[int, int]:
         rows = itertools.islice(csv.reader(io.StringIO(text[:SAMPLE], newline=""), delimiter=delimiter), 50)
@@ -167,7 +169,9 @@ def _guess_delimiter(text: str) -> str:
 
 
 def _read_decoded(file: BinaryIO, limits: ReaderLimits) -> tuple[str, tuple[str, ...], bool]:
-    """The file's text, as far as it can be kept; four bytes a character are the most that an encoding takes."""
+    """Read and decode a file; return the text, warnings, and whether it was cut.
+
+    It reads four bytes for each byte of the text limit, because an encoding takes at most four bytes per character."""
     raw = file.read(limits.text * 4 + 1)
     text, warnings = decode(raw)
     return remove_invisible(text), warnings, len(raw) > limits.text * 4

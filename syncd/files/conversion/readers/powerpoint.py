@@ -1,7 +1,8 @@
 """Read PowerPoint files as Markdown: a heading for each slide, and below it the slide's text.
 
-A presentation is an archive of XML parts that name each other by relations (ECMA-376, parts 1 and 2). `open_archive` has
-refused every entity before a part is parsed. Names are compared without their namespace, of which the standard has two."""
+A presentation is an archive of XML parts that refer to each other by relations (ECMA-376, parts 1 and 2). `open_archive`
+has refused every entity before a part is parsed. Names are compared without their namespaces, because the standard
+defines two."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from syncd.files.conversion.readers.reader_result import MarkdownReading, Reader
 
 _WEB: Final = re.compile(r"(?:https?://|mailto:)[^\s()<>]{1,2000}")
 _LEVEL: Final = re.compile(r"[0-8]")
-DEEPEST: Final = 50  # groups in groups
-_SHAPES: Final = frozenset({"sp", "grpSp", "graphicFrame"})  # those that may hold text
+DEEPEST: Final = 50  # most levels of nested groups
+_SHAPES: Final = frozenset({"sp", "grpSp", "graphicFrame"})  # shapes that may contain text
 _FURNITURE: Final = frozenset({"dt", "ftr", "sldNum", "hdr"})
 _TITLES: Final = frozenset({"title", "ctrTitle"})
 _TRUE: Final = ("1", "true")
@@ -28,7 +29,7 @@ _FALSE: Final = ("0", "false")
 
 
 def read_pptx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
-    """A presentation: visible slides in their order, with tables and notes; no pictures."""
+    """Read a presentation: visible slides in order, with tables and notes; no pictures."""
     text: list[str] = []
     pages = 0
     with open_archive(file, "ppt/", limits) as archive:
@@ -41,7 +42,7 @@ def read_pptx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
 
 @dataclass(frozen=True, slots=True)
 class _Relation:
-    """What a part refers to by an id: another part, or an address."""
+    """Describes what a part refers to by an id: another part, or an address."""
 
     kind: str  # the last part of its type
     target: str
@@ -50,13 +51,13 @@ class _Relation:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One part of the package, with what it refers to."""
+    """Holds one part of the package and its relations."""
 
     root: Element
     relations: Mapping[str, _Relation]
 
     def first_target(self, kind: str) -> str | None:
-        """The part to which the first relation of a kind leads."""
+        """Return the name of the part to which the first relation of a kind leads; None if there is none."""
         related = (link.target for link in self.relations.values() if link.kind == kind and not link.is_external)
         return next(related, None)
 
@@ -76,7 +77,7 @@ def _visible_slides(archive: ZipFile) -> Iterator[_Part]:
 
 
 def _format_slide(archive: ZipFile, slide: _Part, number: int) -> str:
-    """One slide: its title (or number) as a heading, its shapes as they lie upon each other, the speaker's notes."""
+    """Format one slide: its title (or number) as a heading, its shapes from back to front, the speaker's notes."""
     shapes = list(_visible_shapes(_shape_tree(slide)))
     heads = [shape for shape in shapes if _name(shape) == "sp" and _placeholder_type(shape) in _TITLES]
     name = " ".join(" ".join(_plain_text(shape).split()) for shape in heads).strip() or f"Slide {number}"
@@ -95,7 +96,7 @@ def _shape_tree(part: _Part) -> list[Element]:
 
 
 def _visible_shapes(shapes: list[Element], depth: int = 0) -> Iterator[Element]:
-    """The shapes that are seen, those in groups included."""
+    """Yield the visible shapes, including those in groups. Raises TooLarge if groups are nested too deeply."""
     if depth > DEEPEST:
         raise TooLarge("the presentation is nested too deeply")
     for shape in shapes:
@@ -110,12 +111,12 @@ def _visible_shapes(shapes: list[Element], depth: int = 0) -> Iterator[Element]:
 
 
 def _properties(shape: Element) -> Element:
-    """What is said of a shape besides its text: its first child."""
+    """Return the element with a shape's properties: its first child."""
     return next(iter(shape), shape)
 
 
 def _placeholder_type(shape: Element) -> str | None:
-    """The type of a placeholder; None for a shape that is none."""
+    """Return the type of a placeholder; None for a shape that is not a placeholder."""
     holders = (holder for more in _children(_properties(shape), "nvPr") for holder in _children(more, "ph"))
     return next((holder.get("type", "obj") for holder in holders), None)
 
@@ -142,7 +143,7 @@ def _table_rows(frame: Element) -> list[list[str]]:
 
 
 def _plain_text(shape: Element) -> str:
-    """The text of a shape or a cell, a line for each paragraph."""
+    """Return the text of a shape or a cell, one line for each paragraph."""
     return "\n".join(
         "".join("\v" if _name(run) == "br" else _run_text(run) for run in _runs(paragraph))
         for paragraph in _paragraphs(shape)
@@ -150,7 +151,7 @@ def _plain_text(shape: Element) -> str:
 
 
 def _format_paragraphs(shape: Element, part: _Part, *, listed: bool) -> str:
-    """The paragraphs of a shape; with `listed` those that don't say otherwise are items of a list."""
+    """Format the paragraphs of a shape; with `listed`, paragraphs are list items unless they state otherwise."""
     lines: list[str] = []
     item = False
     for paragraph in _paragraphs(shape):
@@ -168,7 +169,7 @@ def _format_paragraphs(shape: Element, part: _Part, *, listed: bool) -> str:
 
 
 def _format_run(run: Element, part: _Part) -> str:
-    """The text of a run, as a link where it is one to the web."""
+    """Format a run: its text, as a link if it links to the web."""
     if _name(run) == "br":
         return " "
     text = _run_text(run)
@@ -195,7 +196,7 @@ def _read_part(archive: ZipFile, name: str) -> _Part:
 
 
 def _read_relations(archive: ZipFile, name: str) -> dict[str, _Relation]:
-    """What the part of this name refers to, by id; of the package itself for ""."""
+    """Return the relations of the part with this name, by id; for "", those of the package."""
     folder, base = posixpath.split(name)
     place = posixpath.join(folder, "_rels", f"{base}.rels")
     relations: dict[str, _Relation] = {}
@@ -210,7 +211,7 @@ def _read_relations(archive: ZipFile, name: str) -> dict[str, _Relation]:
 
 
 def _parse(archive: ZipFile, name: str) -> Element:
-    """The root of a part. Raises UnreadableFile when there is none of this name, or it is no XML."""
+    """Parse a part, and return its root. Raises UnreadableFile if the part is missing or not XML."""
     parser = XMLParser()  # noqa: S314 - `open_archive` has refused entities
     try:
         parser.feed(archive.read(name))
@@ -225,10 +226,10 @@ def _children(element: Element, name: str) -> list[Element]:
 
 
 def _name(element: Element) -> str:
-    """The name of an element without its namespace."""
+    """Return the name of an element without its namespace."""
     return element.tag.rpartition("}")[2]
 
 
 def _relation_id(element: Element) -> str:
-    """The id of the relation that an element names, which has a namespace where other ids have none."""
+    """Return the id of the relation that an element names; this attribute has a namespace, and other ids have none."""
     return next((value for name, value in element.items() if name.endswith("/relationships}id")), "")

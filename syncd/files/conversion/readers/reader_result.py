@@ -15,12 +15,12 @@ class UnreadableFile(Exception):
 
 
 class TooLarge(Exception):
-    """The file asks for more than is allowed; the message says what."""
+    """The file exceeds a limit; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderLimits:
-    """How far a reader goes."""
+    """Holds the limits of a reader."""
 
     pages: int  # pages, slides or sheets
     inflated: int  # bytes that a compressed file may unpack to
@@ -29,7 +29,7 @@ class ReaderLimits:
 
 @dataclass(frozen=True, slots=True)
 class MarkdownReading:
-    """A file as Markdown."""
+    """Holds a file as Markdown."""
 
     text: str
     title: str | None = None

@@ -15,7 +15,7 @@ from syncd.files.conversion.readers.html_page import convert_html
 from syncd.files.conversion.readers.office_archive import open_archive, read_title
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
 
-CELLS: Final = 20_000_000  # of one sheet, empty ones included: they are all held at once
+CELLS: Final = 20_000_000  # most cells of one sheet, including empty ones; all are in memory at once
 _STYLES: Final = """
 p[style-name='Title'] => h1:fresh
 p[style-name='Subtitle'] => p:fresh
@@ -32,7 +32,7 @@ _NOTE: Final = re.compile(r"^(\d{1,6})\. (.*) \[↑\]\(#(?:foot|end)note-ref-\d{
 
 
 def read_docx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
-    """A Word file: headings, lists, tables, links and footnotes; no pictures, comments or deleted text."""
+    """Read a Word file: headings, lists, tables, links and footnotes; no pictures, comments or deleted text."""
     with open_archive(file, "word/", limits) as archive:
         named = read_title(archive)
     file.seek(0)
@@ -49,7 +49,7 @@ def _omit(_: Any) -> list[Any]:
 
 
 def read_xlsx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
-    """An Excel file: each visible sheet as a section, each block of rows as a table, values as they were computed."""
+    """Read an Excel file: each visible sheet as a section, each block of rows as a table, with computed values."""
     with open_archive(file, "xl/", limits) as archive:
         named = read_title(archive)
     file.seek(0)
@@ -91,7 +91,7 @@ def _format_sheet(book: Any, name: str) -> str:
 
 
 def _split_into_blocks(rows: Iterator[list[Any]]) -> Iterator[list[list[str]]]:
-    """The rows of a sheet in blocks that empty rows part."""
+    """Yield the rows of a sheet in blocks separated by empty rows."""
     block: list[list[str]] = []
     for row in rows:
         values = [_format_value(value) for value in row]
@@ -105,14 +105,14 @@ def _split_into_blocks(rows: Iterator[list[Any]]) -> Iterator[list[list[str]]]:
 
 
 def _trim(rows: list[list[str]]) -> list[list[str]]:
-    """The rows without the columns that are empty on both sides."""
+    """Return the rows without empty columns at both sides."""
     filled = {i for row in rows for i, value in enumerate(row) if value}
     first, last = min(filled), max(filled)
     return [row[first : last + 1] for row in rows]
 
 
 def _format_value(value: Any) -> str:
-    """A value as a person would read it."""
+    """Format a value as a person would read it."""
     match value:
         case bool():
             return "TRUE" if value else "FALSE"
