@@ -1,4 +1,4 @@
-"""List the stopwords of each language: function words, and words that most notes are full of.
+"""List the stopwords of each language: function words, and words that are frequent in most notes.
 
 No tag is a stopword, and none begins or ends with one. The lists are lower case; accents are as written."""
 
