@@ -28,7 +28,7 @@ USUAL = "memex"
 
 @dataclass(frozen=True, slots=True)
 class ServiceSpec:
-    """The command to keep running, and its vault and state folder."""
+    """Holds the command that the service runs, and its vault and state folder."""
 
     command: Sequence[str]
     vault: Path
@@ -40,7 +40,7 @@ class SystemServices(Protocol):
 
     @property
     def file(self) -> Path:
-        """The file that defines the service."""
+        """Return the path of the file that defines the service."""
         ...
 
     def unavailable_reason(self) -> str:
@@ -81,12 +81,12 @@ class Systemd:
 
     @property
     def file(self) -> Path:
-        """The unit file."""
+        """Return the path of the unit file."""
         return self.folder / f"{self.name}.service"
 
     @property
     def drop_in(self) -> Path:
-        """The drop-in file with stricter sandboxing."""
+        """Return the path of the drop-in file with stricter sandboxing."""
         return self.folder / f"{self.name}.service.d" / "hardening.conf"
 
     def unavailable_reason(self) -> str:
@@ -193,7 +193,7 @@ class Launchd:
 
     @property
     def file(self) -> Path:
-        """The property list."""
+        """Return the path of the property list."""
         return self.folder / f"{self.name}.plist"
 
     def unavailable_reason(self) -> str:

@@ -66,10 +66,10 @@ class AccessSettings:
 
     @property
     def expected_issuer(self) -> str:
-        """The issuer that an assertion must name."""
+        """Return the issuer that an assertion must name."""
         return self.issuer or f"https://{self.team}.cloudflareaccess.com"
 
     @property
     def key_set_url(self) -> str:
-        """The URL of the signing keys."""
+        """Return the URL of the signing keys."""
         return self.jwks_url or f"{self.expected_issuer.rstrip('/')}/cdn-cgi/access/certs"

@@ -28,12 +28,12 @@ class Connection:
 
     @property
     def endpoint(self) -> str:
-        """The address of the MCP endpoint."""
+        """Return the address of the MCP endpoint."""
         return self.url + CORE
 
     @property
     def bearer(self) -> dict[str, str]:
-        """The header that carries the key."""
+        """Return the header that carries the key."""
         return {"Authorization": f"Bearer {self.key}"}
 
 

@@ -65,7 +65,7 @@ class Wish:
 
     @property
     def key_name(self) -> str:
-        """The name of the client's key in the audit log, in commits and in lists."""
+        """Return the name of the client's key in the audit log, in commits and in lists."""
         host = "".join(
             char if char.isalnum() or char in "-_" else "-" for char in socket.gethostname().partition(".")[0]
         )

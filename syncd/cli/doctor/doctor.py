@@ -62,12 +62,12 @@ class DoctorContext:
 
     @property
     def state(self) -> Path:
-        """The state folder."""
+        """Return the state folder."""
         return self.settings.state
 
     @property
     def vault(self) -> Path:
-        """The vault's folder."""
+        """Return the vault's folder."""
         return self.settings.vault.path
 
 
