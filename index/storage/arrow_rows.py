@@ -11,9 +11,8 @@ from typing import Final
 
 import numpy as np
 
-os.environ.setdefault(
-    "ARROW_DEFAULT_MEMORY_POOL", "system"
-)  # read at the import: Arrow's own pool does not return memory to the system
+# Read at the import: Arrow's own pool does not return memory to the system.
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 import pyarrow as pa
 import pyarrow.compute as pc

@@ -80,10 +80,9 @@ class RowFilter:
     """Holds a filter in the form for comparisons with rows."""
 
     equal: Mapping[str, str]  # field → required value
-    tags: frozenset[str] | None  # a row must have all of them; None = any row passes, empty = no row passes
-    any_tags: (
-        frozenset[str] | None
-    )  # a row must have at least one of them; None = any row passes, empty = no row passes
+    # Tags: None = any row passes, empty = no row passes.
+    tags: frozenset[str] | None  # a row must have all of them
+    any_tags: frozenset[str] | None  # a row must have at least one of them
     since: int | None
     until: int | None
 

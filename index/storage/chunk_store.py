@@ -42,11 +42,8 @@ STEADY: Final = 1.0  # seconds by which the wall clock may deviate during one ma
 MARGIN: Final = 60.0  # seconds by which a version must be older than a maintenance that removes it beside readers
 
 LONGEST_CAUSE: Final = 500  # most characters of a failure that are logged
-SAME, AGAIN_S, KINDS = (
-    60,
-    60.0,
-    100,
-)  # characters that identify a failure, seconds until it is logged again, most failures
+# Characters that identify a failure, seconds until it is logged again, and most failures that are remembered.
+SAME, AGAIN_S, KINDS = 60, 60.0, 100
 
 log = logging.getLogger(__name__)
 _LOGGED: dict[str, float] = {}  # when each failure was last logged
@@ -62,9 +59,7 @@ class ChunkStore:
         self._gate = ReaderGate()
         self._writing, self._keeping = threading.Lock(), threading.Lock()
         self._recalling = threading.Lock()
-        self._missed: list[Mapping[str, Collection[Row]]] | None = (
-            None  # writes since the rows began to load into memory
-        )
+        self._missed: list[Mapping[str, Collection[Row]]] | None = None  # writes since the rows began to load
         self._unsure = False  # the last write failed, so the table may contain more than readers see
         self._durable: set[str] = set()
         self._unpruned = 0

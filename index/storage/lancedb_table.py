@@ -56,9 +56,7 @@ NPROBES: Final = 20  # partitions of the vector index that a search reads
 FEWER: Final = 6  # the same for a search with several points near the same rows: one point finds what another misses
 
 INDEX_CACHE: Final = 256 << 20
-METADATA_CACHE: Final = (
-    8 << 20
-)  # bytes; every commit adds to it until maintenance: 64 MB were full after 300, and no faster
+METADATA_CACHE: Final = 8 << 20  # every commit adds to it until maintenance: 64 MB were full after 300, and no faster
 BACK: Final = 8  # older versions that are tried when the newest can't be read
 TERMS: Final = 5_000  # most values in one IN list
 SEGMENTS: Final = 6  # most segments of the vector index; with more, it is rebuilt

@@ -32,9 +32,7 @@ class SharedRowMemory:
     vectors: NDArray[np.float32]  # [room, dimensions], of unit length; undefined for a row without a vector
     codes: NDArray[np.int32]  # [fields, room]: the number of each row's value in `values`
     created: NDArray[np.int64]  # [room]
-    shown: list[
-        tuple[str, int, str, str, int, bytes]
-    ]  # fields of a match; bytes, because one emoji makes a str 4 × larger
+    shown: list[tuple[str, int, str, str, int, bytes]]  # fields of a match; bytes, as one emoji makes a str 4 × larger
     values: tuple[dict[str | None, int], ...]  # for each field: value → number, in the order of their appearance
     tags: dict[tuple[str, ...], int]  # tags of a row → number
 

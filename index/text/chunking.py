@@ -21,9 +21,7 @@ Count: TypeAlias = Callable[[Sequence[str]], list[int]]
 CHUNKING = 1  # increase it when documents are split differently, so that indexes are rebuilt
 SEPARATOR = " > "  # between headings, and between title and headings
 ALIAS = " · "  # between a title and the note's other names
-MOST = (
-    512  # most tokens of a chunk: a vector of more tokens represents each of them poorly, whatever the encoder accepts
-)
+MOST = 512  # most tokens of a chunk: a vector of more tokens represents each poorly, whatever the encoder accepts
 OVERLAP = 64  # tokens that the next passage repeats
 ENDS = 2  # special tokens that an encoder of 512 adds, so that it reads two tokens of text less
 
@@ -32,10 +30,7 @@ SENTENCE = re.compile(r"[.!?…‽]+[\"'”’»)\]]*(?=\s)|[。！？｡．؟۔
 LINE = re.compile(r"\n")
 HELD = re.compile(r"\S")
 ROWS = frozenset({"code", "table", "math", "html"})  # not prose: split between lines, otherwise anywhere
-JOINER, VIRAMA = (
-    "\u200d",
-    9,
-)  # the zero-width joiner of emoji, and the combining class of viramas, which join consonants
+JOINER, VIRAMA = "\u200d", 9  # the joiner of emoji, and the combining class of viramas, which join consonants
 QUARTERS = 4
 SECTION = 1 << 17  # characters that are split into passages at a time; each needs about 70 bytes of memory
 COUNTED = 2_000  # parts whose tokens are counted at a time

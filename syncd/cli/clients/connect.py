@@ -270,9 +270,7 @@ class ServerEntries:
         table = settings.table
         if settings.newer_table:
             newer = self._explain(lambda: read_entry(text, self._syntax, settings.newer_table))
-            if isinstance(newer, dict) and not isinstance(
-                newer.get("type"), str
-            ):  # otherwise it is a server with this name
+            if isinstance(newer, dict) and not isinstance(newer.get("type"), str):  # otherwise a server of this name
                 table = settings.newer_table
         self._path = (*table, wish.name)
 

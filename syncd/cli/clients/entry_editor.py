@@ -47,9 +47,7 @@ def remove_entry(text: str, syntax: Syntax, path: Sequence[str]) -> str:
         here = here[key]
     del here[path[-1]]
     edited = _edit(text, syntax, path, None)
-    if (
-        not here and read_entry(edited, syntax, path[:-1]) is None
-    ):  # in TOML, removing the last table can remove its parent
+    if not here and read_entry(edited, syntax, path[:-1]) is None:  # in TOML, a parent can go with its last table
         here = wanted
         for key in path[:-2]:
             here = here[key]
