@@ -26,7 +26,7 @@ def commit_operations(
 ) -> dict[str, Operation]:
     """Return the owner's operations on commits, by name.
 
-    `due`: the commits that other parts of Memex still have to make; `settle` makes them."""
+    `due`: the commits of promotion and consolidation that Git did not allow earlier; `settle` makes them."""
 
     def commit(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
         if arguments.get("dry_run"):

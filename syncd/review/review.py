@@ -270,7 +270,7 @@ class Review:
         return _sha256(encode(after)) if self._write_note(record, before, encode(after), stat) else None
 
     def _edit_note(self, text: str, changes: Mapping[str, PropertyValue], before: Document, stat: Stat) -> str | None:
-        """Return the note with these properties, or only with outdated ones removed if an agent could see the additions.
+        """Return the note with these properties, or without the suggestions if an agent could see that they are there.
 
         Returns None if an agent could see that change too."""
         dated: dict[str, PropertyValue] = {}
