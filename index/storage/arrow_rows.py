@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # read at the import: its own pool keeps what it was given
+# Read at the import: Arrow's own pool does not return memory to the system.
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,18 +23,18 @@ from index.storage.chunk_rows import Match, Row
 from index.storage.resident_rows import Rows, to_unit_length
 
 COLUMNS: Final = tuple(Row.__dataclass_fields__)
-PLAIN: Final = COLUMNS[:-1]  # all but the vector
+PLAIN: Final = COLUMNS[:-1]  # all except the vector
 KEY: Final = ("doc_id", "ord")
 PLACED: Final = (*KEY, "workspace", "heading")
 SHOWN: Final = (*PLACED, "cut", "text")
-TOLD: Final = (*KEY, "cut", "text")
+TOLD: Final = (*KEY, "cut", "text")  # columns for the texts of documents
 _TEXTLESS: Final = {"cut": 0, "text": ""}
-ADDED_ROWS: Final = 512  # added at once: LanceDB fills some 2 KB of memory for each until they are written
-LENGTH: Final = 1_000.0  # most of a vector's values: 16 bits hold them
+ADDED_ROWS: Final = 512  # rows added at a time: LanceDB needs about 2 KB of memory for each until it has written them
+LENGTH: Final = 1_000.0  # largest absolute value in a vector, which fits into 16 bits
 
 
 def schema(dimensions: int) -> pa.Schema:
-    """Return the columns of the table."""
+    """Return the schema of the table."""
     text, number = pa.string(), pa.int32()
     kinds: dict[str, pa.DataType] = dict.fromkeys(PLAIN, text) | {"ord": number, "cut": number}
     kinds |= {"tags": pa.list_(text), "created_at": pa.int64(), "vector": pa.list_(pa.float16(), dimensions)}
@@ -41,7 +42,7 @@ def schema(dimensions: int) -> pa.Schema:
 
 
 def to_batches(rows: Iterable[Row], dimensions: int) -> Iterator[pa.Table]:
-    """Convert `rows` to Arrow tables for LanceDB, some rows at a time."""
+    """Convert `rows` to Arrow tables for LanceDB, ADDED_ROWS rows at a time."""
     remaining = iter(rows)
     while batch := list(islice(remaining, ADDED_ROWS)):
         yield to_arrow(batch, dimensions)
@@ -61,7 +62,9 @@ def to_arrow(rows: Sequence[Row], dimensions: int) -> pa.Table:
 
 
 def check_vector(vector: np.ndarray, dimensions: int) -> np.ndarray:
-    """Return `vector` if it is valid: for a vector with values that are no numbers, LanceDB would silently find nothing."""
+    """Return `vector` as float32. Raises InvalidArgument if its shape or its values are invalid.
+
+    For a vector with NaN, LanceDB would silently find nothing."""
     if vector.shape != (dimensions,):
         raise InvalidArgument(f"a vector of shape {vector.shape} where ({dimensions},) is stored")
     if not np.isfinite(vector).all() or np.abs(vector).max(initial=0.0) > LENGTH:
@@ -70,9 +73,10 @@ def check_vector(vector: np.ndarray, dimensions: int) -> np.ndarray:
 
 
 def read_matches(answer: pa.Table | None, restriction: Filter, rows: Rows | None = None) -> list[Match]:
-    """Read the rows of one leg, best first, each once, and only those of the workspace that was asked.
+    """Read the matches in the answer of one query, best first, without repeats, and only those of the requested workspace.
 
-    With `rows`, the answer holds no more than `KEY`, and they fill in the rest; of `PLACED` alone no text comes back."""
+    With `rows`, the answer needs only the columns `KEY`, and `rows` provide the others. An answer with the columns
+    `PLACED` gives matches without text."""
     by_key: dict[tuple[str, int], Match] = {}
     for values in answer.to_pylist() if answer is not None else ():
         score, distance = values.pop("_score", None), values.pop("_distance", None)
@@ -104,7 +108,7 @@ def read_rows_with_vectors(table: pa.Table) -> Iterator[Row]:
 
 
 def add_vectors(totals: dict[str, np.ndarray], piece: pa.RecordBatch) -> None:
-    """Add the vectors of each document in a batch of `doc_id` and `vector` to those before."""
+    """Add the vectors in a batch of `doc_id` and `vector` to the totals of their documents."""
     column = piece.column("vector")
     ids = piece.column("doc_id").filter(column.is_valid()).dictionary_encode()
     if not len(ids):
@@ -123,7 +127,7 @@ def read_vectors(table: pa.Table) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def join_passages(tables: Iterable[pa.Table]) -> dict[str, str]:
-    """Join the passages that `Table.texts` found to the text of each document."""
+    """Join the passages that `Table.texts` found, and return the text of each document."""
     passages: dict[str, list[tuple[int, str]]] = {}
     for table in tables:
         for values in table.to_pylist():
@@ -132,7 +136,7 @@ def join_passages(tables: Iterable[pa.Table]) -> dict[str, str]:
 
 
 def read_unit_vectors(tables: Iterable[pa.Table]) -> Iterator[tuple[list[str], np.ndarray]]:
-    """Yield the documents and, of unit length, the vectors that `Table.vectors_of_documents` found, some at a time."""
+    """Yield batches of the vectors that `Table.vectors_of_documents` found: document ids, and vectors of unit length."""
     for table in tables:
         for piece in table.to_batches(max_chunksize=4_000):
             yield piece.column("doc_id").to_pylist(), to_unit_length(_read_matrix(piece.column("vector")))
@@ -144,6 +148,6 @@ def count_rows(table: pa.Table) -> dict[str, int]:
 
 
 def _read_matrix(column: pa.FixedSizeListArray) -> np.ndarray:
-    """Return the vectors that are there: the empty ones are left out."""
+    """Return the vectors as a matrix, without the missing ones."""
     flat: np.ndarray = column.flatten().to_numpy(zero_copy_only=False)
     return flat.reshape(-1, column.type.list_size).astype(np.float32)

@@ -1,7 +1,7 @@
 """Define the stored row of a chunk and the match of a search, and turn a filter into a condition on rows.
 
-No other module converts a filter to text. Law, tested with hostile values: a filter matches only rows of its own workspace,
-whatever its fields contain."""
+No other module converts a filter to SQL. Law, tested with hostile values: a filter matches only rows of its own
+workspace, whatever its fields contain."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def check_rows(documents: Mapping[str, Collection[Row]]) -> None:
 
 
 def check_encodable(name: str, *texts: str) -> None:
-    """Refuse a lone surrogate (half a character), which no store can hold."""
+    """Raise InvalidArgument for a lone surrogate (half a character), which no store can save."""
     for text in texts:
         try:
             text.encode()
@@ -77,11 +77,12 @@ def check_encodable(name: str, *texts: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """Holds a filter in the form in which rows are compared with it."""
+    """Holds a filter in the form for comparisons with rows."""
 
-    equal: Mapping[str, str]  # field → its value
-    tags: frozenset[str] | None  # all of them; empty = no row has what was asked for
-    any_tags: frozenset[str] | None  # at least one of them, likewise
+    equal: Mapping[str, str]  # field → required value
+    # Tags: None = any row passes, empty = no row passes.
+    tags: frozenset[str] | None  # a row must have all of them
+    any_tags: frozenset[str] | None  # a row must have at least one of them
     since: int | None
     until: int | None
 
@@ -92,7 +93,7 @@ class RowFilter:
 
 
 def to_row_filter(restriction: Filter) -> RowFilter:
-    """Return what a row must have to pass `restriction`."""
+    """Convert `restriction`. Raises InvalidArgument for a lone surrogate in it."""
     fields = {
         "workspace": restriction.workspace,
         "namespace": restriction.namespace,
@@ -108,7 +109,7 @@ def to_row_filter(restriction: Filter) -> RowFilter:
 
 
 def sql_condition(restriction: Filter, quote: Callable[[Any], str]) -> str | None:
-    """Return the condition of `restriction`, each value of it made by `quote`; None when it restricts nothing."""
+    """Return `restriction` as an SQL condition, with each value quoted by `quote`; None when it restricts nothing."""
     row_filter = to_row_filter(restriction)
     parts = [f"{column} = {quote(value)}" for column, value in row_filter.equal.items()]
     for function, tags in (("array_has_all", row_filter.tags), ("array_has_any", row_filter.any_tags)):

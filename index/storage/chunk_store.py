@@ -1,9 +1,11 @@
 """The chunk store of one scope replaces the chunks of a document, reads them, and searches them by vector and by words.
 
-Any thread may call it. LanceDB runs on one private event loop. There is one writer: `replace` deletes and adds on its own
-handle and then gives readers a new handle, so that they see both changes as one step. Maintenance works beside it on a third
-handle. When both touch the same rows, LanceDB refuses the maintenance, never the write, and the maintenance tries again. Law,
-tested: after `replace` returns, the next search finds the rows, and they survive a kill and a power cut."""
+Any thread may call it. LanceDB runs on one private event loop. There is one writer: `replace` deletes and adds rows
+through its own handle and then gives readers a new handle, so that they see both changes as one step. Maintenance runs
+in parallel on a third handle. If both change the same rows, LanceDB rejects the maintenance, never the write, and the
+maintenance retries.
+
+Law, tested: after `replace` returns, the next search finds the rows, and they survive a crash and a power cut."""
 
 from __future__ import annotations
 
@@ -32,15 +34,16 @@ from index.tracing import span
 
 __all__ = ["ChunkStore", "Match", "Row", "StoreDamaged", "discard"]
 
-MOST: Final = 1_000  # matches of one leg
+MOST: Final = 1_000  # most matches of one search by vector or by words
 DRAIN: Final = 10.0  # seconds that the removal of old versions waits for readers
 DAMAGED: Final = 3  # consecutive failed searches after which the store counts as damaged
-UNPRUNED: Final = 300  # commits whose versions are removed while all others wait; more would take seconds
+UNPRUNED: Final = 300  # most commits whose versions are removed while all readers wait; more would take seconds
 STEADY: Final = 1.0  # seconds by which the wall clock may deviate during one maintenance
 MARGIN: Final = 60.0  # seconds by which a version must be older than a maintenance that removes it beside readers
 
-LONGEST_CAUSE: Final = 500  # characters of a failure that are logged
-SAME, AGAIN_S, KINDS = 60, 60.0, 100  # characters that tell failures apart, seconds until one is logged again, how many
+LONGEST_CAUSE: Final = 500  # most characters of a failure that are logged
+# Characters that identify a failure, seconds until it is logged again, and most failures that are remembered.
+SAME, AGAIN_S, KINDS = 60, 60.0, 100
 
 log = logging.getLogger(__name__)
 _LOGGED: dict[str, float] = {}  # when each failure was last logged
@@ -56,11 +59,11 @@ class ChunkStore:
         self._gate = ReaderGate()
         self._writing, self._keeping = threading.Lock(), threading.Lock()
         self._recalling = threading.Lock()
-        self._missed: list[Mapping[str, Collection[Row]]] | None = None  # written while the rows are being recalled
-        self._unsure = False  # a write failed: until the next one has not, the table may hold more than readers see
+        self._missed: list[Mapping[str, Collection[Row]]] | None = None  # writes since the rows began to load
+        self._unsure = False  # the last write failed, so the table may contain more than readers see
         self._durable: set[str] = set()
         self._unpruned = 0
-        self._failures = 0  # searches that have failed since one did not
+        self._failures = 0  # consecutive failed searches
         self._loop = EventLoopThread()
         try:
             self._run(self._table.open(options or {}))
@@ -97,7 +100,7 @@ class ChunkStore:
         """Replace the rows of these documents, durably and as one step for readers; no rows remove the document."""
         check_rows(documents)
         for row in itertools.chain.from_iterable(documents.values()):
-            if row.vector is not None:  # before anything is written: they are converted while the first are added
+            if row.vector is not None:  # check all vectors before anything is written
                 arrow_rows.check_vector(row.vector, self._table.dimensions)
         if not documents:
             return
@@ -112,7 +115,7 @@ class ChunkStore:
                 return
             reader, removed = written
             self._sync_files()
-            rows = (  # made last: what adding took has been given back
+            rows = (  # copied last, when the memory for adding rows is free again
                 held.replace(documents)
                 if held is not None and held.count_after(documents) <= maintenance_policy.OUTGROWN
                 else None
@@ -164,7 +167,7 @@ class ChunkStore:
         return arrow_rows.read_matches(answer, filter)
 
     def nearest(self, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[list[Match]]:
-        """For each point the `pool` chunks nearest to it that its filter lets pass, best first, of one state of the store."""
+        """Return for each point the `pool` nearest chunks that pass its filter, best first, from one state of the store."""
         _check_pool(pool)
         points = [(arrow_rows.check_vector(vector, self._table.dimensions), filter) for vector, filter in asked]
         measured = timings.STORE["search"].measure()
@@ -178,7 +181,7 @@ class ChunkStore:
 
     @property
     def is_damaged(self) -> bool:
-        """Return whether searches fail again and again in a folder of ours; of a store elsewhere that may be the network."""
+        """Return whether the last DAMAGED searches in a local store failed; in other stores the network may be the cause."""
         return self._table.folder is not None and self._failures >= DAMAGED
 
     def _await_search(self, work: Future[T]) -> T:
@@ -191,12 +194,12 @@ class ChunkStore:
         return answers
 
     def vectors(self, digests: Collection[str]) -> dict[str, np.ndarray]:
-        """Return the vectors of the texts with these digests, as far as they are stored."""
+        """Return the stored vectors of texts with these digests, by digest."""
         answers = self._run_read(self._table.vectors_of_digests(digests))
         return {digest: vector for answer in answers for digest, vector in arrow_rows.read_vectors(answer)}
 
     def vectors_of(self, doc_id: str) -> np.ndarray:
-        """Return the vectors of a document's chunks, one a row, of unit length."""
+        """Return the vectors of a document's chunks as the rows of a matrix, of unit length."""
         with self._gate.enter():
             rows = self._table.seen.rows
             if rows is not None:
@@ -208,9 +211,9 @@ class ChunkStore:
         return np.concatenate(matrices) if matrices else np.empty((0, self._table.dimensions), np.float32)
 
     def similarities(self, points: np.ndarray, doc_ids: Collection[str]) -> dict[str, float]:
-        """Return the cosine similarity of each of these documents to the nearest of `points`, by the nearest of its chunks.
+        """Return for each document the highest cosine similarity of one of its chunks to one of `points`.
 
-        Exact, all of one state of the store; what has no vector is left out."""
+        The values are exact and from one state of the store; documents without vectors are left out."""
         units = to_unit_length(np.stack([arrow_rows.check_vector(point, self._table.dimensions) for point in points]))
         with self._gate.enter():
             rows = self._table.seen.rows
@@ -243,7 +246,7 @@ class ChunkStore:
         return arrow_rows.join_passages(self._run_read(self._table.texts_of(doc_ids)))
 
     def vector_sums(self, filter: Filter) -> dict[str, np.ndarray]:
-        """Return the sum of the vectors of each document's rows that `filter` lets pass; none for one without vectors."""
+        """Return the sum of the vectors of each document's rows that pass `filter`; documents without vectors are left out."""
         return self._run_read(self._table.vector_sums(filter))
 
     def count(self) -> int:
@@ -255,7 +258,7 @@ class ChunkStore:
         return arrow_rows.count_rows(self._run_read(self._table.select(("doc_id",))))
 
     def dump(self, *, vectors: bool = False) -> list[tuple[Any, ...]]:
-        """Return all rows in an order that does not depend on how they were written. `vectors`: include them, as tuples."""
+        """Return all rows, sorted by their values. `vectors`: include the vectors, as tuples."""
         table = self._run_read(self._table.select(arrow_rows.COLUMNS if vectors else arrow_rows.PLAIN))
         return sorted(
             tuple(tuple(value) if isinstance(value, list) else value for value in row.values())
@@ -267,9 +270,9 @@ class ChunkStore:
         return maintenance_policy.is_due(self._work, time.monotonic() if now is None else now)
 
     def maintain(self, *, prune: bool = True) -> None:
-        """Merge the pieces of many commits, update the indices and, with `prune`, remove old versions.
+        """Merge the fragments of many commits, update the indices and, with `prune`, remove old versions.
 
-        Searches and writes continue meanwhile; only the removal blocks them, for some tens of milliseconds."""
+        Searches and writes continue in the meantime; only the removal blocks them, for tens of milliseconds."""
         with self._keeping:
             began, wall = time.monotonic(), time.time()
             before = self._run(self._table.version())
@@ -285,7 +288,7 @@ class ChunkStore:
                     self._run(self._table.renew(warmed, self._current_rows()))
                 if prune and version > before and self._unpruned > UNPRUNED:
                     self._prune_beside(began, wall)
-                    self._unpruned = counted  # about as many are younger than the margin
+                    self._unpruned = counted  # about this many versions are younger than the margin
             with self._writing:
                 rows, now = self._run(self._table.count()), time.monotonic()
                 self._work = maintenance_policy.WrittenRows(
@@ -298,9 +301,9 @@ class ChunkStore:
             self._loop.close()
 
     def _compact(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a part of maintenance beside the writes; after two conflicts with writes, run it while they wait.
+        """Run a step of maintenance in parallel with writes; after two failures, run it while writes wait.
 
-        A failed part has changed nothing, and its failures have many classes, so every failure is retried."""
+        A failed step has changed nothing, and failures have many classes, so every failure is retried."""
         for _ in range(2):
             try:
                 return self._loop.run(work())
@@ -311,10 +314,10 @@ class ChunkStore:
             return self._run(work())
 
     def _prune(self, version: int) -> bool:
-        """Remove all versions except the newest while nobody reads or writes; return whether it ran.
+        """Remove all versions except the newest while readers and writers wait; return whether that was possible.
 
-        Nothing may be left to merge, because a merge would block readers for seconds. The removal is therefore postponed
-        while writes don't pause, and when so much is to be removed that it would take seconds too."""
+        A merge at this time would block readers for seconds. The removal is therefore postponed while there is something
+        to merge, because writes continue, and when there are so many versions that it would take seconds too."""
         if self._unpruned > UNPRUNED:
             return False
         for _ in range(3):
@@ -332,13 +335,13 @@ class ChunkStore:
         return False
 
     def _prune_beside(self, began: float, wall: float) -> None:
-        """Remove versions from long before this maintenance, which started at `began`, while others read and write.
+        """Remove versions from long before the start of this maintenance, at `began`, while others read and write.
 
-        The handles were renewed since then, and the maintenance wrote a version itself. New readers therefore use a version
-        from after its start, and earlier readers leave first. The wall clock decides which versions are old, so it must not
-        have jumped meanwhile."""
+        This maintenance wrote a version and renewed the handles, so new readers use a version from after its start. The
+        method waits for earlier readers. LanceDB decides by the wall clock which versions are old, so nothing is removed
+        if the clock has jumped since the start."""
         with self._writing:
-            self._run(self._table.undo_write())  # while the version to go back to is still there
+            self._run(self._table.undo_write())  # before the version that it restores is removed
         with self._gate.drain(DRAIN) as left:
             pass
         took = time.monotonic() - began
@@ -356,14 +359,14 @@ class ChunkStore:
             self._durable = known if forget else self._durable | known
 
     def _current_rows(self) -> Rows | None:
-        """Return the rows in memory if they certainly belong to the newest version."""
+        """Return the rows in memory if they certainly belong to the newest version, otherwise None."""
         if self._unsure:
             self._missed = None
             return None
         return self._table.seen.rows
 
     def _start_loading_rows(self) -> None:
-        """Start to load the rows into memory if they are few enough; no search and no write waits for it."""
+        """Start to load the rows into memory if they are few enough; searches and writes do not wait for it."""
         if self._work.rows <= maintenance_policy.HELD and self._recalling.acquire(blocking=False):
             threading.Thread(target=self._load_rows, name="recall", daemon=True).start()
 
@@ -380,7 +383,7 @@ class ChunkStore:
                     rows = rows.replace(documents)
                 if missed is not None and len(rows) <= maintenance_policy.OUTGROWN:
                     self._table.show_readers(self._table.seen.reader, rows)
-        except Unavailable:  # the searches say so
+        except Unavailable:  # searches report it
             self._missed = None
         finally:
             self._recalling.release()
@@ -418,13 +421,13 @@ class EventLoopThread:
         if self._loop.is_closed():
             work.close()
             raise Unavailable("the store is closed", retryable=False)
-        if time.time() < 0:  # LanceDB panics at it
+        if time.time() < 0:  # LanceDB panics at times before 1970
             work.close()
             raise Unavailable(EARLY_CLOCK)
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def close(self) -> None:
-        """Stop after the running work has returned."""
+        """Stop the event loop and its thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
@@ -437,7 +440,7 @@ def _check_pool(pool: int) -> None:
 
 
 def log_cause(error: Exception) -> None:
-    """Log LanceDB's message of a failure, but a repeated one at most once a minute."""
+    """Log LanceDB's message of a failure; a repeated message at most once a minute."""
     cause, now = f"{type(error).__name__}: {error}"[:LONGEST_CAUSE], time.monotonic()
     if now - _LOGGED.get(cause[:SAME], -AGAIN_S) >= AGAIN_S:
         if len(_LOGGED) >= KINDS:
@@ -447,7 +450,7 @@ def log_cause(error: Exception) -> None:
 
 
 def to_unavailable(error: Exception) -> Unavailable:
-    """Turn a failure in LanceDB into the error for callers, without LanceDB's own message, which names folders and values."""
+    """Convert a failure in LanceDB to the error for callers, without LanceDB's message, which contains paths and values."""
     if "no space left" in str(error).casefold():
         return Unavailable("the search index can't be written: the disk is full; free some space and try again")
     log_cause(error)

@@ -1,8 +1,7 @@
-"""Make LanceDB's files durable on a local disk, and repair a table that a crash or a power cut left torn.
+"""Make LanceDB's files durable on a local disk, and repair a table after a crash or a power cut.
 
-LanceDB commits by linking a manifest and calls no fsync; a file that it wrote never changes again. Law, tested: once
-`sync_files` has returned, everything that is needed to read the newest version has been synced, names and folders
-included."""
+LanceDB commits by linking a manifest and never calls fsync; it never changes a file that it has written. Law, tested:
+when `sync_files` returns, everything that the newest version needs is synced to disk, including names and folders."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ MAGIC = b"LANC"  # the last four bytes of every whole manifest
 
 
 class StoreDamaged(Unavailable):
-    """Reports that the stored chunks can't be read or used any more, and must be rebuilt from the files."""
+    """Reports that the stored chunks can't be read or used, and must be rebuilt from the notes."""
 
 
 def local_folder(uri: str) -> Path | None:
@@ -29,13 +28,15 @@ def local_folder(uri: str) -> Path | None:
 
 
 def sync_files(table: Path, known: Collection[str], *, tops: Collection[str] = ROWS) -> set[str]:
-    """Sync the files and folders under `table` that are not `known` to be durable; return all that are durable now."""
+    """Sync the files and folders under `table` that are not in `known`, and return all that are durable now.
+
+    `known`: the paths that are durable already."""
     paths = {path for top in tops for path in _list_entries(str(table / top))}
     fresh = paths.difference(known)
     folders = {path.rpartition("/")[0] for path in fresh}
     for name in sorted(fresh) + sorted(folders - fresh):
         _sync(name)
-    if not known:  # the first commit: the table's own name must survive as well
+    if not known:  # the first commit: the table's folder must survive too
         for path in (table, table.parent, table.parent.parent):
             _sync(path)
     return paths
@@ -51,7 +52,7 @@ def drop_torn_manifests(table: Path) -> bool:
     """Remove truncated newest manifests, so that the version before them is the newest again."""
     versions = table / "_versions"
     torn = False
-    for manifest in sorted(versions.glob("*.manifest")):  # 2^64 - 1 - version: the first is the newest
+    for manifest in sorted(versions.glob("*.manifest")):  # named 2^64 - 1 - version, so the first is the newest
         if _is_intact(manifest):
             break
         manifest.unlink()
@@ -80,7 +81,7 @@ def _list_entries(top: str) -> Iterator[str]:
     """Yield `top` and everything below it, except files that are still being written."""
     try:
         entries = list(os.scandir(top))
-    except FileNotFoundError:  # not made yet, or removed by maintenance while we look
+    except FileNotFoundError:  # not created yet, or just removed by maintenance
         return
     yield top
     for entry in entries:
@@ -93,7 +94,7 @@ def _list_entries(top: str) -> Iterator[str]:
 def _sync(path: str | Path) -> None:
     try:
         fd = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:  # pruned between the listing and now: no version needs it
+    except FileNotFoundError:  # removed since the listing: no version needs it
         return
     try:
         os.fsync(fd)

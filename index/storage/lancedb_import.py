@@ -1,11 +1,12 @@
-"""Import LanceDB silently, and without the client of remote catalogs that comes with it.
+"""Import LanceDB silently, and without its client for remote catalogs.
 
-LanceDB imports `lance_namespace_urllib3_client`, 160 modules of pydantic models for catalogs behind REST, to name their
-classes in annotations and to build what a listing of tables or namespaces answers. They take half of the time of
-`import lancedb` and 20 MB, at every start of the daemon and of every command that opens the index. Here LanceDB is
-given a stand-in for each of these classes. The first use of a stand-in (an S3 store lists its tables) imports the
-client, and the stand-in passes on to its class. Seen in lancedb 0.40; if LanceDB does otherwise one day, nothing but
-that time is lost."""
+LanceDB imports `lance_namespace_urllib3_client`, 160 modules of pydantic models for REST catalogs. It uses their classes
+in annotations, and for the results of listings of tables or namespaces. The import takes half of the time of `import
+lancedb` and 20 MB of memory, at every start of the daemon and of every command that opens the index.
+
+This module gives LanceDB a stand-in for each of these classes. The first use of a stand-in, for example when an S3
+store lists its tables, imports the client and uses the real class. This works with lancedb 0.40; if a later version
+imports the client in another way, only the saved time is lost."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class _StandIn(type):
         return isinstance(instance, cls.resolve())
 
     def __getattr__(cls, name: str) -> Any:
-        if name.startswith("__"):  # typing asks whether it is this or that kind of annotation
+        if name.startswith("__"):  # `typing` looks for special attributes to recognize annotations
             raise AttributeError(name)
         return getattr(cls.resolve(), name)
 
@@ -64,9 +65,9 @@ def _forget_stand_ins() -> None:
         del sys.modules[name]
 
 
-os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import: else there is a warning on stderr at every query
+os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import; otherwise every query prints a warning to stderr
 _FINDER: Final = _StandInModules()
-if "lancedb" not in sys.modules:  # else it has the client already
+if "lancedb" not in sys.modules:  # otherwise the client is already imported
     sys.meta_path.insert(0, _FINDER)
 try:
     import lancedb

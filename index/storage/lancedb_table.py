@@ -1,7 +1,7 @@
-"""Speak to LanceDB: one table of chunks, its schema and indices, its maintenance, and every query on it.
+"""Access LanceDB: one table of chunks, its schema and indices, its maintenance, and every query on it.
 
-Only this module knows LanceDB. All of it is asynchronous and meant for one event loop; `chunk_store.py` adds the
-locks, `arrow_rows.py` converts rows for the calls here, and back."""
+Only this module calls LanceDB. It is asynchronous and runs on one event loop; `chunk_store.py` adds the locks, and
+`arrow_rows.py` converts the rows for these calls and from their results."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from index.storage.resident_rows import Rows
 
 NAME: Final = "chunks"
 VECTOR_INDEX: Final = "vector_idx"
-FAILURES: Final = (RuntimeError, ValueError, OSError)  # what LanceDB raises, but for a panic: see `PanicAsFailure`
+FAILURES: Final = (RuntimeError, ValueError, OSError)  # what LanceDB raises, except panics: see `PanicAsFailure`
 
-# MiB that merging the index of words fills in memory before it writes a part of the index; LanceDB reads it when it first
-# merges. Its default of 2,048 took 220 MB for 570,000 different words, 2 takes 36. A search reads each part: at 100,000
-# rows, 15 parts instead of one, it takes a millisecond longer.
+# MiB of memory that a merge of the word index fills before it writes a partition; LanceDB reads the variable at its first
+# merge. The default of 2,048 took 220 MB for 570,000 different words, 2 takes 36 MB. A search reads every partition: at
+# 100,000 rows, 15 partitions instead of one make it a millisecond slower.
 os.environ.setdefault("LANCE_FTS_PARTITION_SIZE", "2")
 
 WORDS: Final = FTS(  # `simple`, the default tokenizer, finds nothing inside a Japanese sentence
@@ -47,20 +47,20 @@ INDICES: Final[dict[str, Any]] = {
 }
 VECTORS: Final[
     dict[str, Any]
-] = {  # with the default rate, training takes a minute at 100,000 rows once some are deleted
+] = {  # with the default sample rate, training takes a minute at 100,000 rows once some are deleted
     "sq": IvfSq(distance_type="cosine", sample_rate=32),
     "rq": IvfRq(distance_type="cosine", num_bits=4, sample_rate=64),
 }
 KINDS: Final[dict[str, maintenance_policy.VectorIndex]] = {"IVF_SQ": "sq", "IVF_RQ": "rq"}
-NPROBES: Final = 20
-FEWER: Final = 6  # where several points are asked that are near to the same rows: what one misses another finds
+NPROBES: Final = 20  # partitions of the vector index that a search reads
+FEWER: Final = 6  # the same for a search with several points near the same rows: one point finds what another misses
 
 INDEX_CACHE: Final = 256 << 20
 METADATA_CACHE: Final = 8 << 20  # every commit adds to it until maintenance: 64 MB were full after 300, and no faster
-BACK: Final = 8  # versions that are tried when the newest can't be read
-TERMS: Final = 5_000  # values in one IN list
-SEGMENTS: Final = 6  # segments of the vector index at which it is rebuilt
-# The wall clock decides which versions are old. It may jump by decades when a machine without a battery sets its clock.
+BACK: Final = 8  # older versions that are tried when the newest can't be read
+TERMS: Final = 5_000  # most values in one IN list
+SEGMENTS: Final = 6  # most segments of the vector index; with more, it is rebuilt
+# LanceDB decides by the wall clock which versions are old. The clock of a machine without a battery may jump by decades.
 KEEP, DROP = timedelta(days=36_500), timedelta(milliseconds=1)
 
 
@@ -73,12 +73,12 @@ class TableView:
 
 
 class Table:
-    """Wraps the table of one database, with a handle for the writer and one, fixed to a version, for readers."""
+    """Wraps the table of one database, with one handle for the writer and one for readers, which is fixed to a version."""
 
-    fresh: bool  # made just now
-    healed: bool  # gone back to an older version: rows may be missing
-    kind: maintenance_policy.VectorIndex  # of the vector index that readers use
-    seen: TableView  # a search takes it once
+    fresh: bool  # created by `open`
+    healed: bool  # restored to an older version by `open`: rows may be missing
+    kind: maintenance_policy.VectorIndex  # kind of the vector index that readers use
+    seen: TableView  # a search reads this attribute only once
 
     def __init__(self, uri: str, *, dimensions: int) -> None:
         self.dimensions = dimensions
@@ -86,9 +86,9 @@ class Table:
         folder = crash_repair.local_folder(uri)
         self.folder = folder / f"{NAME}.lance" if folder else None
         self._counts: dict[str, int] = {}  # rows of each document, as the only writer knows them
-        self._digests: set[int] = set()  # hashes of all digests there are, and of some that were
+        self._digests: set[int] = set()  # hashes of all stored digests, and of some removed ones
         self._options: dict[str, str] = {}
-        self._undo: int | None = None  # the version to go back to before anything else is written
+        self._undo: int | None = None  # the version to restore before the next write
 
     async def open(self, options: Mapping[str, str]) -> None:
         """Open, create or repair the table. Raises StoreDamaged if that fails."""
@@ -106,9 +106,9 @@ class Table:
         self._digests = set(map(hash, known["digest"].to_pylist()))
 
     async def connect_warm(self) -> Any:
-        """Return a new connection that has read what searches need.
+        """Return a new connection that has already read what searches need.
 
-        A connection's cache keeps files open that maintenance has replaced, and so on the disk: it has to be let go."""
+        The cache of an old connection keeps files open that maintenance has replaced, so they still take disk space."""
         db = await self._connect()
         table = await db.open_table(NAME)
         for index in await table.list_indices():
@@ -124,13 +124,13 @@ class Table:
         self.show_readers(reader, rows)
 
     def show_readers(self, reader: AsyncTable, rows: Rows | None) -> None:
-        """Give readers this handle and these rows from now on."""
+        """Give this handle and these rows to all later readers."""
         self.seen = TableView(reader, rows)
 
     async def replace(self, ids: Sequence[str], batches: Iterator[Any]) -> tuple[AsyncTable, int] | None:
         """Replace the rows of these documents; return a reader of the result and the number of rows removed.
 
-        None when there was nothing to do: no version is written then."""
+        Returns None when there is nothing to do; then no version is written."""
         await self.undo_write()
         known = [doc_id for doc_id in ids if doc_id in self._counts]
         batch = next(batches, None)
@@ -148,7 +148,7 @@ class Table:
                     digests.update(map(hash, batch["digest"].to_pylist()))
                     batch = next(batches, None)
         except FAILURES:
-            await self.undo_write()  # should this fail as well (a full disk), the next write begins with it
+            await self.undo_write()  # if this fails too (a full disk), the next write begins with it
             raise
         self._undo = None
         removed = sum(self._counts.pop(doc_id) for doc_id in known)
@@ -174,9 +174,9 @@ class Table:
         *,
         within: str | None = None,
     ) -> tuple[Any, Any]:
-        """Return the rows nearest to `point` and those that hold `words`, side by side; their keys alone where rows are at hand.
+        """Return the rows nearest to `point`, and the rows that contain `words`; both queries run in parallel.
 
-        `within`: of this one document."""
+        The answers contain only keys if `view` has the rows in memory. `within`: search only this document."""
         reader, condition = view.reader, sql_condition(restriction, value_to_sql)
         if within is not None:
             condition = " AND ".join(filter(None, (condition, _is_in("doc_id", [within]))))
@@ -191,7 +191,7 @@ class Table:
         return answers.get("_distance"), answers.get("_score")
 
     async def nearest(self, view: TableView, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[Any]:
-        """Return the rows nearest to each of these points, which are points of one query, side by side and without their text."""
+        """Return the rows nearest to each of these points of one query, without their text; the queries run in parallel."""
         legs = [
             (self._nearest(view.reader, point, pool, FEWER), sql_condition(restriction, value_to_sql))
             for point, restriction in asked
@@ -205,7 +205,7 @@ class Table:
         return near.nprobes(nprobes).refine_factor(maintenance_policy.refine_factor(self.kind, pool))
 
     async def select(self, columns: Sequence[str], condition: str | None = None) -> Any:
-        """These columns of the rows for which `condition` holds."""
+        """Return these columns of the rows that satisfy `condition`; None = of all rows."""
         query = self.seen.reader.query().select(list(columns))
         return await (query.where(condition) if condition else query).to_arrow()
 
@@ -214,31 +214,31 @@ class Table:
         return await self.select(COLUMNS)
 
     async def vectors_of_digests(self, digests: Iterable[str]) -> list[Any]:
-        """Digest and vector of the rows with these digests that have one."""
+        """Return digest and vector of the rows with these digests, without rows that have no vector."""
         known = sorted(digest for digest in digests if hash(digest) in self._digests)
         conditions = [f"{_is_in('digest', terms)} AND vector IS NOT NULL" for terms in _batches(known)]
         return [await self.select(("digest", "vector"), condition) for condition in conditions]
 
     async def vectors_of_documents(self, doc_ids: Collection[str]) -> list[Any]:
-        """Document and vector of the rows of these documents that have one."""
+        """Return document and vector of the rows of these documents, without rows that have no vector."""
         known = [doc_id for doc_id in doc_ids if doc_id in self._counts]
         conditions = [f"{_is_in('doc_id', terms)} AND vector IS NOT NULL" for terms in _batches(known)]
         return [await self.select(("doc_id", "vector"), condition) for condition in conditions]
 
     async def texts(self, restriction: Filter, part: str) -> Any:
-        """Document, place and text of the rows that `restriction` lets pass, of documents whose id begins with `part`."""
+        """Return the columns TOLD of the rows that pass `restriction`, of documents whose id begins with `part`."""
         assert part in tuple("0123456789abcdef"), "not a hexadecimal digit"
         begins = f"doc_id >= '{part}' AND doc_id < '{chr(ord(part) + 1)}'"
         condition = sql_condition(restriction, value_to_sql)
         return await self.select(TOLD, f"({condition}) AND {begins}" if condition else begins)
 
     async def texts_of(self, doc_ids: Collection[str]) -> list[Any]:
-        """Return the same of these documents."""
+        """Return the columns TOLD of the rows of these documents."""
         known = sorted(doc_id for doc_id in doc_ids if doc_id in self._counts)
         return [await self.select(TOLD, _is_in("doc_id", terms)) for terms in _batches(known)]
 
     async def rows_of(self, doc_id: str) -> Any:
-        """Return the rows of one document, but for their vectors."""
+        """Return the rows of one document, without their vectors."""
         return await self.select(PLAIN, _is_in("doc_id", [doc_id]))
 
     async def rows_with_vectors_of(self, doc_id: str) -> Any:
@@ -246,7 +246,7 @@ class Table:
         return await self.select(COLUMNS, _is_in("doc_id", [doc_id]))
 
     async def vector_sums(self, restriction: Filter) -> dict[str, np.ndarray]:
-        """Return the sum of the vectors of each document's rows that `restriction` lets pass, read piece by piece."""
+        """Return the sum of the vectors of each document's rows that pass `restriction`, reading one batch at a time."""
         condition, totals = sql_condition(restriction, value_to_sql), dict[str, np.ndarray]()
         query = self.seen.reader.query().select(["doc_id", "vector"])
         async for piece in await (query.where(condition) if condition else query).to_batches():
@@ -258,7 +258,7 @@ class Table:
         return int(await self.seen.reader.count_rows())
 
     async def maintenance_counts(self) -> tuple[int, int, int]:
-        """Return how many rows there are, in how many small pieces beyond the first, and how many are not indexed."""
+        """Return the number of rows, of small fragments beyond the first, and of rows that the word index lacks."""
         stats: Any = await self.seen.reader.stats()  # a dict, whatever its annotation says
         words = await self.seen.reader.index_stats("text_idx")
         pieces = stats["fragment_stats"]["num_small_fragments"]
@@ -269,11 +269,12 @@ class Table:
         return int(await (await self._db.open_table(NAME)).version())
 
     async def optimize(self, *, drop: timedelta = KEEP) -> int:
-        """Merge small pieces and bring the indices up to date; return the version left.
+        """Merge small fragments and update the indices; return the resulting version.
 
-        `drop`: and remove versions that are older; with all of them, what no version needs, as files of a write under way."""
+        `drop`: also remove versions older than this. DROP removes all old versions, and every file that no version needs,
+        including the files of a write in progress."""
         if drop == DROP:
-            await self.undo_write()  # while the version to go back to is still there
+            await self.undo_write()  # before the version that it restores is removed
         table = await self._db.open_table(NAME)
         await table.optimize(cleanup_older_than=drop, delete_unverified=drop == DROP)
         return int(await table.version())
@@ -309,7 +310,7 @@ class Table:
             raise StoreDamaged("the search index can't be opened; it must be rebuilt") from error
         if [(field.name, field.type) for field in columns] != [(f.name, f.type) for f in schema(self.dimensions)]:
             raise StoreDamaged("the search index was made for other columns or another model; it must be rebuilt")
-        local = self.folder is not None  # an object store writes a file whole or not at all
+        local = self.folder is not None  # an object store writes a file completely or not at all
         back = local and not await _is_readable(table)
         if back:
             await _restore_readable_version(table)
@@ -318,7 +319,7 @@ class Table:
 
 
 class PanicAsFailure:
-    """Turns a panic in LanceDB, which damaged bytes cause, into one of FAILURES, because its class can't be imported."""
+    """Converts a panic in LanceDB, which damaged files cause, to a RuntimeError, because its class can't be imported."""
 
     def __enter__(self) -> None:
         pass
@@ -333,7 +334,7 @@ async def _run_query(query: Any, condition: str | None, columns: Sequence[str], 
 
 
 def count_chunks(uri: str, options: Mapping[str, str]) -> dict[str, int]:
-    """Count the chunks of each document of the table at `uri`, without changing it; StoreDamaged when it can't be."""
+    """Count the chunks of each document in the table at `uri`, without changing it. Raises StoreDamaged if that fails."""
 
     async def read_ids() -> Any:
         db = await lancedb.connect_async(uri, storage_options=dict(options) or None)
@@ -372,7 +373,7 @@ async def _is_readable(table: AsyncTable) -> bool:
 
 async def _restore_readable_version(table: AsyncTable) -> None:
     """Restore the newest readable version."""
-    listed: list[dict[str, Any]] = await table.list_versions()  # type: ignore[no-untyped-call]  # LanceDB leaves it out
+    listed: list[dict[str, Any]] = await table.list_versions()  # type: ignore[no-untyped-call]  # LanceDB has no annotation
     versions = sorted((version["version"] for version in listed), reverse=True)
     for version in versions[1 : BACK + 1]:
         await table.checkout(version)
@@ -389,7 +390,7 @@ async def _ensure_indices(table: AsyncTable, *, probe: bool) -> None:
         if f"{column}_idx" not in present or (probe and not await _can_query(table, column)):
             await table.create_index(column, config=config, replace=True)
     if probe and VECTOR_INDEX in present and not await _can_query(table, "vector"):
-        await table.drop_index(VECTOR_INDEX)  # maintenance makes it again
+        await table.drop_index(VECTOR_INDEX)  # maintenance creates it again
 
 
 async def _can_query(table: AsyncTable, column: str) -> bool:

@@ -1,6 +1,6 @@
 """Decide the maintenance policy of a store: when maintenance is worth its cost, and which vector index fits its size.
 
-Times are seconds of any one clock that never goes back."""
+All times are seconds of one clock that never goes back."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Literal, TypeAlias
 
 VectorIndex: TypeAlias = Literal["none", "sq", "rq"]
 
-APART, REST = 20.0, 20.0  # between two passes: seconds, and how many times the last one took
-COMMITS, FEW_COMMITS = 40, 10  # each commit not yet merged makes a search about 0.3 ms slower
+APART, REST = 20.0, 20.0  # least time between two passes: in seconds, and as a multiple of the last pass's duration
+COMMITS, FEW_COMMITS = 40, 10  # each commit that is not merged makes a search about 0.3 ms slower
 MANY_COMMITS = (
-    200  # so many don't wait for the rest: under steady writing each longer pass would make the next one longer
+    200  # from here on REST does not apply: under steady writing, each longer pass would make the next one longer
 )
-IDLE, ASLEEP = 15.0, 600.0  # seconds without a write after which a few commits, or any, are worth a pass
-DIRTY_SHARE, DIRTY_ROWS = 0.05, 500  # rows written since the last pass: this share of all, and at least this many
-HELD, OUTGROWN = 20_000, 25_000  # rows up to which they are taken into memory, and beyond which they are let go
-SCAN, LARGE = HELD, 600_000  # vectors from which an index beats a scan, and from which it must be a smaller one
+IDLE, ASLEEP = 15.0, 600.0  # seconds without a write after which FEW_COMMITS, or any commits, are worth a pass
+DIRTY_SHARE, DIRTY_ROWS = 0.05, 500  # rows written since the last pass that are worth one: share of all, and at least
+HELD, OUTGROWN = 20_000, 25_000  # most rows that are loaded into memory, and most that stay there
+SCAN, LARGE = HELD, 600_000  # number of vectors from which an index beats a scan, and from which it must be smaller
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class WrittenRows:
     rows: int  # in the table
     commits: int
     dirty: int  # rows added or removed
-    written: float  # when the last commit was
-    kept: float  # when the last maintenance was
-    took: float = 0.0  # how long it took
+    written: float  # time of the last commit
+    kept: float  # time of the last maintenance
+    took: float = 0.0  # seconds that the last maintenance took
 
     def add_commit(self, *, added: int, removed: int, now: float) -> WrittenRows:
         """Return the counts after one more commit."""
@@ -59,8 +59,8 @@ def is_due(work: WrittenRows, now: float) -> bool:
 def choose_vector_index(vectors: int) -> VectorIndex:
     """Choose the index that finds 99 % of the ten nearest of `vectors` unit vectors for the least work.
 
-    A few are compared one and all, in memory; scalar quantisation is the quickest up to about a million, where its
-    index (one byte a dimension) outgrows the cache; 4-bit RaBitQ is half as large."""
+    Few vectors are all compared, in memory. Scalar quantization is the fastest up to about a million vectors, where its
+    index (one byte per dimension) outgrows the cache; 4-bit RaBitQ is half as large."""
     if vectors < SCAN:
         return "none"
     return "sq" if vectors < LARGE else "rq"

@@ -1,6 +1,6 @@
-"""The reader gate admits readers side by side, and keeps them out while the data that they read is removed.
+"""The reader gate admits readers in parallel, and keeps them out while data that they read is removed.
 
-Law, tested: while the gate is drained, no reader is inside; readers that arrive meanwhile wait and never overtake."""
+Law, tested: while the gate is drained, no reader is inside; readers that arrive in the meantime wait for the drain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 
 class ReaderGate:
-    """Counts the readers inside; a drain goes before readers that arrive later."""
+    """Counts the readers inside; a drain has priority over readers that arrive later."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()

@@ -1,8 +1,8 @@
-"""Keep the rows of a small store resident in memory: compare a vector with all of them, and complete search results.
+"""Keep the rows of a small store in memory: compare a vector with all of them, and complete search results.
 
-A `Rows` never changes, so its holder goes on seeing one state of the store; the next `Rows` shares its memory and
-writes only where the one before does not look. Law, tested: a filter lets those rows pass that `sql_condition` of
-`chunk_rows` does."""
+A `Rows` object never changes, so its holder keeps seeing one state of the store. The next `Rows` object shares its
+memory and writes only to places that the earlier one does not use. Law, tested: the same rows pass a filter as pass
+the result of `chunk_rows.sql_condition`."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from index.model import Filter
 from index.storage.chunk_rows import Match, Row, to_row_filter
 
 EQUAL: Final = ("workspace", "namespace", "collection", "type", "source")
-TAGS: Final = len(EQUAL)  # the row of `codes` that stands for a row's tags
-SPARE: Final = 1_024  # rows there is room for beyond half of those that are there; untouched room costs no memory
-FEW: Final = 4  # a filter that lets one row in so many pass: those are gathered before they are compared
+TAGS: Final = len(EQUAL)  # index in `codes` for the tags
+SPARE: Final = 1_024  # extra rows of room, in addition to half of the present rows; unused room costs no memory
+FEW: Final = 4  # if less than one row in so many passes a filter, only those are copied and compared
 
 
 @dataclass(frozen=True, slots=True)
 class SharedRowMemory:
-    """What successive `Rows` share. All of it only grows, but for what none that was shown looks at."""
+    """Holds the memory that successive `Rows` share. It only grows, except for rows that no visible state uses."""
 
-    vectors: NDArray[np.float32]  # [room, dimensions], of unit length; whatever there was for a row without one
-    codes: NDArray[np.int32]  # [fields, room]: which of `values` each row has
+    vectors: NDArray[np.float32]  # [room, dimensions], of unit length; undefined for a row without a vector
+    codes: NDArray[np.int32]  # [fields, room]: the number of each row's value in `values`
     created: NDArray[np.int64]  # [room]
-    shown: list[tuple[str, int, str, str, int, bytes]]  # what a match shows; bytes, as one emoji widens a str fourfold
-    values: tuple[dict[str | None, int], ...]  # of each field: its values, numbered as they came
-    tags: dict[tuple[str, ...], int]  # and all that the tags of a row have been
+    shown: list[tuple[str, int, str, str, int, bytes]]  # fields of a match; bytes, as one emoji makes a str 4 × larger
+    values: tuple[dict[str | None, int], ...]  # for each field: value → number, in the order of their appearance
+    tags: dict[tuple[str, ...], int]  # tags of a row → number
 
     @classmethod
     def allocate(cls, room: int, dimensions: int) -> SharedRowMemory:
-        """Room for so many rows."""
+        """Allocate memory for `room` rows."""
         return cls(
             np.empty((room, dimensions), np.float32),
             np.empty((TAGS + 1, room), np.int32),
@@ -49,7 +49,7 @@ class SharedRowMemory:
         )
 
     def write_row(self, at: int, row: Row) -> bool:
-        """Write `row` to place `at`, the first that is free; says whether it can be compared."""
+        """Write `row` to `at`, the first free place; return whether it has a vector that can be compared."""
         self.shown.append((row.doc_id, row.ord, row.workspace, row.heading, row.cut, row.text.encode()))
         for number, (name, known) in enumerate(zip(EQUAL, self.values, strict=True)):
             self.codes[number, at] = known.setdefault(getattr(row, name), len(known))
@@ -66,17 +66,17 @@ class SharedRowMemory:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """All rows of one state of a store."""
+    """Holds all rows of one state of a store."""
 
     dimensions: int
-    live: NDArray[np.bool_]  # which places of the memory hold a row of this state
-    near: NDArray[np.bool_]  # and which of them one with a vector
-    places: Mapping[str, tuple[int, ...]]  # where those of each document are, in their order
+    live: NDArray[np.bool_]  # whether each place of the memory holds a row of this state
+    near: NDArray[np.bool_]  # whether each place holds such a row with a vector
+    places: Mapping[str, tuple[int, ...]]  # document → places of its rows, in order
     _memory: SharedRowMemory = field(repr=False)
 
     @classmethod
     def of(cls, rows: Iterable[Row], count: int, dimensions: int) -> Rows:
-        """These rows, `count` at most, in any order; of two that are the same passage, one."""
+        """Create the state with these rows, at most `count`, in any order; of two rows of one passage, the last is used."""
         memory, documents = SharedRowMemory.allocate(_capacity_for(count), dimensions), dict[str, dict[int, int]]()
         near = np.zeros(count, np.bool_)
         for at, row in enumerate(rows):
@@ -91,18 +91,18 @@ class Rows:
         return int(np.count_nonzero(self.live))
 
     def count_after(self, documents: Mapping[str, Collection[Row]]) -> int:
-        """Return how many rows there are once these are the rows of these documents."""
+        """Return the number of rows after `replace` with these documents."""
         return len(self) + sum(len(rows) - len(self.places.get(doc_id, ())) for doc_id, rows in documents.items())
 
     def replace(self, documents: Mapping[str, Collection[Row]]) -> Rows:
-        """Return the state in which these are the rows of these documents, in any order if they are in a sequence.
+        """Return a new state in which these documents have these rows; the rows of a sequence may have any order.
 
-        Of two states made from one, only the later may be used."""
+        If two states are made from one, only the later one may be used."""
         added = sum(map(len, documents.values()))
         if len(self.live) + added > len(self._memory.created):
             return self._repack(added).replace(documents)
         memory, places, at = self._memory, dict(self.places), len(self.live)
-        del memory.shown[at:]  # of a state that was never shown
+        del memory.shown[at:]  # rows of a state that was never used
         live, near = (np.concatenate([mask, np.zeros(added, np.bool_)]) for mask in (self.live, self.near))
         for doc_id, rows in documents.items():
             for gone in places.pop(doc_id, ()):
@@ -115,11 +115,11 @@ class Rows:
         return Rows(self.dimensions, live, near, places, memory)
 
     def nearest(self, point: NDArray[np.float32], restriction: Filter, pool: int) -> list[Match]:
-        """Return the `pool` rows nearest to `point` that pass, best first, equals in the order of their ids."""
+        """Return the `pool` nearest rows to `point` that pass `restriction`, best first; ties are sorted by document id."""
         at, length = np.flatnonzero(self.passing_rows(restriction) & self.near), float(np.linalg.norm(point))
         if not len(at) or not length:
             return []
-        # Not `@`: it would start a thread a core, which waste more than a comparison this small takes.
+        # Not `@`: it would start one thread per core, which costs more than a comparison of this size.
         vectors, unit = self._memory.vectors, np.asarray(point / length, np.float32)
         if len(at) * FEW < len(self.live):
             similar = np.einsum("rd,d->r", vectors[at], unit)
@@ -135,7 +135,7 @@ class Rows:
         return [self._match(place, max(-1.0, -value)) for value, _, _, place in heapq.nsmallest(pool, ranked)]
 
     def similarities(self, units: NDArray[np.float32], doc_ids: Iterable[str]) -> dict[str, float]:
-        """As `ChunkStore.similarities` has it; `units` are of unit length."""
+        """Return the similarities as `ChunkStore.similarities` does; `units` must have unit length."""
         known = [(doc_id, places) for doc_id in doc_ids if (places := self.places.get(doc_id))]
         at = np.fromiter(chain.from_iterable(places for _, places in known), np.int64)
         owners = np.repeat(np.arange(len(known)), [len(places) for _, places in known])
@@ -150,19 +150,19 @@ class Rows:
         return self._memory.vectors[at[self.near[at]]]
 
     def match(self, doc_id: str, ord: int, value: float) -> Match:
-        """Return the match that this passage is; it must be there."""
+        """Return the match for this passage, which must exist."""
         shown, place = self._memory.shown, self.places[doc_id]
         return self._match(place[bisect_left(place, ord, key=lambda at: shown[at][1])], value)
 
     def passing_rows(self, restriction: Filter) -> NDArray[np.bool_]:
-        """Return which places hold a row that `restriction` lets pass."""
+        """Return for each place whether it holds a row that passes `restriction`."""
         row_filter, memory, count = to_row_filter(restriction), self._memory, len(self.live)
         passing = self.live.copy()
         for name, value in row_filter.equal.items():
             number = EQUAL.index(name)
             passing &= memory.codes[number, :count] == memory.values[number].get(value, -1)
         if row_filter.tags is not None or row_filter.any_tags is not None:
-            known = list(memory.tags)  # in one step: a writer may be adding to it
+            known = list(memory.tags)  # copied in one step, because a writer may add to it at the same time
             passing &= np.array(list(map(row_filter.has_tags, known)), np.bool_)[memory.codes[TAGS, :count]]
         if row_filter.since is not None:
             passing &= memory.created[:count] >= row_filter.since
@@ -175,7 +175,7 @@ class Rows:
         return Match(doc_id, ord, workspace, heading, cut, text.decode(), value)
 
     def _repack(self, added: int) -> Rows:
-        """Return the same state in a memory of its own, without what was replaced and with room for `added` rows and more."""
+        """Copy this state into new memory, without replaced rows and with room for at least `added` more rows."""
         kept, old = np.flatnonzero(self.live), self._memory
         count = len(kept)
         memory = SharedRowMemory.allocate(_capacity_for(count + added), self.dimensions)
@@ -191,13 +191,13 @@ class Rows:
 
 
 def to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Scale vectors to unit length; a vector without a direction stays."""
+    """Scale vectors to unit length; a zero vector stays unchanged."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(lengths == 0, 1, lengths), np.float32)
 
 
 def nearest_similarities(vectors: NDArray[np.float32], units: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the cosine similarity of each of `vectors` to the nearest of `units`; all are of unit length."""
+    """Return the cosine similarity of each of `vectors` to the nearest of `units`; all must have unit length."""
     best = np.full(len(vectors), -1.0, np.float32)
     for unit in units:
         np.maximum(best, np.einsum("rd,d->r", vectors, unit), out=best)  # not `@`: see `Rows.nearest`
@@ -205,5 +205,5 @@ def nearest_similarities(vectors: NDArray[np.float32], units: NDArray[np.float32
 
 
 def _capacity_for(rows: int) -> int:
-    """Return how many rows to make room for where there are so many."""
+    """Return the number of rows to allocate for a state with `rows` rows."""
     return rows * 3 // 2 + SPARE

@@ -1,7 +1,7 @@
-"""Open chunk stores, at once or at their first use.
+"""Open chunk stores immediately, or at their first use.
 
-Importing LanceDB takes longer than everything else together. A command that needs only the catalog defers its stores and so
-never opens them; this module and its users import LanceDB when a store opens."""
+Importing LanceDB takes longer than the rest of a command. A command that needs only the catalog therefore defers its
+stores and never opens them; LanceDB is imported when a store opens."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def discard(uri: str, options: Mapping[str, str]) -> None:
 class _DeferredStore:
     """Stands in for a store that is not open yet."""
 
-    is_damaged = False  # as far as anybody knows
+    is_damaged = False  # nothing is known before it opens
 
     def __init__(self, open_it: Callable[[], ChunkStore], dimensions: int, opened: Callable[[], object]) -> None:
         self.dimensions = dimensions

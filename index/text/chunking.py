@@ -1,8 +1,9 @@
-"""Chunking cuts a document into passages small enough to embed, at the borders of sections, blocks, rows and sentences.
+"""Split a document into passages small enough to embed, at the boundaries of sections, blocks, rows and sentences.
 
-Laws, tested: every chunk's text is `Document.text[a:b]`; chunks are in order and cover everything but white space;
-no passage with its context exceeds the budget; a fence or a table row is cut only when it alone exceeds the budget, or `SECTION`.
-Token counts are taken to add up over pieces that white space separates, as those of word-piece encoders do."""
+Laws, tested: every chunk's text is `Document.text[a:b]`; chunks are in order and cover everything except white space;
+no passage with its context exceeds the budget; a code block or a table row is split only if it alone exceeds the
+budget, or `SECTION`. The module assumes that token counts add up over pieces separated by white space, as they do for
+word-piece encoders."""
 
 from __future__ import annotations
 
@@ -17,48 +18,48 @@ from index.model import Chunk, Document
 
 Count: TypeAlias = Callable[[Sequence[str]], list[int]]
 
-CHUNKING = 1  # raise it when documents are cut differently, so that indexes are rebuilt
+CHUNKING = 1  # increase it when documents are split differently, so that indexes are rebuilt
 SEPARATOR = " > "  # between headings, and between title and headings
 ALIAS = " · "  # between a title and the note's other names
-MOST = 512  # a vector of more tokens than this says little of each, whatever the encoder accepts
-OVERLAP = 64  # of them that the next passage repeats
-ENDS = 2  # tokens that an encoder of 512 adds to a text, and so reads less of it
+MOST = 512  # most tokens of a chunk: a vector of more tokens represents each poorly, whatever the encoder accepts
+OVERLAP = 64  # tokens that the next passage repeats
+ENDS = 2  # special tokens that an encoder of 512 adds, so that it reads two tokens of text less
 
-# A stop before white space, a stop of a script that writes no space after it, or a line's end.
+# A full stop before white space, a full stop of a script without spaces, or the end of a line.
 SENTENCE = re.compile(r"[.!?…‽]+[\"'”’»)\]]*(?=\s)|[。！？｡．؟۔।॥။።‼⁇⁈⁉]+[」』】）〉》〕”’\"')\]]*|\n")
 LINE = re.compile(r"\n")
 HELD = re.compile(r"\S")
-ROWS = frozenset({"code", "table", "math", "html"})  # their lines are not prose: cut between lines, or anywhere
-JOINER, VIRAMA = "\u200d", 9  # what joins emoji, and the combining class of what joins consonants
+ROWS = frozenset({"code", "table", "math", "html"})  # not prose: split between lines, otherwise anywhere
+JOINER, VIRAMA = "\u200d", 9  # the joiner of emoji, and the combining class of viramas, which join consonants
 QUARTERS = 4
-SECTION = 1 << 17  # characters that are cut into passages at once: some 70 bytes are needed for each meanwhile
-COUNTED = 2_000  # parts whose tokens are counted at once
-TAILS = 8  # sentences looked at for what the next chunk repeats
+SECTION = 1 << 17  # characters that are split into passages at a time; each needs about 70 bytes of memory
+COUNTED = 2_000  # parts whose tokens are counted at a time
+TAILS = 8  # last sentences of a passage that may begin the overlap with the next passage
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large chunks are, in the encoder's tokens."""
+    """Holds the maximum sizes of chunks, in tokens of the encoder."""
 
-    tokens: int  # most that is embedded at once: context and passage
-    overlap: int  # most that a passage repeats from the end of the one before
-    context: int  # most of the title and heading trail in front of a passage
+    tokens: int  # context and passage together
+    overlap: int  # repeated from the end of the passage before
+    context: int  # title and heading trail in front of a passage
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part of the text that is not cut any further."""
+    """Describes a part of the text, `text[start:end]`, that is a block or a part of one."""
 
     kind: str
     start: int
     end: int
     trail: tuple[str, ...]
-    tokens: int = -1  # not counted
+    tokens: int = -1  # -1 = not counted yet
 
 
 @dataclass(slots=True)
 class _Pack:
-    """Pieces that become one passage; `room` is what they may fill, and `start` where the passage begins."""
+    """Collects pieces for one passage; `room`: the most tokens of the pieces; `start`: the start of the passage."""
 
     room: int
     pieces: list[_Piece] = field(default_factory=list)
@@ -75,7 +76,7 @@ class _Pack:
 
 
 def chunk_sizes(max_tokens: int, tokens: int | None = None, overlap: int | None = None) -> Sizes:
-    """Return the sizes for an encoder that reads `max_tokens`: 512 with 64 repeated, in proportion where it reads less."""
+    """Return the sizes for an encoder that reads `max_tokens`. Default: 512 with an overlap of 64, or an eighth if fewer."""
     most = max(16, min(max_tokens, tokens or MOST))
     usual = OVERLAP if MOST - ENDS <= most <= MOST else most // 8
     repeated = usual if overlap is None else max(0, min(overlap, most // 2))
@@ -83,7 +84,7 @@ def chunk_sizes(max_tokens: int, tokens: int | None = None, overlap: int | None 
 
 
 def split_document(document: Document, sizes: Sizes, count: Count) -> list[Chunk]:
-    """Split `document` into passages, in order. A note that holds no text is one empty passage, findable by its title."""
+    """Split `document` into passages, in order. A note without text gets one empty passage, so that its title is found."""
     passages, known = _find_passages(document, sizes, count)
     shorten = _make_shortener(sizes.context, count, known)
     if not passages:
@@ -97,7 +98,7 @@ def split_document(document: Document, sizes: Sizes, count: Count) -> list[Chunk
 
 
 def _find_passages(document: Document, sizes: Sizes, count: Count) -> tuple[list[_Piece], dict[str, int]]:
-    """Return where the passages lie, and how many tokens each context has that was counted on the way."""
+    """Return the passages, and the number of tokens of each context that was counted on the way."""
     text, blocks = document.text, _read_blocks(document)
     lines = [_context(document, trail, first=True) for trail in dict.fromkeys(block.trail for block in blocks) or [()]]
     counted = count(lines)
@@ -116,7 +117,7 @@ def _cut_section(text: str, section: list[_Piece], budget: int, overlap: int, co
 
 
 def _count_pieces(text: str, pieces: Iterable[_Piece], count: Count) -> Iterator[_Piece]:
-    """The pieces with their tokens, counted where they are not yet, so many at a time."""
+    """Yield the pieces with their tokens; tokens that are not counted yet are counted in batches."""
     remaining = iter(pieces)
     while batch := list(islice(remaining, COUNTED)):
         fresh = [piece for piece in batch if piece.tokens < 0]
@@ -147,7 +148,7 @@ def _section_ends(text: str, piece: _Piece) -> Iterator[int]:
 
 
 def _read_blocks(document: Document) -> list[_Piece]:
-    """Return the document's blocks; whatever stands outside of them is a paragraph, so that nothing can be lost."""
+    """Return the document's blocks; text outside the blocks becomes paragraphs, so that nothing is lost."""
     pieces: list[_Piece] = []
     at: int = 0
     trail: tuple[str, ...] = ()
@@ -160,7 +161,7 @@ def _read_blocks(document: Document) -> list[_Piece]:
 
 
 def _trim_piece(text: str, kind: str, start: int, end: int, trail: tuple[str, ...]) -> Iterator[_Piece]:
-    """Yield the piece without the white space around it, but with the indent of its first line; nothing if it is all white."""
+    """Yield the piece without white space around it, but with its first line's indentation; nothing if it is all white."""
     if not (held := HELD.search(text, start, end)):
         return
     first = held.start()
@@ -171,7 +172,7 @@ def _trim_piece(text: str, kind: str, start: int, end: int, trail: tuple[str, ..
 
 
 def _context(document: Document, trail: tuple[str, ...], *, first: bool) -> str:
-    """Return what stands in front of a passage: the note's title, in the first one its other names, and the headings above."""
+    """Return the context of a passage: the note's title, its aliases if it is the first passage, and the headings above."""
     title = document.title.strip()
     names = [name for name in document.aliases if name.strip() and name.casefold() != title.casefold()] if first else []
     head = ALIAS.join((title, *names))
@@ -183,7 +184,7 @@ def _context(document: Document, trail: tuple[str, ...], *, first: bool) -> str:
 
 
 def _make_shortener(most: int, count: Count, known: dict[str, int]) -> Callable[[str], str]:
-    """Return a function that cuts a context to `most` tokens, and counts none twice."""
+    """Return a function that shortens a context to `most` tokens, and remembers the counts in `known`."""
 
     def shorten(line: str) -> str:
         while line and (tokens := known[line] if line in known else known.setdefault(line, count([line])[0])) > most:
@@ -196,7 +197,7 @@ def _make_shortener(most: int, count: Count, known: dict[str, int]) -> Callable[
 
 
 def _split_long_blocks(text: str, blocks: list[_Piece], budget: int, count: Count) -> list[_Piece]:
-    """Return the blocks, and in the place of those that exceed `budget` their lines, sentences or, at last, parts of a line."""
+    """Split the blocks that exceed `budget` into lines, then sentences, then parts of a line; the others stay."""
 
     def split_long(split: Callable[[_Piece], Iterable[int]], pieces: list[_Piece]) -> tuple[list[_Piece], bool]:
         parts = chain.from_iterable(parts_of(p, split) if p.tokens > budget else (p,) for p in pieces)
@@ -228,7 +229,7 @@ def _match_ends(pattern: re.Pattern[str], text: str, piece: _Piece) -> Iterator[
 
 
 def _cut_points(text: str, start: int, end: int, parts: int) -> list[int]:
-    """Return where to cut `text[start:end]` in about `parts` equal parts: at white space if some is near, else between graphemes."""
+    """Return where to cut `text[start:end]` into about `parts` equal parts: at near white space, or between graphemes."""
     step = max(1, (end - start) // parts)
     cuts = [start]
     for aim in range(start + step, end, step):
@@ -240,7 +241,7 @@ def _cut_points(text: str, start: int, end: int, parts: int) -> list[int]:
 
 
 def _safe_cut(text: str, start: int, at: int) -> int:
-    """Return the nearest place at or before `at` (or, if all before is one grapheme, after it) where no grapheme is cut."""
+    """Return the nearest grapheme boundary at or before `at`; after `at` if there is none between `start` and `at`."""
     back = next((place for place in range(at, start, -1) if is_grapheme_boundary(text, place)), None)
     return (
         back
@@ -250,7 +251,7 @@ def _safe_cut(text: str, start: int, at: int) -> int:
 
 
 def is_grapheme_boundary(text: str, at: int) -> bool:
-    """True when the characters before and after `at` are certainly of two graphemes."""
+    """Return whether the characters before and after `at` certainly belong to two graphemes."""
     before, after = text[at - 1], text[at]
     if after.isascii() and after != "\n":
         return True
@@ -268,7 +269,7 @@ def is_grapheme_boundary(text: str, at: int) -> bool:
 
 
 def _fill_packs(pieces: list[_Piece], budget: int, overlap: int) -> list[_Pack]:
-    """Return the pieces in packs that fill their room; a new section starts a new pack where the last one is full enough."""
+    """Distribute the pieces over packs that fill their room; a heading starts a new pack if the last one is full enough."""
     pack = _Pack(budget)
     packs = [pack]
     whole = sum(piece.tokens for piece in pieces) <= budget
@@ -291,7 +292,7 @@ def _fill_packs(pieces: list[_Piece], budget: int, overlap: int) -> list[_Pack]:
 
 
 def _next_pack(pack: _Pack, piece: _Piece, budget: int, overlap: int) -> _Pack:
-    """Return an empty pack to go on with `piece`: it takes over the headings that would end `pack`, or leaves room to repeat."""
+    """Return the next pack, for `piece`: it takes over headings at the end of `pack`, or leaves room for the overlap."""
     body = len(pack.pieces)
     while body > 0 and pack.pieces[body - 1].kind == "heading":
         body -= 1
@@ -306,15 +307,15 @@ def _next_pack(pack: _Pack, piece: _Piece, budget: int, overlap: int) -> _Pack:
 
 
 def _set_starts(text: str, packs: list[_Pack], overlap: int, count: Count) -> None:
-    """Set where each passage starts: at its first piece or, where it has room to, at whole pieces or sentences before."""
-    asked: list[tuple[_Pack, list[int], int]] = []  # a pack, the starts to choose from, the end of what they repeat
+    """Set the start of each passage: its first piece or, if it has room for an overlap, earlier pieces or sentences."""
+    asked: list[tuple[_Pack, list[int], int]] = []  # a pack, the possible starts, and the end of the overlap
     budget = packs[0].room if packs else 0
     for before, pack in zip([None, *packs], packs, strict=False):
         pack.start = pack.pieces[0].start
         if before is None or pack.room == budget:
             continue
         size, back = 0, before.pieces[-1]
-        for piece in reversed(before.pieces[1:]):  # never all that came before
+        for piece in reversed(before.pieces[1:]):  # never repeat the whole passage before
             size += piece.tokens
             if size > overlap or piece.trail != pack.pieces[0].trail or piece.kind == "heading":
                 break
@@ -331,7 +332,7 @@ def _set_starts(text: str, packs: list[_Pack], overlap: int, count: Count) -> No
 
 
 def _heading_trail(pieces: list[_Piece]) -> tuple[str, ...]:
-    """Return the headings above a passage: those it starts under or, when it starts with a heading, those all of it is under."""
+    """Return the headings above a passage; if it starts with a heading, only the headings above all of its pieces."""
     if pieces[0].kind != "heading":
         return pieces[0].trail
     trails = [piece.trail for piece in pieces if piece.kind != "heading"] or [pieces[0].trail]

@@ -1,8 +1,8 @@
-r"""Find characters that a reader does not see, or that change what a reader sees, name their kinds, and escape them.
+r"""Find characters that readers do not see, or that change what readers see, name their kinds, and escape them.
 
-Laws, tested: nothing is found in an escaped text, and escaping changes no other character. Characters that a script or
-an emoji needs are not hidden text: joiners between its letters, one selector after a character that has variants, marks
-of direction in a line with right-to-left letters, the three flags that are spelled with tags."""
+Laws, tested: an escaped text has no hidden characters, and escaping changes no other character. Characters that a
+script or an emoji needs are not hidden: joiners between its letters, one selector after a character with variants,
+direction marks in a line with right-to-left letters, and the tags of the three flags that consist of tags."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ DEFECT: Final = "hidden-text"
 
 _KIND_BY_GROUP: Final[dict[str, Kind]] = {kind.replace("-", "_"): kind for kind in KINDS} | {"mark": "bidi"}
 
-# The inside of character classes. Letters that joiners shape: Arabic, Syriac, Indic, Thai, Tibetan, Burmese, Khmer, Mongolian.
+# Contents of character classes. Letters shaped by joiners: Arabic, Syriac, Indic, Thai, Tibetan, Burmese, Khmer, Mongolian.
 _SHAPED: Final = "\u0600-\u1099\u1780-\u18af\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc\U00010a00-\U00011fff"
 _SYMBOLS: Final = "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 _EMOJI: Final = f"{_SYMBOLS}\ufe0f\U000e007f"
 _IDEOGRAPHS: Final = "\u3005-\u3007\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-# What has standardized variants beside them: mathematical symbols, quotation marks, CJK punctuation, Myanmar, Phags-pa, Manichaean.
+# Characters with standardized variants: also mathematical symbols, quotation marks, CJK punctuation, Myanmar, Phags-pa, Manichaean.
 _VARIED: Final = f"{_IDEOGRAPHS}\u2018-\u201d\u2190-\u2bff\u3001\u3002\uff01-\uff1f\u1000-\u109f\uaa60-\uaa7f\ua840-\ua877\U00010ac0-\U00010aff"
 _RIGHT_TO_LEFT: Final = re.compile(
     "[\u05d0-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
 )
-_MARKS: Final = "\u061c\u200e\u200f"  # of direction: one is common in a right-to-left text
-_KNOWN_VARIANTS: Final = (  # each a selector, and what stands before it
+_MARKS: Final = "\u061c\u200e\u200f"  # direction marks; a single one is common in right-to-left text
+_KNOWN_VARIANTS: Final = (  # each a selector, with the characters before it that have such a variant
     rf"[\u180b-\u180d\u180f](?<=[\u1820-\u18aa].)|[\ufe00-\ufe02](?<=[{_VARIED}].)|[\ufe00-\ufe06](?<=[\U00013000-\U000143ff].)"
     rf"|[\ufe0e\ufe0f](?<=[{_SYMBOLS}].)|\ufe0f(?<=[0-9#*].)(?=\u20e3)|[\U000e0100-\U000e01ef](?<=[{_IDEOGRAPHS}].)"
 )
 _SELECTORS: Final = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
-# Unicode's Default_Ignorable_Code_Point, less the selectors, the tags, the joiners and what is bidi.
+# Unicode's Default_Ignorable_Code_Point without selectors, tags, joiners and characters of the kind "bidi".
 _INVISIBLE: Final = "\u034f\u115f\u1160\u17b4\u17b5\u180e\u2060-\u2065\u206a-\u206f\u3164\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-# Each begins with the character that is hidden: `_CANDIDATE` finds it first, much faster.
+# Each pattern begins with the hidden character, which the much faster `_CANDIDATE` finds first.
 _PATTERNS: Final[dict[str, str]] = {
-    "flag": (  # of England, Scotland or Wales: not hidden
+    "flag": (  # the flags of England, Scotland and Wales: not hidden
         "\U000e0067(?<=\U0001f3f4.)\U000e0062"
         "(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)\U000e007f"
     ),
-    "ansi": "[\x1b\x90\x98\x9b\x9d-\x9f]",  # begins a sequence that steers a terminal
-    "control": "[\0-\x08\x0b\x0e-\x1f\x7f-\x9f]",  # the others, but a form feed, which ends a page
+    "ansi": "[\x1b\x90\x98\x9b\x9d-\x9f]",  # begins a control sequence of a terminal
+    "control": "[\0-\x08\x0b\x0e-\x1f\x7f-\x9f]",  # the other controls, except a form feed, which ends a page
     "bidi": f"[\u202a-\u202e\u2066-\u2069]|[{_MARKS}](?:(?=[{_MARKS}])|(?<=[A-Za-z].)(?=[A-Za-z]))",
     "mark": f"[{_MARKS}]",
     "zero_width": (
         f"[{_INVISIBLE}]|\ufeff(?<=..)|[\u200b\u200c](?<![{_SHAPED}].)|\u200d(?<![{_SHAPED}{_EMOJI}].)"
         r"|"
         "\u00ad"
-        r"(?:(?<!\w.)|(?!\w))"  # a soft hyphen stands where a word may be broken
+        r"(?:(?<!\w.)|(?!\w))"  # a soft hyphen is not hidden inside a word, where it marks a possible break
     ),
     "tag": "[\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]",
     "variation_selector": f"(?!{_KNOWN_VARIANTS})[{_SELECTORS}]",
@@ -60,7 +60,7 @@ _IGNORABLE_CLASS: Final = (
     f"\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff{_MARKS}{_SELECTORS}{_INVISIBLE}"
 )
 _IGNORABLE: Final = re.compile(f"[{_IGNORABLE_CLASS}]")
-# Every character that may be hidden, whatever stands around it: most texts have none.
+# Every character that can be hidden in some context; most texts contain none of them.
 _CANDIDATE: Final = re.compile(f"[\0-\x08\x0b\x0e-\x1f\x7f-\x9f{_IGNORABLE_CLASS}]")
 
 
@@ -83,13 +83,13 @@ def hidden_defects(text: str) -> tuple[Defect, ...]:
 
 
 def format_escape(character: str) -> str:
-    r"""One character as ``\u{202e}``."""
+    r"""Return one character in the form ``\u{202e}``."""
     return f"\\u{{{ord(character):x}}}"
 
 
 def escape_hidden(text: str, escape: Callable[[str], str] = format_escape) -> str:
-    r"""`text` with its hidden characters as ``\u{202e}``, or as `escape` has them; every other character stays."""
-    # More than once: a joiner is hidden after the character before it is escaped.
+    r"""Replace each hidden character of `text` with the result of `escape`, by default in the form ``\u{202e}``."""
+    # Repeat it, because a joiner becomes hidden when the character before it is escaped.
     while spots := [spot for _, spot in _find_matches(text)]:
         parts, at = [], 0
         for spot in spots:
@@ -100,12 +100,12 @@ def escape_hidden(text: str, escape: Callable[[str], str] = format_escape) -> st
 
 
 def remove_ignorable(text: str) -> str:
-    """`text` without the characters that Unicode lets programs ignore where they compare or show texts."""
+    """Remove the characters that programs may ignore, according to Unicode, when they compare or display text."""
     return _IGNORABLE.sub("", text)
 
 
 def _find_matches(text: str) -> Iterator[tuple[Kind, int]]:
-    """Yield each hidden character: its kind, and where it stands."""
+    """Yield the kind and the position of each hidden character."""
     at, line_end, right_to_left = 0, 0, False
     while candidate := _CANDIDATE.search(text, at):
         match = _HIDDEN.match(text, candidate.start())

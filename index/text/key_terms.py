@@ -1,7 +1,7 @@
-"""Extract the key terms that nodes share, and label a group of nodes with the terms that name it best.
+"""Extract the key terms that nodes share, and label a group of nodes with the terms that describe it best.
 
-A term is known by its key, equal for the forms of one word, and shown as it would stand in a tag: lower case, one
-line, no signs. So a term of any note can be put into a sentence that Memex writes."""
+A term is identified by its key, which is equal for all forms of a word. It is shown in the form of a tag: lower case,
+one line, no punctuation. Memex can therefore safely put a term of any note into a sentence."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from typing import Final
 from index.text.sentences import plain_text
 from index.text.words import PIECE, TextLanguage, Token, detect_language, tokenize
 
-LONGEST: Final = 4_000  # characters of a node that are read for its terms
-WORTH: Final = 0.3  # a word that says less of a topic is no term
-SHARE: Final = 0.4  # of the members of a group that a label must fit
-WORDS: Final = 3  # terms in a label
-_MARKED = re.compile(r"[\[<`*_&\\{%]|://|www\.|::")  # what a plain text has none of
+LONGEST: Final = 4_000  # most characters of a node that are read for its terms
+WORTH: Final = 0.3  # least worth of a word that counts as a term
+SHARE: Final = 0.4  # least share of a group's members that must have a term of the label
+WORDS: Final = 3  # most terms in a label
+_MARKED = re.compile(r"[\[<`*_&\\{%]|://|www\.|::")  # marks that occur only in text with markup
 _NOTHING: Final[Counter[str]] = Counter()
 
 
 @dataclass(slots=True)
 class Reader:
-    """Reads the terms of many texts; a word that it has seen before is not looked at again."""
+    """Reads the terms of many texts, and caches the terms of each word."""
 
-    places: Mapping[str, int]  # how common English words are, the most frequent at 0
-    shown: dict[str, Counter[str]] = field(default_factory=dict)  # by key: how it is written, and how often
+    places: Mapping[str, int]  # English words by frequency rank, the most frequent at 0
+    shown: dict[str, Counter[str]] = field(default_factory=dict)  # key → written forms, with their counts
     _seen: dict[tuple[str, bool], dict[str, tuple[Token, ...]]] = field(default_factory=dict)
 
     def terms(self, name: str, texts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the keys of what a node's name speaks of, and of what its name and texts do."""
+        """Return the keys of the terms in a node's name, and of those in its name and texts together."""
         text, language = self._read_texts((name, *texts))
         seen = self._seen.setdefault((language.language, language.japanese), {})
         name_keys, text_keys = (
@@ -42,7 +42,7 @@ class Reader:
         return frozenset(name_keys), frozenset(name_keys | text_keys)
 
     def phrases(self, texts: Sequence[str]) -> dict[tuple[str, str], str]:
-        """Two terms that stand side by side, by their keys, as they are written."""
+        """Return the pairs of neighbouring terms: their keys → the written phrase."""
         text, language = self._read_texts(texts)
         seen = self._seen.setdefault((language.language, language.japanese), {})
         phrases: dict[tuple[str, str], str] = {}
@@ -51,7 +51,7 @@ class Reader:
         for piece in PIECE.finditer(text):
             terms = self._read_piece(piece[0], language, seen)
             if text[end : piece.start()].strip(" "):
-                before = None  # a sign parts them
+                before = None  # punctuation separates them
             for token in terms:
                 if before and token.thing:
                     phrases.setdefault((before.key, token.key), f"{before.text}{token.glue and ' '}{token.text}")
@@ -60,7 +60,7 @@ class Reader:
         return phrases
 
     def _read_piece(self, piece: str, language: TextLanguage, seen: dict[str, tuple[Token, ...]]) -> tuple[Token, ...]:
-        """Return the terms of a word, or of a run without blanks."""
+        """Return the terms of a word, or of a run of a script without spaces."""
         terms = seen.get(piece)
         if terms is None:
             terms = seen[piece] = tuple(token for token in tokenize(piece, language) if token and token.worth >= WORTH)
@@ -69,7 +69,7 @@ class Reader:
         return terms
 
     def most_frequent_form(self, key: str) -> str:
-        """Return a term as it is shown: in its most frequent form."""
+        """Return the most frequent written form of a term."""
         forms = self.shown.get(key, _NOTHING)
         return min(forms, key=lambda form: (-forms[form], len(form), form), default=key)
 
@@ -93,9 +93,10 @@ def choose_label(
     phrases: Sequence[Mapping[tuple[str, str], str]],
     reader: Reader,
 ) -> str | None:
-    """Choose up to three words that most members share and few others do; None if they share none.
+    """Choose up to three terms that many members share and few other nodes have; None if there are none.
 
-    `members`: the terms of each; `spoken`: which of all `nodes` nodes speak of a term; `phrases`: pairs of terms."""
+    `members`: the terms of each member; `spoken`: for each term, which of all `nodes` nodes contain it; `phrases`: the
+    pairs of neighbouring terms of each member."""
     size = len(members)
     least = max(2, math.ceil(SHARE * size))
     counts = Counter(key for terms in members for key in terms)
@@ -125,7 +126,7 @@ def choose_label(
 
 
 def _distinctiveness(count: int, size: int, all_of_them: int, nodes: int) -> float:
-    """How well a term that `count` of `size` members share tells them from the rest."""
+    """Return how well a term that `count` of `size` members have distinguishes them from the other nodes."""
     inside = count / size
     outside = (max(0, all_of_them - count) + 0.5) / (max(0, nodes - size) + 1)
     return inside * math.log(inside / outside)

@@ -1,8 +1,8 @@
-"""Find links in Markdown whose schemes lead elsewhere than to the web, to mail or to a note, and remove their targets.
+"""Find links in Markdown with schemes other than those of the web, mail and notes, and remove their targets.
 
-Laws, tested: `drop_forbidden` leaves a text in which nothing is found but bare addresses as it is. What a browser would
-take for a scheme counts as one: entities are read, controls and blanks are passed over. Code counts as text: more is
-found than a click follows."""
+Laws, tested: `drop_forbidden` does not change a text without such links; bare addresses stay. Schemes are recognized
+as a browser does: entities are decoded, control characters and blanks are ignored. Code is searched like other text,
+so more links are found than a click can follow."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ NOWHERE: Final = "#"  # the replacement of a removed target: the note itself
 LONGEST: Final = 250  # characters of a target within which its scheme must end
 HOST: Final = "//"  # reported instead of a scheme for a link to a host or share without a scheme
 UNCLEAR: Final = "?"  # reported instead of a scheme that is too long
-NAME: Final = 32  # characters of a scheme
-MOST: Final = 10  # schemes that are reported for one text
+NAME: Final = 32  # most characters of a reported scheme
+MOST: Final = 10  # most schemes that are reported for one text
 
-_BLANKS: Final = " \t\n\r\v\f"  # what ends a target; other white space is part of it
-_GAP: Final = r"[ \t\n\r\v\f>]*+"  # also over a line end in a quote
+_BLANKS: Final = " \t\n\r\v\f"  # these end a target; other white space is part of it
+_GAP: Final = r"[ \t\n\r\v\f>]*+"  # white space, also across a line end in a quote
 _WORD: Final = re.compile(rf"[^ \t\n\r\v\f]{{0,{LONGEST + 1}}}")
 _BRACKETED: Final = re.compile(rf"[^<>\n]{{0,{LONGEST + 1}}}")
 _INLINE: Final = re.compile(rf"\]\({_GAP}(<?)")
@@ -42,11 +42,11 @@ _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _HOST: Final = re.compile(
     r"\s*(?:/\s*/|\\)"
 )  # a host without a scheme, or a share of Windows, to which a click logs in
-# Addresses that Obsidian follows without a link around them, in the editor and in properties: to files and to commands.
+# Addresses of files and commands that Obsidian follows without a link around them, in the editor and in properties.
 _BARE: Final = re.compile(r"(?<![\w+.-])(file|obsidian|smb)://", re.IGNORECASE)
 _SCHEME_BEGUN: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.\-]*)?(?:&[#\w]*)?")
 _ESCAPE: Final = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
-# Controls, blanks and characters without width: a browser passes over some of them, and no address needs one.
+# Control characters, blanks and zero-width characters: browsers ignore some of them, and no address needs one.
 _PASSED_OVER: Final = re.compile(
     "[\x00-\x20\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f"
     "\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff\U000e0000-\U000e0fff]"
@@ -54,12 +54,12 @@ _PASSED_OVER: Final = re.compile(
 
 
 def is_allowed(target: str) -> bool:
-    """Return whether a link may lead to `target`, which is written as it stands in Markdown or HTML."""
+    """Return whether a link may lead to `target`, given as written in Markdown or HTML."""
     return not _forbidden_scheme(target)
 
 
 def find_unsafe(text: str) -> tuple[str, ...]:
-    """Return the schemes of the links that are not allowed, in alphabetical order, and no more than MOST of them."""
+    """Return the schemes of the links that are not allowed, in alphabetical order, at most MOST of them."""
     schemes = {match[1].lower() for match in _BARE.finditer(text)}
     for pattern, after in _LINKS:
         schemes.update(_forbidden_scheme(text[start:end]) for start, end in _forbidden_targets(text, pattern, after))
@@ -77,7 +77,9 @@ def link_defects(text: str) -> tuple[Defect, ...]:
 
 
 def drop_forbidden(text: str) -> str:
-    """`text` without the targets that are not allowed. Only targets are replaced, so no line begins or ends anything else."""
+    """Replace the forbidden targets in `text` with NOWHERE, and escape the `<` of forbidden tags and autolinks.
+
+    Nothing else changes, so the structure of the lines stays."""
     for pattern, after in _LINKS:
         parts, at = [], 0
         for start, end in _forbidden_targets(text, pattern, after):
@@ -89,7 +91,7 @@ def drop_forbidden(text: str) -> str:
 
 
 def _forbidden_scheme(target: str) -> str:
-    """Return the scheme for which a link may not lead to `target`; "" when it may."""
+    """Return the forbidden scheme of `target`; "" when a link may lead there."""
     if _HOST.match(target) is None and ":" not in target and "&" not in target and len(target) <= LONGEST:
         return ""
     plain = _PASSED_OVER.sub("", _ESCAPE.sub("", html.unescape(target[:LONGEST])))
@@ -102,7 +104,7 @@ def _forbidden_scheme(target: str) -> str:
 
 
 def _forbidden_targets(text: str, pattern: re.Pattern[str], after: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    """Yield where the targets begin and end that stand behind `pattern` and are not allowed."""
+    """Yield the start and the end of each forbidden target that follows a match of `pattern`."""
     behind = 0
     for match in pattern.finditer(text):
         start, bracketed = match.end(), bool(match[1])
@@ -112,13 +114,13 @@ def _forbidden_targets(text: str, pattern: re.Pattern[str], after: re.Pattern[st
         end = _target_end(text, start, bracketed=bracketed)
         whole = end - start <= LONGEST
         if is_allowed(text[start:end]) or (whole and not bracketed and not after.match(text, end)):
-            continue  # or words that begin like a link, such as `run[i](x: int)`
+            continue  # allowed, or text that only begins like a link, such as `run[i](x: int)`
         yield start, end
         behind = end
 
 
 def _target_end(text: str, start: int, *, bracketed: bool) -> int:
-    """Return where a target ends that begins at `start`: at its bracket, or at white space or the parenthesis that closes the link."""
+    """Return the end of the target that begins at `start`: its bracket, or white space or the link's closing parenthesis."""
     depth, at = 0, start
     while at < len(text) and at - start <= LONGEST:
         character = text[at]
@@ -135,12 +137,12 @@ def _target_end(text: str, start: int, *, bracketed: bool) -> int:
 
 
 def _attribute_value(text: str, match: re.Match[str]) -> str:
-    """Return the value of an attribute, in quotes or not; more of it than there is where its end can't be told."""
+    """Return the value of an attribute, quoted or not; it is too long if the end of the value is unclear."""
     value = _QUOTED_LINE.sub("", text[match.end() : match.end() + 2 * LONGEST])
     return value.partition(match[1])[0] if match[1] else re.split(r"[\s>]", value, maxsplit=1)[0]
 
 
 def _is_live(text: str, start: int, *, tags: bool) -> bool:
-    """Return whether an autolink that begins at `start` leads where no link may, or else `tags` do."""
+    """Return whether the autolink at `start` has a forbidden scheme; if there is no autolink at `start`, return `tags`."""
     autolink = _AUTOLINK.match(text, start)
     return tags if autolink is None else autolink[1].lower() not in ALLOWED

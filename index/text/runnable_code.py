@@ -1,7 +1,7 @@
-"""Find the code in a note that a plugin of Obsidian may run when somebody opens the note, and turn it into plain code.
+"""Find the code in a note that an Obsidian plugin may run when somebody opens the note, and turn it into plain code.
 
-Laws, tested: nothing is found in a text whose code is plain; a text without such code stays as it is. More is found
-than runs: whether a plugin is there, and runs code by itself, is a matter of the vault."""
+Laws, tested: nothing is found in a text after `make_plain`; a text without such code stays unchanged. Not all code
+that is found really runs: that depends on the plugins of the vault and their settings."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from index.model import Defect
 
 DEFECT: Final = "runnable-code"
 
-# Language of a code block -> the plugin that runs it, and the language in which it is plain code. By the documentation
-# of the plugins: Dataview ("JavaScript API"), JS Engine ("Usage"), Meta Bind ("JS View Fields", "Buttons"), Datacore
+# Language of a code block → the plugin that runs it, and the language that makes it plain code. Source: the plugins'
+# documentation: Dataview ("JavaScript API"), JS Engine ("Usage"), Meta Bind ("JS View Fields", "Buttons"), Datacore
 # (its four code blocks), Buttons (its `button` block), Tasks ("Custom Filters": `filter by function`).
 _LANGUAGES: Final = {
     "dataviewjs": ("Dataview", "js"),
@@ -29,7 +29,7 @@ _LANGUAGES: Final = {
     "tasks": ("Tasks", "text"),
     "templater": ("Templater", "text"),
 }
-_EXECUTE_CODE: Final = "run-"  # Execute Code's prefix of a language, as in `run-python`
+_EXECUTE_CODE: Final = "run-"  # the prefix of languages of the plugin Execute Code, as in `run-python`
 _FENCE: Final = re.compile(
     r"(?:^|(?<=\r))((?:\[\^[^\]\s]{1,200}+\]:)?[ \t>*+\-.)\d]*+(?:`{3,}+|~{3,}+)[^\S\r\n]*+[{.]*+[^\S\r\n]*+)"
     r"([^\s`~{}.]{1,200}+)",
@@ -37,7 +37,7 @@ _FENCE: Final = re.compile(
 )
 _BY_FUNCTION: Final = re.compile(r"\bby\s+function\b", re.IGNORECASE)
 _INLINE: Final = re.compile(r"(`\s*\$)(?==)")  # Dataview ("Inline DataviewJS")
-_TEMPLATE: Final = "<%"  # Templater: also in code, and at once where it is set to look through each new file
+_TEMPLATE: Final = "<%"  # Templater: also inside code, and immediately if it is set to process each new file
 
 
 def find_runnable(text: str) -> tuple[str, ...]:
@@ -59,13 +59,13 @@ def runnable_defects(text: str) -> tuple[Defect, ...]:
 
 
 def make_plain(text: str) -> str:
-    """`text` with all such code as plain code: in another language, or with a blank where a plugin looks for its mark."""
+    """Turn all such code in `text` into plain code: change its language, or put a blank into the plugin's mark."""
     plain = _FENCE.sub(lambda match: match[1] + _find_plugin(match[2], text)[1], text)
     return _INLINE.sub(r"\1 ", plain).replace(_TEMPLATE, "< %")
 
 
 def _find_plugin(language: str, text: str) -> tuple[str, str]:
-    """Return the plugin that runs a block of this language in `text` ("": none does), and the language of plain code."""
+    """Return the plugin that runs a block of this language in `text` ("" = none), and the language that makes it plain."""
     name = html.unescape(language).replace("\\", "").casefold()
     if name == "tasks" and not _BY_FUNCTION.search(text):
         return "", language

@@ -1,6 +1,6 @@
-"""Split a document into sentences without their markup, fit to be read out.
+"""Split a document into sentences without markup.
 
-Law, tested: code, tables, properties, addresses and hidden text are in no sentence, and each sentence is one line."""
+Law, tested: no sentence contains code, tables, properties, addresses or hidden text, and each sentence is one line."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Final
 from index.model import Document
 from index.text.chunking import SENTENCE, is_grapheme_boundary
 
-SUMMARY: Final = 140  # characters
-LONGEST: Final = 12_000  # characters of a document that are looked at: what it is about is said by then
-WRAPPED: Final = 60  # a line at least this long may have been broken by an editor, and goes on in the next
+SUMMARY: Final = 140  # most characters of a summary
+LONGEST: Final = 12_000  # first characters of a document that are read; its topic is clear by then
+WRAPPED: Final = 60  # least length of a line that an editor may have wrapped, so that it continues on the next line
 ELLIPSIS: Final = "…"
 SPOKEN: Final = frozenset({"paragraph", "list", "quote", "callout"})
 
@@ -40,7 +40,7 @@ _UNSEEN = re.compile(
 )
 _BLANK = re.compile(r"\s+")
 _WIDE = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60]")
-# A stop after these ends no sentence: abbreviations, an initial, the day of a date.
+# A full stop after these does not end a sentence: abbreviations, an initial, the day of a date.
 _ABBREVIATED = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|al|approx|no|nr|art|fig|vol|pp?|st|mr|mrs|ms|dr|prof|inc|ltd|co|bzw|ca|evtl|ggf|inkl|usw|"
     r"vgl|abs|bspw|sog|tel|str|sra?|srta|ud|uds|ej|av|avda|núm|pág|aprox|m|mm|mme|jan|feb|mar|apr|jun|jul|aug|sept?|okt|oct|nov|de[cz])"
@@ -52,7 +52,7 @@ _CLAUSE = re.compile(r"[,;:](?=\s)|\s[–—-](?=\s)|[，、；：]|\s\(")
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """What a document says, in order: its headings, its sentences, and the words that its writer marked."""
+    """Holds the plain text of a document, in order: its headings, its sentences, and the phrases in bold or highlighted."""
 
     headings: tuple[str, ...]
     sentences: tuple[str, ...]
@@ -60,7 +60,7 @@ class Prose:
 
 
 def read_prose(document: Document, clean: Callable[[str], str] = str) -> Prose:
-    """Read the sentences of `document`; `clean` takes out of the text what must not be told."""
+    """Read the sentences of `document`; `clean` removes secrets from the text."""
     headings: list[str] = []
     sentences: list[str] = []
     marked: list[str] = []
@@ -95,12 +95,12 @@ def first_sentence(document: Document, clean: Callable[[str], str] = str) -> str
 
 
 def split_markdown(text: str) -> list[str]:
-    """Split a piece of Markdown into sentences; code between fences is none."""
+    """Split Markdown into sentences, without code between fences."""
     return [sentence for line in _join_lines(text) for sentence in split_line(line)]
 
 
 def plain_text(text: str) -> str:
-    """Return `text` on one line without Markdown, addresses and characters that nobody sees."""
+    """Return `text` on one line, without Markdown, addresses and invisible characters."""
     text = _UNSEEN.sub("", text)
     text = _EMBED.sub(" ", text)
     text = _WIKI.sub(lambda match: match[2] or _shown_name(match[1]), text)
@@ -116,13 +116,13 @@ def plain_text(text: str) -> str:
 
 
 def _shown_name(target: str) -> str:
-    """Return what a wikilink without an alias shows: the name of the note, without its path."""
+    """Return the text that a wikilink without an alias shows: the name of the note without its path."""
     path, _, heading = target.partition("#")
     return path.rpartition("/")[2].removesuffix(".md") or heading.lstrip("#^")
 
 
 def _join_lines(text: str) -> Iterator[str]:
-    """Yield the lines of a block that belong together, joined; list marks and quote marks are gone."""
+    """Yield the lines of a block without list and quote marks; lines that an editor wrapped are joined."""
     held, fenced = "", False
     for raw in text.splitlines():
         line = _QUOTED.sub("", raw, count=1) if ">" in raw[:8] else raw
@@ -146,7 +146,7 @@ def _join_lines(text: str) -> Iterator[str]:
 
 
 def _is_continued(line: str, following: str) -> bool:
-    """Return whether an editor broke a line here, rather than its writer."""
+    """Return whether `following` continues `line`, because an editor wrapped the line there."""
     if not following or not line:
         return False
     return following[0].islower() or (len(line) >= WRAPPED and not SENTENCE.search(line[-3:] + "\n", 0, 3))
@@ -159,7 +159,7 @@ def _join(line: str, following: str) -> str:
 
 
 def split_line(line: str) -> list[str]:
-    """Split a line into plain sentences; a line of tags alone is none."""
+    """Split a line into plain sentences; a line that contains only tags has none."""
     if all(word.startswith("#") for word in line.split()):
         return []
     line = plain_text(line)

@@ -1,10 +1,10 @@
-"""Reduce a text to a sketch of a few numbers, by which texts that share words are found among tens of thousands.
+"""Reduce a text to a sketch, a few numbers that find the texts with common words among tens of thousands.
 
-A text is its words, stemmed roughly, and a sample of its runs of three words. Equal runs have equal numbers
-everywhere, and which are sampled depends on the run alone, so samples of two texts can be compared (Broder, "On the
-resemblance and containment of documents", 1997).
+A sketch contains the roughly stemmed words of a text, and a sample of its runs of three words. Equal runs have equal
+hashes in all texts, and the hash alone decides whether a run is sampled, so the samples of two texts can be compared
+(Broder, "On the resemblance and containment of documents", 1997).
 
-Law, tested: the overlap of two texts depends neither on the other texts nor on the order of all."""
+Law, tested: the overlap of two texts depends neither on other texts nor on the order of the texts."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from index.text.tags import fold_accents
 
-RUN: Final = 3  # words
-SAMPLED: Final = 24  # runs of a text that are kept at least, if it has so many
-EVERY: Final = 8  # and one of so many beyond
-CROWD: Final = 24  # texts from which on a run is a form that people fill in, and brings nobody together
-RARE: Final = 12  # texts that a word may bring together
-KNOWN: Final = 24  # texts that may have a word before it tells less of what a text is about
-FORM: Final = 4  # texts that have a run from which on it belongs to a form
-PAIRS: Final = 2_000_000  # that are brought together by one kind of evidence; rarer words count first
+RUN: Final = 3  # words of a run
+SAMPLED: Final = 24  # least number of sampled runs of a text, if it has so many
+EVERY: Final = 8  # one of so many runs is sampled
+CROWD: Final = 24  # most texts with a common run that this run pairs; more frequent runs belong to templates
+RARE: Final = 12  # most texts with a common word that this word pairs
+KNOWN: Final = 24  # number of texts with a word above which the word is less distinctive
+FORM: Final = 4  # least number of texts with a run that belongs to a template
+PAIRS: Final = 2_000_000  # most pairs that common runs, or common words, produce; the rarest come first
 
 Words: TypeAlias = NDArray[np.uint32]
 Runs: TypeAlias = NDArray[np.uint64]
@@ -40,19 +40,19 @@ _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """One text."""
+    """Holds the sketch of one text."""
 
-    words: Words  # in order, each once
-    runs: Runs  # a sample
+    words: Words  # hashes of the stems, sorted, without repeats
+    runs: Runs  # hashes of the sampled runs, sorted, without repeats
 
 
 def stem(word: str) -> str:
-    """Return what most forms of a word begin with."""
+    """Return the first six characters of a word, with which most of its forms begin."""
     return word[:6] if len(word) > 6 else word
 
 
 def word_stems(text: str) -> list[str]:
-    """List the words of a text, stemmed, in order; of scripts without blanks every two characters."""
+    """List the stems of a text's words, in order; for scripts without spaces, all pairs of neighbouring characters."""
     stems = []
     for word in _WORD.findall(fold_accents(text)):
         if word.isascii() or not _WIDE.search(word):
@@ -77,10 +77,10 @@ def make_sketch(text: str) -> Sketch:
 
 
 def sample_runs(runs: Runs) -> Runs:
-    """Choose those of `runs` that stand for all."""
+    """Return a sample of `runs`: those with the smallest hashes, at least SAMPLED if there are so many."""
     runs = np.unique(runs)
     few = runs[: max(SAMPLED, int(np.searchsorted(runs, np.uint64(2**64 // EVERY))))]
-    return few.copy()  # else all stay in memory
+    return few.copy()  # a view would keep all runs in memory
 
 
 def _hash_runs(numbers: Words) -> Runs:
@@ -94,7 +94,7 @@ def _hash_runs(numbers: Words) -> Runs:
 
 
 def _mix(values: Runs) -> Runs:
-    """Splitmix64's last steps, so that the least numbers are any."""
+    """Mix the bits as splitmix64 does, so that the smallest hashes are a random sample."""
     values = values * _MIX
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -102,7 +102,7 @@ def _mix(values: Runs) -> Runs:
 
 
 def pairs_sharing_runs(sketches: Sequence[Sketch], least: float) -> Pairs:
-    """Return the texts of which one has at least this part of the other's sampled runs."""
+    """Return the pairs of texts that share at least this part (0..1) of the smaller sample of runs."""
     sizes = np.array([len(sketch.runs) for sketch in sketches], np.int64)
     owners = np.repeat(np.arange(len(sketches), dtype=np.int32), sizes)
     values = np.concatenate([sketch.runs for sketch in sketches]) if sketches else np.empty(0, np.uint64)
@@ -114,7 +114,9 @@ def pairs_sharing_runs(sketches: Sequence[Sketch], least: float) -> Pairs:
 
 
 def pairs_sharing_words(sketches: Sequence[Sketch], least: float) -> Pairs:
-    """Return the texts that share rare words; `least`: how many, one that only two texts have counting 1."""
+    """Return the pairs of texts that share rare words of at least the weight `least`.
+
+    A word that only two texts have weighs 1; more frequent words weigh less."""
     owners = np.repeat(np.arange(len(sketches), dtype=np.int32), [len(sketch.words) for sketch in sketches])
     values = np.concatenate([sketch.words for sketch in sketches]) if sketches else np.empty(0, np.uint32)
     worth = 1 / np.log2(np.maximum(2, np.arange(RARE + 1)))
@@ -124,20 +126,20 @@ def pairs_sharing_words(sketches: Sequence[Sketch], least: float) -> Pairs:
 
 @dataclass(frozen=True, slots=True)
 class FrequentRuns:
-    """How many texts have a word or a sampled run, where it is so many that it matters, of all that are looked at."""
+    """Holds the frequent words and sampled runs of all texts, with the number of texts that have each."""
 
-    words: tuple[Words, NDArray[np.int64]]  # in order, and the count of each
+    words: tuple[Words, NDArray[np.int64]]  # sorted hashes, and the count of each
     runs: tuple[Runs, NDArray[np.int64]]
 
     def distinctiveness(self, word: str) -> float:
-        """1 for a word that few texts have, less for one that many have."""
+        """Return 1 for a word that at most KNOWN texts have, and less for a more frequent word."""
         counts = [
             _count(self.words, np.uint32(zlib.crc32(piece.encode("utf-8", "replace")))) for piece in word_stems(word)
         ]
         return float((KNOWN / max(KNOWN, min(counts, default=0))) ** 0.5)
 
     def is_form(self, text: str, other: str) -> bool:
-        """Return whether most of the runs that two texts share are in several more: a form, of which each says something else."""
+        """Return whether at least half of the runs that two texts share occur in FORM or more texts, as in a template."""
         shared = np.intersect1d(make_sketch(text).runs, make_sketch(other).runs)
         often = sum(_count(self.runs, run) >= FORM for run in shared)
         return bool(len(shared)) and often >= len(shared) / 2
@@ -151,20 +153,20 @@ def find_frequent(sketches: Sequence[Sketch]) -> FrequentRuns:
 
 
 def _most_frequent(values: AnyArray, least: int) -> tuple[AnyArray, NDArray[np.int64]]:
-    """Return the values that occur so often, in order, and how often: nearly all are rare, and would fill the memory."""
+    """Return the values that occur at least `least` times, sorted, and their counts; the many rare ones are dropped."""
     distinct, counts = np.unique(values, return_counts=True)
     return distinct[counts >= least], counts[counts >= least]
 
 
 def _count(counted: tuple[Words | Runs, NDArray[np.int64]], value: np.uint32 | np.uint64) -> int:
-    """Return how often a value occurs; 0 = too rarely to matter."""
+    """Return the count of a value; 0 = it is not frequent."""
     values, counts = counted
     at = int(np.searchsorted(values, value))
     return int(counts[at]) if at < len(values) and values[at] == value else 0
 
 
 def word_overlap(sketches: Sequence[Sketch], pairs: Pairs) -> NDArray[np.float32]:
-    """Return which part of the words of the one with fewer the other has too, by pair."""
+    """Return for each pair the share of the words of the text with fewer words that the other text has too."""
     sizes = np.array([len(sketch.words) for sketch in sketches], np.int64)
     shares = np.zeros(len(pairs), np.float32)
     for n, (a, b) in enumerate(pairs.tolist()):
@@ -177,14 +179,14 @@ def word_overlap(sketches: Sequence[Sketch], pairs: Pairs) -> NDArray[np.float32
 
 
 def rank_pairs(pairs: Pairs, share: NDArray[np.float32], least: float) -> Pairs:
-    """List the pairs that share at least this part, those that share most first."""
+    """Return the pairs with at least this share, the largest share first."""
     kept = share >= least
     pairs, share = pairs[kept], share[kept]
     return np.asarray(pairs[np.lexsort((pairs[:, 1], pairs[:, 0], -share))])
 
 
 def merge_pairs(parts: Iterable[Pairs]) -> Pairs:
-    """Merge these pairs, each once."""
+    """Merge these pairs, without repeats."""
     known = [part for part in parts if len(part)]
     return np.unique(np.concatenate(known), axis=0) if known else np.empty((0, 2), np.int64)
 
@@ -192,9 +194,9 @@ def merge_pairs(parts: Iterable[Pairs]) -> Pairs:
 def _pairs_sharing_values(
     values: NDArray[np.uint32] | Runs, owners: NDArray[np.int32], most: int, worth: NDArray[np.float32]
 ) -> tuple[Pairs, NDArray[np.float32]]:
-    """Return the pairs of owners that have a value in common that at most `most` have, and the worth of all these values.
+    """Return the pairs of owners with a common value that at most `most` owners have, and the total worth of these values.
 
-    Worth is by the number of owners of a value; owners have each value once."""
+    `worth`: the worth of a value by its number of owners. Each owner has a value at most once."""
     order = np.argsort(values, kind="stable")
     values, owners = values[order], owners[order]
     starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]])) if len(values) else np.empty(0, int)

@@ -1,4 +1,4 @@
-"""List the stopwords of each language: function words, and words that most notes are full of.
+"""List the stopwords of each language: function words, and words that are frequent in most notes.
 
 No tag is a stopword, and none begins or ends with one. The lists are lower case; accents are as written."""
 
@@ -182,7 +182,7 @@ JAPANESE: Final = _word_set("""
 困難 有名 無理 大切 得意 苦手 他人 仕方 一言 言葉 名前 午前 午後 夕方 今朝 今夜 週末 平日 毎朝 毎晩 直接 間接 特別 特定 特殊 通常 正式 主張 原因
 コト モノ トコロ ページ タイプ メモ ケース 正直 絶対 結局 直後 直前 際立 自由 代表 出身 同士 連続 開催 別名 通称 略称 総称 俗称 由来 起源 呼称 登場
 """)
-JAPANESE_HEADS: Final = (  # what stands before a word without being part of it
+JAPANESE_HEADS: Final = (  # prefixes that are not part of the word
     "現在", "当時", "明日", "今日", "昨日", "今回", "最近", "今年", "来年", "去年", "昨年", "毎年", "毎日", "以降", "以後", "以前", "一般", "同年",
     "翌年", "約", "各", "全", "当", "時々", "比較的", "両", "某", "故",
 )  # fmt: skip

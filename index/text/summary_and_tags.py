@@ -1,9 +1,9 @@
-"""Find a summary and tags of a note in its own words: a summary of one line, and three to seven tags.
+"""Derive a summary and tags from the words of a note: a summary of one line, and three to seven tags.
 
-Extractive and deterministic: the summary is the sentence whose words matter most in the note (or its beginning);
-tags are the terms of the note, in the spelling of the workspace's vocabulary where that has them.
+The method is extractive and deterministic. The summary is the sentence with the most important words of the note, or
+the beginning of that sentence. Tags are terms of the note, spelled as in the workspace's vocabulary if it has them.
 
-Laws, tested: an equal note and vocabulary give an equal answer; a summary has at most 140 characters and one line."""
+Laws, tested: equal notes and vocabularies give equal results; a summary is one line of at most 140 characters."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from index.text.sentences import SUMMARY, Prose, plain_text, read_prose, shorten
 from index.text.tags import FEWEST, MOST, Vectors, key_of, to_tag, unify_spelling
 from index.text.words import TextLanguage, Token, detect_language, tokenize
 
-HEADING, MARKED, LEAD = 2.2, 0.6, 1.3  # what a word in a heading, in bold, in the first sentence weighs
-TITLED: Final = 1.3  # by how much a term counts more that the title holds
-KNOWN: Final = 1.8  # by how much a term counts more that is in the vocabulary
-FLOOR: Final = 0.5  # a tag after the third has at least this part of the first one's score
-PHRASE: Final = 4  # words in a term at most
+HEADING, MARKED, LEAD = 2.2, 0.6, 1.3  # weights of a word in a heading, in bold, and in the first sentence
+TITLED: Final = 1.3  # factor for a term that occurs in the title
+KNOWN: Final = 1.8  # factor for a term of the vocabulary
+FLOOR: Final = 0.5  # least score of a tag after the third, as a share of the first tag's score
+PHRASE: Final = 4  # most words of a term
 _UNNAMED = re.compile(r"Capture \d{4}-\d\d-\d\d .*|\d{4}-\d\d-\d\d.*|Untitled.*|無題.*|未命名.*", re.DOTALL)
 _DANGLING = re.compile(
     r"(?:this|that|these|those|it|he|she|they|but|however|and|so|also|then|diese[rs]?|das|es|sie|aber|und|esto|eso|pero|"
@@ -35,7 +35,7 @@ _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7a3]")
 
 @dataclass(frozen=True, slots=True)
 class Enrichment:
-    """What was found; empty where nothing could be."""
+    """Holds a summary and tags; None and () if nothing was found."""
 
     summary: str | None
     tags: tuple[str, ...]
@@ -46,7 +46,7 @@ NOTHING: Final = Enrichment(None, ())
 
 @dataclass(slots=True)
 class _Term:
-    """A word or phrase of a note, as it is counted."""
+    """Counts a word or phrase of a note."""
 
     tag: str
     words: tuple[str, ...]
@@ -56,10 +56,10 @@ class _Term:
     first: int = 0
     headed: bool = False
     titled: bool = False
-    runs: int = 0  # how often it stands alone between words that say nothing
+    runs: int = 0  # number of times that it is a whole run between words without meaning
     forms: dict[str, int] = field(default_factory=dict)
     score: float = 0.0
-    compound: bool = False  # written as one, as Chinese does, or joined by a preposition
+    compound: bool = False  # written without a gap, as in Chinese, or joined by a preposition
 
 
 def enrich(
@@ -70,10 +70,10 @@ def enrich(
     vectors: Vectors | None = None,
     clean: Callable[[str], str] = str,
 ) -> Enrichment:
-    """Find a summary and tags of `document`.
+    """Derive a summary and tags from `document`.
 
-    `vocabulary`: the workspace's tags with their use; `places`: how common English words are; `clean` takes out of the
-    text what must not be told."""
+    `vocabulary`: the workspace's tags with their number of uses; `places`: English words by frequency rank; `clean`
+    removes secrets from the text."""
     content = read_prose(document, clean)
     title = "" if _UNNAMED.fullmatch(document.title) else plain_text(clean(document.title))
     titled = title and not any(
@@ -94,7 +94,7 @@ def enrich(
 def normalize_answer(
     summary: object, tags: object, *, vocabulary: Mapping[str, int], vectors: Vectors | None = None
 ) -> Enrichment:
-    """Bring what somebody else found into the same form; what is not of it is left out."""
+    """Normalize a summary and tags from another source, such as a language model; invalid values are dropped."""
     line = shorten(plain_text(summary), SUMMARY) if isinstance(summary, str) else ""
     wanted = [to_tag(tag) for tag in islice(tags, 50) if isinstance(tag, str)] if isinstance(tags, list) else []
     spelt = unify_spelling(list(dict.fromkeys(filter(None, wanted))), vocabulary, vectors=vectors)
@@ -138,7 +138,7 @@ def _collect_terms(
 
 
 def _split_runs(line: Sequence[Token | None]) -> Iterator[list[Token]]:
-    """Yield the stretches of words that say something, with the prepositions between two of them."""
+    """Yield the runs of meaningful words, with the prepositions between them."""
     run: list[Token] = []
     for n, token in enumerate(line):
         following = line[n + 1] if n + 1 < len(line) else None
@@ -196,7 +196,7 @@ def _score_term(term: _Term, single: Mapping[str, _Term], places: int) -> float:
     score *= TITLED if term.titled else 1.0
     if len(term.words) == 1:
         return score
-    # A phrase is one where it is repeated, is all that a heading names, or stands alone between function words.
+    # A phrase is likely a term if it is repeated, fills a heading, or is a whole run between function words.
     weakest = min((single[word].worth for word in term.words if word in single), default=0.0)
     alone = term.runs / term.count
     if term.count > 1:
@@ -228,7 +228,7 @@ def _choose_tags(
         if not worth or (len(chosen) >= FEWEST and worth < FLOOR * scored[chosen[0]]):
             break
         if new and len(chosen) >= FEWEST and any(chosen_key in known for chosen_key in chosen):
-            continue  # where a tag in use fits, new ones only make up the fewest
+            continue  # if a tag of the vocabulary fits, new tags only fill up to FEWEST
         chosen.append(key)
         taken.append(terms[key].words)
     return unify_spelling(
@@ -237,7 +237,7 @@ def _choose_tags(
 
 
 def _novelty(words: tuple[str, ...], taken: Sequence[tuple[str, ...]]) -> float:
-    """Return how much a term adds to those that were taken: nothing, if it is part of one or holds one."""
+    """Return how much a term adds to the taken ones, as 0..1; 0 if it is part of one or contains one."""
     share = 0.0
     for other in taken:
         both = sum(word in other for word in words)
@@ -260,7 +260,7 @@ def _novelty(words: tuple[str, ...], taken: Sequence[tuple[str, ...]]) -> float:
 def choose_summary(
     content: Prose, parted: Sequence[Sequence[Token | None]], terms: Mapping[str, _Term], headings: Sequence[str]
 ) -> str | None:
-    """Return the sentence that holds most of what the note is about; its beginning when it is long, a heading when there is none."""
+    """Return the most informative sentence, shortened if necessary; the first heading if there are no sentences."""
     if not content.sentences:
         return shorten(headings[0], SUMMARY) or None if headings else None
     worth = {term.words[0]: term.score for term in terms.values() if len(term.words) == 1}
@@ -276,7 +276,7 @@ def _rate_sentence(sentence: str, words: Sequence[Token | None], n: int, worth: 
     keys = {token.key for token in words if token and token.worth}
     weight = sum(worth.get(key, 0.0) for key in keys) / math.pow(len(keys) + 3, 0.75)
     wide = len(_WIDE.findall(sentence))
-    length = len(sentence) + wide  # a Chinese character says about as much as two letters
+    length = len(sentence) + wide  # a wide character counts as two letters
     rating = weight * (1 + 0.5 / (1 + n))
     if length < 35:
         rating *= 0.6

@@ -1,7 +1,7 @@
-"""Draft a node's summary: the sentences of its observations that say most, in the order of their ordinals.
+"""Draft a node's summary: the most informative sentences of its observations, in their order.
 
-Laws, tested: a draft is one line of at most `LONGEST` characters; every sentence of it stands in an observation,
-except that the last may be a beginning alone; equal observations give an equal draft."""
+Laws, tested: a draft is one line of at most `LONGEST` characters; every sentence of it occurs in an observation, and
+only the last one may be shortened; equal observations give an equal draft."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Final
 from index.text.sentences import shorten, split_markdown
 from index.text.words import Token, detect_language, tokenize
 
-LONGEST: Final = 300  # characters
-READ: Final = 12_000  # characters of the observations that are looked at
-SENTENCES: Final = 200
-SHORT: Final = 40  # characters of room that are left empty rather than filled with the beginning of a sentence
-OLD: Final = 0.5  # what a word is worth that the draft has already
-LEAST: Final = 0.35  # a sentence is worth at least this part of the best one
+LONGEST: Final = 300  # most characters of a draft
+READ: Final = 12_000  # most characters of the observations that are read
+SENTENCES: Final = 200  # most sentences that are considered
+SHORT: Final = 40  # free characters below which no sentence is added
+OLD: Final = 0.5  # factor for a word that the draft already contains
+LEAST: Final = 0.35  # least rating of a sentence, as a share of the best rating
 _END = re.compile(r"[.!?。！？…]['\"”’)」』）]*\Z")
-_BOX = re.compile(r"\A\[.\][ \t]+")  # of a task
+_BOX = re.compile(r"\A\[.\][ \t]+")  # the checkbox of a task
 _WIDE = re.compile(r"[\u2e80-\u9fff\uff00-\uff60]\Z")
 _DATED = re.compile(r"\d{4}-\d\d-\d\d")
 
@@ -29,9 +29,9 @@ _DATED = re.compile(r"\d{4}-\d\d-\d\d")
 def draft_summary(
     name: str, contents: Sequence[str], places: Mapping[str, int], clean: Callable[[str], str] = str
 ) -> str | None:
-    """Say what a node is, in the words of its observations; None if they say nothing.
+    """Draft the summary of a node from its observations; None if they contain no sentence.
 
-    `contents`: the observations in order; `places`: how common English words are; `clean` takes out what must not be told."""
+    `contents`: the observations in order; `places`: English words by frequency rank; `clean` removes secrets."""
     sentences = _distinct_sentences(contents, clean)
     if not sentences:
         return None
@@ -61,7 +61,7 @@ def draft_summary(
 
 
 def _distinct_sentences(contents: Sequence[str], clean: Callable[[str], str]) -> list[str]:
-    """Return the sentences, each once, in order."""
+    """Return the sentences in order, without repeats."""
     sentences: dict[str, None] = {}
     left = READ
     for content in contents:
@@ -76,7 +76,7 @@ def _distinct_sentences(contents: Sequence[str], clean: Callable[[str], str]) ->
 def _rate_sentence(
     sentence: str, words: Sequence[Token], counts: Counter[str], name_keys: set[str], covered: set[str]
 ) -> float:
-    """Return how much a sentence says of the node that is not told yet."""
+    """Rate how much a sentence says about the node that the draft does not contain yet."""
     weights = {
         token.key: token.worth * (1 + math.log(counts[token.key])) * (OLD if token.key in covered else 1.0)
         for token in words
@@ -84,18 +84,18 @@ def _rate_sentence(
     }
     rating = sum(weights.values()) / math.pow(len(weights) + 3, 0.75)
     rating *= 1.15 if name_keys & {token.key for token in words} else 1.0
-    rating *= 0.75 if _DATED.search(sentence) else 1.0  # what happened once
+    rating *= 0.75 if _DATED.search(sentence) else 1.0  # a single event
     rating *= 0.6 if sentence.endswith(("?", "？")) else 0.5 if sentence.endswith((":", "：")) else 1.0
     return rating * (0.85 if len(sentence) > LONGEST * 2 // 3 else 1.0)
 
 
 def _lead_bonus(n: int) -> float:
-    """Return what a node is comes first, as a rule."""
+    """Return the factor for the position of a sentence: the first ones usually say what the node is."""
     return 1 + 0.6 / (1 + n)
 
 
 def _with_full_stop(sentence: str) -> str:
-    """Return a sentence with the stop that facts are often written without."""
+    """Return a sentence with a full stop, which facts often lack."""
     if _END.search(sentence):
         return sentence
     return sentence + ("。" if _WIDE.search(sentence) else ".")

@@ -1,6 +1,7 @@
-"""Define the form of tags, the key that variants of a tag share, and the choice of the spelling that is in use.
+"""Define the form of tags, the key that variants of a tag share, and the choice of the spelling in use.
 
-Laws, tested: `to_tag` returns "" or a tag that Obsidian reads, in kebab case; `to_tag` of a tag is that tag."""
+Laws, tested: `to_tag` returns "" or a tag in kebab case that Obsidian can read; `to_tag` of such a tag returns it
+unchanged."""
 
 from __future__ import annotations
 
@@ -10,14 +11,14 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-LONGEST: Final = 40  # characters
-FEWEST, MOST = 3, 7
-NEAR: Final = 0.85  # cosine from which two tags that begin alike, or share a word, are one
+LONGEST: Final = 40  # most characters of a tag
+FEWEST, MOST = 3, 7  # tags of a note
+NEAR: Final = 0.85  # least cosine similarity of two variants of a tag that share a word or a beginning
 
-# How near texts are in meaning: one row a text, of unit length; None = there is no encoder just now.
+# Embeds texts: one row of unit length for each text; None = no encoder is available at the moment.
 Vectors: TypeAlias = Callable[[Sequence[str]], Sequence[Sequence[float]] | None]
 
-# What is written for short, among people who write notes about their work.
+# Usual abbreviations in notes about work.
 SHORT: Final = {
     "db": "database", "dbs": "database", "js": "javascript", "ts": "typescript", "py": "python", "k8s": "kubernetes", "kube": "kubernetes",
     "pg": "postgresql", "postgres": "postgresql", "psql": "postgresql", "repo": "repository", "config": "configuration",
@@ -28,11 +29,11 @@ SHORT: Final = {
     "ui": "user-interface", "ux": "user-experience", "ci": "continuous-integration", "colour": "color", "behaviour": "behavior",
 }  # fmt: skip
 SPELT: Final = {"c++": "cpp", "c#": "csharp", "f#": "fsharp", ".net": "dotnet"}
-ENDINGS: Final = {  # by language: what may be at the end of one form of a word and not of the other
+ENDINGS: Final = {  # language → endings that one form of a word may have and another lack
     "en": ("s", "es"), "de": ("n", "en", "e", "er", "s", "es", "nen"), "es": ("s", "es"), "pt": ("s", "es"), "fr": ("s", "x"), "nl": ("en", "s"),
 }  # fmt: skip
 
-_LATIN = 0x0530  # letters before it lose their marks in a key; elsewhere a mark makes another letter
+_LATIN = 0x0530  # letters below this code point lose their accents in a key; above it, an accent makes another letter
 _ELIDED = re.compile(r"['’]s\b|['’]")
 _APART = re.compile(r"[^\w]+|_+")
 _VARYING = re.compile(r"ー(?![ァ-ヺ])")  # サーバー and サーバ are one word
@@ -50,13 +51,13 @@ def to_tag(text: str) -> str:
 
 
 def key_of(tag: str) -> str:
-    """Return what variants of a tag share: case, accents, hyphens, plural and common short forms don't count."""
+    """Return the key that variants of a tag share: it ignores case, accents, hyphens, plurals and usual abbreviations."""
     return "".join(words_of(tag))
 
 
 @functools.lru_cache(8_192)  # a vocabulary is compared with each new tag
 def words_of(tag: str) -> tuple[str, ...]:
-    """Return the words of a tag, each in its one form."""
+    """Return the normalized words of a tag."""
     parts = [_normalize_word(part) for part in _APART.split(tag) if part]
     return tuple(word for part in parts for word in part.split("-"))
 
@@ -89,7 +90,7 @@ def fold_accents(word: str) -> str:
 
 
 def are_variants(tag: str, other: str, language: str = "en") -> bool:
-    """Return whether two tags are certainly one, by their letters."""
+    """Return whether the letters of two tags show that they are certainly variants of one tag."""
     a, b = words_of(tag), words_of(other)
     if "".join(a) == "".join(b) or (len(a) > 1 and sorted(a) == sorted(b)):
         return True
@@ -102,27 +103,27 @@ def _are_inflections(word: str, other: str, language: str) -> bool:
     short, long = sorted((word, other), key=len)
     if short == long:
         return True
-    if language == "de":  # Umlaut: Garten, Gärten are one already, as accents don't count
+    if language == "de":  # umlauts need no rule: Garten and Gärten are equal without accents
         return len(short) >= 5 and long.startswith(short) and long[len(short) :] in ENDINGS["de"]
     return len(short) >= 4 and long.startswith(short) and long[len(short) :] in ENDINGS.get(language, ())
 
 
 def _is_acronym(short: str, long: str) -> bool:
-    """`rrf` is reciprocal-rank-fusion; two letters are anybody's."""
+    """Return whether `short` is an acronym of `long`, as `rrf` of reciprocal-rank-fusion; it needs three letters or more."""
     words = [word for word in long.split("-") if word]  # a person's tag may have two hyphens side by side
     return len(words) >= 3 and short.isalpha() and short == "".join(word[0] for word in words)
 
 
 def _is_numeronym(short: str, long: str) -> bool:
-    """`k8s` is kubernetes: the first and last letter, and how many are between."""
+    """Return whether `short` abbreviates `long` as `k8s` does kubernetes: by the number of letters between two letters."""
     match = re.fullmatch(r"([^\W\d_])(\d{1,2})([^\W\d_])", short)
     return bool(match and len(long) == int(match[2]) + 2 and long[0] == match[1] and long[-1] == match[3])
 
 
 def may_be_variants(tag: str, other: str) -> bool:
-    """Return whether two tags may be variants, so that their meaning is worth comparing: they share a word, or a beginning.
+    """Return whether two tags may be variants, so that it is worth comparing their vectors: their words begin alike.
 
-    Numbers must be the same: python-2 and python-3 are near in meaning and not one."""
+    Their numbers must be equal: python-2 and python-3 have similar vectors, but are different tags."""
     if re.findall(r"\d+", tag) != re.findall(r"\d+", other):
         return False
     a, b = words_of(tag), words_of(other)
@@ -130,7 +131,7 @@ def may_be_variants(tag: str, other: str) -> bool:
         return False
     left, right = [w for w in a if w not in b], [w for w in b if w not in a]
     if not left or not right:
-        return False  # one holds the other: a narrower tag
+        return False  # one contains the other: it is a narrower tag
     return all(any(x[:4] == y[:4] and min(len(x), len(y)) >= 4 for y in right) for x in left)
 
 
@@ -141,7 +142,7 @@ def unify_spelling(
     language: str = "en",
     vectors: Vectors | None = None,
 ) -> list[str]:
-    """Return `wanted` tags, each in the spelling that the vocabulary has for it, without repeats."""
+    """Return the `wanted` tags without repeats, each in the spelling of the vocabulary if that has a variant of it."""
     keys: dict[str, str] = {}
     for known in sorted(vocabulary, key=lambda tag: (-vocabulary[tag], tag)):
         keys.setdefault(key_of(known), known)

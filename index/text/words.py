@@ -1,7 +1,7 @@
-"""Split a text of any script into words, and rate how much each word says of the topic.
+"""Split a text of any script into words, and rate how much each word says about the topic.
 
-Scripts with spaces are split at them; Chinese by a dictionary, Japanese where its scripts change: a run of kanji or
-katakana is a word there, and what is written in hiragana is grammar."""
+Scripts with spaces are split at spaces, Chinese by a dictionary, and Japanese where its scripts change: a run of kanji
+or katakana counts as a word, and hiragana as grammar."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _COUNTED = re.compile(r"[年月日時分秒人回個件本枚円度位歳代目�
 _WORD = re.compile(r"[^\W_]+(?:[.'’\-+&_][^\W_]+)*(?:\+\+|#(?!\w))?")
 PIECE: Final = re.compile(
     rf"{_WIDE.pattern}|{_WORD.pattern}"
-)  # what is looked at by itself: a word, or a run without blanks
+)  # a unit that is tokenized separately: a word, or a run of a script without spaces
 _FIGURE = re.compile(r"[\d.,:/×x-]+(?:[^\W\d_]{1,4}|[%°])?|[\da-f]{8,}|\d+(?:st|nd|rd|th)", re.IGNORECASE)
 _BREAK = re.compile(r"[^\s]")
 JOINS: Final = frozenset({"de", "del", "di", "da", "do", "dos", "du", "des"})  # base de datos
 SPACED: Final = frozenset({"es", "fr", "it", "pt"})
-# What jieba calls the words that name things: nouns, names of people, places, bodies and others, short forms, foreign words.
+# jieba's part-of-speech flags of words that may be terms, with their worth: mostly nouns, names and abbreviations.
 CHINESE_WORTH: Final = {
     "n": 1.0, "nz": 1.15, "nr": 1.1, "ns": 1.05, "nt": 1.15, "ng": 0.4, "j": 1.0, "vn": 0.9, "l": 0.6, "i": 0.5, "an": 0.7,
     "v": 0.45, "b": 0.4, "a": 0.25, "s": 0.3,
@@ -40,23 +40,23 @@ CHINESE_WORTH: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word. `worth` is 0 for one that says nothing of a topic; `glue` joins it to the word before it."""
+    """Describes a word. `worth`: 0 for a word that says nothing about a topic; `glue` joins it to the word before it."""
 
-    text: str  # as it would stand in a tag
-    key: str  # equal for the forms of one word
+    text: str  # in the form of a tag
+    key: str  # equal for all forms of a word
     worth: float
     glue: str = "-"
-    join: bool = False  # a preposition that may stand within a term
-    thing: bool = True  # it may end a term of several words
+    join: bool = False  # a preposition that may occur inside a term
+    thing: bool = True  # may be the last word of a term of several words
 
 
 @dataclass(frozen=True, slots=True)
 class TextLanguage:
-    """The language of a text, as far as it matters, and how common its words are."""
+    """Describes the language of a text as far as the tokenizer needs it, with the ranks of English words."""
 
-    language: str  # of what is written with blanks: a key of `stopwords.LANGUAGES`
+    language: str  # language of the words with spaces: a key of `stopwords.LANGUAGES`
     japanese: bool
-    places: Mapping[str, int]  # English words, the most frequent at 0
+    places: Mapping[str, int]  # English words by frequency rank, the most frequent at 0
 
 
 def detect_language(text: str, places: Mapping[str, int]) -> TextLanguage:
@@ -72,7 +72,7 @@ def detect_language(text: str, places: Mapping[str, int]) -> TextLanguage:
 
 @functools.cache
 def _languages_by_word() -> dict[str, tuple[str, ...]]:
-    """By function word, the languages that have it; of English those that hardly any other has."""
+    """Return the languages of each function word; for English only words that hardly any other language has."""
     known = {
         **stopwords.LANGUAGES,
         "en": {word for word in stopwords.ENGLISH if len(word) > 3 or word in stopwords.SURE_ENGLISH},
@@ -82,7 +82,7 @@ def _languages_by_word() -> dict[str, tuple[str, ...]]:
 
 
 def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
-    """Split one sentence into words, in order; None where punctuation parts them."""
+    """Split one sentence into words, in order; None marks punctuation between them."""
     at, first, before = 0, True, ""
     for piece in re.finditer(rf"(?P<wide>{_WIDE.pattern})|(?P<word>{_WORD.pattern})", text):
         between = text[at : piece.start()]
@@ -94,7 +94,7 @@ def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
         if piece["wide"]:
             yield from _japanese_tokens(piece[0], counted=counted) if language.japanese else _chinese_tokens(piece[0])
             continue
-        # A word may run into kanji: only its own script is taken.
+        # A word may continue in kanji without a space: split it at the change of scripts.
         last = ""
         for part in filter(None, re.split(rf"({_WIDE.pattern})", piece[0])):
             counted, last = last[-1:].isdigit(), part
@@ -108,7 +108,7 @@ def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
 
 
 def _spaced_token(word: str, language: TextLanguage, *, before: str | None, glued: bool) -> Token | None:
-    """Return a word of a script that writes blanks; None for a figure, which parts what stands around it.
+    """Return the token of a word of a script with spaces; None for a number, which separates its neighbours.
 
     `before` is the word before it; None at the beginning of a sentence, where every word has a capital."""
     lower = word.lower().replace("’", "'")
@@ -139,7 +139,7 @@ def _spaced_token(word: str, language: TextLanguage, *, before: str | None, glue
         text = _singular(text, language.places)
         if text in stopwords.ENGLISH:
             return Token(lower, lower, 0.0)
-        worth *= 0.7 if before is None else 0.4 if before in stopwords.BEFORE_VERBS else 1.0  # an order, or a verb
+        worth *= 0.7 if before is None else 0.4 if before in stopwords.BEFORE_VERBS else 1.0  # an imperative, or a verb
     elif language.language in SPACED and not proper:
         worth *= 1.15 if before in stopwords.BEFORE_NOUNS else 0.8 if before is None else 0.5
     return Token(text, key_of(text), worth, glue="" if glued else "-", thing=worth >= 0.3)
@@ -183,11 +183,11 @@ def _english_worth(word: str, places: Mapping[str, int]) -> float:
     return worth * 0.8 if word.endswith("ing") and len(word) > 5 else worth
 
 
-_RARE: Final = ((300, 0.2), (1_000, 0.45), (2_500, 0.65), (6_000, 0.85), (12_000, 0.95))  # place in the list, worth
+_RARE: Final = ((300, 0.2), (1_000, 0.45), (2_500, 0.65), (6_000, 0.85), (12_000, 0.95))  # rank below, worth
 
 
 def _singular(word: str, places: Mapping[str, int]) -> str:
-    """Return the singular of an English plural, when that is a word that is known; else `word`."""
+    """Return the singular of an English plural if it is a known or likely word, otherwise `word`."""
     head, dash, last = word.rpartition("-")
     if len(last) < 4 or not last.endswith("s") or last.endswith(("ss", "us", "is", "news")):
         return word
@@ -210,7 +210,7 @@ def _korean_token(word: str) -> Token:
 
 
 def _japanese_tokens(text: str, *, counted: bool) -> Iterator[Token | None]:
-    """Yield the runs of kanji and katakana in `text`; hiragana parts them. `counted`: it stands behind a number."""
+    """Yield the runs of kanji and katakana in `text`, separated by None. `counted`: `text` follows a number."""
     if counted:
         text = _COUNTED.sub("", text, count=1)
     at = 0
@@ -236,7 +236,7 @@ def _japanese_tokens(text: str, *, counted: bool) -> Iterator[Token | None]:
 def _chinese_tokens(text: str) -> Iterator[Token | None]:
     for word, flag in _load_tagger().tag(text):
         worth = CHINESE_WORTH.get(flag, 0.0) if len(word) > 1 and word not in stopwords.CHINESE else 0.0
-        worth *= 0.45 if flag == "nr" and len(word) == 2 else 1.0  # mostly no name
+        worth *= 0.45 if flag == "nr" and len(word) == 2 else 1.0  # rarely a name
         if not worth:
             yield Token(word, word, 0.0, glue="")
         else:

@@ -1,12 +1,11 @@
 """Make a backup archive of everything outside the vault that cannot be rebuilt, and restore it.
 
-A backup may be made while a daemon runs; it is restored where none runs. Everything in the state folder counts as
-truth unless it is known to be derived, so a part that keeps something new is backed up without a change here. The
-archive does not hold the notes, which Git or any file backup keeps, nor the index, which Memex rebuilds from the
-notes.
+A backup can be made while a daemon runs. A restore needs a state folder that no daemon holds. The backup includes
+every file of the state folder that is not known to be derived, so new kinds of files need no change in this module.
+It excludes the notes, which Git or any file backup keeps, and the index, which Memex rebuilds from the notes.
 
-Law, tested: an archive is unpacked whole or not at all. Only names that its manifest lists are taken, each a regular
-file with the stated digest, below the state folder; whatever else an archive holds or claims changes nothing."""
+Law, tested: an archive is unpacked completely or not at all. Each unpacked file is a regular file below the target
+folder, is listed in the manifest, and has the listed digest. Any other content of an archive changes nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ Progress: TypeAlias = Callable[[dict[str, Any]], None]
 FORMAT = 1
 MANIFEST, SETTINGS = "manifest.json", "settings.toml"
 STATE = "state/"
-# Derived, or of a running process. `replaced.tar.gz` is what a restore puts aside.
+# Derived files, and files of a running process. A restore saves the files that it replaces in `replaced.tar.gz`.
 REPLACED = "replaced.tar.gz"
 DERIVED = frozenset(
     [
@@ -58,15 +57,15 @@ DERIVED = frozenset(
         CAME,
         "commit",  # a commit in progress
         "uploads",  # partial uploads; their senders start again
-        FOLDER,  # what was deleted is to be gone in the end, and archives are kept for long
+        FOLDER,  # overwritten and deleted text must disappear in the end, and people keep backups for a long time
         REPLACED,
     ]
 )
 OWN = frozenset({LEDGER, *(f"{LEDGER}-{log}" for log in ("wal", "shm", "journal"))})  # copied by SQLite itself
-LARGEST_MANIFEST, LARGEST = 1 << 22, 1 << 36  # bytes; of a manifest, of all files together
-LARGEST_EXTENSION = 2_048  # bytes of a header that has what the next one has no room for: a long name, twice
-LATEST = 253_402_300_799_000  # epoch milliseconds; calendars end there
-# The library's own check of a member, behind ours: Python 3.11.0 to 3.11.3 lack it, and ours stand alone there.
+LARGEST_MANIFEST, LARGEST = 1 << 22, 1 << 36  # most bytes of the manifest, and of all files together
+LARGEST_EXTENSION = 2_048  # most bytes of an extension header, which holds a name that is too long for the next header
+LATEST = 253_402_300_799_000  # epoch milliseconds of the end of the year 9999, the last year of `datetime`
+# The check of tarfile, in addition to the checks below. Python 3.11.0 to 3.11.3 lack it.
 SAFE: Callable[[tarfile.TarInfo, str], tarfile.TarInfo] = getattr(tarfile, "data_filter", lambda member, _: member)
 DAMAGED = (
     *(tarfile.TarError, EOFError, zlib.error, OSError, ValueError, KeyError, TypeError, AttributeError),
@@ -76,20 +75,22 @@ DAMAGED = (
 
 @dataclass(frozen=True, slots=True)
 class ArchiveContents:
-    """The contents of an archive whose digests have all been verified."""
+    """Describes the contents of an archive whose digests have all been verified."""
 
     made_at: int  # epoch milliseconds
     version: str
-    vault: str  # where it was
+    vault: str  # path of the vault at the time of the backup
     files: Mapping[str, int]  # name in the archive → size
 
 
 class Header(tarfile.TarInfo):
-    """A header of an archive, refused unless `pack` could have written it: tarfile reads hostile ones for hours."""
+    """Reads a header of an archive, and rejects every header that `pack` can't have written.
+
+    Without this check, tarfile can spend hours on a hostile header."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        """The header in `buf`. InvalidArgument for one of another kind, or of an extension that is too long."""
+        """Return the header in `buf`. Raises InvalidArgument for another kind of header, or an extension that is too long."""
         header = super().frombuf(buf, encoding, errors)
         extension = header.type == tarfile.XHDTYPE and header.size <= LARGEST_EXTENSION
         if header.size < 0 or not (extension or header.isreg()):
@@ -98,7 +99,7 @@ class Header(tarfile.TarInfo):
 
 
 def irreplaceable_files(state: Path) -> Iterator[str]:
-    """Find the files of a state folder that can't be rebuilt, by name, except the ledger's own files."""
+    """Yield the names of the files of a state folder that can't be rebuilt, without the files of the ledger."""
     for folder, folders, names in os.walk(state):
         inner = Path(folder).relative_to(state)
         folders[:] = sorted(name for name in folders if not _is_derived(inner / name) and not name.startswith("."))
@@ -114,7 +115,7 @@ def irreplaceable_files(state: Path) -> Iterator[str]:
 
 
 def _is_derived(path: Path) -> bool:
-    """Whether a path of a state folder can be made again, or is what was set aside of such a one."""
+    """Return whether a path of a state folder is derived, or a set-aside copy of a derived path."""
     return str(path).partition(ASIDE)[0] in DERIVED
 
 
@@ -129,9 +130,9 @@ def pack(
     damaged: bool = False,
     progress: Progress = lambda _: None,
 ) -> ArchiveContents:
-    """Write the archive `target` durably and atomically, with mode 0600; a daemon may run meanwhile.
+    """Write the archive `target` durably and atomically, with mode 0600; a daemon may run at the same time.
 
-    `damaged`: copy an unreadable ledger as it is."""
+    `damaged`: copy an unreadable ledger as a plain file, instead of raising Unavailable."""
     if not (state / LEDGER).is_file():
         raise NotFound(f"{state} has nothing to back up: this vault is not set up")
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=state) as folder:
@@ -160,7 +161,9 @@ def pack(
 
 
 def _collect_files(state: Path, folder: Path, *, damaged: bool) -> dict[str, Path]:
-    """What goes into an archive, by name; held in `folder`, as a job's file may go once it is done."""
+    """Return the files to pack, by name in the archive.
+
+    `folder` gets a hard link or a copy of each file, because a job's file may be removed when the job is done."""
     copy = folder / LEDGER
     try:
         ledger.back_up(state / LEDGER, copy)
@@ -174,7 +177,7 @@ def _collect_files(state: Path, folder: Path, *, damaged: bool) -> dict[str, Pat
         with suppress(FileNotFoundError):
             try:
                 held.hardlink_to(state / path)
-            except PermissionError:  # a disk without such links
+            except PermissionError:  # the file system has no hard links
                 shutil.copyfile(state / path, held)
             files[STATE + path] = held
     return files
@@ -208,7 +211,10 @@ def _write_atomically(target: Path) -> Iterator[IO[bytes]]:
 
 
 def unpack(archive: Path, into: Path, progress: Progress = lambda _: None) -> ArchiveContents:
-    """Put the files of an archive into the empty folder `into`, if all of it is as it should be; else InvalidArgument."""
+    """Unpack an archive into the empty folder `into`, and return its verified contents.
+
+    Raises InvalidArgument if anything in the archive is wrong, NotFound if it does not exist, and Unavailable when the
+    disk fails."""
     try:
         _read_through(archive)
         with tarfile.open(archive, mode="r:gz", tarinfo=Header) as opened:
@@ -228,7 +234,7 @@ def unpack(archive: Path, into: Path, progress: Progress = lambda _: None) -> Ar
     except IsADirectoryError:
         raise InvalidArgument(f"{archive} is a folder") from None
     except DAMAGED as error:
-        if isinstance(error, OSError) and error.errno:  # the disk's; what gzip finds has no number
+        if isinstance(error, OSError) and error.errno:  # an error of the disk; errors of gzip have no number
             raise Unavailable(f"{archive.name} can't be unpacked: {error.strerror}; nothing was changed") from error
         raise InvalidArgument(
             f"{archive.name} is damaged, or not a backup of Memex ({error}); nothing was changed"
@@ -241,7 +247,7 @@ def unpack(archive: Path, into: Path, progress: Progress = lambda _: None) -> Ar
 
 
 def _read_through(archive: Path) -> None:
-    """Read all of it once: what is cut short or changed is noticed by gzip's own sum, and what swells by its size."""
+    """Read the whole archive once: gzip's checksum finds truncation and changes, and the limit stops a decompression bomb."""
     size = 0
     with gzip.open(archive) as stream:
         while piece := stream.read(1 << 20):
@@ -251,7 +257,7 @@ def _read_through(archive: Path) -> None:
 
 
 def _read_manifest(opened: tarfile.TarFile) -> tuple[ArchiveContents, dict[str, str]]:
-    """What the first member says, checked; and the digest of each file."""
+    """Read and check the manifest, which is the first member; return its contents, and the digest of each file."""
     first = opened.next()
     if first is None or first.name != MANIFEST or not first.isreg() or first.size > LARGEST_MANIFEST:
         raise InvalidArgument("it does not begin with a manifest, so it is not a backup of Memex; nothing was changed")
@@ -275,7 +281,7 @@ def _read_manifest(opened: tarfile.TarFile) -> tuple[ArchiveContents, dict[str, 
 
 
 def _is_valid_name(name: str) -> bool:
-    """Whether a backup of ours may hold a file of this name."""
+    """Return whether a backup of Memex can contain a file with this name."""
     path = PurePosixPath(name)
     plain = name.isprintable() and not path.is_absolute() and str(path) == name and ".." not in path.parts
     inner = name.removeprefix(STATE)
@@ -297,21 +303,23 @@ def _unpack_member(opened: tarfile.TarFile, member: tarfile.TarInfo, target: Pat
 
 
 def check_ledger(folder: Path) -> None:
-    """Raise unless the ledger that was unpacked to `folder` can be used by this Memex."""
+    """Raise an error unless this version of Memex can use the ledger that was unpacked to `folder`."""
     fresh = folder / STATE / LEDGER
     if wrong := ledger.check_integrity(fresh):
         raise InvalidArgument(f"the ledger in the backup can't be used: {wrong}; nothing was changed")
-    ledger.Ledger.open(fresh).close()  # brings an older one up to date
+    ledger.Ledger.open(fresh).close()  # migrates an older schema
 
 
 def restore_files(folder: Path, state: Path, contents: ArchiveContents) -> list[str]:
-    """Take the unpacked files of `folder` into `state`, whose lock the caller holds, the ledger last; their names."""
+    """Copy the unpacked files from `folder` to `state`, the ledger last, and return their names.
+
+    The caller holds the lock of `state`."""
     names = sorted(name.removeprefix(STATE) for name in contents.files if name.startswith(STATE))
     for name in sorted(names, key=lambda path: path == LEDGER):
         target = state / name
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if name == LEDGER:  # a log of the old one must not be played into the new one
-            for old in {*OWN, HEAD, CAME} - {LEDGER}:  # nor be expected to end where the old one did
+        if name == LEDGER:  # SQLite must not apply the old ledger's write-ahead log to the new ledger
+            for old in {*OWN, HEAD, CAME} - {LEDGER}:  # and the saved head is the end of the old audit log
                 (state / old).unlink(missing_ok=True)
         with _write_atomically(target) as stream, (folder / STATE / name).open("rb") as file:
             shutil.copyfileobj(file, stream)
@@ -319,7 +327,9 @@ def restore_files(folder: Path, state: Path, contents: ArchiveContents) -> list[
 
 
 def relocate_settings(text: str, *, vault: Path, state: Path | None) -> str | None:
-    """A settings file, made to lead to another vault and state folder (None: the usual one); None if it can't be."""
+    """Return a settings file's text with another vault and state folder (None: the default state folder).
+
+    Returns None if the text can't be changed line by line."""
     lines, section = [], ""
     for line in text.splitlines():
         name = line.partition("=")[0].strip()

@@ -1,6 +1,7 @@
 """Write the first notes of a new inbox: `About.md`, which explains the folder, and a welcome capture for a first search.
 
-Law, tested: each is written once for a state folder, into an inbox that Memex has just made; deleted means deleted."""
+Law, tested: Memex writes them once for each state folder, into an inbox that it has just created, and never again
+after somebody deletes them."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from syncd.state import named_values
 from syncd.state.ledger import Ledger
 from syncd.vault.location import ABOUT
 
-WRITTEN: Final = "first_notes"  # named value: that this was done
+WRITTEN: Final = "first_notes"  # named value: exists when the notes were written
 WORKSPACE: Final = "default"
 WELCOME: Final = "Welcome to Memex"
 WELCOME_TEXT: Final = """\
@@ -37,7 +38,9 @@ Agents can't read this file. Delete it when you know all this: Memex does not wr
 
 
 def write_first_notes(settings: Settings, ledger: Ledger, *, now: int, welcome: bool) -> list[Path]:
-    """Write them where this was not done before; what was written. `welcome`: the capture too."""
+    """Write the first notes unless that was done before, and return the paths of the written files.
+
+    `welcome`: also write the welcome capture."""
     if named_values.read(ledger, WRITTEN) is not None:
         return []
     inbox = settings.vault.inbox
@@ -53,7 +56,7 @@ def write_first_notes(settings: Settings, ledger: Ledger, *, now: int, welcome: 
         names = {path.rpartition("/")[2].casefold() for path in vault.list_notes().files}
         written = {path: text for path, text in notes.items() if path.rpartition("/")[2].casefold() not in names}
         with acting_as(Author("daemon", "init")):
-            for path, text in written.items():  # a second note of a name would change where links lead
+            for path, text in written.items():  # only names that no note has: a second one would redirect links
                 vault.create(path, encode(text))
     finally:
         vault.close()

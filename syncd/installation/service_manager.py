@@ -1,6 +1,6 @@
-"""Hand Memex to the service manager of the person who runs it: systemd's user manager, or launchd.
+"""Register the daemon with the user's service manager: the systemd user manager, or launchd.
 
-Law: only files of Memex are written and removed, and never the vault, its index or its keys."""
+Law: this module writes and removes only the files that define the service, never the vault, its index or its keys."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from syncd.installation import unit_files
 from syncd.settings.settings import Settings
 from syncd.state.folder import write_private
 
-PATIENCE_S = 180.0  # for a manager's own commands: `start` returns when the daemon is ready, or is not
+PATIENCE_S = 180.0  # timeout of a manager's command: `restart` returns only when the daemon is ready or has failed
 SHOWN = ("LoadState", "ActiveState", "SubState", "UnitFileState", "StatusText", "MainPID", "NRestarts", "Result")
 USUAL = "memex"
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSpec:
-    """The command to keep running, and its vault and state folder."""
+    """Holds the command that the service runs, and its vault and state folder."""
 
     command: Sequence[str]
     vault: Path
@@ -36,11 +36,11 @@ class ServiceSpec:
 
 
 class SystemServices(Protocol):
-    """A service manager with one service of Memex."""
+    """Manages one service of Memex through a service manager."""
 
     @property
     def file(self) -> Path:
-        """The file that defines the service."""
+        """Return the path of the file that defines the service."""
         ...
 
     def unavailable_reason(self) -> str:
@@ -74,23 +74,23 @@ class SystemServices(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Systemd:
-    """A unit of the user's systemd."""
+    """Manages a unit of the systemd user manager."""
 
     name: str
     folder: Path  # of the user's units
 
     @property
     def file(self) -> Path:
-        """The unit file."""
+        """Return the path of the unit file."""
         return self.folder / f"{self.name}.service"
 
     @property
     def drop_in(self) -> Path:
-        """The stricter part."""
+        """Return the path of the drop-in file with stricter sandboxing."""
         return self.folder / f"{self.name}.service.d" / "hardening.conf"
 
     def unavailable_reason(self) -> str:
-        """Ask the manager for its version."""
+        """Return why the systemd user manager can't be reached; "" when it answers."""
         if not shutil.which("systemctl"):
             return "this system has no systemd: start `memex serve` with the tools of this system"
         done = _run("systemctl", "--user", "show", "--property=Version")
@@ -110,14 +110,14 @@ class Systemd:
         write_private(self.file, text)
 
     def enable(self, *, start: bool) -> None:
-        """Reload, enable, and restart where it is to run now."""
+        """Reload the units and enable this one; with `start`, also restart it now."""
         self._run_checked("daemon-reload")
         self._run_checked("enable", self.file.name)
         if start:
             self._run_checked("restart", self.file.name)
 
     def harden(self, spec: ServiceSpec) -> bool:
-        """Add the stricter part, if the daemon starts with it; whether it does."""
+        """Add the hardening drop-in and restart; remove it again if the restart fails. Return whether it was kept."""
         self.drop_in.parent.mkdir(parents=True, exist_ok=True)
         write_private(self.drop_in, unit_files.hardening_drop_in([str(spec.vault), str(spec.state)]))
         self._run_checked("daemon-reload")
@@ -129,7 +129,7 @@ class Systemd:
         return False
 
     def remove(self) -> None:
-        """Disable and stop it; without a manager, take away the link that enables it."""
+        """Stop the unit, disable it and remove its files; works without a running manager too."""
         if not self.unavailable_reason():
             self._run_checked("disable", "--now", self.file.name)
         (self.folder / "default.target.wants" / self.file.name).unlink(missing_ok=True)
@@ -139,7 +139,7 @@ class Systemd:
             self._run_checked("daemon-reload")
 
     def state(self) -> dict[str, Any]:
-        """The manager's own words."""
+        """Return the unit's state as `systemctl show` reports it."""
         done = _run("systemctl", "--user", "show", f"--property={','.join(SHOWN)}", self.file.name)
         properties = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
         return {
@@ -155,19 +155,19 @@ class Systemd:
         }
 
     def is_lingering(self) -> bool | None:
-        """Whether the user's services run while they are not logged in; None when nobody knows."""
+        """Return whether the user's services run while the user is not logged in; None when that is unknown."""
         if not shutil.which("loginctl"):
             return None
         done = _run("loginctl", "show-user", str(os.getuid()), "--property=Linger", "--value")
         return done.stdout.strip() == "yes" if done.returncode == 0 else None
 
     def log_command(self, lines: int, *, follow: bool) -> list[str]:
-        """The journal of the unit."""
+        """Return the command that shows the journal of the unit."""
         words = ["journalctl", "--user", "--unit", self.file.name, "--lines", str(lines)]
         return [*words, "--follow"] if follow else [*words, "--no-pager"]
 
     def manual_commands(self) -> list[str]:
-        """Of systemd."""
+        """Return the systemctl commands that enable and start the unit."""
         return ["systemctl --user daemon-reload", f"systemctl --user enable --now {self.file.name}"]
 
     def _remove_drop_in(self) -> None:
@@ -185,7 +185,7 @@ class Systemd:
 
 @dataclass(frozen=True, slots=True)
 class Launchd:
-    """An agent of macOS."""
+    """Manages a launchd agent of macOS."""
 
     name: str
     folder: Path  # of the user's agents
@@ -193,16 +193,16 @@ class Launchd:
 
     @property
     def file(self) -> Path:
-        """The property list."""
+        """Return the path of the property list."""
         return self.folder / f"{self.name}.plist"
 
     def unavailable_reason(self) -> str:
-        """Look for its command."""
+        """Return why launchd is unavailable; "" when its command is installed."""
         return "" if shutil.which("launchctl") else "this system has no launchd; to only write the file: --file-only"
 
     def write(self, spec: ServiceSpec) -> None:
         """Write the agent."""
-        kept = {"PATH": os.environ["PATH"]} if "PATH" in os.environ else {}  # Git may be one of Homebrew's
+        kept = {"PATH": os.environ["PATH"]} if "PATH" in os.environ else {}  # Git may be installed by Homebrew
         text = unit_files.launchd_agent(
             self.name, spec.command, log=str(self.log), environment=kept | {"MEMEX_VAULT": str(spec.vault)}
         )
@@ -213,19 +213,19 @@ class Launchd:
         write_private(self.file, text.decode())
 
     def enable(self, *, start: bool) -> None:
-        """Load it, which also starts it; without `start` the next login does."""
+        """Load the agent with `start`, which also starts it; otherwise launchd loads it at the next login."""
         if start:
-            _run("launchctl", "bootout", f"{_domain()}/{self.name}")  # the one before, if it is loaded
+            _run("launchctl", "bootout", f"{_domain()}/{self.name}")  # the loaded agent, if any
             self._run_checked("bootstrap", _domain(), str(self.file))
 
     def remove(self) -> None:
-        """Unload it and take it away."""
+        """Unload the agent and remove its file."""
         if not self.unavailable_reason():
-            _run("launchctl", "bootout", f"{_domain()}/{self.name}")  # it need not be loaded
+            _run("launchctl", "bootout", f"{_domain()}/{self.name}")  # fails if it is not loaded, which is fine
         self.file.unlink(missing_ok=True)
 
     def state(self) -> dict[str, Any]:
-        """What launchd prints of it, as far as it is told."""
+        """Return the agent's state as `launchctl print` reports it."""
         done = _run("launchctl", "print", f"{_domain()}/{self.name}")
         fields = dict(line.strip().split(" = ", 1) for line in done.stdout.splitlines() if " = " in line)
         return {
@@ -236,11 +236,11 @@ class Launchd:
         }
 
     def log_command(self, lines: int, *, follow: bool) -> list[str]:
-        """The file it writes to."""
+        """Return the command that shows the log file."""
         return ["tail", "-n", str(lines), *(["-F"] if follow else []), str(self.log)]
 
     def manual_commands(self) -> list[str]:
-        """Of launchd."""
+        """Return the launchctl command that loads and starts the agent."""
         return [f"launchctl bootstrap {_domain()} {shlex.quote(str(self.file))}"]
 
     def _run_checked(self, *words: str) -> None:
@@ -250,7 +250,9 @@ class Launchd:
 
 
 def serve_command(chosen: Settings) -> list[str]:
-    """What the service runs: this very program, with every path whole, so that no variable and no folder matters."""
+    """Return the command that the service runs.
+
+    Its paths are absolute, so neither environment variables nor the working folder affect it."""
     script = Path(sys.executable).with_name("memex")
     program = [str(script)] if script.exists() else [sys.executable, "-m", "syncd.cli"]
     named = ["--config", str(chosen.file)] if chosen.file else []
@@ -258,7 +260,9 @@ def serve_command(chosen: Settings) -> list[str]:
 
 
 def find_manager(name: str, platform: str, environ: Mapping[str, str]) -> Systemd | Launchd:
-    """The manager of this platform, and the service called `name` in it; "" is the one that most people need."""
+    """Return the service manager of this platform for the service `name`; "" is the default name, `memex`.
+
+    Raises InvalidArgument for a name with other characters than letters, digits and hyphens."""
     if name and not (name.isascii() and name.replace("-", "").isalnum() and len(name) <= 40 and name[0].isalpha()):
         raise InvalidArgument(f"a service's name has letters, digits and hyphens, not {name!r}")
     full = f"{USUAL}-{name}" if name else USUAL
@@ -270,7 +274,7 @@ def find_manager(name: str, platform: str, environ: Mapping[str, str]) -> System
 
 
 def wait_until_active(manager: SystemServices, within_s: float) -> dict[str, Any]:
-    """How it is once it has started, or has not in time."""
+    """Wait at most `within_s` seconds for the service to become active, and return its last state."""
     end = time.monotonic() + within_s
     while not (state := manager.state())["active"] and time.monotonic() < end:
         time.sleep(0.2)
@@ -278,7 +282,7 @@ def wait_until_active(manager: SystemServices, within_s: float) -> dict[str, Any
 
 
 def _agent_vault(text: bytes) -> str:
-    import plistlib  # noqa: PLC0415 - of one branch only
+    import plistlib  # noqa: PLC0415 - only macOS needs it
 
     try:
         return str(plistlib.loads(text)["EnvironmentVariables"]["MEMEX_VAULT"])

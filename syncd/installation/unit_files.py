@@ -1,6 +1,6 @@
 """Compose the unit files for a service manager, as text: a systemd user unit, its hardening drop-in, a launchd agent.
 
-Law, tested: whatever characters a path has, the manager reads back that path."""
+Law, tested: the manager reads back every path unchanged, whatever characters it has."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ _NAMED = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t":
 
 
 def quote(text: str, *, variables: bool = False) -> str:
-    """`text` as one word of a unit file; `variables` where the manager would put values for `$NAME`."""
+    """Quote `text` as one word of a unit file. `variables`: also escape `$`, where systemd expands `$NAME`.
+
+    Raises InvalidArgument if `text` can't be encoded as UTF-8."""
     if not text.isprintable() and any("\ud800" <= char <= "\udfff" or char == "\0" for char in text):
         raise InvalidArgument(f"{text!a} is not UTF-8, which a unit file must be: give the folder another name")
     escapes = _PLAIN | _NAMED | ({"$": "$$"} if variables else {})
@@ -90,7 +92,7 @@ def _escape_control(char: str) -> str:
 
 
 def systemd_unit(name: str, command: Sequence[str], *, vault: str) -> str:
-    """The unit `name` that runs `command`, whose first word is a program's whole path, for `vault`."""
+    """Return the text of the unit `name`, which runs `command` for `vault`; the program in `command` is an absolute path."""
     program, *words = command
     folder = vault.rstrip("/").rpartition("/")[2]
     return UNIT.format(
@@ -103,17 +105,19 @@ def systemd_unit(name: str, command: Sequence[str], *, vault: str) -> str:
 
 
 def vault_line(text: str) -> str:
-    """The line of a unit that says whose it is, to compare; "" when it is none of ours."""
+    """Return the line of a unit that names its vault; "" when Memex did not write the unit."""
     return next((line for line in text.splitlines() if line.startswith("X-MemexVault=")), "")
 
 
 def hardening_drop_in(writable: Sequence[str]) -> str:
-    """The drop-in that leaves only these folders writable."""
+    """Return the text of the drop-in that makes only these folders writable."""
     return HARDENING.format(writable=" ".join(quote(path) for path in writable))
 
 
 def launchd_agent(label: str, command: Sequence[str], *, log: str, environment: Mapping[str, str]) -> bytes:
-    """The launchd agent `label` that runs `command` from login on, and again when it fails."""
+    """Return the launchd agent `label`, which runs `command` at login and restarts it when it fails.
+
+    Raises InvalidArgument if a path can't be written into a property list."""
     entries = {
         "Label": label,
         "ProgramArguments": list(command),

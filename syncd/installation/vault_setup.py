@@ -1,6 +1,6 @@
 """Set up a vault for Memex: create the state folder, the inbox, the owner's key and the settings file.
 
-Law, tested: the setup creates only its own folders and files, touches no note, and changes nothing the second time."""
+Law, tested: the setup creates only folders and files of Memex, touches no note, and a second run changes nothing."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from syncd.workspaces.api_keys import SECRET, ApiKeys
 log = logging.getLogger(__name__)
 
 OWNER = "owner"
-LOOKED_AT = 50_000  # entries of a folder in which a note is looked for
+LOOKED_AT = 50_000  # most entries of a folder that are searched for a note
 HEAD = "# Memex reads this file; `memex config` lists every setting, its value and what it means.\n"
 
 
 def set_up_vault(settings: Settings, *, now: int, again: bool = False, welcome: bool | None = None) -> Path:
-    """Make what serving needs and is missing; the file that holds the owner's key.
+    """Create the missing parts that the daemon needs, and return the path of the owner's key file.
 
-    `again`: a person asks for it, so a workspace and a key that they removed before are made again. `welcome`: a
-    new inbox gets the note that explains it, and if true a first capture; None = neither."""
+    `again`: a person requested the setup, so Memex also creates a workspace and a key again that the person removed.
+    `welcome`: False adds the note `About.md` to a new inbox, True also a welcome capture, None adds neither."""
     path = settings.vault.path
     refuse_home(path)
     if not path.is_dir():
@@ -71,7 +71,7 @@ def set_up_vault(settings: Settings, *, now: int, again: bool = False, welcome: 
 
 
 def _keep_lost_queue(state: Path) -> None:
-    """Set the files of queued jobs aside when the ledger that knew them is gone and nobody works with it."""
+    """Set aside the files of queued jobs when the ledger with the jobs is missing or empty, and no process holds it."""
     ledger = state / LEDGER
     lost = not os.path.lexists(ledger) or (ledger.is_file() and not ledger.stat().st_size)
     if lost and holder_pid(state) is None:
@@ -80,7 +80,7 @@ def _keep_lost_queue(state: Path) -> None:
 
 
 def refuse_home(folder: Path) -> None:
-    """Raise InvalidArgument for the root of the file system, a home folder, and whatever holds one, under any name of it."""
+    """Raise InvalidArgument for the home folder, every folder above it, and the root; links are resolved first."""
     real, home = Path(os.path.realpath(folder)), None
     with contextlib.suppress(RuntimeError):  # a user without a home
         home = Path(os.path.realpath(Path.home()))
@@ -96,7 +96,7 @@ def refuse_home(folder: Path) -> None:
 
 
 def has_notes(folder: Path) -> bool:
-    """Whether a folder looks like a vault: it has a note, or Obsidian has opened it. At most LOOKED_AT entries are seen."""
+    """Return whether a folder looks like a vault: Obsidian has opened it, or a note is among about LOOKED_AT entries."""
     if (folder / ".obsidian").is_dir():
         return True
     seen = 0
@@ -111,9 +111,9 @@ def has_notes(folder: Path) -> bool:
 
 
 def ensure_owner_key(state: Path, keys: ApiKeys, *, now: int, again: bool = False) -> Path:
-    """The file with a key for everything; made, with its key, when there is none that is whole.
+    """Return the file with the owner's key, which may do everything; create file and key if no complete key exists.
 
-    A key that a person revoked stays revoked unless they ask `again`; one whose file they moved away stays good."""
+    A key that a person revoked is replaced only with `again`. If its file was removed, the old key stays valid."""
     path = state / KEY_FILE
     secret = path.read_text("utf-8", "replace").strip() if path.is_file() else ""
     secret = secret if SECRET.fullmatch(secret) else ""
@@ -124,7 +124,7 @@ def ensure_owner_key(state: Path, keys: ApiKeys, *, now: int, again: bool = Fals
         )
     held = next((key for key in keys.list() if secret.startswith(f"mx_{key.id}_")), None)
     if held is not None and (held.is_live(now) or not again):
-        if not path.is_symlink():  # a file elsewhere is left as it is, and the doctor names the link
+        if not path.is_symlink():  # a linked file is left unchanged, and the doctor reports the link
             path.chmod(0o600)
         return path
     taken = {key.name for key in keys.list() if key.revoked_at is None}
@@ -135,9 +135,10 @@ def ensure_owner_key(state: Path, keys: ApiKeys, *, now: int, again: bool = Fals
 
 
 def install_client_key(state: Path, name: str, workspace: str, secret: str | None, *, now: int) -> str:
-    """The secret of the key of that name, which reads and writes one workspace: `secret`, of an earlier state folder, or a new one.
+    """Return the secret of the key `name`, which reads and writes one workspace.
 
-    A secret that belongs to another key of this state folder is not taken."""
+    `secret`: a secret from an earlier state folder, which is kept unless it belongs to another key of this state folder.
+    Otherwise the key gets a new secret."""
     ledger = Ledger.open(state / LEDGER)
     try:
         keys = ApiKeys(ledger)
@@ -155,16 +156,17 @@ def install_client_key(state: Path, name: str, workspace: str, secret: str | Non
 
 @dataclass(frozen=True, slots=True)
 class OwnerKeyReset:
-    """The file with the new owner's key, and where what was damaged lies now."""
+    """Holds the file with the new owner's key, and the paths to which damaged files were moved."""
 
     key_file: Path
     set_aside: list[Path]
 
 
 def reset_owner_key(state: Path, *, now: int) -> OwnerKeyReset:
-    """Break-glass: a new owner's key, whoever has the old one or lost it. Needs no daemon and no vault.
+    """Replace the owner's key, for an owner whose key was lost or leaked. Needs no daemon and no vault.
 
-    A ledger that is damaged is set aside with all that belongs to it. Raises Conflict while a daemon works with it."""
+    A damaged ledger is set aside with all its files; that raises Conflict while a daemon uses it. Raises NotFound if
+    `state` is not the state folder of a vault."""
     if not os.path.lexists(state / LEDGER) and read_vault_path(state) is None:
         raise NotFound(f"{state} is not the state folder of a vault: run `memex init VAULT`, or pass --state")
     check_shapes(state)
@@ -180,7 +182,7 @@ def reset_owner_key(state: Path, *, now: int) -> OwnerKeyReset:
     try:
         keys = ApiKeys(ledger)
         secret = ""
-        with contextlib.suppress(OSError, UnicodeDecodeError):  # whatever is there is replaced
+        with contextlib.suppress(OSError, UnicodeDecodeError):  # an unreadable file is replaced too
             secret = read_regular_file(path).decode().strip()
         held = [key.id for key in keys.list() if secret.startswith(f"mx_{key.id}_")]
         _, secret = keys.reset(OWNER, instead_of=held, now=now)
@@ -191,9 +193,10 @@ def reset_owner_key(state: Path, *, now: int) -> OwnerKeyReset:
 
 
 def ensure_settings_file(settings: Settings, named: str | None, environ: Mapping[str, str]) -> tuple[Path, bool]:
-    """The settings file for this vault, written if there is none; and whether it is the one that Memex reads unasked.
+    """Return the settings file of this vault, written if it is missing, and whether Memex reads it without --config.
 
-    When the usual place holds another vault's, this vault gets a file of its own beside it."""
+    If the default settings file belongs to another vault, this vault gets a separate file beside it. Raises Conflict if
+    the file to use belongs to another vault."""
     usual = Path.cwd() / Path(named).expanduser() if named else default_settings_file(environ)
     if not named and (known := find_vault(known_vaults(environ), settings.vault.path)):
         return known, known == usual
@@ -210,7 +213,9 @@ def ensure_settings_file(settings: Settings, named: str | None, environ: Mapping
 
 
 def _claim_settings_file(file: Path, settings: Settings, environ: Mapping[str, str]) -> bool:
-    """Whether `file` leads to this vault; it is written for it if it is missing, or added to if it names no vault."""
+    """Return whether `file` names this vault. Write it if it is missing, and add the vault if it names none.
+
+    Raises Conflict if the vault can't be added."""
     calm = {name: value for name, value in environ.items() if name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")}
     unasked = settings.state == default_state_folder(settings.vault.path, calm)
     state = "" if unasked else f"state = {toml_string(settings.state)}\n\n"
@@ -233,7 +238,9 @@ def _claim_settings_file(file: Path, settings: Settings, environ: Mapping[str, s
 
 
 def write_git_choice(file: Path, *, commit: bool) -> None:
-    """Have the settings file say whether Memex commits; where that is the default, only if it says otherwise now."""
+    """Set `commit` under [git] in the settings file, unless it already has this value or default.
+
+    Raises Conflict if the file can't be changed line by line."""
     text = file.read_bytes().decode()
     section, end = tomllib.loads(text).get("git", {}), _line_end(text)
     if section.get("commit", True) == commit:
@@ -259,10 +266,10 @@ def _line_end(text: str) -> str:
 
 
 def _write_settings_file(file: Path, text: str) -> None:
-    """Write the file to which `file` leads: a person may keep it in a folder of their own, behind a link."""
+    """Write the target of `file`, because a person may keep the settings elsewhere behind a symbolic link."""
     write_private(Path(os.path.realpath(file)), text)
 
 
 def toml_string(path: Path) -> str:
-    """A path as a TOML string: JSON's escapes are TOML's too."""
+    """Return a path as a TOML string; the escapes of JSON are valid in TOML."""
     return json.dumps(str(path), ensure_ascii=False)

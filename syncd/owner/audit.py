@@ -63,7 +63,7 @@ def verify_file(lines: Iterable[str], head: str | None) -> ChainCheck:
         raise InvalidArgument(f"the file has a line that is not an entry of an audit log: {error}") from error
     base: Head | None = digest_chain.find_base(entries)
     if entries and base and base.seq + 1 != entries[0].seq:
-        base = None if entries[0].seq > 1 else Head()  # a part: its first entry is taken as it is
+        base = None if entries[0].seq > 1 else Head()  # an excerpt: nothing is known about the entry before it
     noted = _parse_head(head)
     return digest_chain.check(entries, base, heads=[noted] if noted else [])
 
@@ -93,7 +93,7 @@ def _verify_chain(audit: AuditLog, heads: Iterable[Head], progress: Callable[[di
 
 
 def _entries_up_to(entries: Iterable[Entry], last: int) -> Iterable[Entry]:
-    """The entries up to a number; those that are written meanwhile are another look's."""
+    """Yield the entries up to number `last`; later entries are new and not checked."""
     for entry in entries:
         if entry.seq > last:
             return
@@ -101,7 +101,7 @@ def _entries_up_to(entries: Iterable[Entry], last: int) -> Iterable[Entry]:
 
 
 def _compare_files(audit: AuditLog, vault: Vault, inbox: str) -> dict[str, list[str]]:
-    """How the files differ from what the log last says of them: changed or gone by hand, or never written by us."""
+    """Compare the files with the last digests in the log: changed manually, removed manually, or never logged."""
     known = audit.last_digests()
     listing = vault.list_notes(inbox)
     changed, gone = [], []
@@ -129,7 +129,7 @@ def _write_entries(target: Path, entries: Iterable[Entry]) -> None:
     except OSError as error:
         raise Unavailable(f"{target} can't be written: {error.strerror}", retryable=False) from error
     try:
-        with open(fd, "w", encoding="utf-8") as stream:  # noqa: PTH123 - the descriptor is what makes it private
+        with open(fd, "w", encoding="utf-8") as stream:  # noqa: PTH123 - the descriptor makes the file private
             stream.writelines(digest_chain.format_line(entry) + "\n" for entry in entries)
             stream.flush()
             os.fsync(fd)

@@ -24,7 +24,9 @@ Operation: TypeAlias = Callable[[Arguments, Progress], Any]
 def commit_operations(
     commits: Committer, settle: Callable[[], list[MadeCommit]], due: Callable[[], Iterable[DueCommit]]
 ) -> dict[str, Operation]:
-    """What the owner may ask, by name. `settle` makes the commits that others owe, and those are `due`."""
+    """Return the owner's operations on commits, by name.
+
+    `due`: the commits of promotion and consolidation that Git did not allow earlier; `settle` makes them."""
 
     def commit(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
         if arguments.get("dry_run"):
@@ -36,7 +38,7 @@ def commit_operations(
             }
         done, edited = commits.commit_pending(), set(commits.edited)
         if not commits.hindrance() and (settled := settle()):
-            done += settled + commits.commit_pending()  # what was left to those, and is not in them
+            done += settled + commits.commit_pending()  # writes that were left for those commits, but are not in them
         if not done and (why := commits.problem or commits.hindrance()):
             raise Conflict(why)
         return {

@@ -38,7 +38,7 @@ def operations(
 
     def check(_: Arguments, progress: Progress) -> dict[str, Any]:
         sync, tell = _require_vault(opened.sync), _stage_reporter(progress)
-        sync.run(progress=tell)  # what a listing finds needs no deep check
+        sync.run(progress=tell)  # a listing finds these changes without a deep check
         checked = opened.check.run(stopping(), tell)
         return {"checked": checked.checked, "mended": checked.mended, "failed": sync.run(progress=tell).failed}
 
@@ -50,7 +50,7 @@ def operations(
 
 
 def _require_vault(sync: Sync) -> Sync:
-    """The same, once it is sure that the vault is there."""
+    """Return `sync` if the vault is present; otherwise raise Unavailable."""
     if not sync.vault.is_present():
         raise Unavailable(f"the vault {sync.vault.root} is missing; the index was not changed")
     return sync

@@ -16,8 +16,8 @@ from syncd.jobs.worker import Worker
 
 MOST: Final = 1_000  # jobs of one answer
 SHORTEST: Final = 4  # characters of an id that can name a job
-TURN_S: Final = 20.0  # a wait for jobs is answered after this time, and the caller asks again
-LOOK_S: Final = 0.5  # between two checks of their progress
+TURN_S: Final = 20.0  # most seconds of one wait for jobs; after that, the caller calls again
+LOOK_S: Final = 0.5  # seconds between two checks of their progress
 
 Arguments: TypeAlias = Mapping[str, Any]
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
@@ -101,7 +101,7 @@ def _wait_for_jobs(
 
 
 def job_operations(jobs: Callable[[], Scheduler]) -> dict[str, Callable[[Mapping[str, Any], Any], Any]]:
-    """Return the owner's operations on scheduled jobs, by name; `jobs` gives the present jobs."""
+    """Return the owner's operations on scheduled jobs, by name; `jobs` returns the current scheduler."""
 
     def list_jobs(_: Mapping[str, Any], __: Any) -> list[dict[str, Any]]:
         return [{"name": key, "title": job_name(key), **asdict(job)} for key, job in sorted(jobs().states().items())]

@@ -124,7 +124,7 @@ class LeftOut:
         return kept
 
     def _is_left_out(self, path: str) -> bool:
-        if path.startswith(f"{self._inbox}/"):  # where only Memex's own settings count
+        if path.startswith(f"{self._inbox}/"):  # settings of Obsidian do not apply to the inbox
             inside = fold(path.removeprefix(f"{self._inbox}/"))
             return inside.startswith(f"{fold(REPORTS)}/") or inside == fold(ABOUT)
         return any(test(path) for test in self._tests)
@@ -150,7 +150,7 @@ def _search_scope(opened: OpenParts, query: Query, scope: Scope, left_out: LeftO
 
 
 def _successor_fields(opened: OpenParts, record: Record) -> dict[str, Any]:
-    """Whether a newer note replaces a capture, and which: its id and path, where it still exists."""
+    """Return whether a newer note supersedes a capture, with the id and path of that note if it still exists."""
     under = f"{opened.settings.vault.inbox}/{record.workspace}/"
     newer = find_successor([opened.captures.index, opened.notes.index], record, under=under)
     return {
@@ -161,7 +161,9 @@ def _successor_fields(opened: OpenParts, record: Record) -> dict[str, Any]:
 
 
 def _find_capture(opened: OpenParts, arguments: Arguments) -> Record:
-    """The capture that is meant; NotFound for a note of the vault, and for one in another workspace than was named."""
+    """Find the capture that the arguments name.
+
+    Raises NotFound for a note outside the inbox, and for a capture in another workspace than the named one."""
     record = note_lookup.find_note(
         [opened.captures.index], arguments["id"], workspace=arguments.get("workspace") or None
     )

@@ -1,7 +1,7 @@
 """Define the operations of the vault's owner; the command line runs them over the control socket or in its own process.
 
-Law: no network door leads here; only a user who may open the state folder reaches notes outside the inbox through
-it."""
+Law: no network interface leads to these operations; only a user who can open the state folder reaches notes outside
+the inbox through them."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _name_near_workspace(operation: Operation, agent_access: AgentAccess) -> Ope
 
 
 def _sign_operation(name: str, operation: Operation) -> Operation:
-    """Wrap an operation so that its writes are logged as the owner's, by this command."""
+    """Wrap an operation so that the audit log attributes its writes to the owner and this command."""
 
     def run_signed(arguments: Arguments, progress: Progress) -> Any:
         with acting_as(Author("cli", name, request=secrets.token_hex(8))):

@@ -1,6 +1,7 @@
 """Define the owner's operations for the review: waiting captures, one capture with its suggestions, and the archive.
 
-Law: the answers draw on notes outside the inbox; no route or tool of an agent leads here."""
+Law: no route or tool of an agent leads to these operations, because their answers contain text of notes outside the
+inbox."""
 
 from __future__ import annotations
 
@@ -129,7 +130,7 @@ def _capture_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) 
         front = split(text)[0]
         values = {key.casefold(): value for key, value in read_properties(front).items()}
     except (MemexError, FrontmatterError):
-        pass  # it went a moment ago, or is being edited
+        pass  # the note was removed a moment ago, or is being edited
     return {
         "id": record.id,
         "path": record.path,
@@ -150,7 +151,7 @@ def _capture_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) 
 
 
 def _goal_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) -> dict[str, Any]:
-    """Where it goes if it is promoted, and what chose that; what is wrong with that, if something is."""
+    """Return the target folder of a promotion and what chose it, or the problem that prevents the promotion."""
     promotion = snapshot.settings.promote
     raw, stat = snapshot.vault.read(record.path)
     document = snapshot.parse(raw, record.path, stat)
@@ -166,7 +167,7 @@ def _goal_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) -> 
 def _excerpt(snapshot: VaultSnapshot, path: str) -> str:
     try:
         return " ".join(_read_body(snapshot, path).split())[:EXCERPT]
-    except MemexError:  # it went a moment ago
+    except MemexError:  # the note was removed a moment ago
         return ""
 
 

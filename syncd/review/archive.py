@@ -1,9 +1,9 @@
-"""Move dismissed, expired and unused captures into the archive, and bring them back.
+"""Move dismissed, expired and unused captures into the archive, and restore them.
 
-The archive is the folder `Archive/` beside the workspaces, where no agent reads. A capture moves there with its
-stored file, and every link to it from notes of the vault is updated. Laws, tested: nothing is lost, because each
-move goes through the change journal and is one commit; a note that is being edited waits; nothing that an agent
-writes into a note archives it, except the property `expires`."""
+The archive is the folder `Archive/` beside the workspaces; agents can't read it. A capture moves there with its
+stored file, and Memex updates every link to it from notes of the vault. Laws, tested: nothing is lost, because each
+move goes through the change journal and is one commit; a note that is being edited is archived later; the only
+property with which an agent can archive a note is `expires`."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from syncd.vault.path_rules import join
 log = logging.getLogger(__name__)
 
 WAYS: Final = ("dismiss", "expire", "unarchive")  # in the journal
-EVERY_S: Final = 600  # between two checks for expired captures when nothing has changed
-RUN_S: Final = 5.0  # seconds of a run; the next run continues
+EVERY_S: Final = 600  # seconds between two checks for expired captures when nothing has changed
+RUN_S: Final = 5.0  # most seconds of a run; the next run continues
 
 
 class Archive:
-    """The archive of captures. Safe to use from any thread."""
+    """Archives captures and restores them. Safe to use from any thread."""
 
     def __init__(
         self,
@@ -56,13 +56,13 @@ class Archive:
         *,
         united: ChangeJournal,
     ) -> None:
-        """`united`: what became of duplicates."""
+        """Create it. `united`: the journal of the consolidation, which says how it merged duplicates."""
         self._united = united
         self._snapshot, self._promotions, self._waiting = snapshot, promotions, waiting
         self._audit, self._repo = audit, repo
-        self._moment: object = None  # of the inbox, when nothing was left to do
+        self._moment: object = None  # state of the inbox when nothing was left to do
 
-    # What the owner asks for
+    # Requests of the owner
 
     def dismiss(self, reference: str) -> dict[str, Any]:
         """Archive the capture with this id or path, and return the result. Raises the reason if it can't be archived."""
@@ -107,7 +107,7 @@ class Archive:
                     left = True
                     continue
                 self._set_aside(record, why)
-            except Problem as error:  # until it is mended, which is a change
+            except Problem as error:  # not tried again until the capture changes
                 log.info("a capture can't be archived: %s", error)
             except MemexError as error:
                 log.info("a capture is not archived yet: %s", error)
@@ -127,11 +127,11 @@ class Archive:
         days, since = self._snapshot.settings.review.expire_days, None
         if days > 0:
             last = self._audit.last_entry(record.path)
-            ours = last is not None and last.after == record.digest  # else a person has changed it, or put it there
+            ours = last is not None and last.after == record.digest  # otherwise a person has changed or added the file
             since = (record.updated_at or record.created_at) if ours else None
         return archive_reason(marks, now=now, untouched_since=since, expire_days=days)
 
-    # How
+    # Moves
 
     def _set_aside(self, record: Record, why: str) -> dict[str, Any]:
         by = None if why == DISMISSED else ""
@@ -164,7 +164,7 @@ class Archive:
         return self._make_move_plan(document, raw, text, {record.path: target} | files, why)
 
     def _stored_file_archiving(self, document: Document) -> dict[str, str]:
-        """Where the stored file goes that only this capture holds the text of."""
+        """Return the move of the capture's stored file, as old path → new path; empty if another note uses the file."""
         old = document.file
         if old is None or self._snapshot.vault.stat(old) is None:
             return {}
@@ -198,7 +198,7 @@ class Archive:
         return self._make_move_plan(document, raw, text, {record.path: self._free_path(target)} | files, "")
 
     def _undo_supersession(self, text: str, id: str) -> str:
-        """`text` as it was before consolidation said in it which duplicate takes its place, unless that was changed since."""
+        """Remove `superseded_by` from `text` if consolidation wrote it there and nobody has changed it since."""
         entry = next(
             (candidate for candidate in reversed(self._united.entries_about(id)) if candidate.state == "done"), None
         )
@@ -211,7 +211,7 @@ class Archive:
         return edit(text, {key: None for key in read_properties(split(text)[0]) if key.casefold() == "superseded_by"})
 
     def _stored_file_return(self, raw: bytes, path: str) -> dict[str, str]:
-        """Where the stored file goes back to that a note of the archive holds the text of."""
+        """Return the move of an archived note's stored file back, as old path → new path; empty if it has none."""
         snapshot = self._snapshot
         values = {key.casefold(): value for key, value in read_properties(split(decode(raw))[0]).items()}
         link = next((wikilink.target for wikilink in find_wikilinks(as_text(values.get("file")) or "")), "")
@@ -221,7 +221,7 @@ class Archive:
         return {old: self._free_path(inbox_path(old, snapshot.inbox))}
 
     def _free_path(self, path: str) -> str:
-        """`path`, or one beside it, where nothing is yet."""
+        """Return `path` if it is free, otherwise a free path with a similar name in its folder."""
         folder, _, name = path.rpartition("/")
         there = {fold(existing) for existing in self._snapshot.vault.list_names(folder)}
         stem, dot, ending = name.rpartition(".")
@@ -234,7 +234,9 @@ class Archive:
     def _make_move_plan(
         self, document: Document, raw: bytes, text: bytes, moves: Mapping[str, str], why: str
     ) -> MovePlan:
-        """The way of a note that is to say `text`, with its stored file; why it is set aside, "" = it comes back."""
+        """Plan the move of a note, which gets the content `text`, with its stored file.
+
+        `moves`: old path → new path of both. `why`: the reason for archiving; "" = the note is restored."""
         snapshot, path = self._snapshot, document.path
         kind = "dismiss" if why == DISMISSED else "expire" if why else "unarchive"
         target = moves[path]

@@ -1,7 +1,7 @@
 """Decide when a capture is archived, where in the archive it goes, and where it returns.
 
-Law, tested: a capture is archived only when its owner dismissed it, or when it expired without a decision of its
-owner; the way there and back ends at the original path."""
+Law, tested: a capture is archived only when the owner dismissed it, or when it expired without a decision of the
+owner; archiving and restoring leads back to the original path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def archive_reason(marks: OwnerMarks, *, now: int, untouched_since: int | None, 
     if marks.review == DISMISSED:
         return "dismissed"
     if marks.review is not None or marks.promote:
-        return ""  # its owner has said something of it
+        return ""  # the owner has decided about it
     if marks.expires is not None and has_expired(marks.expires, now):
         return "expired"
     old = untouched_since is not None and expire_days > 0 and now - untouched_since > expire_days * DAY_MS
@@ -51,12 +51,16 @@ def inbox_path(path: str, inbox: str) -> str:
 
 
 def archive_text(text: str, why: str) -> str:
-    """The text of a capture as it is set aside: a person's word is written down, all else stays. Raises FrontmatterError."""
+    """Return the text of an archived capture: `review: dismissed` is added if the owner dismissed it.
+
+    Raises FrontmatterError if its properties can't be changed."""
     return edit(text, {"review": DISMISSED}) if why == DISMISSED else text
 
 
 def restore_text(text: str, now: int) -> str:
-    """The text of a capture that is brought back: it is not set aside again for the same reason. Raises FrontmatterError."""
+    """Return the text of a restored capture, changed where necessary so that it is not archived again for the same reason.
+
+    Raises FrontmatterError if its properties can't be changed."""
     values = read_properties(split(text)[0])
     changes: dict[str, PropertyValue] = {
         key: None

@@ -1,7 +1,7 @@
 """Compose `Review.base`, the Obsidian Bases table for the review: waiting captures, each with a box to tick.
 
-Law, tested: for every name that an inbox can have it is a valid base, whose views list the captures that wait and
-nothing else: no node, report or archived note, nothing that lies beside the workspaces."""
+Law, tested: the base is valid for every name that an inbox can have. Its views list only waiting captures: no
+entity, report or archived note, and no file beside the workspaces."""
 
 from __future__ import annotations
 
@@ -55,9 +55,10 @@ _WIDTHS: Final = {  # in pixels
 
 
 def compose_table(inbox: str) -> str:
-    """The base for the inbox of that name. What is ticked stays listed until it is moved, so that it can be unticked.
+    """Compose the base for the inbox of this name. A ticked capture stays listed until it is moved, so it can be unticked.
 
-    The first view has what a decision needs; the second has the other properties, also those that a person may fill."""
+    The first view has the columns that a decision needs; the second also has the other properties, including those
+    that a person may fill in."""
     lower = inbox.lower()
     return "".join(
         [
@@ -91,7 +92,7 @@ def compose_table(inbox: str) -> str:
 
 
 def _format_view(kind: str, name: str, columns: Sequence[str], direction: str, where: str = "") -> list[str]:
-    """Return the lines that all views share."""
+    """Return the lines of a view up to its sort order; `where` filters its notes."""
     return [
         f'  - type: {kind}\n    name: "{name}"\n',
         *([f"    filters:\n      and:\n{_format_filter(8, where)}"] if where else []),
@@ -102,7 +103,7 @@ def _format_view(kind: str, name: str, columns: Sequence[str], direction: str, w
 
 
 def _is_filled(column: str) -> str:
-    """The expression that holds for a note in which a property says something."""
+    """Return an expression that is true for notes in which this property has a value."""
     return f"!{column}.isEmpty()"
 
 
@@ -112,12 +113,12 @@ def _format_widths(columns: Sequence[str]) -> str:
 
 
 def _format_filter(indent: int, expression: str) -> str:
-    """An item of a list of filters: in single quotes, in which YAML knows no escapes but the quote itself."""
+    """Format an item of a list of filters in single quotes, where YAML only needs the quote itself escaped."""
     quoted = expression.replace("'", "''")
     return f"{' ' * indent}- '{quoted}'\n"
 
 
 def _quote_text(value: str) -> str:
-    """A text within an expression."""
+    """Quote a string for an expression."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -1,7 +1,8 @@
 """Keep the review up to date: the table of captures that wait for a decision, and the suggestions in each capture.
 
-Laws, tested: a run changes nothing that an agent can read of a note; a note is written only when it is quiet, no Git
-operation is under way, and its suggestions have changed; a table that a person changed is theirs."""
+Laws, tested: a run changes nothing that agents can read in a note; Memex writes to a note only if nobody is editing
+it, no Git operation is in progress, and its suggestions have changed; Memex never overwrites a table that a person
+changed."""
 
 from __future__ import annotations
 
@@ -51,15 +52,15 @@ from syncd.sync.hand_edits import visible_digest
 from syncd.sync.note_adoption import UNADOPTED
 from syncd.vault.obsidian_settings import ObsidianSettings
 
-RUN_S: Final = 300.0  # seconds of a run; the next run continues
-NIGHT_S: Final = 100.0  # seconds of the nightly run
+RUN_S: Final = 300.0  # most seconds of a run; the next run continues
+NIGHT_S: Final = 100.0  # most seconds of the nightly run
 SLICE: Final = 50  # captures whose rows are read, and whose reviews are kept, at a time
 RELEARN_S: Final = 600.0  # seconds after which the habits of a changed vault are learned again
 COMPARED: Final = 5  # notes whose text is compared with a capture's
 LEAST_NEAR: Final = 0.4  # the least similarity for this comparison
-FIRST_TAGS: Final = 4  # tags of a capture that are looked for as words
-READ: Final = 100_000  # characters of a text that are compared, and in which names of notes are looked for
-UNSPOKEN: Final = frozenset({"code", "html", "math"})  # blocks that name no notes
+FIRST_TAGS: Final = 4  # tags of a capture that are used as words of the search for similar notes
+READ: Final = 100_000  # first characters of a text that are compared, and searched for names of notes
+UNSPOKEN: Final = frozenset({"code", "html", "math"})  # kinds of blocks that are not searched for names of notes
 CODE: Final = re.compile(r"(`+)[^`\n]+\1")
 UNLINKABLE: Final = frozenset("#^[]|")
 
@@ -68,7 +69,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LearntVault:
-    """The vault at one moment: its habits, its link targets, and the number of notes with each name."""
+    """Holds the vault's habits and the paths that links can lead to, as of one generation of its index."""
 
     habits: VaultHabits
     paths: Paths
@@ -77,7 +78,7 @@ class LearntVault:
 
 
 class Review:
-    """The waiting captures. Only one run at a time; reading is safe from any thread."""
+    """Reviews the waiting captures. Only one run executes at a time; reading is safe from any thread."""
 
     def __init__(self, snapshot: VaultSnapshot, waiting: WaitingCaptures, repo: Repository, ledger: Ledger) -> None:
         self._captures, self._proper, self._vault, self._waiting = (
@@ -92,9 +93,9 @@ class Review:
         self._learnt: LearntVault | None = None
         self._reviewed = ReviewedCaptures(ledger)
         self._moment: object = None  # the state of the inbox when nothing was left to do
-        self._counted: tuple[object, dict[str, int]] = (None, {})  # the moment of the summary, and it
+        self._counted: tuple[object, dict[str, int]] = (None, {})  # the last summary, after the state it was made for
 
-    # What waits
+    # Reading
 
     def list_waiting(self) -> list[tuple[Record, OwnerMarks]]:
         """List the captures that wait for a decision, including those marked for promotion, the oldest first."""
@@ -121,7 +122,7 @@ class Review:
         raw, stat = self._vault.read(record.path)
         return self._compute_suggestions(record, self._parsed(raw, record.path, stat), self._learn_habits())
 
-    # Keeping it
+    # Writing
 
     def run(self, stopping: threading.Event | None = None) -> int:
         """Write the table, and suggestions into changed captures; return the number of written notes."""
@@ -160,7 +161,7 @@ class Review:
         return self._vault.is_present() and not self._repo.busy_reason()
 
     def _may_suggest(self) -> bool:
-        """Whether suggestions are wanted, and all notes are known: else what is near would be what happens to be read already."""
+        """Return whether suggestions are enabled and all notes are indexed: a partial index gives wrong nearest notes."""
         return self._settings.review.suggest and self._captures.index.is_complete and self._proper.index.is_complete
 
     def _write_table(self) -> None:
@@ -178,7 +179,7 @@ class Review:
             elif _sha256(there) == named_values.read(self._ledger, NAME):
                 self._vault.replace(path, wanted, digest=_sha256(there))
             else:
-                return  # a person's
+                return  # a person has changed it
         if named_values.read(self._ledger, NAME) != _sha256(wanted):
             named_values.write(self._ledger, {NAME: _sha256(wanted)})
 
@@ -193,9 +194,10 @@ class Review:
     def _review_captures(
         self, due: Mapping[str, ReviewedCapture | None], stopping: threading.Event, seconds: float
     ) -> tuple[int, bool]:
-        """Review these captures for so long; how many notes were written, and whether some captures are left.
+        """Review these captures for at most `seconds`; return the number of written notes, and whether captures are left.
 
-        One whose bytes alone have changed since that review, as by a mark of its owner, has its suggestions."""
+        `due`: by path, the earlier review, or None to compute suggestions in any case. If the part that agents can
+        read is unchanged since that review, as after a mark of the owner, the capture keeps its suggestions."""
         written, left, over, end, remaining = 0, False, False, time.monotonic() + seconds, iter(due)
         while slice_paths := list(islice(remaining, SLICE)):
             records, done = self._captures.index.records_at(slice_paths), dict[str, ReviewedCapture]()
@@ -220,19 +222,19 @@ class Review:
         return written, left
 
     def _try_update(self, record: Record) -> tuple[str, int] | None:
-        """The digest of the capture now, and the vault's generation; None when it can't be reviewed yet."""
+        """Update a capture, and return its new digest and the vault's generation; None if it must be tried later."""
         try:
             digest = self._update_capture(record)
         except (Conflict, NotFound, Unavailable) as error:
             log.info("suggestions for a capture are postponed: %s", error.message)
             return None
-        except FrontmatterError as error:  # until it is edited
+        except FrontmatterError as error:  # not tried again until the capture changes
             log.info("a capture can't get suggestions: %s", error)
             digest = record.digest
         return None if digest is None else (digest, self._learn_habits().generation)
 
     def _update_capture(self, record: Record) -> str | None:
-        """Write suggestions into a capture if they differ; the digest of its bytes then, None when that can't be yet."""
+        """Write suggestions into a capture if they differ, and return its new digest; None if it must be tried later."""
         raw, stat = self._vault.read(record.path)
         if len(raw) <= LARGE_TEXT:
             return self._update_read_capture(record, raw, stat)
@@ -268,9 +270,11 @@ class Review:
         return _sha256(encode(after)) if self._write_note(record, before, encode(after), stat) else None
 
     def _edit_note(self, text: str, changes: Mapping[str, PropertyValue], before: Document, stat: Stat) -> str | None:
-        """The note with these properties; without the suggestions where an agent could tell that they are there."""
+        """Return the note with these properties, or without the suggestions if an agent could see that they are there.
+
+        Returns None if an agent could see that change too."""
         dated: dict[str, PropertyValue] = {}
-        if before.created_at == stat.mtime_ns // 1_000_000:  # else it would be that of this write
+        if before.created_at == stat.mtime_ns // 1_000_000:  # otherwise this write would change the creation time
             dated = {"created_at": iso(before.created_at)}
         for wanted in (changes, {key: value for key, value in changes.items() if not value}):
             if (after := edit(text, wanted)) == text:
@@ -291,7 +295,7 @@ class Review:
             index.commit([replace(ready, stat=written)])
         return True
 
-    # What may be suggested
+    # Computing suggestions
 
     def _compute_suggestions(self, record: Record, document: Document, learnt: LearntVault) -> Suggestions:
         spoken = "\n\n".join(
@@ -310,13 +314,15 @@ class Review:
         for hit in [hit for hit in similar if hit.near >= LEAST_NEAR or _has_name(hit.record, document.title)][
             :COMPARED
         ]:
-            with suppress(MemexError):  # it went a moment ago
+            with suppress(MemexError):  # the note was removed a moment ago
                 body = split(decode(self._vault.read(hit.record.path)[0]))[1]
                 shares[hit.record.path] = shared_parts(mine, shingles(body[:READ]))
         return suggest(SuggestionSubject(document.title, document.tags, spoken, linked), similar, learnt.habits, shares)
 
     def _link_targets(self, suggestions: Suggestions, record: Record) -> dict[str, str]:
-        """How each note that was found is written in a link: by its name where no other has it."""
+        """Return the link target of each suggested note, by path: its name if that is unique, otherwise its path.
+
+        Notes that no link can name are left out."""
         paths = {*(link.what for link in suggestions.links), *(note.path for note in suggestions.similar)}
         captures, proper = self._captures.index.names, self._proper.index.names
         targets = {}
@@ -328,7 +334,7 @@ class Review:
         return targets
 
     def _learn_habits(self) -> LearntVault:
-        """The vault's habits; what was learnt serves for a while, however the vault changes."""
+        """Return the vault's habits; after a change of the vault they are learned again, at most every RELEARN_S."""
         with self._learning:
             index, now = self._proper.index, time.monotonic()
             known = self._learnt

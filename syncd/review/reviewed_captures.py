@@ -1,6 +1,6 @@
 """Remember in the ledger which state of each capture was reviewed, so that a restart reviews none again.
 
-Law: a row saves work and decides nothing; where it is missing or old, the capture is reviewed once more."""
+Law: a row only saves work. If it is missing or outdated, Memex reviews the capture again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DIGITS: Final = 24  # hex digits of a digest that are enough to distinguish stat
 
 @dataclass(frozen=True, slots=True)
 class ReviewedCapture:
-    """The state of a capture at its review."""
+    """Describes the state of a capture at its review."""
 
     digest: str  # of its bytes, cut by `shorten`
     visible: str  # digest of the part that agents can read
@@ -25,7 +25,7 @@ class ReviewedCapture:
 
 
 class ReviewedCaptures:
-    """The reviewed captures, by path."""
+    """Stores the reviewed captures in the ledger, by path."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -57,5 +57,5 @@ def shorten(digest: str) -> str:
 
 
 def now_ms() -> int:
-    """Epoch milliseconds."""
+    """Return the current time in epoch milliseconds."""
     return time.time_ns() // 1_000_000

@@ -1,13 +1,13 @@
 """Compute suggestions for a waiting capture from the habits of the vault: folder, tags, links and similar notes.
 
-Only the owner sees them. The folder: where the notes lie that are nearest to the capture, that have its tags, and
-whose titles hold its words. Tags: those of the nearest notes, and those of the vault that the capture mentions.
-Links: notes that it names without a link. Similar notes: those that already say what it says, of which it is a newer
-text, or to which it adds something.
+Only the owner sees them. Folder: the folder of the notes that are nearest to the capture, share its tags, or have its
+title's words in their titles. Tags: tags of the nearest notes, and tags of the vault that the capture's title or tags
+contain as words. Links: notes that the capture names without linking to them. Similar notes: notes that the capture
+duplicates, supersedes, extends or resembles.
 
-Laws, tested: equal captures and habits give equal suggestions, in whatever order the notes come; what stands in the
-inbox, and folders for daily notes, templates and archived notes, are never proposed; a suggestion that was given
-stays until it is plainly worse than another, so that small changes of the vault change no note."""
+Laws, tested: equal captures and habits give equal suggestions, whatever the order of the notes; notes of the inbox,
+and folders for daily notes, templates and archived notes, are never suggested; an earlier suggestion stays until it is
+clearly worse than another, so that small changes of the vault change no note."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from index.text.tags import key_of, words_of
 Resemblance: TypeAlias = Literal["duplicate", "supersedes", "extends", "similar"]
 Told: TypeAlias = tuple[str, str, Sequence[str], Sequence[str], bool]  # path, title, tags, aliases, is a template
 
-NEAREST: Final = 12  # notes that speak for their folders and tags
-NEAR, WORDED, TAGGED, TITLED, NAMED = 1.0, 0.3, 0.7, 0.5, 0.2  # weights; half or twice of any changes little
-STEEP: Final = 2  # the power of a similarity: what is near counts for more than what is many
-SURE: Final = 0.9  # the score from which a folder is proposed (right for 95 % of 229 hidden notes)
-STAYS: Final = 0.8  # a folder that was proposed stays with this part of the best one's score
-TAG, KEPT_TAG = 0.7, 0.5  # share of the nearest notes' weight from which a tag is proposed (right for 92 %), and stays
-CLOSE: Final = 0.5  # similarity of the nearest note without which tags are no more than those that all notes have
+NEAREST: Final = 12  # nearest notes that count for their folders and tags
+NEAR, WORDED, TAGGED, TITLED, NAMED = 1.0, 0.3, 0.7, 0.5, 0.2  # weights; halving or doubling one changes little
+STEEP: Final = 2  # exponent of a similarity, so that a few near notes outweigh many distant ones
+SURE: Final = 0.9  # least score to suggest a folder (right for 95 % of 229 hidden notes)
+STAYS: Final = 0.8  # an earlier suggested folder stays if it has this share of the best folder's score
+TAG, KEPT_TAG = 0.7, 0.5  # least share of the nearest notes' weight to suggest a tag (right for 92 %), and to keep it
+CLOSE: Final = 0.5  # least similarity of a note to suggest tags; below it the nearest notes only share common tags
 MOST_TAGS, MOST_LINKS, MOST_SIMILAR = 5, 8, 5
-ALIKE, KEPT_ALIKE = 0.65, 0.6  # similarity from which a note is called similar, and stays so
-SAME, PART, SOME = 0.8, 0.6, 0.3  # shares of one text that stand in another: all but all, most, a good part
-DAILY: Final = 0.6  # share of notes named for a day from which a folder is one of daily notes
+ALIKE, KEPT_ALIKE = 0.65, 0.6  # least similarity to call a note similar, and to keep calling it so
+SAME, PART, SOME = 0.8, 0.6, 0.3  # shares of one text that another contains: almost all, most, a good part
+DAILY: Final = 0.6  # least share of notes named after a day for a folder of daily notes
 
-# Folders that a person keeps apart from their notes, as they are mostly called.
+# Usual names of folders that people keep apart from their notes.
 _ASIDE: Final = re.compile(
     r"(?<![^\W_])(?:templates?|archived?|archives|attachments?|assets|trash|daily(?:[ _-]?notes?|(?=/|\Z))|inbox)(?![^\W_])"
     r"|归档|歸檔|存档|模板|附件|日记|日記|テンプレート|アーカイブ|添付",
@@ -51,43 +51,43 @@ _UNIT: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u304
 
 @dataclass(frozen=True, slots=True)
 class VaultHabits:
-    """The habits of the vault, learned once for each state of it."""
+    """Holds the habits of the vault, learned once for each state of it."""
 
-    folders: Mapping[str, int]  # those that may be proposed, with how many notes lie in each
-    tags: Mapping[str, Mapping[str, int]]  # by key of a tag: how many notes of which folder have it
-    titled: Mapping[str, Mapping[str, int]]  # the same by words of titles
-    spelt: Mapping[str, str]  # by key of a tag: as it is mostly written
-    linkable: Sequence[str]  # the paths of notes that a capture may name
-    names: Names  # theirs, by number
+    folders: Mapping[str, int]  # folders that may be suggested → number of notes in each
+    tags: Mapping[str, Mapping[str, int]]  # key of a tag → folder → number of its notes with that tag
+    titled: Mapping[str, Mapping[str, int]]  # word of a title → folder → number of its notes with that word
+    spelt: Mapping[str, str]  # key of a tag → its most frequent spelling
+    linkable: Sequence[str]  # paths of the notes to which links may be suggested
+    names: Names  # titles and aliases of `linkable`, by position
 
     @property
     def tag_counts(self) -> dict[str, int]:
-        """How many notes have each tag, by key."""
+        """Return the number of notes with each tag, by key."""
         return {key: sum(folders.values()) for key, folders in self.tags.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class SuggestionSubject:
-    """A capture, as far as suggestions depend on it."""
+    """Holds the parts of a capture on which suggestions depend."""
 
     title: str
     tags: Sequence[str]
     text: str  # without code
-    linked: Collection[str]  # paths of notes that it links to
+    linked: Collection[str]  # paths of notes to which the capture links
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredSuggestion:
-    """Something that may be suggested, and what speaks for it."""
+    """Describes one possible suggestion, with its score and its reason."""
 
-    what: str  # a folder, a tag, the path of a note
+    what: str  # a folder, a tag, or the path of a note
     score: float
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class SimilarNote:
-    """A note that a capture resembles."""
+    """Describes a note that a capture resembles."""
 
     path: str
     kind: Resemblance
@@ -96,7 +96,7 @@ class SimilarNote:
 
 @dataclass(frozen=True, slots=True)
 class Suggestions:
-    """All candidates, the best first; what is given of them depends on what was given before."""
+    """Holds all candidates, the best first; `suggestion_properties` chooses among them, preferring earlier suggestions."""
 
     folders: tuple[ScoredSuggestion, ...] = ()
     tags: tuple[ScoredSuggestion, ...] = ()
@@ -105,16 +105,17 @@ class Suggestions:
 
 
 def folder_of(path: str) -> str:
-    """The folder that a note lies in; "" = the vault's root."""
+    """Return the folder of a note; "" = the vault's root."""
     return path.rpartition("/")[0]
 
 
 def learn_habits(
     notes: Iterable[Told], *, inbox: str, aside: Collection[str] = (), ordinary: Container[str] = frozenset()
 ) -> VaultHabits:
-    """Learn the habits of the vault. `aside`: folders that its settings name for daily notes or templates.
+    """Learn the habits of the vault.
 
-    `ordinary`: words, in lower case, that are not names in themselves."""
+    `aside`: the folders for daily notes and templates in its settings. `ordinary`: ordinary words in lower case, which
+    alone do not count as a name."""
     proper = [note for note in notes if not note[0].startswith(f"{inbox}/")]
     out = _excluded_folders(proper, aside)
     kept = sorted((note for note in proper if folder_of(note[0]) not in out), key=lambda note: note[0])
@@ -142,7 +143,7 @@ def learn_habits(
 
 
 def _excluded_folders(notes: Sequence[Told], aside: Collection[str]) -> set[str]:
-    """The folders from which nothing is proposed: by their names, by what the settings say, by what lies in them."""
+    """Return the folders from which nothing is suggested, because of their names, the vault's settings or their notes."""
     inside: dict[str, list[Told]] = defaultdict(list)
     for note in notes:
         inside[folder_of(note[0])].append(note)
@@ -158,7 +159,7 @@ def _excluded_folders(notes: Sequence[Told], aside: Collection[str]) -> set[str]
 
 
 def name_words(text: str) -> set[str]:
-    """The words of a name that say something: in one form, pairs of characters where a script parts no words."""
+    """Return the significant words of a name, normalized; for scripts without spaces between words, pairs of characters."""
     words = {word for word in words_of(_RUN.sub(" ", text)) if len(word) > 2 and word not in stopwords.ENGLISH}
     pairs = {run[n : n + 2] for run in _RUN.findall(text) for n in range(max(1, len(run) - 1))}
     return words | pairs
@@ -170,10 +171,10 @@ def suggest(
     known: VaultHabits,
     shares: Mapping[str, tuple[float, float]],
 ) -> Suggestions:
-    """What may be suggested for a capture.
+    """Compute all candidates for a capture.
 
-    `similar`: notes of the vault proper, the nearest first; `shares`: of some of them, how much of the capture's text stands
-    in the note, and how much of the note's in the capture."""
+    `similar`: notes of the vault outside the inbox, the nearest first. `shares`: for some of their paths, the share of
+    the capture's text that the note contains, and the share of the note's text that the capture contains (0..1)."""
     linkable = set(known.linkable)
     weights = {note.record.path: _weight(note) for note in similar if note.record.path in linkable}
     near = sorted(weights, key=lambda path: (-weights[path], path))[:NEAREST]
@@ -202,7 +203,7 @@ def _weight(note: SimilarDocument) -> float:
 def _suggest_folders(
     subject: SuggestionSubject, known: VaultHabits, near: Mapping[str, float]
 ) -> tuple[ScoredSuggestion, ...]:
-    """Folders by what speaks for them. `near`: the nearest notes, with the share of each in their weight."""
+    """Score the folders, the best first. `near`: the nearest notes, each with its share of their total weight."""
     score: dict[str, float] = defaultdict(float)
     beside: Counter[str] = Counter()
     for path, share in near.items():
@@ -231,11 +232,11 @@ def _suggest_folders(
 
 
 def _affinity(terms: Collection[str], table: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
-    """0..1 by folder: the part of the notes with each of these tags or words that lies there, on the average."""
+    """Return by folder, as 0..1, the average share of the notes with each of these tags or words that the folder has."""
     affinities: dict[str, float] = defaultdict(float)
     known = [table[term] for term in sorted(terms) if term in table]
     for folders in known:
-        whole = sum(folders.values()) + 1  # one note alone says little
+        whole = sum(folders.values()) + 1  # + 1, because a single note says little
         for folder, count in folders.items():
             affinities[folder] += count / whole / len(known)
     return affinities
@@ -251,7 +252,7 @@ def _folder_reason(beside: int, near: int, tagged: float, titled: float) -> str:
 def _suggest_tags(
     subject: SuggestionSubject, known: VaultHabits, near: Sequence[tuple[SimilarDocument, float]]
 ) -> tuple[ScoredSuggestion, ...]:
-    """Tags of the nearest notes, and those of the vault whose own words the capture's title holds."""
+    """Score the tags of the nearest notes, and the vault's tags whose words all occur in the capture's title or tags."""
     has = {key_of(tag) for tag in subject.tags}
     used, whole = known.tag_counts, sum(weight for _, weight in near)
     share: dict[str, float] = defaultdict(float)
@@ -287,7 +288,10 @@ def _similar_notes(
 
 
 def resemblance(subject: SuggestionSubject, note: SimilarDocument, here: float, there: float) -> Resemblance | None:
-    """What a capture is to a note in which the part `here` of its text stands, and which stands in it by the part `there`."""
+    """Return how a capture resembles a note; None if it does not.
+
+    `here`: the share of the capture's text that the note contains; `there`: the share of the note's text that the
+    capture contains (0..1)."""
     titled = fold(subject.title) in {fold(name) for name in (note.record.title, *note.record.aliases)}
     if here >= SAME:
         return "duplicate"
@@ -299,7 +303,7 @@ def resemblance(subject: SuggestionSubject, note: SimilarDocument, here: float, 
 
 
 def shingles(text: str) -> frozenset[str]:
-    """What a text is compared by: each three words, or characters of scripts without blanks, that follow one another."""
+    """Return all sequences of three words of a text; in scripts without spaces, each character counts as a word."""
     words = [unit.casefold() for unit in _UNIT.findall(text)]
     if len(words) < 3:
         return frozenset([" ".join(words)] if words else ())
@@ -307,20 +311,21 @@ def shingles(text: str) -> frozenset[str]:
 
 
 def shared_parts(capture: Collection[str], note: Collection[str]) -> tuple[float, float]:
-    """How much of the one stands in the other, either way round."""
+    """Return the share of the capture's shingles that the note has, and the share of the note's that the capture has."""
     both = len(frozenset(capture) & frozenset(note))
     return both / len(capture) if capture else 0.0, both / len(note) if note else 0.0
 
 
-# What is written
+# Properties
 
 
 def suggestion_properties(
     suggestions: Suggestions, before: Mapping[str, Any], link: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The person's properties for these `suggestions`, where the note says `before`; a key that is None leaves.
+    """Return the properties with these suggestions for the owner; None = the property is removed.
 
-    `link`: by path, how a note's path is written in a link of a property; one that is not there can't be linked."""
+    `before`: the note's current properties. `link`: by path, the target of a link to that note; notes without one are
+    left out."""
     links = [(scored.score, _format_link(link[scored.what], "")) for scored in suggestions.links if scored.what in link]
     similar = [
         (note.score if note.kind == "similar" else 1.0, _format_link(link[note.path], note.kind))
@@ -345,7 +350,7 @@ def _choose_folder(folders: Sequence[ScoredSuggestion], before: Any) -> str | No
 
 
 def _update_list(scored: Sequence[tuple[float, str]], before: Any, enough: float, most: int) -> list[str] | None:
-    """What was given and still may be, in its order, then what is new and good enough."""
+    """Return the earlier suggestions that are still candidates, in their order, then new ones with enough score."""
     previous = [text for text in before if isinstance(text, str)] if isinstance(before, list) else []
     may = {text for _, text in scored}
     stays = [text for text in dict.fromkeys(previous) if text in may]
@@ -354,5 +359,5 @@ def _update_list(scored: Sequence[tuple[float, str]], before: Any, enough: float
 
 
 def _format_link(target: str, kind: str) -> str:
-    """A link to a note, shown with what the capture is to it."""
+    """Format a link to a note; with `kind`, the link's text starts with it."""
     return f"[[{target}|{kind}: {target.rpartition('/')[2]}]]" if kind else f"[[{target}]]"

@@ -18,7 +18,7 @@ _SAFE_URL: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class LimitsSettings:
-    """Request limits per key, and per address without a valid key."""
+    """Holds the section `limits`: request limits per key, and per address without a valid key."""
 
     rate: float = setting(
         20.0, "Requests per second that one key may make in the long run; further ones wait. 0 = unlimited.", least=0
@@ -35,7 +35,7 @@ class LimitsSettings:
 
 @dataclass(frozen=True, slots=True)
 class AccessSettings:
-    """Visitors that Cloudflare Access, in front of the daemon, has identified; off until a team or an issuer is set."""
+    """Holds the section `access`: visitors whom Cloudflare Access identifies. Off until a team or an issuer is set."""
 
     team: str = setting("", "The team name in Cloudflare Access, such as `acme` in https://acme.cloudflareaccess.com.")
     audience: tuple[str, ...] = setting((), "The audience tags (AUD) of the Access applications for this daemon.")
@@ -61,15 +61,15 @@ class AccessSettings:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether the daemon checks assertions."""
+        """Return whether the daemon checks assertions."""
         return bool(self.team or self.issuer)
 
     @property
     def expected_issuer(self) -> str:
-        """The issuer that an assertion must name."""
+        """Return the issuer that an assertion must name."""
         return self.issuer or f"https://{self.team}.cloudflareaccess.com"
 
     @property
     def key_set_url(self) -> str:
-        """The URL of the signing keys."""
+        """Return the URL of the signing keys."""
         return self.jwks_url or f"{self.expected_issuer.rstrip('/')}/cdn-cgi/access/certs"

@@ -17,7 +17,7 @@ def _folder_objection(folder: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GitSettings:
-    """How Memex commits its writes, and exchanges commits with the remote."""
+    """Holds the section `git`: how Memex commits its writes, and exchanges commits with the remote."""
 
     commit: bool = setting(True, "Whether Memex commits what it writes; it never commits your own edits.")
     quiet_s: float = setting(120.0, "Seconds without further writes after which Memex commits its writes.", least=0)
@@ -41,7 +41,7 @@ class GitSettings:
 
 @dataclass(frozen=True, slots=True)
 class PromoteSettings:
-    """The target folder and name of a promoted capture."""
+    """Holds the section `promote`: the target folder and name of a promoted capture."""
 
     marks: bool = setting(
         True, "Whether Memex promotes a capture with the property `promote: true`, once it is no longer being edited."
@@ -68,7 +68,7 @@ class PromoteSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReviewSettings:
-    """The review of waiting captures, and their expiry."""
+    """Holds the section `review`: the review of waiting captures, and their expiry."""
 
     suggest: bool = setting(
         True, "Whether waiting captures get suggestions and a checkbox. Only you see them, never an agent."
@@ -83,7 +83,7 @@ class ReviewSettings:
 
 @dataclass(frozen=True, slots=True)
 class ConsolidateSettings:
-    """The consolidation report on what needs attention."""
+    """Holds the section `consolidate`: the schedule of the consolidation report."""
 
     cron: str = setting(
         "0 3 * * *",

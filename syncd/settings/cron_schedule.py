@@ -1,7 +1,7 @@
 """Check the cron schedule of a job: minute, hour, day of the month, month and weekday, in local time.
 
-Law, tested: an accepted expression means what it means in a crontab, where 0 and 7 are Sunday; a refused one gets a
-sentence with the reason."""
+Law, tested: an accepted expression has the same meaning as in a crontab, where 0 and 7 are Sunday; a rejected one
+gets a sentence with the reason."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-# name, lowest, highest, words for numbers from the lowest on
+# Each field: its name, lowest and highest number, and the words for the numbers from the lowest on
 _FIELDS: Final = (
     ("minute", 0, 59, ()),
     ("hour", 0, 23, ()),
@@ -20,11 +20,13 @@ _FIELDS: Final = (
     ("day_of_week", 0, 7, _DAYS),
 )
 _PART: Final = re.compile(r"(?:(\*)|([0-9a-z]+)(?:-([0-9a-z]+))?)(?:/([0-9]{1,4}))?")
-_LONGEST: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)  # days that each month has at most
+_LONGEST: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)  # most days of each month
 
 
 def parse_cron(expression: str) -> dict[str, str]:
-    """The numbers that each field allows, as `1,2,3`, or `*`; weekdays by their names. Raises ValueError with a sentence."""
+    """Return the allowed numbers of each field, as `1,2,3` or `*`; weekdays by their names.
+
+    Raises ValueError with the reason for an invalid expression."""
     words = expression.casefold().split()
     if len(words) != len(_FIELDS):
         raise ValueError(f"must be five words, as `0 3 * * *` for each night at three; it has {len(words)}")
@@ -40,7 +42,7 @@ def parse_cron(expression: str) -> dict[str, str]:
 
 
 def find_mistake(expression: str) -> str:
-    """Why `expression` does not say when a job runs; "" = it does, or is empty and says never."""
+    """Return the reason why `expression` is not a valid schedule; "" = it is valid, or empty, which means never."""
     try:
         parse_cron(expression or "* * * * *")
     except ValueError as error:

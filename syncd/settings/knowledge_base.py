@@ -16,7 +16,7 @@ _COLLECTION: Final = re.compile(r"[^\W\d_][\w-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class KbSettings:
-    """The knowledge base: its collections, limits per key, and limits for reading files."""
+    """Holds the section `kb`: the collections of the knowledge base, limits per key, and limits for reading files."""
 
     collections: tuple[str, ...] = setting(
         (), "Further collections, in addition to `documents`, `memory` and `workspace`."
@@ -44,7 +44,7 @@ class KbSettings:
     keep_days: float = setting(30.0, "Days after which finished jobs are removed from the queue.", least=0)
 
     def __post_init__(self) -> None:
-        """Refuse collection names that are not valid tags or not case-folded."""
+        """Raise InvalidArgument for collection names that are not valid tags or not case-folded."""
         for name in self.collections:
             if not _COLLECTION.fullmatch(name) or fold(name) != name:
                 raise InvalidArgument(
@@ -53,5 +53,5 @@ class KbSettings:
 
     @property
     def all_collections(self) -> tuple[str, ...]:
-        """All collections, the default one first."""
+        """Return all collections, the default one first."""
         return tuple(dict.fromkeys((*COLLECTIONS, *self.collections)))

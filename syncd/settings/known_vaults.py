@@ -1,8 +1,8 @@
-"""Find the settings file of the vault that a command means, among the vaults that are known.
+"""Find the settings file of the vault on which a command works, among the known vaults.
 
-A vault is known by a settings file in the folder of settings files that names it. Law, tested: what is named wins
-(`--config`, `MEMEX_CONFIG`, a vault), then the vault of the working directory, then the choice of `memex use`, then the
-file `config.toml`."""
+A vault is known if a file in the folder of settings files names it. Law, tested: Memex takes the first of these: a
+named settings file (`--config`, `MEMEX_CONFIG`) or vault, the vault of the working directory, the choice of `memex
+use`, the file `config.toml`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from typing import Any, Literal, TypeAlias
 from index.errors import InvalidArgument
 from syncd.state.folder import read_vault_path, write_private
 
-CHOICE = "chosen-vault"  # in the folder of settings files: the name of the file that `memex use` chose
+CHOICE = "chosen-vault"  # file in the folder of settings files; it contains the name of the file that `memex use` chose
 Reason: TypeAlias = Literal["named", "vault", "directory", "choice", "default"]
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsChoice:
-    """The settings file that is read, and why that one."""
+    """Holds the chosen settings file, and the reason for the choice."""
 
     file: Path
     reason: Reason
@@ -30,24 +30,26 @@ class SettingsChoice:
 
 @dataclass(frozen=True, slots=True)
 class KnownVault:
-    """A vault and the settings file that names it."""
+    """Holds a vault's path, and the settings file that names it."""
 
     path: Path
     file: Path
 
 
 def settings_folder(environ: Mapping[str, str]) -> Path:
-    """The folder of settings files."""
+    """Return the folder of settings files."""
     return Path(environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "memex"
 
 
 def default_settings_file(environ: Mapping[str, str]) -> Path:
-    """The settings file of the first vault."""
+    """Return the default settings file, which the first vault uses."""
     return settings_folder(environ) / "config.toml"
 
 
 def choose_settings_file(flags: Mapping[str, Any], environ: Mapping[str, str], cwd: Path) -> SettingsChoice:
-    """The settings file of a command, by its flags, its environment and its working directory."""
+    """Choose the settings file of a command by its flags, its environment and its working directory.
+
+    Raises InvalidArgument if the choice of `memex use` can't be read or its file is missing."""
     if named := flags.get("config") or environ.get("MEMEX_CONFIG"):
         return SettingsChoice(cwd / Path(named).expanduser(), "named")
     default = default_settings_file(environ)
@@ -63,32 +65,34 @@ def choose_settings_file(flags: Mapping[str, Any], environ: Mapping[str, str], c
 
 
 def known_vaults(environ: Mapping[str, str]) -> list[KnownVault]:
-    """The vaults that settings files name, the default one first; a file that can't be read, or names none, has none."""
+    """Return the vaults that settings files name, the default one first; unreadable files are skipped."""
     default = default_settings_file(environ)
     files = sorted(settings_folder(environ).glob("*.toml"), key=lambda file: (file != default, file.name))
     return [KnownVault(path, file) for file in files if (path := _vault_of(file)) is not None]
 
 
 def find_vault(vaults: Sequence[KnownVault], path: Path) -> Path | None:
-    """The settings file of the vault at `path`, under whatever name of it."""
+    """Return the settings file of the vault at `path`, with symbolic links resolved; None if it is not known."""
     return next((vault.file for vault in vaults if is_same_folder(vault.path, path)), None)
 
 
 def find_vault_around(vaults: Sequence[KnownVault], folder: Path) -> Path | None:
-    """The settings file of the vault that `folder` lies in; of several the innermost."""
+    """Return the settings file of the innermost vault that contains `folder`; None if no vault does."""
     around = [vault for vault in vaults if _real(folder).is_relative_to(_real(vault.path))]
     innermost = max(around, key=lambda vault: len(_real(vault.path).parts), default=None)
     return innermost.file if innermost else None
 
 
 def vault_name(vault: KnownVault, vaults: Sequence[KnownVault]) -> str:
-    """What a person calls a vault: its folder's name, or its settings file's where several folders have that name."""
+    """Return a vault's name for people: its folder's name, or its settings file's if several folders have that name."""
     same = [other for other in vaults if other.path.name.casefold() == vault.path.name.casefold()]
     return vault.path.name if len(same) == 1 else vault.file.stem
 
 
 def read_choice(environ: Mapping[str, str]) -> str:
-    """The name of the settings file that `memex use` chose; "" when none was chosen."""
+    """Return the name of the settings file that `memex use` chose; "" when none was chosen.
+
+    Raises InvalidArgument if the choice can't be read or its file is missing."""
     try:
         name = (settings_folder(environ) / CHOICE).read_text(encoding="utf-8").strip()
     except (FileNotFoundError, NotADirectoryError):
@@ -105,12 +109,12 @@ def read_choice(environ: Mapping[str, str]) -> str:
 
 
 def write_choice(environ: Mapping[str, str], file: Path) -> None:
-    """Let commands outside all vaults mean the vault of this settings file."""
+    """Make the vault of this settings file the choice for commands outside all vaults."""
     write_private(settings_folder(environ) / CHOICE, file.name + "\n")
 
 
 def _named_vault(flags: Mapping[str, Any], environ: Mapping[str, str], cwd: Path) -> Path | None:
-    """The vault that a flag or a variable names, itself or by its state folder."""
+    """Return the vault that a flag or a variable names, directly or through its state folder; None if none does."""
     named = flags.get("vault.path") or environ.get("MEMEX_VAULT") or environ.get("MEMEX_VAULT__PATH")
     if named:
         return cwd / Path(named).expanduser()
@@ -119,7 +123,7 @@ def _named_vault(flags: Mapping[str, Any], environ: Mapping[str, str], cwd: Path
 
 
 def _vault_of(file: Path) -> Path | None:
-    """The vault that a settings file names."""
+    """Return the vault that a settings file names; None if it names none or can't be read."""
     try:
         with file.open("rb") as stream:
             path = tomllib.load(stream)["vault"]["path"]
@@ -129,9 +133,9 @@ def _vault_of(file: Path) -> Path | None:
 
 
 def is_same_folder(path: Path, other: Path) -> bool:
-    """Whether both are names of one folder."""
+    """Return whether two paths lead to the same folder."""
     return path == other or _real(path) == _real(other)
 
 
 def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))  # resolve() raises for links that go round in a circle
+    return Path(os.path.realpath(path))  # Path.resolve() raises an error for cyclic links

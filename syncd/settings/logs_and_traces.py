@@ -10,7 +10,7 @@ from syncd.settings.values import setting
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """What the daemon logs to stderr."""
+    """Holds the section `log`: the log of the daemon on stderr."""
 
     level: Literal["debug", "info", "warning", "error"] = setting("info", "The least severe level to log.")
     format: Literal["auto", "json", "text"] = setting(
@@ -20,7 +20,7 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
-    """What the audit log records in addition to writes."""
+    """Holds the section `audit`: the entries of the audit log in addition to writes."""
 
     reads: bool = setting(
         False, "Whether the audit log also records which notes agents read; each read then waits for the log."
@@ -29,7 +29,7 @@ class AuditSettings:
 
 @dataclass(frozen=True, slots=True)
 class TelemetrySettings:
-    """Traces of requests; nothing is sent until `traces` names a collector."""
+    """Holds the section `telemetry`: traces of requests. Memex sends nothing until `traces` names a collector."""
 
     traces: str = setting(
         "",

@@ -34,7 +34,7 @@ NO_VAULT = "no vault is set: run `memex init VAULT` once, or pass --vault VAULT 
 
 @dataclass(frozen=True, slots=True)
 class VaultSettings:
-    """The folder of notes."""
+    """Holds the section `vault`: the folder of notes."""
 
     path: Path = setting(None, "The vault: the folder that holds your notes. Also --vault and MEMEX_VAULT.", kind=Path)  # noqa: RUF009 - it is dataclasses.field
     name: str = setting("", "The vault's name in Obsidian, for links that open a note. Empty: the name of the folder.")
@@ -47,7 +47,7 @@ class VaultSettings:
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """The address of the daemon, and the limits of requests."""
+    """Holds the section `server`: the address of the daemon, and the limits of requests."""
 
     host: str = setting("127.0.0.1", "The address to listen on. Also --host.")
     port: int = setting(8765, "The port to listen on; 0 picks a free one. Also --port.", least=0, most=65_535)
@@ -74,7 +74,7 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class McpSettings:
-    """How MCP clients see the tools."""
+    """Holds the section `mcp`: how MCP clients see the tools."""
 
     toolsets: tuple[Toolset, ...] = setting(
         (), "The families of tools that `/mcp` lists, or `core`, the few that most sessions need. Empty: all."
@@ -86,7 +86,7 @@ class McpSettings:
 
 @dataclass(frozen=True, slots=True)
 class EmbedSection:
-    """The encoders that turn text into vectors."""
+    """Holds the section `embed`: the encoders that turn text into vectors."""
 
     encoders: tuple[Any, ...] = setting(
         (), "The encoders, in the order in which Memex tries them. Empty: the bundled model.", variants=ENCODERS
@@ -96,7 +96,7 @@ class EmbedSection:
 
 @dataclass(frozen=True, slots=True)
 class IndexSettings:
-    """The location of the index, and the size of its passages."""
+    """Holds the section `index`: the location of the index, and the size of its passages."""
 
     uri: str = setting("", "The location of the vectors: empty for the state folder, or `s3://bucket/prefix`.")
     storage_options: Mapping[str, str] = setting(
@@ -120,7 +120,7 @@ class IndexSettings:
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """The defaults and limits of searches."""
+    """Holds the section `search`: the defaults and limits of searches."""
 
     mode: Literal["hybrid", "vector", "text"] = setting("hybrid", "The search mode when a call names none.")
     budget: int = setting(
@@ -142,7 +142,7 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True)
 class SyncSettings:
-    """How the index follows the vault."""
+    """Holds the section `sync`: how the index follows the vault."""
 
     quiet_s: float = setting(0.4, "Seconds without further changes after which Memex reads a changed note.", least=0)
     patience_s: float = setting(2.0, "Seconds after which Memex reads a note even if it keeps changing.", least=0)
@@ -162,7 +162,7 @@ class SyncSettings:
 
 @dataclass(frozen=True, slots=True)
 class EnrichSettings:
-    """How a capture gets summary and tags that its author left out."""
+    """Holds the section `enrich`: how a capture gets the summary and tags that its author left out."""
 
     by: Literal["local", "endpoint", "off"] = setting(
         "local",
@@ -186,7 +186,7 @@ class EnrichSettings:
 
 @dataclass(frozen=True, slots=True)
 class WatchSettings:
-    """How Memex notices changes of the vault."""
+    """Holds the section `watch`: how Memex notices changes of the vault."""
 
     mode: Literal["auto", "events", "poll"] = setting(
         "auto",
@@ -199,7 +199,7 @@ class WatchSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings, and the origin of each one that is not a default (`name` -> origin)."""
+    """Holds all settings, and the origin of each one that is not a default (`name` → origin)."""
 
     vault: VaultSettings
     state: Path
@@ -268,7 +268,7 @@ def all_settings() -> dict[str, Setting]:
 
 @dataclass(frozen=True, slots=True)
 class GivenValue:
-    """A value as it was written, and its origin."""
+    """Holds a value as it was written, and its origin."""
 
     value: Any
     origin: str
@@ -278,7 +278,7 @@ class GivenValue:
 
 @dataclass(frozen=True, slots=True)
 class NamedFolder:
-    """A folder that was named, and the origin of the name."""
+    """Holds a named folder, and the origin of the name."""
 
     path: Path
     origin: str
@@ -356,8 +356,8 @@ def resolve_state_and_vault(
 ) -> tuple[NamedFolder | None, NamedFolder | None]:
     """Return the state folder and the vault in force among the named ones; `remembered` gives the vault of a state folder.
 
-    The state folder of the settings file belongs to the vault of that file, and is not used for another. A state folder
-    that a flag or a variable names brings its own vault along, unless a flag or a variable names a vault too."""
+    The state folder of the settings file belongs to the vault of that file, and is not used for another vault. If a flag
+    or a variable names a state folder but no vault, its vault is used."""
     if state and state.in_file and vault and vault_in_file not in (None, vault.path):
         state = None
     if state and (vault is None or (vault.in_file and not state.in_file)) and (own_vault := remembered(state.path)):

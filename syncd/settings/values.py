@@ -1,6 +1,6 @@
 """Convert raw settings (TOML values, text of the environment and of flags) to typed values, and report mistakes.
 
-Law, tested: a value written as text means what it means when written in TOML."""
+Law, tested: a value written as text has the same meaning as in TOML."""
 
 from __future__ import annotations
 
@@ -20,33 +20,35 @@ NUMBERS = {int: "a whole number", float: "a number"}
 
 @dataclass(frozen=True, slots=True)
 class Variants:
-    """A list of tables, each of a kind of its own: `kind` in the table picks the class, from a module imported when needed."""
+    """Describes a list of tables of different kinds: `kind` in each table selects its class.
+
+    The module of the classes is imported when needed."""
 
     module: str
-    kinds: Mapping[str, str]  # the word in the table -> the name of the class
+    kinds: Mapping[str, str]  # value of `kind` in the table → name of the class
 
     def load_class(self, kind: str) -> type[Any]:
-        """The class that `kind` names."""
+        """Return the class for `kind`."""
         loaded: type[Any] = getattr(import_module(self.module), self.kinds[kind])
         return loaded
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """A list of tables, all of one kind: a dataclass, from a module imported when needed."""
+    """Describes a list of tables of one kind, a dataclass; its module is imported when needed."""
 
     module: str
     name: str
 
     def load_class(self) -> type[Any]:
-        """The class of each table."""
+        """Return the class of the tables."""
         loaded: type[Any] = getattr(import_module(self.module), self.name)
         return loaded
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting as people know it."""
+    """Describes one setting as it is documented."""
 
     name: str  # section.key
     kind: Any  # a type, Tables or Variants
@@ -55,15 +57,15 @@ class Setting:
     least: float | None = None
     most: float | None = None
     secret: bool = False
-    wrong: Callable[[Any], str] | None = None  # what is wrong with a value of that type; "" = nothing
+    wrong: Callable[[Any], str] | None = None  # returns what is wrong with a value of this type; "" = nothing
 
     @property
     def type(self) -> str:
-        """Its type in words."""
+        """Return its type in words."""
         return describe_type(self.kind)
 
 
-def setting(  # what a settings dataclass writes behind each field
+def setting(  # the default of each field in a settings dataclass
     default: Any,
     doc: str,
     *,
@@ -74,7 +76,7 @@ def setting(  # what a settings dataclass writes behind each field
     kind: Any = None,
     wrong: Callable[[Any], str] | None = None,
 ) -> Any:
-    """A field of a settings dataclass: its default, the sentence that documents it, its bounds."""
+    """Define a field of a settings dataclass by its default, its documentation and its bounds."""
     metadata = {"doc": doc, "least": least, "most": most, "secret": secret, "kind": variants or kind, "wrong": wrong}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata)
@@ -82,7 +84,7 @@ def setting(  # what a settings dataclass writes behind each field
 
 
 def settings_of(cls: type[Any], prefix: str) -> list[Setting]:
-    """The settings of a dataclass, in order."""
+    """Return the settings of a dataclass, in order."""
     hints = get_type_hints(cls)
     settings = []
     for field in dataclasses.fields(cls):
@@ -96,7 +98,7 @@ def settings_of(cls: type[Any], prefix: str) -> list[Setting]:
 
 
 def describe_type(kind: Any) -> str:
-    """A type as people read it: `list of text`, `one of hybrid, vector, text`."""
+    """Return a type in words: `list of text`, `one of hybrid, vector, text`."""
     if isinstance(kind, Tables | Variants):
         return "list of tables"
     origin, args = get_origin(kind), get_args(kind)
@@ -112,7 +114,7 @@ def describe_type(kind: Any) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean x?`, or nothing: the known name nearest to `name`, also when only its section is missing."""
+    """Return `; did you mean x?` with the known name nearest to `name`, or "". Names without their section match too."""
     known = list(known)
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     last = name.rsplit(".", 1)[-1]
@@ -122,7 +124,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def convert(setting: Setting, value: Any, *, text: bool) -> Any:
-    """`value` as the setting's type. Raises ValueError with a sentence; `text`: it comes from the environment or a flag."""
+    """Convert `value` to the setting's type. Raises ValueError with the reason if that is not possible.
+
+    `text`: the value comes from the environment or a flag."""
     if isinstance(setting.kind, Variants):
         return _convert_variants(setting.kind, _parse_json(value) if text else value)
     if isinstance(setting.kind, Tables):
@@ -167,7 +171,7 @@ def _to_number(kind: type[int | float]) -> Callable[[Any, bool], Any]:
     def convert_number(value: Any, text: bool) -> Any:
         try:
             if isinstance(value, bool) or (isinstance(value, str) and not text):
-                raise TypeError  # noqa: TRY301 - one message for all that is no number
+                raise TypeError  # noqa: TRY301 - one message for all values that are not numbers
             converted = kind(value)
         except (TypeError, ValueError, OverflowError):
             raise ValueError(f"must be {NUMBERS[kind]}") from None
@@ -245,7 +249,7 @@ def _convert_tables(tables: Tables, value: Any) -> tuple[Any, ...]:
 
 
 def _convert_each(value: Iterable[Any], made: Callable[[Mapping[str, Any], int], Any]) -> tuple[Any, ...]:
-    """What is made of each table and its place; what is wrong with any of them is said in one sentence."""
+    """Apply `made` to each table and its position, counted from 1. Raises one ValueError with all mistakes."""
     objects, mistakes = [], []
     for place, entry in enumerate(value, 1):
         try:
@@ -258,7 +262,7 @@ def _convert_each(value: Iterable[Any], made: Callable[[Mapping[str, Any], int],
 
 
 def _build_object(cls: type[Any], table: Mapping[str, Any], of: str) -> Any:
-    """One table as a value of its class; what is wrong with it is said in one sentence. `of` tells which table it is."""
+    """Convert a table to an object of `cls`. Raises one ValueError with all mistakes; `of` names the table in it."""
     known = {setting.name.removeprefix("."): setting for setting in settings_of(cls, "")}
     mistakes = [f"{name} is not known{of}{did_you_mean(name, known)}" for name in table if name not in known]
     missing = [
@@ -276,5 +280,5 @@ def _build_object(cls: type[Any], table: Mapping[str, Any], of: str) -> Any:
         raise ValueError("; ".join(sorted(mistakes)))
     try:
         return cls(**values)
-    except ValueError as error:  # what the class itself finds wrong
+    except ValueError as error:  # mistakes that the class finds
         raise ValueError(f"{error}{of}") from None

@@ -1,6 +1,6 @@
-"""Read and replace one settings file of a client: durably, with backups beside it, and behind no symbolic link.
+"""Read and replace one settings file of a client: durably, with backups beside it, and without following symbolic links.
 
-Law, tested: what is written can be read by its owner alone, because a key is in it, and a failure leaves the old file."""
+Law, tested: only the file's owner can read a written file, because it contains a key; a failure keeps the old file."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from syncd.vault import atomic_write
 from syncd.vault.openat import FOLDER, Calls
 
 LARGEST = 4 << 20  # bytes of a settings file
-BACKUP = ".memex-backup"  # the file before Memex first wrote it
-LAST_BACKUP = ".memex-backup-last"  # the file before Memex last wrote it, once there is the other
+BACKUP = ".memex-backup"  # the file before the first write of Memex
+LAST_BACKUP = ".memex-backup-last"  # the file before the last write of Memex, if BACKUP existed then
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
 class ClientFile:
-    """A file named from a folder that exists; between the two no link is followed."""
+    """Names a file by its path below an existing folder; links between the folder and the file are not followed."""
 
     root: Path
     path: str
@@ -37,14 +37,14 @@ class ClientFile:
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """The text of a file and what tells this state of it from another; `was` None = there is no file."""
+    """Holds the text of a file, and the stat that identifies this state of it; `was` None = the file does not exist."""
 
     text: str
     was: Stat | None
 
 
 def read_file(file: ClientFile) -> FileState:
-    """The file as it is. Raises InvalidArgument for a link, a folder, and what is no text."""
+    """Read the file. Raises InvalidArgument for a link, a folder, a file that is too large, or text that is not UTF-8."""
     with _explain_errors(file):
         try:
             with _open_folder(file, make=False) as folder:
@@ -63,9 +63,9 @@ def read_file(file: ClientFile) -> FileState:
 
 
 def write_file(file: ClientFile, state: FileState, text: str) -> Path | None:
-    """Put `text` in place of the file as `state` has it; where the backup lies, if there was a file.
+    """Replace the file with `text`, and return the path of its backup, or None if the file is new.
 
-    The first backup of a file stays. Raises Conflict when somebody has changed the file meanwhile."""
+    The first backup of a file is never overwritten. Raises Conflict if the file has changed since `state` was read."""
     with _explain_errors(file), _open_folder(file, make=True) as folder:
         name, data = _name(file), text.encode()
         if state.was is None:
@@ -84,7 +84,7 @@ _CALLS = Calls()
 
 
 def check_writable(file: ClientFile) -> None:
-    """Raise what `write_file` would of a folder in which nothing can be written; a folder that is missing is made."""
+    """Raise the error of `write_file` if no file can be written to the folder; a missing folder is created."""
     with _explain_errors(file), _open_folder(file, make=True) as folder:
         name = f".{uuid.uuid4().hex}{BACKUP}"
         atomic_write.create(_CALLS, folder, name, (b"\n",), mode=0o600)
@@ -97,7 +97,7 @@ def _replace(file: ClientFile, folder: int, name: str, data: bytes, was: Stat) -
         status = os.fstat(opened)
         if atomic_write.to_stat(status) != was:
             raise _changed(file)
-        if status.st_mode & 0o077:  # a key is about to stand in it
+        if status.st_mode & 0o077:  # Memex is about to write a key into it
             os.fchmod(opened, stat.S_IMODE(status.st_mode) & 0o700)
         atomic_write.replace(_CALLS, folder, name, data, old=opened, was=was)
     except atomic_write.FileChanged:
@@ -114,7 +114,7 @@ def _is_file(folder: int, name: str) -> bool:
 
 
 def _put_private(folder: int, name: str, data: bytes) -> None:
-    """Write a file that its owner alone can read, in place of what has its name, be it a link."""
+    """Write a file that only its owner can read; it replaces a file or link of that name."""
     with suppress(FileNotFoundError):
         _CALLS.unlink(name, dir_fd=folder)
     atomic_write.create(_CALLS, folder, name, (data,), mode=0o600)
@@ -122,7 +122,9 @@ def _put_private(folder: int, name: str, data: bytes) -> None:
 
 @contextmanager
 def _open_folder(file: ClientFile, *, make: bool) -> Iterator[int]:
-    """The folder of the file, reached from the root without a link; those that are missing are made, for the owner alone."""
+    """Open the folder of the file without following links below `root`.
+
+    `make`: create missing folders, with access for the owner only."""
     root = os.open(file.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         below = Path(file.path).parent.as_posix()

@@ -1,6 +1,6 @@
-"""Compose each client's own settings for a connection to Memex: the entry of its settings file, and the lines to paste.
+"""Compose the settings of each client for a connection to Memex: the entry of its settings file, and the lines to paste.
 
-Each client names the page of its own documentation that defines the format."""
+A comment at each client names the page of its documentation that defines the format."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from typing import Any, Final, TypeAlias
 from syncd.cli.clients.entry_editor import Syntax, put_entry
 
 Entry: TypeAlias = dict[str, Any]
-CORE: Final = "/mcp/core"  # what clients get: few tools, and no header for the workspace
+CORE: Final = "/mcp/core"  # the endpoint for clients: it has few tools, and needs no header for the workspace
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """What a client needs to know: the name of its entry, the daemon's address, its key and workspace."""
+    """Holds the values that a client's settings need: the entry's name, the daemon's address, the key and the workspace."""
 
     name: str
     url: str
     key: str
     workspace: str
-    command: tuple[str, ...]  # that starts this vault's memex
+    command: tuple[str, ...]  # starts `memex` for this vault
 
     @property
     def endpoint(self) -> str:
-        """The address of the tools."""
+        """Return the address of the MCP endpoint."""
         return self.url + CORE
 
     @property
     def bearer(self) -> dict[str, str]:
-        """The header that carries the key."""
+        """Return the header that carries the key."""
         return {"Authorization": f"Bearer {self.key}"}
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """A settings file whose place and format the client documents; `path` is below the home folder."""
+    """Describes a settings file whose path and format the client documents; `path` is relative to the home folder."""
 
     path: str
     syntax: Syntax
-    table: tuple[str, ...]  # that holds the servers by name
-    newer_table: tuple[str, ...] = ()  # the same in a later form, which is used where the file has it
-    other_path: str = ""  # where the client looks too, which is taken if it is there
-    variable: str = ""  # the environment variable that names another folder for it
-    platforms: tuple[str, ...] = ()  # the only ones that the client's documentation names a place for
+    table: tuple[str, ...]  # keys that lead to the table of servers by name
+    newer_table: tuple[str, ...] = ()  # that table in newer versions of the format; used if the file has it
+    other_path: str = ""  # another path that the client reads; used if this file exists
+    variable: str = ""  # the environment variable that names another folder for the file
+    platforms: tuple[str, ...] = ()  # platforms for which the client documents a path; () = all
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """How one client is connected: by its settings file or by a command of its own, and how that is taken back."""
+    """Describes how one client is connected and disconnected: through its settings file or a command of the client."""
 
     title: str
     entry: Callable[[Connection], Entry]
@@ -71,7 +71,7 @@ def _typed_http(connection: Connection) -> Entry:
 
 
 def stdio_words(connection: Connection) -> list[str]:
-    """The command of a client that starts its servers."""
+    """Return the command for clients that start their MCP servers themselves."""
     return [*connection.command, "mcp", "--workspace", connection.workspace, "--toolset", "core"]
 
 
@@ -81,7 +81,7 @@ def _stdio(connection: Connection) -> Entry:
 
 
 def _claude_code(connection: Connection) -> str:
-    # The option of several values comes last, as in the page's own examples: before the name it would take the name too.
+    # The option --header takes several values, so it comes last, as on the page: before the name it would consume the name.
     header = shlex.quote(f"Authorization: Bearer {connection.key}")
     words = f"claude mcp add --transport http --scope user {connection.name} {connection.endpoint}"
     return f"{words} --header {header}"
@@ -93,7 +93,7 @@ def _vscode(connection: Connection) -> str:
 
 
 def http_lines(connection: Connection) -> str:
-    """What a client over HTTP needs, in words."""
+    """Describe a connection over HTTP for a person."""
     return f"Streamable HTTP:\n  {connection.endpoint}\n  with the header  Authorization: Bearer {connection.key}"
 
 
@@ -155,7 +155,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         then="start Gemini CLI again",
     ),
     # opencode.ai/docs, "MCP servers" and "Config": ~/.config/opencode/opencode.json(c), type remote. "Migrate from V1" says
-    # that V2 reads the servers of V1, which stand in `mcp`; its own stand in `mcp.servers`.
+    # that V2 has its servers in `mcp.servers`, and also reads the servers of V1 in `mcp`.
     "opencode": Client(
         "OpenCode",
         lambda connection: {"type": "remote", "url": connection.endpoint, "headers": connection.bearer},
@@ -173,7 +173,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
 
 
 def connect_text(command: str) -> str:
-    """How a client is connected, for a person who has just set a vault up; `command` calls its memex."""
+    """Explain how to connect a client, for a person who has just set up a vault; `command` runs `memex` for the vault."""
     first, *others = CLIENTS
     return f"""\
 Connect an AI client. Each gets a key of its own, which is shown once:
@@ -182,7 +182,7 @@ Connect an AI client. Each gets a key of its own, which is shown once:
 
 
 def paste_text(client: Client, connection: Connection, file: str) -> str:
-    """What a person runs or pastes; `file` names the settings file, if the client has one."""
+    """Return the command to run or the lines to paste; `file` names the settings file, if the client has one."""
     if client.file is None:
         return client.add(connection)
     entry = put_entry("", client.file.syntax, (*client.file.table, connection.name), client.entry(connection))
@@ -190,7 +190,7 @@ def paste_text(client: Client, connection: Connection, file: str) -> str:
 
 
 def merge_entries(old: Mapping[str, Any], new: Mapping[str, Any]) -> Entry:
-    """`new`, with what `old` says besides; names of headers count without their letter case."""
+    """Merge two entries: values of `new` replace those of `old`, nested tables are merged, names ignore letter case."""
     replaced = {name.lower() for name in new}
     merged = {name: value for name, value in old.items() if name.lower() not in replaced}
     for name, value in new.items():
@@ -200,7 +200,7 @@ def merge_entries(old: Mapping[str, Any], new: Mapping[str, Any]) -> Entry:
 
 
 def key_in_entry(entry: Any) -> str:
-    """The secret that stands in an entry, wherever its client has it; "" when there is none."""
+    """Return the key's secret in an entry, from a header or an environment variable; "" when it has none."""
     if not isinstance(entry, Mapping):
         return ""
     headers = entry.get("headers") or entry.get("http_headers")

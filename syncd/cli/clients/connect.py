@@ -1,6 +1,6 @@
-"""Define the command `connect`: give a client a key of its own, print its lines or write its settings file, list clients.
+"""Define the command `connect`: create a key for a client, print its settings or write its settings file, list clients.
 
-Law, tested: a secret is printed once or written into the client's file, never both, and never the owner's."""
+Law, tested: a secret is either printed once or written into the client's file, and is never the owner's key."""
 
 from __future__ import annotations
 
@@ -53,26 +53,26 @@ SCOPES: Final = ("read", "write")
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One client, and how it is to be connected."""
+    """Describes a requested connection of one client."""
 
     id: str
     client: Client
     name: str
     workspace: str
-    file: ClientFile | None  # None: the client has none, or its documentation names no place on this system
+    file: ClientFile | None  # None: the client has no settings file, or documents no path on this platform
     renew: bool
-    command: tuple[str, ...]  # that starts this vault's memex
+    command: tuple[str, ...]  # starts `memex` for this vault
 
     @property
     def key_name(self) -> str:
-        """What the client's key is called: in the audit log, in commits and in lists."""
+        """Return the name of the client's key in the audit log, in commits and in lists."""
         host = "".join(
             char if char.isalnum() or char in "-_" else "-" for char in socket.gethostname().partition(".")[0]
         )
         return f"{self.id}@{host[:LONGEST_HOST].strip('-') or 'here'}" + ("" if self.name == USUAL else f" {self.name}")
 
     def connection(self, url: str, secret: str) -> Connection:
-        """The connection that the client's settings get."""
+        """Return the connection for the client's settings."""
         return Connection(self.name, url, secret, self.workspace, self.command)
 
 
@@ -125,7 +125,9 @@ def connect(
 
 
 def _find_file(client: Client, path: str | None) -> ClientFile | None:
-    """The client's settings file: the one that is named, else the usual one where its documentation says which that is."""
+    """Return the client's settings file: the one in `path`, otherwise its default; None if it has or documents none.
+
+    Raises InvalidArgument for a path if the client is connected by a command."""
     usual = client.file
     if usual is None:
         if path is not None:
@@ -159,7 +161,7 @@ def _require_file(wish: Wish) -> ClientFile:
 
 
 def _print(call: Call, wish: Wish, url: str) -> None:
-    """A key, and the lines that hold it: the only time that it is shown."""
+    """Create a key, and print the lines with it; Memex never shows the key again."""
     connection = wish.connection(url, _make_key(call, wish))
     lines = paste_text(wish.client, connection, str(wish.file or f"the settings file of {wish.client.title}"))
 
@@ -173,7 +175,9 @@ def _print(call: Call, wish: Wish, url: str) -> None:
 
 
 def _write(call: Call, wish: Wish, file: ClientFile, url: str) -> None:
-    """The entry in the client's file. It is left as it is when it already says what is wanted, with a key that opens."""
+    """Write the entry into the client's file, unless it is already there with a valid key.
+
+    Raises Conflict if the file has an entry of that name with a key of another vault, except with --renew."""
     state = read_file(file)
     servers = ServerEntries(file, wish, state.text)
     entry = servers.read()
@@ -183,11 +187,11 @@ def _write(call: Call, wish: Wish, file: ClientFile, url: str) -> None:
             f"{file} has an entry {wish.name!r} whose key is not of this vault: choose --name to add one beside it, or --renew to "
             "replace it"
         )
-    kept = entry if is_ours else {}  # what its owner added to it stays
+    kept = entry if is_ours else {}  # values that the owner added to the entry stay
     servers.put(wish.connection(url, "-"), kept)  # a file that can't be edited is refused before a key is made
     secret, ends = _reusable_secret(call, wish, entry)
     if not secret:
-        check_writable(file)  # before a key ends
+        check_writable(file)  # check this before an old key is revoked
     ends_key = not secret and _find_key(call, wish.key_name) is not None
     made = secret or _make_key(call, wish)
     try:
@@ -195,7 +199,7 @@ def _write(call: Call, wish: Wish, file: ClientFile, url: str) -> None:
         changed = ServerEntries(file, wish, text).read() != entry
         backup = write_file(file, state, text) if changed else None
     except BaseException as error:
-        if not secret:  # nobody has it
+        if not secret:  # the new key was written nowhere
             call("key.revoke", {"name": wish.key_name})
         if ends_key and isinstance(error, MemexError):
             raise _reworded(error, f"ended the key {wish.key_name}; {error.message}") from error
@@ -218,7 +222,7 @@ def _format_written(wish: Wish, file: ClientFile, backup: Path | None, *, change
 
 
 def _remove(call: Call, wish: Wish) -> None:
-    """End the key, and take the entry out of the file if it is this vault's."""
+    """Revoke the key, and remove the entry from the file if its key belongs to this vault."""
     backup, taken, done = None, False, []
     key = _find_key(call, wish.key_name)
     if key is not None:
@@ -244,7 +248,7 @@ def _reworded(error: MemexError, message: str) -> MemexError:
 
 
 def _remove_entry(call: Call, wish: Wish, file: ClientFile) -> tuple[bool, Path | None]:
-    """Whether the entry was taken out, and where the backup lies; one of another vault stays."""
+    """Remove the entry unless its key belongs to another vault; return whether it was removed, and the backup's path."""
     state = read_file(file)
     servers = ServerEntries(file, wish, state.text)
     entry = servers.read()
@@ -257,7 +261,7 @@ def _remove_entry(call: Call, wish: Wish, file: ClientFile) -> tuple[bool, Path 
 
 
 class ServerEntries:
-    """The entry of one server in the text of a client's file; its errors name the file."""
+    """Edits the entry of one server in the text of a client's file; its errors name the file."""
 
     def __init__(self, file: ClientFile, wish: Wish, text: str) -> None:
         settings = wish.client.file
@@ -266,21 +270,21 @@ class ServerEntries:
         table = settings.table
         if settings.newer_table:
             newer = self._explain(lambda: read_entry(text, self._syntax, settings.newer_table))
-            if isinstance(newer, dict) and not isinstance(newer.get("type"), str):  # else it is a server of that name
+            if isinstance(newer, dict) and not isinstance(newer.get("type"), str):  # otherwise a server of this name
                 table = settings.newer_table
         self._path = (*table, wish.name)
 
     def read(self) -> Any:
-        """The entry; None when there is none."""
+        """Return the entry; None when there is none. Raises InvalidArgument for malformed text."""
         return self._explain(lambda: read_entry(self._text, self._syntax, self._path))
 
     def put(self, connection: Connection, kept: Mapping[str, Any]) -> str:
-        """The text with the entry for this connection, and what else is `kept` of the one before."""
+        """Return the text with the entry for this connection, merged with the values of `kept`, the earlier entry."""
         entry = merge_entries(kept, self._client.entry(connection))
         return self._explain(lambda: put_entry(self._text, self._syntax, self._path, entry))
 
     def remove(self) -> str:
-        """The text without the entry."""
+        """Return the text without the entry."""
         return self._explain(lambda: remove_entry(self._text, self._syntax, self._path))
 
     def _explain(self, work: Callable[[], T]) -> T:
@@ -293,7 +297,7 @@ class ServerEntries:
 
 
 def _print_clients() -> None:
-    """The keys of clients: those that open and do not own the vault."""
+    """Print the clients' keys: the valid keys without the scope `admin`."""
     keys = [key for key in ask("key.list", {}) if _is_live(key) and "admin" not in key["scopes"]]
     rows = [_client_row(key) for key in keys]
 
@@ -319,11 +323,11 @@ def _client_row(key: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_key(call: Call, wish: Wish) -> str:
-    """The secret of a new key. One of that name ends first, if it was never used or a new one is wished for.
+    """Create the client's key and return its secret. An earlier key of that name is revoked if it was never used, or with --renew.
 
-    Raises Conflict for a key that is in use."""
+    Raises Conflict if the earlier key is in use, and NotFound if the workspace does not exist."""
     names = [row["name"] for row in call("workspace.list", {})]
-    if wish.workspace not in names:  # before a key ends
+    if wish.workspace not in names:  # check this before an old key is revoked
         raise NotFound(
             f"no workspace {wish.workspace!r}; there are: {', '.join(names) or 'none'}. To make it: memex workspace create "
             f"{shlex.quote(wish.workspace)}"
@@ -342,7 +346,9 @@ def _make_key(call: Call, wish: Wish) -> str:
 
 
 def _reusable_secret(call: Call, wish: Wish, entry: Any) -> tuple[str, int | None]:
-    """The secret in the client's entry, if it opens just what is wished for, and when it ends; else ""."""
+    """Return the secret in the client's entry and its expiry time, if the key has exactly the requested rights.
+
+    Otherwise returns "" and None."""
     secret = key_in_entry(entry)
     key = call("key.check", {"secret": secret}) if secret and not wish.renew else None
     asked = {"name": wish.key_name, "workspaces": [wish.workspace], "scopes": list(SCOPES), "namespace": None}
@@ -350,7 +356,7 @@ def _reusable_secret(call: Call, wish: Wish, entry: Any) -> tuple[str, int | Non
 
 
 def _is_ours(call: Call, entry: Any) -> bool:
-    """Whether the key in an entry is, or was, one of this vault."""
+    """Return whether the key in an entry is or was a key of this vault."""
     secret = key_in_entry(entry)
     return any(secret.startswith(f"mx_{key['id']}_") for key in call("key.list", {}))
 

@@ -1,6 +1,6 @@
-"""Read, put and remove one server's entry in the text of a client's settings file, JSON with comments or TOML.
+"""Read, write and remove one server's entry in the text of a client's settings file, JSON with comments or TOML.
 
-Law, tested: a text that does not read back as it should, all else unchanged, is never returned."""
+Law, tested: a returned text parses to the old values with only this entry changed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any, Final, Literal, TypeAlias
 from index.errors import InvalidArgument
 from syncd.cli.clients.jsonc_editor import read_jsonc, remove_member, set_member
 
-# ruff: noqa: PLC0415 - every command would wait for tomlkit, and one client needs it
+# ruff: noqa: PLC0415 - tomlkit would slow down the start of every command, and only one client needs it
 Syntax: TypeAlias = Literal["json", "toml"]
 UNEDITABLE: Final = "it is written in a way that Memex can't edit without touching other parts"
 
 
 def read_entry(text: str, syntax: Syntax, path: Sequence[str]) -> Any:
-    """The entry at `path`; None when there is none. Raises InvalidArgument for a text that is malformed."""
+    """Return the entry at `path`; None when there is none. Raises InvalidArgument for malformed text."""
     value: Any = _read(text, syntax)
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
@@ -26,7 +26,7 @@ def read_entry(text: str, syntax: Syntax, path: Sequence[str]) -> Any:
 
 
 def put_entry(text: str, syntax: Syntax, path: Sequence[str], entry: Mapping[str, Any]) -> str:
-    """The text with `entry` at `path`, in place of the one that stood there. Raises InvalidArgument."""
+    """Return the text with `entry` at `path`, replacing an entry there. Raises InvalidArgument if that is not possible."""
     wanted = copy.deepcopy(_read(text, syntax))
     here = wanted
     for key in path[:-1]:
@@ -38,7 +38,7 @@ def put_entry(text: str, syntax: Syntax, path: Sequence[str], entry: Mapping[str
 
 
 def remove_entry(text: str, syntax: Syntax, path: Sequence[str]) -> str:
-    """The text without the entry at `path`. Raises InvalidArgument."""
+    """Return the text without the entry at `path`. Raises InvalidArgument if that is not possible."""
     if read_entry(text, syntax, path) is None:
         return text
     wanted = copy.deepcopy(_read(text, syntax))
@@ -47,7 +47,7 @@ def remove_entry(text: str, syntax: Syntax, path: Sequence[str]) -> str:
         here = here[key]
     del here[path[-1]]
     edited = _edit(text, syntax, path, None)
-    if not here and read_entry(edited, syntax, path[:-1]) is None:  # in TOML a table can go with the last one in it
+    if not here and read_entry(edited, syntax, path[:-1]) is None:  # in TOML, a parent can go with its last table
         here = wanted
         for key in path[:-2]:
             here = here[key]
@@ -76,7 +76,7 @@ def _edit_toml(text: str, path: Sequence[str], entry: Mapping[str, Any] | None) 
                 here[key] = tomlkit.table(is_super_table=True)
             here = here[key]
         after = _comments_after(here[path[-1]]) if path[-1] in here else []
-        if after and entry is None:  # they speak of what follows, and would go with the entry
+        if after and entry is None:  # these comments describe the next table, and would be removed with the entry
             raise InvalidArgument(UNEDITABLE)
         if path[-1] in here:
             del here[path[-1]]
@@ -90,15 +90,15 @@ def _edit_toml(text: str, path: Sequence[str], entry: Mapping[str, Any] | None) 
             for item in after:
                 table.add(item)
             here[path[-1]] = table
-        edited = tomlkit.dumps(document)  # in which what is new has "\n"
+        edited = tomlkit.dumps(document)  # new lines in it end with "\n"
         is_crlf = "\r\n" in text and "\n" not in text.replace("\r\n", "")
         return edited.replace("\r\n", "\n").replace("\n", "\r\n") if is_crlf else edited
-    except (TOMLKitError, ValueError) as error:  # a table within one that stands in a line, for example
+    except (TOMLKitError, ValueError) as error:  # for example a table within an inline table
         raise InvalidArgument(UNEDITABLE) from error
 
 
 def _comments_after(table: Any) -> list[Any]:
-    """The comments, and blank lines among them, below the last value of a table; tomlkit takes them for a part of it."""
+    """Return the comments and blank lines below the last value of a table, which tomlkit treats as part of the table."""
     from tomlkit.items import Comment, Table, Whitespace
 
     while isinstance(table, Table) and table.value.body and isinstance(table.value.body[-1][1], Table):
@@ -112,7 +112,9 @@ def _comments_after(table: Any) -> list[Any]:
 
 
 def _check(text: str, syntax: Syntax, wanted: Any) -> str:
-    """The text, if it says what is wanted. Some ways to write TOML can't be edited without touching other parts."""
+    """Return the text if it parses to `wanted`; otherwise raise InvalidArgument.
+
+    Some forms of TOML can't be edited without changing other parts."""
     if _read(text, syntax) != wanted:
         raise InvalidArgument(UNEDITABLE)
     return text

@@ -1,6 +1,6 @@
 """Set or remove one member of a JSON file that may have comments and trailing commas (JSONC).
 
-Law, tested: every comment and every other value stays as it was, byte for byte."""
+Law, tested: every comment and every other value stays unchanged, byte for byte."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-DEEPEST: Final = 100  # values inside each other
+DEEPEST: Final = 100  # most levels of nested values
 _BLANK: Final = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING: Final = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _SCALAR: Final = re.compile(r"-?\d[\d.eE+-]*|true|false|null")
@@ -18,7 +18,7 @@ _SCALAR: Final = re.compile(r"-?\d[\d.eE+-]*|true|false|null")
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A value and where it stands; `members` are those of an object, in order."""
+    """Holds a value and its position in the text; `members`: the members of an object, in order."""
 
     start: int
     end: int
@@ -28,7 +28,7 @@ class _Value:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A member of an object: its key, where the key begins, and its value."""
+    """Holds a member of an object: its key, the position of the key, and its value."""
 
     key: str
     start: int
@@ -36,13 +36,13 @@ class _Member:
 
 
 def read_jsonc(text: str) -> Any:
-    """What the text says; `{}` for one without a value. Raises ValueError."""
+    """Parse the text; `{}` for a text without a value. Raises ValueError for malformed text."""
     return _read_root(text).data if _skip(text, 0) < len(text) else {}
 
 
 def set_member(text: str, path: Sequence[str], data: Any) -> str:
-    """The text with `data` at `path`, whose objects are made where they are missing. Raises ValueError."""
-    if _skip(text, 0) == len(text):  # a comment that ends with the text would go on
+    """Return the text with `data` at `path`, creating missing objects. Raises ValueError for text that can't be edited."""
+    if _skip(text, 0) == len(text):  # a line comment at the end of the text needs a line end before the object
         line_end = _line_end(text)
         text += (line_end if text and not text.endswith("\n") else "") + "{}" + line_end
     here = _read_root(text)
@@ -59,7 +59,7 @@ def set_member(text: str, path: Sequence[str], data: Any) -> str:
 
 
 def remove_member(text: str, path: Sequence[str]) -> str:
-    """The text without the member at `path`, however often it stands there. Raises ValueError."""
+    """Return the text without the member at `path`, including duplicates. Raises ValueError for malformed text."""
     while True:
         here = _read_root(text)
         for key in path[:-1]:
@@ -73,12 +73,12 @@ def remove_member(text: str, path: Sequence[str]) -> str:
 
 
 def _find(value: _Value, key: str) -> _Member | None:
-    """The member of that key: the last one, which is the one that counts."""
+    """Return the last member with this key; in JSON the last of several members counts."""
     return next((member for member in reversed(value.members) if member.key == key), None)
 
 
 def _insert(text: str, holder: _Value, key: str, data: Any) -> str:
-    """The text with a new last member in the object `holder`."""
+    """Return the text with a new last member in the object `holder`."""
     line_end, outer = _line_end(text), _indent_at(text, holder.start)
     close = holder.end - 1
     if holder.members:
@@ -99,7 +99,7 @@ def _insert(text: str, holder: _Value, key: str, data: Any) -> str:
 
 
 def _cut(text: str, holder: _Value, key: str) -> str:
-    """The text without one member of `holder`; comments beside it stay."""
+    """Return the text without one member of `holder`; comments beside it stay."""
     at = max(place for place, member in enumerate(holder.members) if member.key == key)
     member = holder.members[at]
     end, after = member.value.end, _skip(text, member.value.end)
@@ -116,14 +116,14 @@ def _cut(text: str, holder: _Value, key: str) -> str:
 
 
 def _drop_empty_line(text: str, at: int) -> str:
-    """The text without the line around `at`, if nothing is left on it."""
+    """Return the text without the line at the position `at` if that line is blank, otherwise the text."""
     begin = text.rfind("\n", 0, at) + 1
     finish = text.find("\n", at)
     return text if finish < 0 or text[begin:finish].strip() else text[:begin] + text[finish + 1 :]
 
 
 def _write(text: str, data: Any, indent: str) -> str:
-    """`data` as it stands in this text, behind a key that is indented so."""
+    """Format `data` in the style of this text, as the value of a key with this indentation."""
     lines = json.dumps(data, indent="\t" if "\t" in indent else 2, ensure_ascii=False)
     return lines.replace("\n", _line_end(text) + indent)
 
@@ -133,13 +133,13 @@ def _line_end(text: str) -> str:
 
 
 def _indent_at(text: str, at: int) -> str:
-    """The blanks with which the line around `at` begins."""
+    """Return the indentation of the line at the position `at`."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def _own_line(text: str, at: int) -> str | None:
-    """The blanks before `at`, if nothing else stands there on its line and it is not the first."""
+    """Return the blanks before the position `at` if its line has nothing else before it and is not the first line."""
     begin = text.rfind("\n", 0, at) + 1
     return text[begin:at] if begin and not text[begin:at].strip(" \t") else None
 
@@ -154,7 +154,7 @@ def _read_root(text: str) -> _Value:
 
 
 def _skip(text: str, at: int) -> int:
-    """The end of the blanks and comments that begin at `at`."""
+    """Return the end of the blanks and comments that begin at `at`."""
     blank = _BLANK.match(text, at)
     assert blank is not None, "it matches nothing too"
     return blank.end()
@@ -198,7 +198,7 @@ def _read_array(text: str, start: int, depth: int) -> _Value:
 
 
 def _end_of_item(text: str, end: int, close: str) -> int:
-    """Where the next item begins, or the bracket that closes."""
+    """Return the position of the next item, or of the closing bracket."""
     at = _skip(text, end)
     if text[at : at + 1] == ",":
         return _skip(text, at + 1)

@@ -33,14 +33,16 @@ MARKS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check. `mend`: a command or instruction for a person; `fix`: repairs it and returns what it did."""
+    """Holds one result of a check.
+
+    `mend`: a command or instruction for a person. `fix`: repairs the fault and returns a description of the repair."""
 
     check: str
     is_: Rank
     says: str
     mend: str = ""
     fix: Callable[[], str] | None = field(default=None, compare=False)
-    mended: str = ""  # what `fix` did
+    mended: str = ""  # the description that `fix` returned
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -50,7 +52,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class DoctorContext:
-    """The input of the checks: the settings in force, and the status of the daemon, if it answers."""
+    """Holds the input of the checks: the settings in force, and the status of the daemon, if it answers."""
 
     settings: Settings
     environ: Mapping[str, str]
@@ -60,12 +62,12 @@ class DoctorContext:
 
     @property
     def state(self) -> Path:
-        """The state folder."""
+        """Return the state folder."""
         return self.settings.state
 
     @property
     def vault(self) -> Path:
-        """The vault's folder."""
+        """Return the vault's folder."""
         return self.settings.vault.path
 
 
@@ -73,7 +75,7 @@ Check: TypeAlias = Callable[[DoctorContext], Iterable[Finding]]
 
 
 def read_context(settings: Settings, environ: Mapping[str, str]) -> DoctorContext:
-    """Read the present state of the daemon for these settings."""
+    """Ask the daemon of these settings for its status, and return the input of the checks."""
     pid = process_lock.holder_pid(settings.state)
     try:
         facts = control_socket.call(settings.state, "status", {}, timeout=ASKED_S)
@@ -163,13 +165,13 @@ def quote_path(path: Path) -> str:
 
 
 def restrict_mode(path: Path, mode: int) -> str:
-    """Take from everybody else what they may do with `path`."""
+    """Set the mode of `path`, which removes the access of other users, and return a description of the repair."""
     path.chmod(mode)
     return f"other users can no longer access {path}"
 
 
 def remove_files(*paths: Path) -> str:
-    """Remove files that a process left behind."""
+    """Remove files that a process left behind, and return a description of the repair."""
     for path in paths:
         with contextlib.suppress(FileNotFoundError):
             path.unlink()

@@ -22,17 +22,17 @@ from syncd.version import installed
 from syncd.watch.network_mounts import remote_kind
 from syncd.workspaces.api_keys import read_environment_keys
 
-# ruff: noqa: PLC0415 - Git takes longer to import than most checks to run
-SQLITE = (3, 37)  # STRICT tables
+# ruff: noqa: PLC0415 - importing the Git modules takes longer than running most checks
+SQLITE = (3, 37)  # the first version with STRICT tables
 INOTIFY = Path("/proc/sys/fs/inotify")
-FULL, TIGHT = 200 << 20, 2 << 30  # bytes left on a disk: too few to work, few
-INODES = 1_000
-AHEAD_S = 300.0  # a file's time may be ahead of ours by as much
-BEFORE = 1_735_689_600  # 2025: no clock that is right is behind it
+FULL, TIGHT = 200 << 20, 2 << 30  # free bytes on a disk below which the check fails, or warns
+INODES = 1_000  # least free inodes
+AHEAD_S = 300.0  # most seconds that a file's time may be in the future
+BEFORE = 1_735_689_600  # 2025-01-01: an earlier time means that the clock is wrong
 
 
 def check_vault(context: DoctorContext) -> Iterator[Finding]:
-    """The folder of notes, and whether the kernel tells what changes in it."""
+    """Check that the vault can be read and written, and that the kernel reports changes in it."""
     root = context.vault
     try:
         info = root.stat()
@@ -62,7 +62,7 @@ def check_vault(context: DoctorContext) -> Iterator[Finding]:
 
 
 def check_inbox(context: DoctorContext) -> Iterator[Finding]:
-    """The folder that agents write to."""
+    """Check that the inbox exists and can be read and written."""
     if not context.vault.is_dir():
         return
     name = context.settings.vault.inbox
@@ -100,14 +100,14 @@ def _make_inbox(context: DoctorContext) -> str:
 
 
 def check_watches(context: DoctorContext) -> Iterator[Finding]:
-    """Whether the kernel lets every folder of the vault be watched."""
+    """Check that the kernel's limit allows a watch for every folder of the vault."""
     limit = _read_number(INOTIFY / "max_user_watches")
     if limit is None or not context.vault.is_dir():
         return
     try:
         opened = Vault(context.vault, ignore=context.settings.vault.ignore)
     except MemexError:
-        return  # told by the check of the vault
+        return  # `check_vault` reports it
     try:
         needed = 1 + _count_folders(opened)
     finally:
@@ -129,7 +129,7 @@ def _count_folders(opened: Vault) -> int:
     count, waiting = 0, [""]
     while waiting:
         folder = waiting.pop()
-        with suppress(MemexError):  # one that can't be read can't be watched either
+        with suppress(MemexError):  # an unreadable folder can't be watched either
             names = opened.list_folders(folder)
             count += len(names)
             waiting += [f"{folder}/{name}" if folder else name for name in names]
@@ -144,7 +144,7 @@ def _read_number(path: Path) -> int | None:
 
 
 def check_git(context: DoctorContext) -> Iterator[Finding]:
-    """The state of the repository, with the command that mends it."""
+    """Check the state of the Git repository, and name the command that repairs it."""
     if not context.vault.is_dir():
         return
     from syncd.git.repository import Repository
@@ -169,7 +169,7 @@ def check_git(context: DoctorContext) -> Iterator[Finding]:
 
 
 def check_disk(context: DoctorContext) -> Iterator[Finding]:
-    """Room for the notes and for the index."""
+    """Check the free disk space for the notes and for the index."""
     seen = set()
     for name, folder in (("vault", context.vault), ("state", context.state)):
         try:
@@ -193,7 +193,7 @@ def check_disk(context: DoctorContext) -> Iterator[Finding]:
 
 
 def check_clock(context: DoctorContext) -> Iterator[Finding]:
-    """The clock, and files that say they come from the future."""
+    """Check the clock, and look for notes with a time in the future."""
     present = time.time()
     if present < BEFORE:
         yield Finding(
@@ -206,7 +206,7 @@ def check_clock(context: DoctorContext) -> Iterator[Finding]:
     try:
         opened = Vault(context.vault, ignore=context.settings.vault.ignore)
     except MemexError:
-        return  # told by the check of the vault
+        return  # `check_vault` reports it
     try:
         files = opened.list_notes().files
     finally:
@@ -224,7 +224,7 @@ def check_clock(context: DoctorContext) -> Iterator[Finding]:
 
 
 def check_versions(_: DoctorContext) -> Iterator[Finding]:
-    """Python and SQLite."""
+    """Check the version of SQLite, and report the versions of Memex and Python."""
     python = ".".join(map(str, sys.version_info[:3]))
     sqlite = ".".join(map(str, SQLITE_HERE))
     if SQLITE_HERE < SQLITE:
@@ -234,9 +234,9 @@ def check_versions(_: DoctorContext) -> Iterator[Finding]:
 
 
 def check_port(context: DoctorContext) -> Iterator[Finding]:
-    """Whether the daemon has its port, or could have it."""
+    """Check that the daemon's port is free if no daemon runs."""
     if context.pid is not None:
-        return  # told by the check of the daemon
+        return  # `check_daemon` reports it
     server = context.settings.server
     family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
     with socket.socket(family) as probe:
@@ -253,7 +253,7 @@ def check_port(context: DoctorContext) -> Iterator[Finding]:
 
 
 def check_files(context: DoctorContext) -> Iterator[Finding]:
-    """The files that documents hold the text of, as the daemon knows them."""
+    """Report stored files that are missing or could not be read, as the daemon knows them."""
     facts = context.daemon.get("files") if context.daemon else None
     if not facts:
         return
@@ -266,7 +266,7 @@ def check_files(context: DoctorContext) -> Iterator[Finding]:
 
 
 def check_environment(context: DoctorContext) -> Iterator[Finding]:
-    """The keys that the environment gives: a daemon that is started with a short one refuses to serve."""
+    """Check the keys in the environment: the daemon does not start with an invalid one, such as a short key."""
     try:
         read_environment_keys(context.environ)
     except InvalidArgument as error:
@@ -275,7 +275,9 @@ def check_environment(context: DoctorContext) -> Iterator[Finding]:
 
 
 def check_sandbox(context: DoctorContext) -> Iterator[Finding]:
-    """Which layers confine the readers of files: of the daemon, which its unit restricts further, or else of this command."""
+    """Check the sandbox of the file converters: in the daemon if it runs, otherwise in this process.
+
+    A systemd unit restricts the daemon further, so the two can differ."""
     facts = (context.daemon or {}).get("sandbox")
     if facts is None:
         from syncd.files.conversion.sandbox_report import SandboxReport

@@ -13,7 +13,7 @@ from syncd.installation.service_manager import USUAL, Systemd, find_manager, ser
 
 
 def check_service(context: DoctorContext) -> Iterator[Finding]:
-    """The service that runs the daemon of this vault, where the platform has one."""
+    """Check the service that runs the daemon of this vault."""
     manager = find_manager(USUAL, sys.platform, context.environ)
     if not isinstance(manager, Systemd):
         if not manager.file.exists():

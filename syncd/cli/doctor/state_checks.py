@@ -27,7 +27,7 @@ from syncd.version import installed
 if TYPE_CHECKING:
     from syncd.app import App
 
-# ruff: noqa: PLC0415 - stores and encoders take longer to import than most checks to run
+# ruff: noqa: PLC0415 - importing the index and the encoders takes longer than running most checks
 SECRETS = (
     KEY_FILE,
     "audit.head",
@@ -40,15 +40,15 @@ SECRETS = (
     control_socket.TOKEN,
     "lock",
 )
-OF_A_DAEMON = (control_socket.DAEMON, control_socket.NAME, control_socket.TOKEN)  # while one runs
-ANSWER_S = 10.0
-STRAY_S = 3600.0  # a staged file that is older, and of no job, is about to become none
+OF_A_DAEMON = (control_socket.DAEMON, control_socket.NAME, control_socket.TOKEN)  # exist while a daemon runs
+ANSWER_S = 10.0  # timeout of a request to the daemon
+STRAY_S = 3600.0  # least age of a leftover staged file; a younger one without a job may get its job in a moment
 PROBE = "A note about nothing."
 PASSAGE = "A passage as long as the one of a note usually is. " * 15
 
 
 def check_settings(context: DoctorContext) -> Iterator[Finding]:
-    """The settings file."""
+    """Check that other users can't write the settings file."""
     file = context.settings.file
     if file is None:
         yield Finding("settings", "ok", "no settings file: flags, environment and defaults are in force")
@@ -62,7 +62,7 @@ def check_settings(context: DoctorContext) -> Iterator[Finding]:
 
 
 def check_state(context: DoctorContext) -> Iterator[Finding]:
-    """The state folder and who may open what lies in it."""
+    """Check the state folder: its owner, its vault, the types of its files, and that other users can't open them."""
     folder = context.state
     info = lstat_or_none(folder)
     if info is None:
@@ -108,14 +108,14 @@ def _is_readable_by_others(path: Path) -> bool:
 
 
 def check_key_file(context: DoctorContext) -> Iterator[Finding]:
-    """The file with the owner's key; who else may read it is found with the state folder."""
+    """Check the file with the owner's key; `check_state` checks its permissions."""
     from syncd.workspaces.api_keys import SECRET
 
     path = context.state / KEY_FILE
     info = lstat_or_none(path)
     if info is None:
         return
-    mend = "memex key reset --yes"  # it puts a new file in the place of whatever is there
+    mend = "memex key reset --yes"  # replaces the file, whatever it is
     if stat.S_ISLNK(info.st_mode):
         yield Finding("key", "wrong", f"{path} is a link, so the key lies where others may read or change it", mend)
     elif not stat.S_ISREG(info.st_mode):
@@ -133,7 +133,7 @@ def check_key_file(context: DoctorContext) -> Iterator[Finding]:
 
 
 def check_daemon(context: DoctorContext) -> Iterator[Finding]:
-    """Who holds the state folder, whether it answers, and what a dead one left."""
+    """Check that a daemon holds the state folder and answers, and look for files that a crashed daemon left behind."""
     folder, pid = context.state, context.pid
     if context.silent:
         mend = "memex stop; memex serve" if pid else "memex serve"
@@ -166,7 +166,7 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
         if part in ("git", "sandbox") or (
             part == "inbox" and not (context.vault / context.settings.vault.inbox).is_dir()
         ):
-            continue  # the check of that says it, with the way out
+            continue  # another check reports it, with its repair
         way = re.search("`(memex [^`]+)`", rest)
         passes = settling or rest.startswith("still loading")
         yield Finding(part, "advice" if passes else "wrong", rest, way[1] if way else "memex status")
@@ -182,7 +182,7 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
         with direct.open(f"{url}/healthz", timeout=ANSWER_S) as answer:
             yield Finding("daemon", "ok", f"process {context.pid} answers at {url} ({answer.status})")
     except urllib.error.HTTPError as error:
-        if error.code == HTTPStatus.TOO_MANY_REQUESTS:  # somebody else asks all the while; it is well all the same
+        if error.code == HTTPStatus.TOO_MANY_REQUESTS:  # the daemon works, but other requests have used up the limit
             yield Finding(
                 "daemon", "ok", f"process {context.pid} answers at {url}; others ask it too often ({error.code})"
             )
@@ -194,7 +194,7 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
 
 
 def check_ledger(context: DoctorContext) -> Iterator[Finding]:
-    """The file that can't be made again from the notes."""
+    """Check the integrity of the ledger, which can't be rebuilt from the notes."""
     from syncd.state.folder import LEDGER
     from syncd.state.ledger import check_integrity
 
@@ -213,13 +213,13 @@ def check_ledger(context: DoctorContext) -> Iterator[Finding]:
 
 
 def check_audit(context: DoctorContext) -> Iterator[Finding]:
-    """The log of every write: whether each entry is as it was written, and none missing."""
+    """Check the audit log: each entry is unchanged, and none is missing."""
     from syncd.state.folder import LEDGER
     from syncd.state.ledger import check_integrity
 
     path = context.state / LEDGER
     if lstat_or_none(path) is None or check_integrity(path):
-        return  # and that is a finding already
+        return  # `check_ledger` reports it
     try:
         asked = context.daemon is not None
         result = control_socket.call(context.state, "audit.verify", {"files": False}) if asked else _verify_chain(path)
@@ -251,7 +251,7 @@ def _verify_chain(path: Path) -> dict[str, Any]:
 
 
 def check_queue(context: DoctorContext) -> Iterator[Finding]:
-    """The jobs that wait or failed, and the files that lie staged for them."""
+    """Check the waiting and failed jobs, and the files that are staged for them."""
     from syncd.jobs.queued_job import UNFINISHED, unfinished_of_rows
     from syncd.jobs.staged_files import StagedFiles, find_unneeded
     from syncd.state.folder import LEDGER
@@ -259,7 +259,7 @@ def check_queue(context: DoctorContext) -> Iterator[Finding]:
 
     path = context.state / LEDGER
     if lstat_or_none(path) is None or check_integrity(path):
-        return  # and that is a finding already
+        return  # `check_ledger` reports it
     jobs = unfinished_of_rows(query_read_only(path, UNFINISHED))
     staged = StagedFiles(context.state / STAGED)
     lost = [job.id for job in jobs if job.needs_file and not staged.find(job.id)]
@@ -292,7 +292,7 @@ def check_queue(context: DoctorContext) -> Iterator[Finding]:
 
 
 def check_index(context: DoctorContext) -> Iterator[Finding]:
-    """The build that answers: it is derived, so all that ails it is mended by making it anew."""
+    """Check the index in use. It is derived from the notes, so a rebuild repairs every fault."""
     if lstat_or_none(context.state) is None:
         return
     try:
@@ -331,7 +331,9 @@ def _examine_index(context: DoctorContext) -> dict[str, str]:
 
 
 def _rebuild_index(context: DoctorContext) -> str:
-    """The index, made anew by whoever has the vault open."""
+    """Rebuild the index in the daemon, or in this process if no daemon runs, and return a description of the repair.
+
+    Raises Unavailable if another process than the daemon holds the vault."""
     if context.daemon is not None:
         control_socket.call(context.state, "index", {"full": True})
     elif context.pid is not None:
@@ -343,7 +345,7 @@ def _rebuild_index(context: DoctorContext) -> str:
         set_up_vault(context.settings, now=time.time_ns() // 1_000_000)
         try:
             _rebuild_here(App, context)
-        except (MemexError, OSError):  # not even opened: it is derived, so it may go
+        except (MemexError, OSError):  # the index can't even be opened: it is derived, so remove it
             shutil.rmtree(context.state / "index", ignore_errors=True)
             _rebuild_here(App, context)
     return "the index was made anew from the notes"
@@ -356,9 +358,9 @@ def _rebuild_here(app: type[App], context: DoctorContext) -> None:
 
 
 def check_encoder(context: DoctorContext) -> Iterator[Finding]:
-    """Whether each encoder loads, is the model it should be, and embeds."""
+    """Check that each encoder loads the configured model and embeds a text."""
     if context.daemon is not None:
-        if context.daemon.get("encoder", {}).get("state") == "ready":  # else it is among what is degraded
+        if context.daemon.get("encoder", {}).get("state") == "ready":  # otherwise `check_daemon` reports it
             yield Finding("encoder", "ok", "loaded by the daemon, and embedding")
         return
     from index.encoders.embedder import load_encoder
@@ -386,7 +388,7 @@ def _suggest_mend(error: MemexError, section: str) -> str:
 
 
 def check_reranker(context: DoctorContext) -> Iterator[Finding]:
-    """Whether the reranker that is set loads, and judges a pool of passages within its time limit."""
+    """Check that the configured reranker loads, and scores a pool of passages within its time limit."""
     search = context.settings.search
     if not search.reranker:
         return
@@ -394,7 +396,7 @@ def check_reranker(context: DoctorContext) -> Iterator[Finding]:
         sentences = {"ready": "loaded by the daemon", "unused": "the daemon loads it with the first search"}
         if says := sentences.get(context.daemon.get("reranker", {}).get("state", "")):
             yield Finding("reranker", "ok", says)
-        return  # else it is among what is degraded
+        return  # otherwise `check_daemon` reports it
     from index.search.reranker import load_model
 
     try:

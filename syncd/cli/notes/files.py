@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # ruff: noqa: PLC0415 - only this command needs the code that recognizes file types and copies files
 
-ASKED: Final = 500  # jobs per wait request
+ASKED: Final = 500  # most jobs in one wait request
 
 Ask = Callable[[str, Mapping[str, Any]], Any]
 
@@ -80,7 +80,7 @@ def addfile(
 
 @dataclass(slots=True)
 class AddedFiles:
-    """The state of each file so far, in the order of discovery."""
+    """Adds files, and keeps the state of each one in the order of discovery."""
 
     ask: Ask
     fields: Mapping[str, Any]

@@ -19,7 +19,7 @@ from syncd.cli.framework.completion import captures, keys, workspaces
 from syncd.cli.terminal import result_text
 
 ALL_SKIPPED = 5
-SHOWN = 20  # notes that are listed before the question
+SHOWN = 20  # most notes that are listed before the question
 WORDS: Mapping[str, str] = {
     "create": "created",
     "update": "changed",

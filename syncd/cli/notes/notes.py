@@ -1,6 +1,6 @@
 """Define the commands for notes: `index`, `search`, `capture`, `get`, `recent`, `updatenote` and `delete`.
 
-Law, tested: text that a person has typed is not lost when the update of the note fails."""
+Law, tested: if the update of a note fails, the text that a person has typed is kept in a file."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def updatenote(
 
 
 def _edit_note(update: dict[str, Any]) -> None:
-    """Open the note in the editor; a change that an agent makes meanwhile is not overwritten."""
+    """Open the note in the editor, and save it unless an agent has changed the note in the meantime."""
     kept = ask("get", {"id": update["id"], "workspace": update["workspace"]})
     before = kept["content"].encode("utf-8", "surrogateescape")
     file, name = tempfile.mkstemp(prefix="memex-", suffix=".md")

@@ -170,7 +170,7 @@ def table(listing: Mapping[str, Any], *, color: bool) -> str:
 
 
 def _mark_text(capture: Mapping[str, Any]) -> str:
-    """What stands out about a capture, in a word or two."""
+    """Return the mark and the warnings of a capture in a few words."""
     mark = "problem" if capture["problem"] else "promote" if capture["promote"] else ""
     marks = [mark, "hidden text" if capture.get("suspicious") else "", "runs code" if capture.get("runs") else ""]
     marks += ["unsafe links" if capture.get("unsafe_links") else ""]
@@ -178,7 +178,7 @@ def _mark_text(capture: Mapping[str, Any]) -> str:
 
 
 def _link_text(link: str) -> str:
-    """What a wikilink shows."""
+    """Return the text that a wikilink shows."""
     return link.removeprefix("[[").removesuffix("]]").rpartition("|")[2]
 
 

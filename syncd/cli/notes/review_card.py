@@ -1,4 +1,4 @@
-"""Format a waiting capture as a card: its text, and what is suggested for it."""
+"""Format a waiting capture as a card with its text and its suggestions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from syncd.cli.terminal import result_text
 
-LINES: Final = 30  # of a capture that are shown
+LINES: Final = 30  # most lines of a capture that are shown
 
 
 def format_capture(capture: Mapping[str, Any], where: str) -> str:
-    """A capture with what is suggested for it."""
+    """Format a capture with its suggestions; `where`: its position in the queue."""
     lines = [f"── {where}: {result_text.line(capture['title'], 100)}", f"   {result_text.line(capture['path'], 200)}"]
     named = (
         *(("from", "source"), ("tags", "tags"), ("problem", "problem")),

@@ -1,6 +1,6 @@
-"""The dialog of the review leads a person through the waiting captures by single keys, and takes steps back.
+"""The review dialog shows a person one waiting capture after another, reads decisions as single keys, and can undo them.
 
-Law, tested: a key that means nothing changes nothing, and each step can be taken back, the last one first."""
+Law, tested: an unknown key changes nothing, and every step can be undone, the last one first."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BACK: Final[Mapping[str, str]] = {"approved": "unpromote", "discarded": "unarchi
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What was done with a capture; `target`: where it is now."""
+    """Describes the decision on a capture; `number`: its index in the queue; `target`: its new path, "" if skipped."""
 
     number: int
     deed: Deed
@@ -45,7 +45,7 @@ class Step:
 
 @dataclass(slots=True)
 class Dialog:
-    """Where a person is in the queue, and how they came there."""
+    """Runs the dialog, and keeps the position in the queue and the steps that led there."""
 
     ask: Ask
     waiting: list[Mapping[str, Any]]
@@ -58,7 +58,7 @@ class Dialog:
         while self.number < len(self.waiting) or self._is_taken_back_at_end():
             try:
                 shown = self.ask("review.show", {"id": self.waiting[self.number]["path"]})
-            except MemexError as error:  # somebody has decided meanwhile
+            except MemexError as error:  # for example, somebody else has decided in the meantime
                 print_message(f"memex: {error.message}")
                 self.number += 1
                 continue
@@ -68,11 +68,11 @@ class Dialog:
         print_text(self._summary())
 
     def _is_taken_back_at_end(self) -> bool:
-        """Ask once more when all are decided, as the last step could not be undone else; whether one was."""
+        """Offer to undo the last step when all captures are decided, and return whether it was undone."""
         return bool(self.steps) and self.read_key(END).casefold()[:1] == "u" and self._take_back()
 
     def _decide(self, shown: Mapping[str, Any]) -> bool:
-        """Read keys until one moves on or back; whether to go on at all."""
+        """Read keys until one changes the position or reopens the capture; return False if the person quits."""
         while True:
             key = self.read_key(PROMPT).casefold()[:1]
             if key == "q":
@@ -100,7 +100,7 @@ class Dialog:
         return True
 
     def _carry_out(self, shown: Mapping[str, Any], key: str) -> Step | None:
-        """Carry a decision out; None when that was not possible."""
+        """Carry out a decision and return the step; None if that was not possible."""
         if key == "d":
             result = self.ask("review.dismiss", {"ids": [shown["path"]]})
         else:
@@ -113,7 +113,7 @@ class Dialog:
         return Step(self.number, "discarded" if key == "d" else "approved", done[0]["target"]) if done else None
 
     def _take_back(self) -> bool:
-        """Take the last step back; whether that was possible."""
+        """Undo the last step, and return whether that was possible."""
         if not self.steps:
             print_message("memex: there is no step to undo")
             return False
@@ -144,7 +144,7 @@ class Dialog:
 
 
 def go_through(ask: Ask, waiting: Sequence[Mapping[str, Any]]) -> None:
-    """Lead a person through these captures."""
+    """Run the dialog for these captures."""
     if waiting:
         Dialog(ask, list(waiting), read_key).run()
     else:
@@ -152,7 +152,7 @@ def go_through(ask: Ask, waiting: Sequence[Mapping[str, Any]]) -> None:
 
 
 def read_key(prompt: str) -> str:
-    """One key, without Enter; a line where the terminal can't give single keys."""
+    """Read one key without Enter, or a whole line if the terminal does not support single keys."""
     if not has_single_keys():
         line: str = click.prompt(prompt, default="s", show_default=False, prompt_suffix=": ")
         return line.strip()
@@ -170,7 +170,7 @@ def edit_note(file: str) -> None:
 
 
 def ask_folder(shown: Mapping[str, Any]) -> str:
-    """The folder that is typed, or whose number is."""
+    """Ask for a folder, by its name or its number in the list of suggested folders."""
     numbered = {str(number): folder for number, folder in enumerate(shown["folders"], 1)}
     for number, folder in numbered.items():
         print_text(f"  {number}  {result_text.line(folder['folder'], 100)}  ({folder['reason']})")

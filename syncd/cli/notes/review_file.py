@@ -1,7 +1,7 @@
-"""Compose the review file, which lists the waiting captures for an editor, and parse what a person saved in it.
+"""Compose the review file, which lists the waiting captures for an editor, and parse the saved file.
 
-Laws, tested: a file that nobody changed decides nothing; a file with a mistake decides nothing; text of a capture can
-be no line of the file."""
+Laws, tested: an unchanged file decides nothing; a file with a mistake decides nothing; text of a capture can't be read
+as a line with a decision."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from syncd.cli.terminal import result_text
 Word: TypeAlias = Literal["keep", "approve", "discard"]
 WORDS: Final[tuple[Word, ...]] = ("keep", "approve", "discard")
 SHORT: Final[Mapping[str, Word]] = {"k": "keep", "a": "approve", "d": "discard"}
-ROOT: Final = "/"  # how the vault's own folder is written
+ROOT: Final = "/"  # stands for the root of the vault in the file
 ARROW: Final = "->"
-SHOWN: Final = 5  # mistakes that are named
+SHOWN: Final = 5  # most mistakes in one message
 _LINE: Final = re.compile(r"(\S+)\s+(\S+)(?:\s(.*))?")
 HEAD: Final = """\
 # {count} wait for a decision. Change the first word of a line, save the file and close it:
@@ -32,7 +32,7 @@ HEAD: Final = """\
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a person wants of one capture; `folder`: None = as its properties, rules and settings have it."""
+    """Describes the decision on one capture; `folder`: None = its properties, the rules or the settings decide."""
 
     path: str
     word: Word
@@ -40,7 +40,7 @@ class Decision:
 
 
 def compose_file(waiting: Sequence[Mapping[str, Any]]) -> str:
-    """The file for these captures, all of which are kept as it stands."""
+    """Compose the file for these captures, with the decision `keep` for each."""
     parts = [HEAD.format(count=f"{len(waiting):,} capture{'s' * (len(waiting) != 1)}")]
     for name, capture in _by_name(waiting).items():
         title = _title(capture)
@@ -52,7 +52,7 @@ def compose_file(waiting: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _by_name(waiting: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """The captures by what names them in the file: the id, with a number when another workspace has it too."""
+    """Return the captures by their names in the file: the id, with a number if another capture has the same id."""
     seen: Counter[str] = Counter()
     named = {}
     for capture in waiting:
@@ -63,7 +63,7 @@ def _by_name(waiting: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any
 
 
 def _text(capture: Mapping[str, Any]) -> str:
-    """What stands behind the name of a capture: its title, and the folder as it is, so that a person can change a part of it."""
+    """Return the text after the name of a capture: its title, and the whole folder, so that a person can edit it."""
     folder = _folder(capture)
     shown = " ".join(result_text.sanitize(folder).splitlines())
     return _title(capture) + (f"  {ARROW} {shown}" if folder else "")
@@ -78,7 +78,9 @@ def _folder(capture: Mapping[str, Any]) -> str:
 
 
 def parse_file(text: str, waiting: Sequence[Mapping[str, Any]]) -> list[Decision]:
-    """The decisions that a file of these captures holds, in its order. Raises InvalidArgument, with the lines that are wrong."""
+    """Return the decisions in a file with these captures, in its order, without `keep`.
+
+    Raises InvalidArgument that names the lines with mistakes."""
     captures = _by_name(waiting)
     decisions: dict[str, Decision] = {}
     mistakes = []
