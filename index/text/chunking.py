@@ -1,4 +1,4 @@
-"""Split a document into passages small enough to embed, at the boundaries of sections, blocks, rows and sentences.
+"""Chunking splits a document into passages small enough to embed, at the boundaries of sections, blocks, rows and sentences.
 
 Laws, tested: every chunk's text is `Document.text[a:b]`; chunks are in order and cover everything except white space;
 no passage with its context exceeds the budget; a code block or a table row is split only if it alone exceeds the

@@ -1,1 +1,1 @@
-"""Review lists the captures that wait for the owner's decision, suggests a folder for each, and archives dismissed or expired ones."""
+"""Review lists the captures that wait for their owner's decision, suggests where each belongs, and archives dismissed or expired ones."""
