@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -12,8 +13,12 @@ import sys
 import tarfile
 import zipfile
 from importlib.metadata import distributions
+from pathlib import Path
 
+import httpx2
+import mcp
 import pytest
+from mcp.client.streamable_http import streamable_http_client
 from packaging.requirements import Requirement
 
 import memex_vault
@@ -100,6 +105,15 @@ class Installed(Memex):
         return subprocess.Popen(command, env=self.environ, cwd=self.home, **options)
 
 
+async def search_as_client(entry, query):
+    """What a client with these settings finds."""
+    async with (
+        httpx2.AsyncClient(headers=entry["headers"], timeout=30) as http,
+        mcp.Client(streamable_http_client(entry["url"], http_client=http)) as client,
+    ):
+        return (await client.call_tool("semantic_search", {"query": query})).structured_content
+
+
 def test_the_wheel_serves_captures_and_finds_in_an_empty_environment(built, tmp_path):
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
@@ -136,6 +150,16 @@ def test_the_wheel_serves_captures_and_finds_in_an_empty_environment(built, tmp_
             "Captures/default/Bread is baked at night.md",
         }
         assert json.loads(memex.run("status", "--json"))["ready"]
+        file = Path(memex.environ["HOME"], ".cursor/mcp.json")
+        file.parent.mkdir(parents=True)
+        file.write_text('{"mcpServers": {"docs": {"url": "https://docs.example"}}}')
+        memex.run("connect", "cursor", "--write")
+        servers = json.loads(file.read_text())["mcpServers"]
+        assert servers.keys() == {"docs", "memex"}
+        told = asyncio.run(search_as_client(servers["memex"], "when do we bake"))
+        assert told["results"][0]["chunk_content"] == "Bread is baked at night."
+        memex.run("connect", "cursor", "--remove")
+        assert json.loads(file.read_text())["mcpServers"].keys() == {"docs"}
         memex.run("stop")
         assert memex.process.wait(60) == 0, memex.said
     finally:
