@@ -225,9 +225,8 @@ class App:
             log.debug("serving %s at %s", self.opened.vault.root, url)
             answering.set()
             if watchdog is not None:
-                watchdog.mark_serving(
-                    self._vital_signs(asyncio.get_running_loop())
-                )  # the server calls this on its event loop
+                # The server calls this on its event loop.
+                watchdog.mark_serving(self._vital_signs(asyncio.get_running_loop()))
             on_ready(Ready(url, self.opened.vault.root, state, state / KEY_FILE, self.opened.sync.ready.wait))
 
         with ExitStack() as running:

@@ -43,9 +43,8 @@ class Inbox:
     uploads: Uploads
     collections: tuple[str, ...]  # all known collections, the default first
     reranker: Reranker | None = None  # reorders search results, if one is set
-    writing: dict[str, threading.Lock] = field(
-        default_factory=dict
-    )  # by workspace: held while entities or memos change
+    # By workspace: held while entities or memos change.
+    writing: dict[str, threading.Lock] = field(default_factory=dict)
     drafted: dict[str, str] = field(default_factory=dict)  # summary drafts by request; see `SummaryDrafts`
 
     def namespace_folder(self, workspace: str, namespace: str, inside: str = "") -> str:

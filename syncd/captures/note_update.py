@@ -167,9 +167,8 @@ def plan_changes(
         changes |= renewal.changes
         stamps: dict[str, PropertyValue] = {"updated_at": iso(inbox.now()), "version": document.version + 1}
         if inbox.parse_note(encode(text), record.path, mtime_ms=UNDATED).created_at == UNDATED:
-            stamps["created_at"] = iso(
-                record.created_at
-            )  # otherwise the creation time would follow each change of the file
+            # Otherwise the creation time would follow each change of the file.
+            stamps["created_at"] = iso(record.created_at)
         drafts.set_text(record.path, replace_body(edit(text, {**changes, **stamps}), content))
     except FrontmatterError as error:
         raise property_error(error) from error

@@ -172,9 +172,8 @@ class CommitBuilder:
             if content is not None:
                 _place_file(self._tree / path, content)
         self._tree.mkdir(exist_ok=True)
-        order = sorted(
-            changes, key=lambda path: (changes[path] is not None, path)
-        )  # removals first, so that they don't block new paths
+        # Removals first, so that they don't block new paths.
+        order = sorted(changes, key=lambda path: (changes[path] is not None, path))
         result = self._stage(order)
         if result.status and "filter" in result.err:
             refused = [path for path in order if self._stage([path]).status]

@@ -27,10 +27,8 @@ from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.vault.location import REPORTS
 
 KINDS: Final = ("supersede", "merge-duplicates", "tag-merge", "relate", "summary", "archive")
-BY_GRAPH: Final = (
-    "relate",
-    "summary",
-)  # the graph does these before the journal has an entry; they are not rolled back
+# The graph does these before the journal has an entry; they are not rolled back.
+BY_GRAPH: Final = ("relate", "summary")
 MOST: Final = 1_000  # log entries searched for the writes of one proposal
 
 log = logging.getLogger(__name__)
@@ -225,9 +223,8 @@ class ProposalExecution:
             if not step.path.startswith(reports) and self._journal.current_digest(step) == step.now
         ]
         text = format_message(about["subject"], [step.path for step in done if step.now], trailers)
-        moved = [
-            step.path for step in done if not step.was or not step.now
-        ]  # new and removed files are committed whole; elsewhere a person's edits stay out
+        # New and removed files are committed whole; elsewhere a person's edits stay out.
+        moved = [step.path for step in done if not step.was or not step.now]
         return DueCommit({step.path: step.after for step in done}, text, moved)
 
 

@@ -98,9 +98,8 @@ class ControlServer:
         fresh.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            _write_token(
-                self._token_file, self._token
-            )  # before the socket exists, so that a client always finds the token
+            # Before the socket exists, so that a client always finds the token.
+            _write_token(self._token_file, self._token)
             with short_address(fresh) as where:
                 listener.bind(where)
             fresh.chmod(0o600)  # before it listens, so that no other user could connect

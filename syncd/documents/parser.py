@@ -251,9 +251,8 @@ class _OwnProperties:
 
     def __init__(self, values: Mapping[str, Any], where: NoteLocation, defects: list[Defect]) -> None:
         self.values, self.where, self.defects = values, where, defects
-        self.names = {
-            key.casefold(): key for key in reversed(list(values))
-        }  # the first spelling counts, as it does for an edit
+        # The first spelling counts, as it does for an edit.
+        self.names = {key.casefold(): key for key in reversed(list(values))}
         self.names.update({key: key for key in values})
 
     def get(self, name: str) -> Any:

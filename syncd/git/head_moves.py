@@ -33,9 +33,8 @@ def changed_paths(repo: Repository, since: GitPosition, now: GitPosition) -> set
     for stash in {since.stash, now.stash} - {None} if since.stash != now.stash else ():
         if (taken := diff_paths(repo, f"{stash}^1", str(stash))) is None:
             return None
-        untracked = repo.query(
-            "ls-tree", *_NAMES, "--end-of-options", f"{stash}^3"
-        )  # None when the stash has no such files
+        # None when the stash has no such files.
+        untracked = repo.query("ls-tree", *_NAMES, "--end-of-options", f"{stash}^3")
         paths |= taken | _split_paths(untracked or "")
     return paths
 

@@ -81,10 +81,8 @@ class Repository:
         self.vault = os.path.abspath(vault)  # noqa: PTH100 - Path.absolute() keeps ".."
         self._repo: GitRepo | None = None
         self._opening = threading.Lock()
-        self._marks: tuple[object, GitPosition] = (
-            None,
-            GitPosition(),
-        )  # the fingerprint, and the position it belongs to
+        # The fingerprint, and the position it belongs to.
+        self._marks: tuple[object, GitPosition] = (None, GitPosition())
 
     # State
 
@@ -338,9 +336,8 @@ class Repository:
 
     def _configure(self, command: GitCommand, options: tuple[str, ...] = _OPTIONS) -> GitCommand:
         command.set_persistent_git_options(C=self.vault, c=list(options))  # with -C a "$" in the path is not expanded
-        command.update_environment(
-            **dict.fromkeys(command.environment())
-        )  # `Repo` copies GIT_DIR and others from our environment
+        # `Repo` copies GIT_DIR and others from our environment.
+        command.update_environment(**dict.fromkeys(command.environment()))
         command.update_environment(**self._environ())
         return command
 

@@ -24,12 +24,8 @@ MERMAID_TEXT: Final = 50_000
 LABEL = 80  # characters of a name, and of a relation's type, in a Mermaid drawing
 
 WIDTH, HEIGHT, ROWS = 400, 240, 8  # size of a card in canvas units; most cards in a column
-ACROSS, DOWN, MARGIN, BANNER = (
-    240,
-    80,
-    60,
-    40,
-)  # gaps for arrows with their types, between cards, around everything, and for the title
+# Gaps for arrows with their types, between cards, around everything, and for the title.
+ACROSS, DOWN, MARGIN, BANNER = 240, 80, 60, 40
 COLOURS = ("5", "3", "6", "2", "1")  # Obsidian's colours by entity type; "4" (green) marks the requested node
 
 

@@ -30,9 +30,8 @@ class NewNode:
     summary: str | None = None
     tags: Sequence[str] = ()
     ordinals: Sequence[int] = ()  # of the observations, increasing; () = from 1
-    properties: Mapping[str, PropertyValue] = field(
-        default_factory=dict
-    )  # added to a node's standard properties, or replacing them
+    # Added to a node's standard properties, or replacing them.
+    properties: Mapping[str, PropertyValue] = field(default_factory=dict)
 
 
 def check_nodes(nodes: Sequence[NewNode], most: int = FACTS) -> list[NewNode]:

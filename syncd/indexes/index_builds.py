@@ -69,9 +69,8 @@ class BuildInputs:
     identity: str  # of the encoder; "" = none
     dimensions: int
     sizes: Sizes
-    encoder: EncoderSettings | None = field(
-        default=None, compare=False
-    )  # its settings: different settings may mean the same encoder
+    # Its settings: different settings may mean the same encoder.
+    encoder: EncoderSettings | None = field(default=None, compare=False)
 
     @property
     def made_by(self) -> str:

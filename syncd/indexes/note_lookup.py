@@ -20,9 +20,8 @@ from syncd.vault.location import ARCHIVE
 LEAST: Final = 4  # shortest beginning of an id that identifies a note
 SHOWN: Final = 10  # most notes named when several match
 _MADE: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")  # an id that Memex made
-_BEGUN: Final = re.compile(
-    r"[0-9a-f]{4,8}(?:-[0-9a-f]{0,4}){0,3}(?:-[0-9a-f]{0,11})?\Z"
-)  # a possible beginning of such an id
+# A possible beginning of such an id.
+_BEGUN: Final = re.compile(r"[0-9a-f]{4,8}(?:-[0-9a-f]{0,4}){0,3}(?:-[0-9a-f]{0,11})?\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +157,6 @@ def _documents_claiming(index: Index, id: str) -> Iterator[tuple[Record, Candida
 
 
 def _make_candidate(record: Record, id: str) -> Candidate:
-    aside = (
-        f"/{ARCHIVE}/" in record.path and not record.workspace
-    )  # an archived note does not count as a note of the vault
+    # An archived note does not count as a note of the vault.
+    aside = f"/{ARCHIVE}/" in record.path and not record.workspace
     return Candidate(id, record.path, record.created_at, f"{ARCHIVE}/" if aside else record.workspace, record)

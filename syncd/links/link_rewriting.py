@@ -17,9 +17,8 @@ from syncd.links.link_resolution import Paths
 from syncd.links.note_link_positions import LinkPosition, LinkPositions, find_in_note
 from syncd.notes.property_reader import find_fences, read_structure
 
-_STRANGE: Final = re.compile(
-    r"[\[\]\\|<>`*$%!]"
-)  # characters in a name that have another meaning in the text of a link
+# Characters in a name that have another meaning in the text of a link.
+_STRANGE: Final = re.compile(r"[\[\]\\|<>`*$%!]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,9 +184,8 @@ def find_in_properties(text: str, start: int, end: int) -> LinkPositions:
     values = find_scalars(inner)
     for first, last, style, value in values or ():
         unquoted = not style and inner[first - 2 : first] == "[[" and inner[last : last + 2] == "]]"
-        span = (
-            (first - 2, last + 2) if unquoted else (first, last)
-        )  # YAML reads it as a list in a list, but it is meant as a link
+        # YAML reads it as a list in a list, but it is meant as a link.
+        span = (first - 2, last + 2) if unquoted else (first, last)
         if "[" in inner[slice(*span)]:
             _find_in_scalar(inner, span, style, value, positions)
     if values is None:

@@ -191,9 +191,8 @@ class Memos:
         return self._create(wish)
 
     def _create(self, wish: _Wish) -> SaveOutcome | None:
-        refuse_secret(
-            "memo_id", wish.memo_id or ""
-        )  # checked only here, so that an existing memo with such an id can still be changed
+        # Checked only here, so that an existing memo with such an id can still be changed.
+        refuse_secret("memo_id", wish.memo_id or "")
         now = self._inbox.now()
         record = create_note(
             self._inbox,

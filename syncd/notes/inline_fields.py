@@ -16,9 +16,8 @@ from index.model import Statement
 from syncd.notes.inline_syntax import scan
 
 LONGEST = 100  # characters of a type
-UNTYPED = re.compile(
-    r"::|[\[\]`]|%%|<!--|:\Z"
-)  # characters that a type can't contain, because they have another meaning
+# Characters that a type can't contain, because they have another meaning.
+UNTYPED = re.compile(r"::|[\[\]`]|%%|<!--|:\Z")
 
 _MARK = r"[ \t>]*+((?:[-+*]|[0-9]{1,9}[.)])[ \t]++)?"
 _LEAD = re.compile(_MARK)

@@ -239,9 +239,8 @@ class _Reader:
         self.out.places, self.out.links = [at for at, _ in self.found], [link for _, link in self.found]
         self.out.text = text = _remove_hidden(self.body, self.hidden)
         starts = _line_starts(text) if self.hidden else self.starts
-        starts.extend(
-            [len(text)] * (len(self.starts) - len(starts))
-        )  # a last line with only a comment no longer exists
+        # A last line with only a comment no longer exists.
+        starts.extend([len(text)] * (len(self.starts) - len(starts)))
         trail: list[Heading] = []
         line = 0
         end: tuple[BlockKind, int, int, None] = ("paragraph", len(starts) - 1, len(starts) - 1, None)

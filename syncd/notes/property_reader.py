@@ -71,10 +71,8 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _FIRST = -62_135_596_800_000  # the year 1
-_EARLIEST, _LATEST = (
-    100_000_000_000,
-    253_402_300_799_999,
-)  # as a number: from 1973, so that no year is read as a time, to 9999
+# As a number: from 1973, so that no year is read as a time, to 9999.
+_EARLIEST, _LATEST = 100_000_000_000, 253_402_300_799_999
 
 
 class FrontmatterError(ValueError):

@@ -59,9 +59,8 @@ class _Batch:
     """Collects the results of the marked captures, in the order in which they are planned."""
 
     plans: list[Plan] = field(default_factory=list)
-    taken: list[tuple[Record, str]] = field(
-        default_factory=list
-    )  # captures, and the path of the note at their destination
+    # Captures, and the path of the note at their destination.
+    taken: list[tuple[Record, str]] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)  # path → why it can't be promoted
     spoken: dict[str, str] = field(default_factory=dict)  # paths that plans create, folded → as they are spelled
     again: bool = False

@@ -101,9 +101,8 @@ def is_in_use(snapshot: VaultSnapshot, repo: Repository, path: str) -> bool:
     if 0 <= age < snapshot.settings.sync.adopt_s or (busy and not (busy.endswith(".lock") and age > LOCKED_S)):
         return True
     document = snapshot.parse(raw, path, stat)
-    return document.writable and snapshot.sync.edits.is_pending(
-        document
-    )  # a note that can't be changed never gets its pending edits
+    # A note that can't be changed never gets its pending edits.
+    return document.writable and snapshot.sync.edits.is_pending(document)
 
 
 def read_promotable(snapshot: VaultSnapshot, record: Record) -> tuple[Document, bytes]:

@@ -291,9 +291,8 @@ class Promotions:
         """Roll back the move; what can't be rolled back now is tried again later."""
         try:
             left = self._journal.roll_back(steps)
-            others = (
-                {entry.source} if self._is_same_note(entry) else {entry.source, entry.target}
-            )  # somebody else's, and complete
+            # Somebody else's, and complete.
+            others = {entry.source} if self._is_same_note(entry) else {entry.source, entry.target}
             mine = [path for path in left if path not in others]
             about = json.loads(entry.about) | {"left": mine, "why": why}
             self._journal.set_state(entry.seq, "torn" if mine else "undone", about=json.dumps(about))

@@ -23,10 +23,8 @@ from syncd.state.ledger import Ledger
 Carrier: TypeAlias = Callable[[Mapping[str, Any]], str]
 
 OPEN: Final = ("open", "accepted")
-LATE: Final = (
-    "merge-duplicates",
-    "tag-merge",
-)  # done last, in this order: they change texts that other proposals are about
+# Done last, in this order: they change texts that other proposals are about.
+LATE: Final = ("merge-duplicates", "tag-merge")
 STATES: Final = (*OPEN, "carried", "dismissed", "stale")
 GONE: Final = "it no longer applies"
 OTHER: Final = "another answer was carried out"

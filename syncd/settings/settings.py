@@ -308,9 +308,8 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | No
     )
     in_file = typed_sources[0].get("vault.path")
     if vault and in_file and is_same_folder(vault.path, in_file):
-        vault = replace(
-            vault, path=in_file
-        )  # another name for the same folder; the default state folder depends on the name in the file
+        # Another name for the same folder; the default state folder depends on the name in the file.
+        vault = replace(vault, path=in_file)
     state, vault = resolve_state_and_vault(state, vault, in_file, read_vault_path)
     if vault is None:
         raise InvalidArgument(NO_VAULT)

@@ -31,12 +31,8 @@ FIELDS: Final = (
     "code",
     "ms",
 )  # all fields, in this order
-OURS: Final = (
-    "index",
-    "syncd",
-    "mcp_server",
-    "memex",
-)  # loggers that use the set level; libraries log only warnings and errors
+# Loggers that use the set level; libraries log only warnings and errors.
+OURS: Final = ("index", "syncd", "mcp_server", "memex")
 PRIORITY: Final = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
 LONGEST: Final = 16_000  # longest text in characters; the journal splits a line at 48 kB
 # More than `redact` treats as a secret in a note: in a log, one redacted word too many does no harm.

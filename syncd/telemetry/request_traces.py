@@ -131,9 +131,8 @@ def open_traces(settings: TelemetrySettings, environ: Mapping[str, str], *, vers
     except ImportError as error:
         raise InvalidArgument(MISSING) from error
     logging.getLogger("opentelemetry").setLevel(logging.ERROR)  # one line for a lost batch, none for each retry
-    endpoint = (
-        f"{settings.traces.rstrip('/')}/v1/traces" if settings.traces else None
-    )  # None: from its environment variables
+    # None: from its environment variables.
+    endpoint = f"{settings.traces.rstrip('/')}/v1/traces" if settings.traces else None
     provider = TracerProvider(
         resource=Resource.create({"service.name": "memex", "service.version": version}),
         sampler=ParentBased(TraceIdRatioBased(settings.sample)),

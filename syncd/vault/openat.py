@@ -27,13 +27,11 @@ _BENEATH, _NO_SYMLINKS, _NO_MAGICLINKS = 0x08, 0x04, 0x02  # linux/openat2.h
 _NOREPLACE, _EXCHANGE = 1, 2  # linux/fs.h
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 _PATH_MAX = 4096
-_LACKING = frozenset(
-    {errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ENOTSUP}
-)  # the call does not exist, or a sandbox blocks it
+# The call does not exist, or a sandbox blocks it.
+_LACKING = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ENOTSUP})
 
-_ABSENT = frozenset(
-    {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
-)  # no file of the vault can exist there
+# No file of the vault can exist there.
+_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

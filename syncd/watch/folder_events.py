@@ -59,9 +59,8 @@ class FolderEvents:
         self.overflows = 0
         self._root, self._on_paths, self._doubt, self._ignored = os.path.realpath(root), on_paths, on_doubt, ignored
         self._given, self._identity, self._wanted = root, _folder_identity(root), wanted
-        os.close(
-            os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        )  # raises for a root without read access
+        # Raises for a root without read access.
+        os.close(os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         self._observer, self._threads = self._create_observer()
         try:
             self._observer.schedule(_Handler(self._handle_event), self._root, recursive=True, event_filter=HEARD)

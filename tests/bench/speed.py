@@ -85,9 +85,8 @@ def _first_index(work: Path) -> Iterator[Row]:
         )
         yield no_change(app, "1,000", 0.2, work)
         app.opened.builds.scopes["vault"].index.maintain(force=True)
-    kept = sum(
-        path.stat().st_size for path in (state / "index").rglob("*") if path.is_file()
-    )  # closed: no log beside it
+    # Closed: no log beside it.
+    kept = sum(path.stat().st_size for path in (state / "index").rglob("*") if path.is_file())
     yield Row(
         "disk: a closed index of 300-word notes against the text",
         "<= 4 x",

@@ -81,9 +81,8 @@ def restore(file: str, force: bool) -> None:
         archives.check_replaceable(chosen.state, force=force)
         claim(chosen.state, chosen.vault.path)
         with ProcessLock.acquire(chosen.state):
-            archives.check_replaceable(
-                chosen.state, force=force
-            )  # another process may have written it since the first check
+            # Another process may have written it since the first check.
+            archives.check_replaceable(chosen.state, force=force)
             ledger = chosen.state / "ledger.db"
             if ledger.is_symlink() or ledger.is_dir():
                 set_ledger_aside(chosen.state)

@@ -252,9 +252,8 @@ def run(
 
     log.install(chosen.log)  # before the server is imported: its SDK would install a handler of its own
     if sys.__stderr__ is not None:
-        faulthandler.enable(
-            sys.__stderr__
-        )  # a manager that misses the watchdog signal sends SIGABRT: print where the process hung
+        # A manager that misses the watchdog signal sends SIGABRT: print where the process hung.
+        faulthandler.enable(sys.__stderr__)
     watchdog = ServiceWatchdog(Supervisor.from_environment(os.environ, os.getpid()))
     watchdog.start()
     import_server_early()

@@ -14,15 +14,8 @@ from syncd.cli.terminal.text_width import pad, width
 
 BOLD, DIM, CYAN, RESET = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 GREEN, YELLOW, RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
-HEALTH = (
-    "ready",
-    "pending",
-    "generation",
-    "captures",
-    "vault",
-    "defects",
-    "degraded",
-)  # fields that scripts may rely on
+# Fields that scripts may rely on.
+HEALTH = ("ready", "pending", "generation", "captures", "vault", "defects", "degraded")
 SNIPPET = 280  # characters of a passage, about three lines
 _PAGE_OR_LINE_START = re.compile("[\f\r]")
 _STYLE = re.compile("(\x1b\\[[0-9]{1,2}m)")

@@ -157,9 +157,8 @@ def _shares_subject(evidence: Evidence) -> bool:
 def _is_denied(evidence: Evidence) -> bool:
     overlap, older, newer = evidence.overlap, evidence.overlap.older, evidence.overlap.newer
     denies, denied = (older, newer) if older.negated else (newer, older)
-    sure = (
-        not WIDE.search(older.text + newer.text) or newer.changed
-    )  # in these scripts a syllable is not always a "not"
+    # In these scripts a syllable is not always a "not".
+    sure = not WIDE.search(older.text + newer.text) or newer.changed
     return bool(
         _shares_subject(evidence)
         and older.negated != newer.negated

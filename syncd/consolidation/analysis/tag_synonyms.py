@@ -18,10 +18,8 @@ from index.text.tags import SHORT, fold_accents, key_of, words_of
 LONG: Final = 7  # letters from which one wrong letter in a word is a typo
 TYPED: Final = 2, 0.25  # highest number of uses of a typo, and its highest share of the right tag's uses
 INFLECTED: Final = ("n", "en", "s", "es", "x")  # endings of inflected words that are not English
-TOGETHER: Final = (
-    3,
-    0.6,
-)  # for `heron` beside `project/heron`: notes with both tags, and their share of the notes with the short one
+# For `heron` beside `project/heron`: notes with both tags, and their share of the notes with the short one.
+TOGETHER: Final = 3, 0.6
 EQUAL: Final = 5, 0.85  # for tags that always occur together: notes of each, and the share of notes with both
 MANY: Final = 16  # notes with this many tags or more are no evidence that tags belong together
 
