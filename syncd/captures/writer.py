@@ -135,7 +135,7 @@ def create_note(
         finding = finding or inbox.enricher.begin(document)
         outcome = try_create(
             inbox,
-            partial(_give, (raw, document)),
+            lambda: (raw, document),  # noqa: B023 - called before the next name is tried
             prepare=partial(_prepare_urgently, progress),
             finding=finding,
             taken=inbox.taken,
@@ -147,10 +147,6 @@ def create_note(
         elif outcome is not MissedAttempt.SWITCHED:
             return outcome
     raise Conflict("other notes kept taking the names for this note; try again in a moment", retryable=True)
-
-
-def _give(made: T) -> T:
-    return made
 
 
 def _prepare_urgently(progress: Callable[[int], None] | None, index: Index, document: Document) -> PreparedDocument:
@@ -185,8 +181,8 @@ def try_create(
 ) -> Record | T | MissedAttempt:
     """Write a note and index it, with the summary and tags of `finding` where it lacks them.
 
-    `compose` gives its bytes and document: nobody else need hold those of a large note, which are let go of early.
-    They are recorded as automatic values, together with `automatic`. The note is split and embedded before anything
+    `compose` returns its bytes and document; of a large note this call holds the only ones, and frees them early. The summary
+    and tags are recorded as automatic values, together with `automatic`. The note is split and embedded before anything
     is written, so a note that can't be indexed is refused. While all other commits are held back, `instead` is
     called and its result is returned, if any; then `taken` is called with the folded name."""
     index = inbox.captures.index
@@ -217,7 +213,7 @@ def _prepare_enriched(
     prepare: Callable[[Document], PreparedDocument],
     finding: Callable[[], EnrichmentResult],
 ) -> tuple[PreparedDocument, bytes, dict[Name, Value], bool]:
-    """Return the note, split, embedded and enriched; its bytes; the values that were filled in, and whether some are owed."""
+    """Split, embed and enrich a note; return it, its bytes, the filled-in values, and whether the enrichment must be retried."""
     raw, document = compose()
     if len(raw) <= LARGE_TEXT:
         ready = prepare(document)
@@ -230,7 +226,7 @@ def _prepare_enriched(
 def _enrich(
     inbox: Inbox, raw: bytes, document: Document, finding: Callable[[], EnrichmentResult]
 ) -> tuple[bool, dict[Name, Value], bytes, Document]:
-    """Return whether enrichment is owed, the values that were filled in, and the note with them."""
+    """Return whether the enrichment must be retried, the filled-in values, and the note with them."""
     with span("enrich"):
         result = finding()
     filled = None

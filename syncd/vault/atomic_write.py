@@ -44,7 +44,7 @@ def create(calls: Calls, folder: int, name: str, data: Iterable[bytes], *, mode:
 
 
 @dataclass(frozen=True, slots=True)
-class Replacement:
+class OpenReplacement:
     """Describes the new data of the file `name` in an open folder. The file is open as `old`, and must be as it `was`."""
 
     folder: int
@@ -56,10 +56,10 @@ class Replacement:
 
 def replace(calls: Calls, folder: int, name: str, data: bytes, *, old: int, was: Stat) -> Stat:
     """Replace the file that is open as `old` with `data`; raises `FileChanged` when `name` is no longer as it `was`."""
-    return replace_all(calls, [Replacement(folder, name, data, old, was)])[0]
+    return replace_all(calls, [OpenReplacement(folder, name, data, old, was)])[0]
 
 
-def replace_all(calls: Calls, files: Sequence[Replacement]) -> list[Stat]:
+def replace_all(calls: Calls, files: Sequence[OpenReplacement]) -> list[Stat]:
     """Replace all `files` or none; raises `FileChanged` when one is no longer as it `was`.
 
     The two files swap names, and only then the old one is checked, so an edit in between is restored instead of
@@ -121,7 +121,7 @@ def _write_temporary(
         return temp, to_stat(os.fstat(file))
 
 
-def _open_temporary(calls: Calls, undo: ExitStack, opened: ExitStack, file: Replacement) -> tuple[str, int]:
+def _open_temporary(calls: Calls, undo: ExitStack, opened: ExitStack, file: OpenReplacement) -> tuple[str, int]:
     """Write a temporary file with the attributes of the old one, unsynced; return its name and descriptor."""
     temp, new = _fill_temporary(calls, undo, opened, file.folder, (file.data,))
     _copy_attributes(file.old, new)
@@ -178,7 +178,7 @@ def _remove_if_same(calls: Calls, folder: int, name: str, ino: int) -> None:
             calls.unlink(name, dir_fd=folder)
 
 
-def _swap_back(calls: Calls, file: Replacement, temp: str, made: Stat) -> None:
+def _swap_back(calls: Calls, file: OpenReplacement, temp: str, made: Stat) -> None:
     """Restore the old file, unless somebody has changed the new one since the swap: that edit stays."""
     with suppress(OSError):
         calls.exchange(file.folder, temp, file.name)

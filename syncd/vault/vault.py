@@ -309,7 +309,7 @@ class Vault:
 
     def replace_all(self, changes: Sequence[Replacement]) -> list[Stat]:
         """Change several files as `replace` does, all or none. Each folder is synced once."""
-        files: list[atomic_write.Replacement] = []
+        files: list[atomic_write.OpenReplacement] = []
         folders: dict[str, int] = {}
         with ExitStack() as opened:
             for path, data, digest in changes:
@@ -320,7 +320,7 @@ class Vault:
                     if folder not in folders:
                         folders[folder], _ = opened.enter_context(self._open_parent(path))
                     was = self._check_unchanged(old, digest)
-                files.append(atomic_write.Replacement(folders[folder], name, data, old, was))
+                files.append(atomic_write.OpenReplacement(folders[folder], name, data, old, was))
             with self._translate_errors(changes[0].path if len(changes) == 1 else f"one of {len(changes)} files"):
                 return atomic_write.replace_all(self._calls, files)
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.support.daemon_process import Failed, Memex
+from tests.support.daemon_process import ChangedPython, Failed
 
 ABSENT = [
     *("torch", "transformers", "sentence_transformers", "scipy", "sklearn", "sympy", "onnx"),
@@ -23,16 +23,10 @@ reranker = "ms-marco-MiniLM-L6-v2"
 INSTALL = 'pip install "memex-vault[models]"'
 
 
-class BaseInstall(Memex):
+class BaseInstall(ChangedPython):
     """Memex where the libraries of the extra can't be imported."""
 
-    @property
-    def environ(self):
-        found = super().environ
-        hidden = self.folder / "hidden"
-        hidden.mkdir(exist_ok=True)
-        (hidden / "sitecustomize.py").write_text(HIDING)
-        return found | {"PYTHONPATH": f"{hidden}:{found['PYTHONPATH']}"}
+    at_start = HIDING
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from tests.support.daemon_process import Failed, Memex
+from tests.support.daemon_process import ChangedPython, Failed
 from tests.support.paths import FILES
 
 pytestmark = pytest.mark.slow
@@ -29,16 +29,10 @@ if "syncd.cli" in sys.orig_argv:
 """
 
 
-class OtherSystem(Memex):
+class OtherSystem(ChangedPython):
     """Memex where Python says that this is macOS."""
 
-    @property
-    def environ(self):
-        found = super().environ
-        changed = self.folder / "changed"
-        changed.mkdir(exist_ok=True)
-        (changed / "sitecustomize.py").write_text(CHANGED)
-        return found | {"PYTHONPATH": f"{changed}:{found['PYTHONPATH']}"}
+    at_start = CHANGED
 
 
 def test_a_daemon_does_without_what_only_linux_has(tmp_path):

@@ -167,6 +167,19 @@ class Memex:
         return self.git("rev-parse", "HEAD").strip()
 
 
+class ChangedPython(Memex):
+    """Memex on a Python that runs `at_start` first."""
+
+    at_start: str
+
+    @property
+    def environ(self) -> dict[str, str]:
+        environ, folder = super().environ, self.folder / "at-start"
+        folder.mkdir(exist_ok=True)
+        (folder / "sitecustomize.py").write_text(self.at_start)
+        return environ | {"PYTHONPATH": f"{folder}:{environ['PYTHONPATH']}"}
+
+
 @contextmanager
 def daemon(folder: Path, models: Path, *, vault: Path | None = None) -> Iterator[Memex]:
     """A Memex whose daemon, if one is started, is gone in the end."""

@@ -268,7 +268,7 @@ def show_progress() -> Iterator[Callable[[Event], None]]:
 
 @contextlib.contextmanager
 def show_elapsed(stage: str) -> Iterator[None]:
-    """Show for how long something has gone on that doesn't tell how far it is, where `show_progress` would show a bar."""
+    """Show the elapsed seconds of work that reports no progress, under the conditions of `show_progress`."""
     began, ended = time.monotonic(), threading.Event()
     with show_progress() as progress:
 

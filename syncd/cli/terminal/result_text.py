@@ -92,13 +92,13 @@ def captures_table(records: Sequence[Mapping[str, Any]], zone: tzinfo | None = U
 
 
 def format_key_state(key: Mapping[str, Any], now_ms: int) -> str:
-    """Whether a key opens, and until when it and the secret before its newest one do."""
+    """Format the state of a key: revoked, expired or active, with the ends of the key and of its old secret."""
     ends, old = key.get("expires_at"), key.get("old_until")
     if key.get("revoked_at"):
         return "revoked"
     if ends and ends <= now_ms:
         return f"expired {format_time(ends, None)}"
-    state = f"until {format_time(ends, None)}" if ends else "good"
+    state = f"until {format_time(ends, None)}" if ends else "active"
     return state + (f", old secret until {format_time(old, None)}" if old and old > now_ms else "")
 
 

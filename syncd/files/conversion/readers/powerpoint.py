@@ -158,9 +158,9 @@ def _format_paragraphs(shape: Element, part: _Part, *, listed: bool) -> str:
         text = "".join(_format_run(run, part) for run in _runs(paragraph)).strip()
         if not text:
             continue
-        properties_of = _children(paragraph, "pPr")
-        marks = {_name(mark) for properties in properties_of for mark in properties}
-        levels = [level for properties in properties_of if _LEVEL.fullmatch(level := properties.get("lvl", ""))]
+        paragraph_properties = _children(paragraph, "pPr")
+        marks = {_name(mark) for properties in paragraph_properties for mark in properties}
+        levels = [level for properties in paragraph_properties if _LEVEL.fullmatch(level := properties.get("lvl", ""))]
         was, item = item, bool(marks & {"buChar", "buAutoNum"}) or (listed and "buNone" not in marks)
         lines += [""] if lines and not (was and item) else []
         mark = "1. " if "buAutoNum" in marks else "- "
