@@ -151,7 +151,7 @@ def test_a_key_that_ends_is_said_to(world, capfd):
     ends = f"until {result_text.format_time(rotated.old_until, None)}"
     assert ends in capfd.readouterr().err
     assert run_command(["connect", "--list"]) == 0
-    assert f"good, old secret {ends}" in capfd.readouterr().out
+    assert f"active, old secret {ends}" in capfd.readouterr().out
     assert run_command(["connect", "gemini", "--write", "--renew"]) == 0
     assert opened_by(world, key_in_entry(entry_of(world, "gemini"))).expires_at is None
     assert opened_by(world, secret) is None
