@@ -60,7 +60,7 @@ class UncommittedChanges(Conflict):
     """Uncommitted changes block the update; no file was changed."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        super().__init__("changes that are not committed stand in the way", paths=list(paths))
+        super().__init__("uncommitted changes conflict with the new commits", paths=list(paths))
         self.paths = tuple(paths)
 
 

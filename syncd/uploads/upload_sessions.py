@@ -333,7 +333,7 @@ class SingleUpload:
         try:
             with self._lock:
                 if self._left:
-                    raise Unavailable("the upload was broken off; nothing was kept, send it again")
+                    raise Unavailable("the upload was interrupted and nothing was kept; send it again")
                 yield self._file
         finally:
             self._close()
