@@ -275,7 +275,7 @@ def test_a_caller_who_leaves_closes_no_file_under_whoever_writes_it(place):
         thread.join(60)
         assert other.tell() == 0
     assert (place.left, uploads._arriving) == ([], {})
-    with refused(Unavailable, "broken off"):
+    with refused(Unavailable, "interrupted"):
         arrival.write(b"more")
 
 
