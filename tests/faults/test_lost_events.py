@@ -60,7 +60,7 @@ def overflown(daemon: Daemon, notes: int, noise: int) -> float:
     for number in (0, notes // 2, notes - 1):
         assert daemon.found(f"word{number}x") == [f"n/{number % 200:03}/{number}.md"]
     daemon.write("n/000/0.md", "heard again, a hobby\n")
-    until(lambda: daemon.found("hobby") == ["n/000/0.md"], 10)
+    until(lambda: daemon.found("hobby") == ["n/000/0.md"])
     assert daemon.status("degraded") == []
     return took
 
@@ -144,12 +144,12 @@ def test_a_dead_thread_costs_no_edit_and_is_counted(tmp_path, monkeypatch, which
         thread.stop()
         thread.join()
         world.write("b.md", "a stint that nobody heard of\n")
-        until(lambda: len(world.found("stint", mode="text")) == 2, 10)
+        until(lambda: len(world.found("stint", mode="text")) == 2)
         until(lambda: world.app.health.facts()["watch"]["restarts"] == 1)
         assert world.app.health.facts()["watch"]["state"] == "ok"
         assert not world.app.health.degraded()
         world.write("c.md", "a stint that is heard of again\n")
-        until(lambda: len(world.found("stint", mode="text")) == 3, 10)
+        until(lambda: len(world.found("stint", mode="text")) == 3)
     world.close()
 
 
@@ -158,7 +158,7 @@ def test_a_person_may_do_without_events(tmp_path):
     with world.serving():
         world.settled()
         world.write("deep/er/a.md", "a stint\n")
-        until(lambda: world.found("stint", mode="text") == ["deep/er/a.md"], 10)
+        until(lambda: world.found("stint", mode="text") == ["deep/er/a.md"])
         assert world.app.health.facts()["watch"]["state"] == "poll"
         assert not world.app.health.degraded()
     world.close()
@@ -184,7 +184,7 @@ def test_a_root_that_is_gone_is_said_at_once_and_its_index_kept(daemon, tmp_path
     aside = tmp_path / "aside"
     since = time.monotonic()
     daemon.vault.rename(aside)
-    until(lambda: any("vault missing" in told for told in daemon.status("degraded")), 10)
+    until(lambda: any("vault missing" in told for told in daemon.status("degraded")))
     assert time.monotonic() - since < 10
     assert len(daemon.found("pipit")) == 25
     assert daemon.status("watch", "state") == "degraded"
@@ -209,7 +209,7 @@ def test_a_root_that_is_gone_is_said_at_once_and_its_index_kept(daemon, tmp_path
     assert list(daemon.vault.rglob("nowhere*")) == []
     assert daemon.status("watch", "state") == "ok"
     daemon.write("n/2.md", "heard again, a hobby\n")
-    until(lambda: daemon.found("hobby") == ["n/2.md"], 10)
+    until(lambda: daemon.found("hobby") == ["n/2.md"])
 
 
 @pytest.mark.slow
@@ -247,7 +247,7 @@ def test_a_root_that_is_deleted_and_made_again_is_watched_again(daemon):
     until(lambda: daemon.status("watch", "state") == "ok")
     since = time.monotonic()
     daemon.write("c.md", "the third crake\n")
-    until(lambda: daemon.found("crake") == ["b.md", "c.md"], 10)
+    until(lambda: daemon.found("crake") == ["b.md", "c.md"])
     assert time.monotonic() - since < 10
 
 

@@ -843,7 +843,7 @@ def test_another_encoder_is_embedded_beside_resumed_and_switched_to(tmp_path):
         slow.pause = 0.3
         world.reopen(embedder=fake_embedder(slow))
         with world.serving():
-            until(lambda: any("another encoder" in told or "anew" in told for told in world.app.health.degraded()))
+            until(lambda: any("another encoder" in sentence for sentence in world.app.health.degraded()))
             answer = world.app.operations["search"]({"query": "word7", "scope": "vault"}, lambda _: None)
             assert answer["mode"] == "text"
             assert answer["degraded"]
@@ -851,7 +851,7 @@ def test_another_encoder_is_embedded_beside_resumed_and_switched_to(tmp_path):
             until(lambda: documents(slow) > 100)
             # What is saved meanwhile is found before it is done; captures wait for it.
             world.write("Saved.md", "saved in between, a stonechat\n")
-            until(lambda: world.found("stonechat", mode="text") == ["Saved.md"], 3)
+            until(lambda: world.found("stonechat", mode="text") == ["Saved.md"])
             with pytest.raises(Unavailable):
                 world.app.agent_access.workspace("default").capture("not embedded as the index asks for")
             assert world.app.opened.builds.live.folder == old
@@ -882,7 +882,7 @@ def test_a_build_that_can_not_be_made_keeps_no_edit_out(world, tmp_path):
     with world.serving():
         until(lambda: held(world))
         world.write("Edit.md", "the whimbrel\n")
-        until(lambda: world.found("whimbrel", mode="text") == ["Edit.md"], 10)
+        until(lambda: world.found("whimbrel", mode="text") == ["Edit.md"])
         world.app.operations["index"]({"accept_removals": True}, lambda _: None)
         assert world.app.opened.builds.live.made.identity == "new"
         assert len(indexed(world)) == 16
@@ -960,7 +960,7 @@ def test_captures_and_saves_do_not_wait_behind_a_bulk_run(tmp_path):
             captured = world.app.agent_access.workspace("default").capture("a capture in a hurry, a smew")
             took = time.monotonic() - begun
             world.write("Saved.md", "a save in a hurry, a goosander\n")
-            until(lambda: world.found("goosander", mode="text") == ["Saved.md"], 4)
+            until(lambda: world.found("goosander", mode="text") == ["Saved.md"])
             assert world.found("smew", mode="text", scope="captures") == [captured.record.path]
             assert not world.app.opened.sync.ready.is_set(), "the bulk run was over too soon to tell"
             assert world.app.opened.sync.pending_count > 0

@@ -22,9 +22,9 @@ def slow_to_adopt(tmp_path):
 def test_a_note_dropped_into_the_inbox_gets_its_id_once_it_is_quiet(slow_to_adopt):
     with slow_to_adopt.serving():
         file = slow_to_adopt.write("Captures/default/Dropped.md", "dropped by hand\n")
-        until(lambda: slow_to_adopt.found("dropped by hand") == ["Captures/default/Dropped.md"], 10)
+        until(lambda: slow_to_adopt.found("dropped by hand") == ["Captures/default/Dropped.md"])
         assert b"id: " not in file.read_bytes()
-        until(lambda: file.read_bytes().startswith(b"---\nid: "), 10)
+        until(lambda: file.read_bytes().startswith(b"---\nid: "))
         slow_to_adopt.settled()
     assert file.read_bytes().endswith(b"\n---\ndropped by hand\n")
 
