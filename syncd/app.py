@@ -256,7 +256,7 @@ class App:
             wanted=self._is_wanted,
         )
         self.watch.start()
-        if (other := self.claim.other_holder()) is not None:
+        if (other := self.claim.take()) is not None:
             log.warning(
                 "process %s also serves this vault, with another state folder; stop one of the two", other or "?"
             )

@@ -61,7 +61,8 @@ class _StandInModules(MetaPathFinder, Loader):
 def _forget_stand_ins() -> None:
     """Remove the stand-ins, so that a later import gets the real client."""
     sys.meta_path.remove(_FINDER)
-    for name in [name for name in sys.modules if name.partition(".")[0] == CLIENT]:
+    # A copy, because other threads import meanwhile.
+    for name in [name for name in list(sys.modules) if name.partition(".")[0] == CLIENT]:
         del sys.modules[name]
 
 

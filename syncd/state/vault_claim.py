@@ -26,17 +26,25 @@ class VaultClaim:
         self._vault = vault
         self._held: int | None = None  # file descriptor
         self._inode: tuple[int, int] | None = None
+        self._released = False
+
+    def take(self) -> int | None:
+        """Take the claim if no other process has it; return the same as `other_holder`."""
+        self._released = False
+        return self.other_holder()
 
     def other_holder(self) -> int | None:
         """Return the pid of another process with the claim (0: unknown pid); None once this process has it.
 
-        A missing vault belongs to nobody."""
+        A missing vault belongs to nobody. After `release` the answer is None, and the claim stays free."""
+        if self._released:
+            return None
         try:
             status = self._vault.stat()
             inode = status.st_dev, status.st_ino
             if self._held is None or inode != self._inode:
                 fresh = _take(self._vault, inode)
-                self.release()
+                self._drop()
                 self._held, self._inode = fresh, inode
         except OSError as error:
             return find_holder(self._vault) if error.errno in _BUSY else None
@@ -46,7 +54,7 @@ class VaultClaim:
         """Take the claim. Raises Conflict when another daemon has it.
 
         `predecessor`: a process that lost this state folder ends by itself, so its claim is ignored."""
-        pid = self.other_holder()
+        pid = self.take()
         if pid is not None and (not pid or pid != predecessor):
             who = f"the process {pid}" if pid else "another process"
             raise Conflict(
@@ -57,7 +65,11 @@ class VaultClaim:
             )
 
     def release(self) -> None:
-        """Release the claim; a second call does nothing."""
+        """Release the claim until the next `take`; a second call does nothing."""
+        self._released = True
+        self._drop()
+
+    def _drop(self) -> None:
         if self._held is not None:
             held, self._held = self._held, None
             os.close(held)

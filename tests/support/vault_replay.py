@@ -163,7 +163,7 @@ class Live:
         known = {
             path: entry.digest
             for scope_index in self.world.app.opened.builds.scopes.values()
-            for path, entry in scope_index.index.manifest.items()
+            for path, entry in scope_index.index.manifest.copy().items()
         }
         there = {path: _sha(self.world.vault / path) for path in self.files()}
         found = [f"digest of {path}" for path in known.keys() | there.keys() if known.get(path) != there.get(path)]

@@ -57,3 +57,25 @@ def test_a_lancedb_that_was_imported_already_stays_as_it_is():
     assert again.lancedb is sys.modules["lancedb"]
     assert sys.meta_path == finders
     assert client.items() <= sys.modules.items()
+
+
+class ImportedMeanwhile(str):
+    """A module's name; whoever looks at it sees another thread's import."""
+
+    __slots__ = ()
+
+    def partition(self, separator):
+        sys.modules["imported_meanwhile"] = sys
+        return super().partition(separator)
+
+
+def test_stand_ins_are_removed_while_another_thread_imports(monkeypatch):
+    monkeypatch.setitem(sys.modules, ImportedMeanwhile("being_imported"), sys)
+    monkeypatch.setattr(sys, "meta_path", [lancedb_import._FINDER, *sys.meta_path])
+    kept = {name: module for name, module in sys.modules.items() if name.startswith(lancedb_import.CLIENT)}
+    try:
+        lancedb_import._forget_stand_ins()
+        assert "imported_meanwhile" in sys.modules
+    finally:
+        sys.modules.pop("imported_meanwhile", None)
+        sys.modules.update(kept)

@@ -56,6 +56,20 @@ def test_a_claim_keeps_others_out_by_every_path_and_leaves_nothing_in_the_vault(
 
 
 @pytest.mark.usefixtures("way")
+def test_a_released_claim_stays_free_when_somebody_still_asks(vault):
+    one, other = VaultClaim(vault), VaultClaim(vault)
+    one.require()
+    one.release()
+    assert one.other_holder() is None
+    other.require()
+    assert one.other_holder() is None
+    other.release()
+    assert one.take() is None
+    assert other.take() is not None
+    one.release()
+
+
+@pytest.mark.usefixtures("way")
 def test_a_claim_follows_the_folder_at_its_path(vault):
     one, two = VaultClaim(vault), VaultClaim(vault.parent / "old")
     one.require()
