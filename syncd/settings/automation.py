@@ -19,7 +19,10 @@ def _folder_objection(folder: str) -> str:
 class GitSettings:
     """Holds the section `git`: how Memex commits its writes, and exchanges commits with the remote."""
 
-    commit: bool = setting(True, "Whether Memex commits what it writes; it never commits your own edits.")
+    commit: bool = setting(
+        True,
+        "Whether Memex commits what it writes; your edits stay yours to commit, except those in a capture that you promote or archive.",
+    )
     quiet_s: float = setting(120.0, "Seconds without further writes after which Memex commits its writes.", least=0)
     every_s: float = setting(
         900.0, "The least seconds between two of these commits; your own decisions are committed immediately.", least=0

@@ -156,7 +156,10 @@ class SyncSettings:
         least=0,
     )
     removal_share: float = setting(
-        0.5, "The share of notes whose simultaneous removal needs your confirmation.", least=0, most=1
+        0.5,
+        "The share of notes whose simultaneous removal waits until Git explains it, ten minutes have passed, or you confirm it.",
+        least=0,
+        most=1,
     )
 
 

@@ -12,7 +12,7 @@ from tests.support.paths import ROOT
 
 HEAD: Final = """# Benchmarks
 
-After this page you know how fast Memex is, and you can measure your own machine with one command.
+After this page you can measure the speed of Memex on your machine with one command, and read the recorded figures.
 
 ```sh
 make bench         # everything; takes more than an hour

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 
@@ -10,10 +11,12 @@ import yaml
 
 from index.encoders.settings import BundledSettings, EndpointSettings
 from syncd.cli.main import EXIT, SERVE_EXIT, memex
+from syncd.git.repository_state import STATES
 from syncd.review.bases_table import compose_table
 from syncd.settings.settings import all_settings as settings
 from syncd.settings.settings import load
 from tests.support.paths import ROOT
+from tests.support.sources import sources
 from tests.support.world import World
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -63,6 +66,28 @@ def test_every_code_and_exit_code_is_on_the_page_of_errors():
         assert re.search(rf"\b{number}\b", told), number
     for code, number in EXIT.items():
         assert re.search(rf"^\| `{code}` \| [\d, ]+ \| {number} \|", told, re.MULTILINE), code
+
+
+def doctor_findings():
+    """The names of all findings of `memex doctor`, as its checks write them."""
+    for source in sources("syncd"):
+        for node in ast.walk(source.tree) if source.folder == "syncd/cli/doctor" else ():
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding":
+                yield from (name.value for name in node.args[:1] if isinstance(name, ast.Constant))
+
+
+def test_every_finding_of_the_doctor_and_every_state_of_git_is_on_the_page_of_troubleshooting():
+    text, findings = page("troubleshooting.md"), set(doctor_findings())
+    assert {"disk", "watch", "service"} <= findings
+    assert sorted(name for name in findings | (STATES.keys() - {"ok"}) if f"`{name}`" not in text) == []
+
+
+def test_every_promise_names_its_limit_and_its_test():
+    promises = re.findall(r"^\*\*.+?(?=\n\n)", page("promises.md"), re.DOTALL | re.MULTILINE)
+    assert len(promises) > 15
+    assert [
+        text for text in promises if not re.search(r"\nWhen it can't hold: .+\nTest: `tests/", text, re.DOTALL)
+    ] == []
 
 
 def test_the_settings_of_a_page_are_read(tmp_path):
