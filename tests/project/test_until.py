@@ -20,7 +20,7 @@ def test_a_wait_gives_what_came_about():
 def test_a_wait_in_vain_says_what_was_waited_for_and_what_was_there_instead():
     absent = "not there"
     with pytest.raises(AssertionError) as failed:
-        until(lambda: absent == "there")
+        until(lambda: absent == "there", 0.01)
     assert 'until(lambda: absent == "there", 0.01)' in str(failed.value)
     assert "last value False" in str(failed.value)
     assert "cores, load" in str(failed.value)
