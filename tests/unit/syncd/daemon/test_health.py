@@ -215,6 +215,7 @@ def another_daemon(world, _):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(world.app.health, "_hearing", lambda: WatcherState("ok"))
         other.require()
+        assert world.app.claim.take() is not None
         yield
         other.release()
         assert told(world) == ([], [], [])
