@@ -440,7 +440,7 @@ def _expand_path(value: Any, folder: Path) -> Any:
     try:
         return Path(os.path.abspath(folder / value.expanduser()))  # noqa: PTH100 - resolve() would follow links
     except RuntimeError:
-        raise ValueError("has a home folder that is not known") from None
+        raise ValueError("begins with the home folder of an unknown user") from None
 
 
 def _format_value(name: str, value: Any) -> str:

@@ -63,7 +63,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "connect": (
         ("memex connect claude-code", "print the line that adds Memex to Claude Code, with a key of its own"),
         ("memex connect cursor --write --workspace work", "write Cursor's settings file; Cursor sees one workspace"),
-        ("memex connect cursor --remove", "end Cursor's key and take the entry out"),
+        ("memex connect cursor --remove", "revoke Cursor's key and remove the entry"),
         ("memex connect --list", "show the connected clients, and when each was last seen"),
     ),
     "consolidate": (

@@ -200,7 +200,7 @@ class _NodeOperations:
         nodes, names = self._nodes(arguments), arguments.get("names") or []
         self._require_nodes(nodes, *names)
         if len(names) > 2:
-            raise InvalidArgument("relations are listed of one node, or between two")
+            raise InvalidArgument("name at most two nodes: one for its relations, two for the relations between them")
         relations = nodes.relations_between(*names) if len(names) == 2 else nodes.graph.edges(names or None)
         kind = arguments.get("relation_type")
         return [relation_fields(relation) for relation in relations if not kind or relation.type == kind]

@@ -53,9 +53,9 @@ def test_what_is_too_long_is_cut(known):
 
 
 def test_a_model_that_gives_no_single_score_is_refused(tmp_path):
-    with pytest.raises(Unavailable, match="is no reranker"):
+    with pytest.raises(Unavailable, match="is not a reranker"):
         cross_encoders.load(cross_encoders.random(tmp_path / "three", labels=3), "three")
-    with pytest.raises(Unavailable, match="is no reranker"):
+    with pytest.raises(Unavailable, match="is not a reranker"):
         cross_encoders.load(MODEL, "an encoder")
 
 
