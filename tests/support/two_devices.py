@@ -366,7 +366,7 @@ class Story:
         try:
             device.daemon.ask("sync")
         except Unavailable as error:
-            assert not device.up or not self.bare.exists() or "same moment" in error.message, error.message
+            assert not device.up or not self.bare.exists() or "Memex changed no file" in error.message, error.message
         except Conflict as error:
             self.mended(device, error.message)
 

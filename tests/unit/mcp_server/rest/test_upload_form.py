@@ -175,7 +175,7 @@ def test_a_body_without_a_length_is_taken_as_well(rim):
         ),
         pytest.param([('Content-Disposition: form-data; name="x"', b"")], "unknown part", id="another field"),
         pytest.param([("X: y", b"")], "unknown part", id="a part without a name"),
-        pytest.param([(FILE + "\r\nContent-Transfer-Encoding: base64", b"eA==")], "encoded", id="encoded"),
+        pytest.param([(FILE + "\r\nContent-Transfer-Encoding: base64", b"eA==")], "encoding", id="encoded"),
         pytest.param(
             [(FILE, b"x"), *[('Content-Disposition: form-data; name="title"', b"x")] * 2], "more than once", id="twice"
         ),

@@ -39,7 +39,7 @@ def test_the_name_of_a_file_is_the_last_part_of_what_is_given(given, kept):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        *((name, "no name") for name in ("", " ", ".", "..", "...", "a/", "a\\", "/", "a/..", " .. ")),
+        *((name, "not a file name") for name in ("", " ", ".", "..", "...", "a/", "a\\", "/", "a/..", " .. ")),
         *((f"a{mark}b.pdf", "control character") for mark in "\0\n\r\t\x1b\x7f\u202e\u2066\u2028\U000e0041"),
         ("x" * 296 + ".pdf", "300 bytes"),
         ("議" * 90, "270 bytes"),

@@ -146,7 +146,7 @@ def test_a_daemon_that_others_ask_too_often_is_well(tmp_path):
             assert any(http.get(f"{rim.url}/healthz").status_code == 429 for _ in range(3_000))
             daemon = [one for one in state_checks.check_daemon(context) if one.check == "daemon"]
             assert [one.is_ for one in daemon] == ["ok"]
-            return "too often" in daemon[0].says
+            return "too many requests" in daemon[0].says
 
         until(looks_well)
 
