@@ -204,7 +204,7 @@ def check_clock(context: DoctorContext) -> Iterator[Finding]:
         yield Finding(
             "clock",
             "wrong",
-            f"it shows {time.strftime('%Y-%m-%d', time.gmtime(present))}",
+            f"the clock shows {time.strftime('%Y-%m-%d', time.gmtime(present))}",
             "sudo timedatectl set-ntp true",
         )
         return
@@ -224,7 +224,7 @@ def check_clock(context: DoctorContext) -> Iterator[Finding]:
         yield Finding(
             "clock",
             "ok",
-            f"it shows {time.strftime('%Y-%m-%d %H:%M', time.localtime(present))}, and no note is ahead of it",
+            f"the clock shows {time.strftime('%Y-%m-%d %H:%M', time.localtime(present))}; no note has a later time",
         )
 
 
