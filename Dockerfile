@@ -5,7 +5,7 @@ ARG BASE=debian:trixie-slim
 FROM ${BASE} AS build
 RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates python3 python3-venv
 WORKDIR /src
-# Each library with its hash, in a layer of its own: a change of Memex leaves it as it is.
+# The libraries, each checked against its hash, are in a separate layer, which a change of Memex does not rebuild.
 COPY requirements.txt ./
 RUN python3 -m venv /opt/memex && /opt/memex/bin/pip install --no-cache-dir --no-compile --require-hashes --no-deps \
     --only-binary :all: --requirement requirements.txt
@@ -19,7 +19,7 @@ RUN /opt/memex/bin/pip install --no-cache-dir --no-compile --no-deps --no-build-
     && /opt/memex/bin/pip uninstall --yes setuptools pip
 
 FROM ${BASE}
-# libseccomp is what confines the reader of uploaded files.
+# libseccomp confines the converter of uploaded files.
 RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates git libseccomp2 python3 \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /opt/memex /opt/memex

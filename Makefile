@@ -52,13 +52,13 @@ $(STAMP):
 		$(PIP) install --require-hashes --requirement .venv/installer.txt; \
 		$(PIP) install --no-compile --require-hashes --no-deps --only-binary :all: --requirement requirements.txt; \
 	}; \
-	if [ -z "$(UV)" ]; then by_pip; elif ! uv; then echo "    uv could not; trying pip"; by_pip; fi
+	if [ -z "$(UV)" ]; then by_pip; elif ! uv; then echo "    uv failed; trying pip"; by_pip; fi
 	@echo "  3 of 4: the search model, 84 MB ($$($(call size,.venv)) so far)"
 	@$(PY) -m distribution.model_weights
 	@echo "  4 of 4: Memex itself"
 	@PYTHONWARNINGS=ignore $(PIP) install --no-deps --no-build-isolation --editable .
 	@others=$$($(PY) -m tests.supply others); if [ -n "$$others" ]; then \
-		echo "  removing what the lock files do not name:" $$others; $(PIP) uninstall --yes $$others; fi
+		echo "  removing packages that the lock files do not list:" $$others; $(PIP) uninstall --yes $$others; fi
 	@echo "Set up: $$($(call size,.venv index/encoders/minilm)) in .venv and index/encoders/minilm"
 	@touch $@
 
@@ -210,7 +210,7 @@ conformance: dev npm
 
 .PHONY: npm
 npm:
-	@if ! command -v npm >/dev/null; then echo "this needs npm (Node.js): https://nodejs.org" >&2; exit 1; fi
+	@if ! command -v npm >/dev/null; then echo "this target needs npm (Node.js): https://nodejs.org" >&2; exit 1; fi
 	cd tests/clients && npm ci --no-audit --no-fund
 
 golden: dev

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a container runs: `serve` sets /vault up and serves it, `health` asks the daemon, and all else is a command of memex.
+# The entry point of the container: `serve` sets up and serves /vault, `health` checks the daemon, other words run a memex command.
 set -eu
 secret=/run/secrets/memex_key
 if [ -f "$secret" ]; then

@@ -1,6 +1,6 @@
 """Timings count how long the slow kinds of work take, and why they fail, for the metrics page.
 
-Law: what is kept is numbers under fixed words, never text of a note or of an error. One process is one daemon, so
+Law: the counts are numbers under fixed words, never text of a note or of an error. One process is one daemon, so
 these counts are the process's."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Stopwatch:
 
     @contextmanager
     def measure(self) -> Iterator[None]:
-        """Time what is done inside; an error that leaves it is a failure."""
+        """Time the block, and count an error that leaves it as a failure."""
         begun, cause = time.perf_counter(), ""
         try:
             yield
@@ -57,7 +57,7 @@ class Stopwatch:
                     self._failures[cause] += 1
 
     def counts(self) -> TimingCounts:
-        """As they are now."""
+        """Return the present counts."""
         with self._lock:
             failures = dict.fromkeys(CAUSES, 0) | self._failures  # from 0 on, or nobody sees the first one rise
             return TimingCounts(tuple(accumulate(self._counts)), self._seconds, failures)
@@ -70,7 +70,7 @@ CAUSES: Final = ("timeout", "connection", "disk_full", "system", "unavailable", 
 
 
 def find_cause(error: BaseException) -> str:
-    """Why it failed, in one of a few words: what the innermost error says, else the code of ours."""
+    """Return the cause of a failure as a fixed word: from the innermost error, or else the code of Memex's own error."""
     if error.__cause__ is not None and (cause := find_cause(error.__cause__)) != "bug":
         return cause
     name = type(error).__name__

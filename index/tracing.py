@@ -17,7 +17,7 @@ class Span(Protocol):
     """A piece of work that is being timed."""
 
     def note(self, **attributes: Value) -> None:
-        """Add what is known only now."""
+        """Add fields to the span."""
         ...
 
 
@@ -33,16 +33,16 @@ class _NoSpan:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """An error goes its way."""
+        """Let an error pass."""
 
     def note(self, **attributes: Value) -> None:
-        """Nobody asks."""
+        """Do nothing: nobody collects the span."""
 
 
 _NOTHING: Final = _NoSpan()
 
 
 def span(name: str, **attributes: Value) -> AbstractContextManager[Span]:
-    """Time what is done inside, as a part of the request that it is done for."""
+    """Time the block as a part of the present request."""
     opener = OPENER.get()
     return _NOTHING if opener is None else opener(name, attributes)

@@ -279,7 +279,7 @@ async def _flush_keys(agent_access: AgentAccess) -> None:
         try:
             await asyncio.to_thread(agent_access.keys.flush)
         except Unavailable as error:
-            log.warning("times of last use were not written: %s", error.message)
+            log.warning("could not write the keys' times of last use: %s", error.message)
 
 
 def _bind_socket(settings: ServerSettings) -> socket.socket:
@@ -291,7 +291,7 @@ def _bind_socket(settings: ServerSettings) -> socket.socket:
         )[0]
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise Unavailable(f"{where} is no address; set server.host ({error.strerror})", retryable=False) from error
+        raise Unavailable(f"{where} is not an address; set server.host ({error.strerror})", retryable=False) from error
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
@@ -300,11 +300,11 @@ def _bind_socket(settings: ServerSettings) -> socket.socket:
         listener.close()
         match error.errno:
             case errno.EADDRINUSE:
-                way_out = "is taken by another process; choose another with server.port or --port"
+                way_out = "is taken by another process; choose another port with server.port or --port"
             case errno.EACCES:
-                way_out = "may not be used by this user; choose a port above 1023 with server.port or --port"
+                way_out = "is not allowed for this user; choose a port above 1023 with server.port or --port"
             case _:
-                way_out = f"can't be listened on ({error.strerror}); set server.host"
+                way_out = f"can't be opened for listening ({error.strerror}); set server.host"
         raise Unavailable(f"{where} {way_out}", retryable=error.errno == errno.EADDRINUSE) from error
     return listener
 

@@ -293,7 +293,7 @@ def _explain_failure(url: str, error: Exception) -> str:
     if isinstance(error, httpx2.TimeoutException):
         return f"the daemon did not answer within {QUIET_SECONDS:g} s"
     if isinstance(error, httpx2.RequestError):
-        return "the connection to the daemon was lost; the request may still have been carried out"
+        return "the connection to the daemon was lost; the daemon may have completed the request"
     return f"can't send the request to the daemon: {type(error).__name__}"
 
 

@@ -23,7 +23,7 @@ MEGABYTE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One path and what is expected of it."""
+    """One path, and the expected result of reading it."""
 
     path: str  # names that are not UTF-8 as Python has them: lone surrogates
     why: str
@@ -210,7 +210,7 @@ TWINS = (("Names/Note.md", "Names/note.md"), ("Names/cafe\u0301.md", "Names/caf\
 
 
 def build(root: Path, shapes: Sequence[Shape] = SHAPES) -> None:
-    """Make the vault in `root`, which is made if it is missing; what this disk can't hold is left out."""
+    """Write the vault into `root`, and create `root` if it is missing. Skip shapes that this disk can't store."""
     root.mkdir(parents=True, exist_ok=True)
     for shape in shapes:
         with suppress(OSError):

@@ -1,6 +1,6 @@
 """List frontmatter that has broken other programs (the zoo), each with the result that Memex must give.
 
-Law for every reader: whatever stands between the fences, the body is found, the file's bytes stay, and nothing takes
+Law for every reader: whatever is between the fences, the reader finds the body, keeps the file's bytes, and does not take
 long."""
 
 from __future__ import annotations

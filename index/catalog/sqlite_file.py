@@ -96,7 +96,7 @@ def query_read_only(path: Path, *queries: str) -> list[list[Any]]:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)) as reader:
             [(version,)] = reader.execute("pragma user_version")
             if version != VERSION:
-                raise Unavailable(f"the catalog {path.name} is of another version")
+                raise Unavailable(f"the catalog {path.name} has another version")
             if reader.execute("pragma integrity_check(1)").fetchall() != [("ok",)]:
                 raise Unavailable(f"the catalog {path.name} is damaged")
             return [reader.execute(query).fetchall() for query in queries]
@@ -114,11 +114,11 @@ def _open_or_create(path: Path) -> tuple[sqlite3.Connection, bool]:
             return writer, False
         writer.close()
         if version:
-            log.warning("%s is damaged or of another version, and made again from the files", path)
+            log.warning("%s is damaged or has another version; Memex rebuilds it from the files", path)
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode not in DAMAGE:
             raise to_unavailable(error) from error
-        log.warning("%s is damaged, and made again from the files: %s", path, error)
+        log.warning("%s is damaged; Memex rebuilds it from the files: %s", path, error)
     for leftover in ("", "-wal", "-shm"):
         path.with_name(path.name + leftover).unlink(missing_ok=True)
     writer = _connect(path)

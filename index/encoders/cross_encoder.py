@@ -41,7 +41,7 @@ class RerankerModel:
             raise Unavailable(f"{self.name} can't be loaded ({type(error).__name__}, see the log)") from error
         made_as = next(iter(config.architectures or ()), "")
         if not made_as.endswith(HEADS) or model.num_labels != 1:
-            raise Unavailable(f"{self.name} is no reranker: it does not give one score for query and passage")
+            raise Unavailable(f"{self.name} is not a reranker: it does not give one score for a query and a passage")
         words = model.tokenizer(SAMPLE, add_special_tokens=False)["input_ids"]
         if {*words} <= {model.tokenizer.unk_token_id}:
             raise Unavailable(f"{self.name} can't be used: it has no vocabulary")

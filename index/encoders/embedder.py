@@ -269,7 +269,7 @@ class Embedder:
                     return _check_vectors(encoder.encode(texts, kind=kind, urgent=urgent), len(texts), encoder)
             except Unavailable as error:
                 self._fail_over(encoder, error)
-        raise Unavailable(f"the encoders fail in turn; last: {self.problem}")
+        raise Unavailable(f"all encoders fail; last error: {self.problem}")
 
     def _fail_over(self, failed: Encoder, error: Unavailable) -> None:
         """Replace `failed` with another encoder of the same identity, or raise."""

@@ -103,7 +103,7 @@ class EndpointEncoder:
         if response.status_code in {401, 403}:
             raise Unavailable(f"{self.name} refuses the key; check `api_key_env` and the key in it", retryable=False)
         if response.status_code == httpx2.codes.NOT_FOUND:
-            raise Unavailable(f"{self.name} is not there (404); check `base_url` and `model`, or pull the model")
+            raise Unavailable(f"{self.name} does not exist (404); check `base_url` and `model`, or pull the model")
         if not response.is_success:
             raise Unavailable(f"{self.name} answers {response.status_code}: {_error_reason(response, texts)}")
         return self._parse(response, len(texts))
@@ -151,11 +151,11 @@ class EndpointEncoder:
             rows = {item["index"]: item["embedding"] for item in response.json()["data"]}
             vectors = np.array([rows[row] for row in range(count)], np.float32).reshape(count, -1)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            message = f"{self.name} does not answer as an embeddings endpoint does; check `base_url` and `model`"
+            message = f"{self.name} does not answer like an embeddings endpoint; check `base_url` and `model`"
             raise Unavailable(message) from error
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(vectors).all() or not lengths.all():
-            raise Unavailable(f"{self.name} gave a vector that is not a number or has no length; check `model`")
+            raise Unavailable(f"{self.name} returned a vector with an invalid number or of length zero; check `model`")
         unit: np.ndarray = vectors / lengths
         return unit
 

@@ -80,7 +80,7 @@ class Graph:
                 vectors[rows] = self._session.run(["sentence_embedding"], feed)[0]
             except FAILURES as error:
                 log.warning("running the graph failed: %s", error)
-                raise Unavailable("the bundled model failed (see the log); is memory left?") from error
+                raise Unavailable("the bundled model failed (see the log); check the free memory") from error
 
         for _ in each(run, split_into_runs([len(ids) for ids in tokens])):
             pass

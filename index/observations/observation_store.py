@@ -71,7 +71,9 @@ class Observations:
         try:
             return self._open_store()
         except StoreDamaged:
-            log.warning("removing a damaged store of observations that the catalog does not know; it is created again")
+            log.warning(
+                "removing a damaged store of observations that the catalog does not know; Memex creates it again"
+            )
             discard(self._uri, self._options)
             return self._open_store()
 

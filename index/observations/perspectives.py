@@ -56,10 +56,11 @@ def validate(name: object, prompt: object) -> Perspective:
     """Make a perspective with this name and prompt. Raises InvalidArgument with the reason."""
     if not isinstance(name, str) or not NAME.match(name):
         raise InvalidArgument(
-            "a perspective's name is 1 to 32 small letters, digits and hyphens, a letter first", field="name"
+            "a perspective's name must be 1 to 32 lower-case letters, digits and hyphens, and begin with a letter",
+            field="name",
         )
     if not isinstance(prompt, str) or len(text := " ".join(prompt.split())) > PROMPT:
-        raise InvalidArgument(f"a perspective's prompt is one line of at most {PROMPT} characters", field="prompt")
+        raise InvalidArgument(f"a perspective's prompt must be one line of at most {PROMPT} characters", field="prompt")
     if not text.isprintable():
         raise InvalidArgument("a perspective's prompt must contain no control characters", field="prompt")
     return Perspective(name, text)

@@ -34,7 +34,7 @@ def _check_store(uri: str, known: Mapping[str, int], what: str, options: Mapping
 
     where = crash_repair.local_folder(uri)
     if where and crash_repair.has_torn_manifest(where / f"{lancedb_table.NAME}.lance"):
-        return [f"the newest manifest of the {what} is cut short"]
+        return [f"the newest manifest of the {what} is truncated"]
     wrong = describe_difference(known, lancedb_table.count_chunks(uri, options), what)
     return [wrong] if wrong else []
 
@@ -43,6 +43,6 @@ def describe_difference(known: Mapping[str, int], held: Mapping[str, int], what:
     """Describe how catalog (`known`) and store (`held`) differ in the row counts of documents; "" = not at all."""
     fewer = sum(held.get(key, 0) != chunks for key, chunks in known.items())
     orphans = len(held.keys() - known.keys())
-    problems = [f"{fewer:,} notes whose {what} are not those that the catalog counts"] if fewer else []
-    problems += [f"{orphans:,} notes have {what} and no entry in the catalog"] if orphans else []
+    problems = [f"{fewer:,} notes have fewer or more {what} than the catalog counts"] if fewer else []
+    problems += [f"{orphans:,} notes have {what}, but no entry in the catalog"] if orphans else []
     return "; ".join(problems)

@@ -205,7 +205,7 @@ def locate_model(model: str) -> Path:
     try:
         return model_files.locate(model, owner=OWNER)
     except (OSError, ValueError) as error:
-        log.debug("the reranker %r is not here: %s", model, error)
+        log.debug("the reranker %r is not on this machine: %s", model, error)
         name = Path(model).name
         raise Unavailable(f"there is no model {name!r} on this machine; check search.reranker") from error
 

@@ -72,7 +72,7 @@ def link_defects(text: str) -> tuple[Defect, ...]:
     """Return the defects to report to the owner of an agent's note with this text."""
     if not (schemes := find_unsafe(text)):
         return ()
-    advice = "the note holds links that may open files or programs: read where they lead before you follow one"
+    advice = "the note contains links that may open files or programs: check the target before you follow a link"
     return (Defect(DEFECT, f"{', '.join(schemes)}: {advice}"),)
 
 

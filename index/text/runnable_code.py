@@ -54,7 +54,7 @@ def runnable_defects(text: str) -> tuple[Defect, ...]:
     """Return the defects to report to the owner of an agent's note with this text."""
     if not (plugins := find_runnable(text)):
         return ()
-    advice = "the note holds code that Obsidian may run: read it before you open the note there"
+    advice = "the note contains code that Obsidian may run: read the code before you open the note in Obsidian"
     return (Defect(DEFECT, f"{', '.join(plugins)}: {advice}"),)
 
 

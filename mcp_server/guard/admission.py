@@ -66,7 +66,7 @@ class Admission:
         if not is_stream:
             return await self._wait_for_place(key, receive, is_stream=False)
         if self._streams[key] >= STREAMS:
-            raise TooBusy(FULL_SECONDS, receive, f"this key holds {STREAMS} streams open already; close one first")
+            raise TooBusy(FULL_SECONDS, receive, f"this key already has {STREAMS} open streams; close one first")
         stream = self._open_stream(key)
         try:
             _, receive = await self._wait_for_place(key, receive, is_stream=True)

@@ -144,7 +144,7 @@ def _parse_signing_keys(body: bytes) -> dict[str, jwt.PyJWK]:
     try:
         entries = json.loads(body)["keys"][:JWKS_KEYS]
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise ValueError("the answer is no set of keys") from None
+        raise ValueError("the answer is not a key set") from None
     keys = {entry["kid"]: key for entry in entries if (key := _parse_signing_key(entry)) is not None}
     if not keys:
         raise ValueError("the answer has no key that signs assertions")

@@ -286,15 +286,19 @@ class Guard:
         """Refuse requests that a web page tricked a browser into, before any other check."""
         if headers.get(b"host", b"").lower() not in self._hosts:
             message = (
-                "this Host is not served here; use the daemon's own address or list the name in server.allowed_hosts"
+                "the daemon does not answer to this Host; use its own address, or list the name in server.allowed_hosts"
             )
             return Refusal(421, PermissionDenied.code, message)
         origin = headers.get(b"origin")
         if origin is not None and origin.lower() not in self._origins:
-            message = "requests from web pages of this Origin are refused; list the Origin in server.allowed_origins"
+            message = (
+                "the daemon refuses requests from web pages of this Origin; list the Origin in server.allowed_origins"
+            )
             return Refusal(403, PermissionDenied.code, message)
         if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin") and origin is None:
-            return Refusal(403, PermissionDenied.code, "requests that another site makes in a browser are refused")
+            return Refusal(
+                403, PermissionDenied.code, "the daemon refuses requests that another site makes in a browser"
+            )
         method, served = scope["method"], self._methods(scope["path"])
         if method not in served:
             allow = ", ".join(sorted(served))

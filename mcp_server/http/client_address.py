@@ -25,7 +25,7 @@ def parse_proxies(texts: Iterable[str]) -> list[Network]:
             networks.append(ipaddress.ip_network(text.strip(), strict=False))
         except ValueError as error:
             raise InvalidArgument(
-                f"server.trusted_proxies holds {text[:64]!r}, which is no address or network such as 127.0.0.1 or 10.0.0.0/8"
+                f"server.trusted_proxies holds {text[:64]!r}, which is not an address or network such as 127.0.0.1 or 10.0.0.0/8"
             ) from error
     return networks
 

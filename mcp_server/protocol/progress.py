@@ -30,7 +30,7 @@ async def report_progress(context: Context[Any, Any] | None) -> AsyncIterator[Ca
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             seconds = round(time.monotonic() - began, 1)
-            message = f"at work for {seconds:.0f} s" + (f"; {done} passages embedded" if done else "")
+            message = f"running for {seconds:.0f} s" + (f"; {done} passages embedded" if done else "")
             await context.report_progress(seconds, message=message)
 
     task = asyncio.create_task(report_each_second()) if context is not None and _wants_progress(context) else None

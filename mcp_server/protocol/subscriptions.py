@@ -137,7 +137,7 @@ class Updates:
     def _take_slot(self, caller: Caller) -> Callable[[], None]:
         key = caller.key.id
         if self._held[key] >= STREAMS:
-            raise ResourceExhausted(f"this key holds {STREAMS} subscriptions already; close one first")
+            raise ResourceExhausted(f"this key already has {STREAMS} subscriptions; close one first")
         self._held[key] += 1
 
         def release() -> None:

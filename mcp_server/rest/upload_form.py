@@ -145,7 +145,7 @@ class _Form:
             if not self._ended:  # bytes after the last boundary are ignored
                 self._parser.write(piece)
         except FormParserError:
-            raise InvalidArgument("the body is no well-formed multipart/form-data") from None
+            raise InvalidArgument("the body is not well-formed multipart/form-data") from None
 
     def drain(self) -> bytes:
         """Return the bytes of the file that arrived since the last call."""
@@ -200,10 +200,10 @@ class _Form:
         name, filename = _decode_field(options.get(b"name", b""), "name"), options.get(b"filename")
         encoding = bytes(self._headers.get(b"content-transfer-encoding", b"binary")).strip().lower()
         if encoding not in (b"binary", b"8bit", b"7bit"):
-            raise InvalidArgument("a part is sent encoded; send the bytes of the file as they are")
+            raise InvalidArgument("a part has a content transfer encoding; send the file's bytes without encoding")
         if name == "file":
             if self.filename is not None:
-                raise InvalidArgument("the form has more than one file; send each with a request of its own")
+                raise InvalidArgument("the form has more than one file; send each file in a separate request")
             if filename is None:
                 raise InvalidArgument('the part "file" must name its file, as filename="report.pdf"')
             self.filename = _decode_field(filename, "filename").replace(
@@ -213,12 +213,12 @@ class _Form:
             return
         if name not in FIELDS or filename is not None:
             known = ", ".join(FIELDS)
-            raise InvalidArgument(f"the form has a part that is not known; it takes file, {known}")
+            raise InvalidArgument(f"the form has an unknown part; the allowed parts are file, {known}")
         self._into = bytearray()
         self.fields.setdefault(name, []).append(self._into)
 
     def _part_data(self, data: bytes, start: int, end: int) -> None:
-        assert self._into is not None, "the headers of a part come before its data"
+        assert self._into is not None, "the headers of a part must come before its data"
         if self._into is self.data:
             self.data += memoryview(data)[start:end]
         else:
@@ -237,7 +237,7 @@ class _Form:
 def _read_boundary(content_type: str) -> bytes:
     boundary = parse_options_header(content_type)[1].get(b"boundary", b"")
     if not 1 <= len(boundary) <= 200:
-        raise InvalidArgument("the header Content-Type names no boundary of the form's parts")
+        raise InvalidArgument("the header Content-Type has no boundary")
     return boundary
 
 

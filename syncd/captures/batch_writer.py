@@ -36,7 +36,7 @@ UNDATED: Final = -1  # epoch ms: in place of the time of a file that is still to
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A file that is to be."""
+    """A file to create."""
 
     path: str
     raw: bytes
@@ -44,7 +44,7 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A file that is to say something else."""
+    """A file to change."""
 
     path: str
     before: bytes
@@ -53,7 +53,7 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True)
 class DeletedFile:
-    """A file that is to go."""
+    """A file to delete."""
 
     path: str
     before: bytes
@@ -61,7 +61,7 @@ class DeletedFile:
 
 @dataclass(frozen=True, slots=True)
 class DeletedStoredFile:
-    """A stored file that is to go with its note."""
+    """A stored file to delete with its note."""
 
     path: str
     was: FileDigest
@@ -71,7 +71,7 @@ Change: TypeAlias = NewFile | ChangedFile | DeletedFile | DeletedStoredFile
 
 
 class NoteDrafts:
-    """The texts of notes while an operation works on them: each is read once, and stands for itself from then on."""
+    """Holds the texts of notes during an operation: it reads each file once, and then keeps the changed text."""
 
     def __init__(self, vault: Vault, compare: Callable[[str, bytes], object] = lambda *_: None) -> None:
         self._vault, self._compare = vault, compare
@@ -79,18 +79,18 @@ class NoteDrafts:
         self._texts: dict[str, str | None] = {}
 
     def text(self, path: str) -> str:
-        """What the note says by now. Raises NotFound when its file has gone."""
+        """Return the note's present text. Raises NotFound if its file is missing."""
         if path not in self._texts:
             with hide_file_name(path):
                 self._before[path], _ = self._vault.read(path)
             self._texts[path] = decode(self._before[path])
         text = self._texts[path]
         if text is None:
-            raise NotFound("the note has gone")
+            raise NotFound("the note no longer exists")
         return text
 
     def exists(self, path: str) -> bool:
-        """Whether the note is there."""
+        """Return whether the note exists."""
         try:
             self.text(path)
         except NotFound:
@@ -98,22 +98,22 @@ class NoteDrafts:
         return True
 
     def version(self, path: str) -> int:
-        """The version that the note has by now. Raises what `compare` does of its path and bytes: it may stand for others."""
+        """Return the note's present version. `compare` gets its path and bytes, and may raise, for example if they changed."""
         self.text(path)
         self._compare(path, self._before[path])
         return parse(encode(self.text(path)), path, mtime_ms=UNDATED).version
 
     def set_text(self, path: str, text: str) -> None:
-        """Let the note say `text`."""
+        """Change the note's text to `text`."""
         self._texts[path] = text
 
     def delete(self, path: str) -> None:
-        """Let the note go."""
+        """Mark the note for deletion."""
         self.text(path)
         self._texts[path] = None
 
     def changes(self) -> list[Change]:
-        """What is to be written: what goes goes last, so that after a crash in between the same call does the rest."""
+        """Return the changes, deletions last: after a crash in between, the same call completes them."""
         changed: list[Change] = []
         gone: list[Change] = []
         for path, text in self._texts.items():
@@ -174,9 +174,9 @@ def _parse_new(inbox: Inbox, changes: Sequence[Change]) -> list[Document]:
 
 
 def _refuse_unread_removal(inbox: Inbox, index: Index, change: DeletedFile) -> None:
-    """Refuse to delete what no agent can have read. All that the file holds goes, so all of it is compared with the index.
+    """Refuse to delete text that no agent can have read. A deletion removes the whole file, so the whole file is compared.
 
-    What Memex itself has just written into the note is no edit, unless an edit came with it."""
+    Memex's own latest write to the note does not count as an edit, unless the file also contains an edit."""
     record = index.record_at(change.path)
     if record is None:
         return
@@ -190,11 +190,11 @@ def _refuse_unread_removal(inbox: Inbox, index: Index, change: DeletedFile) -> N
 
 
 class _MeanwhileChanged(Exception):
-    """Somebody has written, or taken away, what is to be changed."""
+    """Another program has changed or removed a file of the batch."""
 
 
 def _write_all(vault: Vault, changes: Sequence[Change], ready: Sequence[PreparedDocument], index: Index) -> None:
-    """Write and commit; a failure on the way takes back what is done, stored files last."""
+    """Write and commit. A failure reverts the writes, stored files last."""
     with ExitStack() as unstored, ExitStack() as undo:
         stats: dict[str, Stat | None] = {}
         try:
@@ -243,5 +243,5 @@ def _write_change(vault: Vault, change: NewFile | DeletedFile, undo: ExitStack) 
 
 
 def _with_file_time(document: Document, stat: Stat) -> Document:
-    """A note that states no time of its own has its file's."""
+    """Give a note without a creation time the time of its file."""
     return replace(document, created_at=stat.mtime_ns // 1_000_000) if document.created_at == UNDATED else document

@@ -95,7 +95,7 @@ class ProposalExecution:
                 raise Unavailable(f"a Git operation is in progress ({busy})")
             self._resume(entry)
         except (Conflict, NotFound) as error:
-            log.warning("an interrupted proposal is not carried out: %s", error.message)
+            log.warning("did not carry out an interrupted proposal: %s", error.message)
         except MemexError as error:
             log.warning("could not finish an interrupted proposal yet: %s", error.message)
             self._retry_later()

@@ -105,7 +105,7 @@ class ServiceWatchdog:
         if self._ended:
             return
         if unwell and unwell != self._unwell:
-            log.error("%s; no sign of life is sent to the service manager", unwell)
+            log.error("%s; Memex sends no sign of life to the service manager", unwell)
         self._unwell = unwell
         if self._ready and not unwell and manager.watchdog_s:
             manager.send(WATCHDOG=1)  # before the parts that may fail

@@ -101,7 +101,7 @@ def split_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str | N
             )
         if is_publishing(key):
             raise InvalidArgument(
-                f"metadata key {key!r} can't be set: what is published is the owner's to decide; choose another name",
+                f"metadata key {key!r} can't be set: only the owner decides about publishing; choose another name",
                 key=key,
             )
     return rest, title, tuple(dict.fromkeys(tag_of(tag) for tag in tags or () if tag_of(tag)))
@@ -114,10 +114,10 @@ def check_content(content: str) -> bytes:
     try:
         body = content.encode()
     except UnicodeEncodeError as error:
-        raise InvalidArgument("content has a lone surrogate, which is no text") from error
+        raise InvalidArgument("content has a lone surrogate, which is not valid text") from error
     if len(body) > MAX_CONTENT:
         raise ResourceExhausted(
-            f"content has {len(body):,} bytes; a capture may have {MAX_CONTENT:,}", limit=MAX_CONTENT
+            f"content has {len(body):,} bytes; the limit of a capture is {MAX_CONTENT:,}", limit=MAX_CONTENT
         )
     return body
 
@@ -137,4 +137,6 @@ def compose_note(values: dict[str, Any], content: str) -> str:
             return text
     except (FrontmatterError, ValueError, TypeError, RecursionError) as error:
         raise InvalidArgument(f"metadata can't be written as properties: {error}") from error
-    raise InvalidArgument("metadata holds a value that properties can't; use plain texts, numbers, lists and objects")
+    raise InvalidArgument(
+        "metadata has a value that properties can't store; use plain texts, numbers, lists and objects"
+    )

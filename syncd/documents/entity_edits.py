@@ -120,7 +120,9 @@ def replace_observation(text: str, ordinal: int, content: str, *, now: int) -> t
     content = checked_content(content)
     item = draft.found.items.get(ordinal)
     if item is None:
-        raise NotFound(f"no observation {ordinal} in this node: open it to see those there are", ordinal=ordinal)
+        raise NotFound(
+            f"no observation {ordinal} in this node; open the node to list its observations", ordinal=ordinal
+        )
     if item.content == content:
         return text, content
     draft.splice(item.first, item.behind, format_observation(item.lead, content, ordinal, item.anchor))
@@ -224,7 +226,7 @@ def _relation_line(type: str, link: str) -> tuple[str, Statement]:
     line = f"- {checked_type(type)}:: [[{link}]]"
     targets = [target for field in find_fields(line) for target in field.targets] if ONE_LINE.fullmatch(link) else []
     if [(target.end, target.says.target) for target in targets] != [(len(line), link.partition("|")[0].strip())]:
-        raise InvalidArgument(f"{link[:100]!r} can't be linked to: rename its file, without any of # ^ [ ] |")
+        raise InvalidArgument(f"{link[:100]!r} can't be linked: rename its file without # ^ [ ] |")
     return line, targets[0].says
 
 
@@ -387,5 +389,5 @@ def _check(text: str, says: Sequence[Observation], states: Collection[Statement]
     numbered = NumberedObservations(parse_page(split(text)[1]), 0)
     if numbered.given or numbered.observations != tuple(says) or set(find_statements(numbered.page)) != set(states):
         raise Conflict(
-            "the note can't be changed here: a code block or comment in it is not closed, or its lists are not plain ones"
+            "Memex can't change the note here: it has an unclosed code block or comment, or a list that is not plain"
         )

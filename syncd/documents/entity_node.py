@@ -38,13 +38,13 @@ def checked_content(text: str) -> str:
 
     Raises InvalidArgument if it can't be an observation."""
     if not isinstance(text, str) or _NO_TEXT.search(text):
-        raise InvalidArgument("an observation is text, without NUL or lone surrogates")
+        raise InvalidArgument("an observation must be text without NUL characters or lone surrogates")
     content = _LINE_END.sub("\n", text).strip()
     if not content:
-        raise InvalidArgument("an observation is empty: it has at least one character besides white space")
+        raise InvalidArgument("an observation must have at least one character besides white space")
     if len(content) > MAX_CONTENT:
         raise InvalidArgument(
-            f"an observation has at most {MAX_CONTENT:,} characters, and this one {len(content):,}: split it in several"
+            f"this observation has {len(content):,} characters, and the limit is {MAX_CONTENT:,}: split it"
         )
     return content
 
@@ -91,14 +91,16 @@ def node_of_page(front_values: Mapping[str, Any], page: Page, path: str) -> tupl
     numbered = NumberedObservations(page, properties.last_ordinal())
     if numbered.repeated:
         named = ", ".join(f"^o{ordinal}" for ordinal in numbered.repeated)
-        defects.append(Defect("repeated-ordinal", f"more than one observation is marked {named}; the first keeps it"))
+        defects.append(
+            Defect("repeated-ordinal", f"more than one observation is marked {named}; the first keeps the ordinal")
+        )
     if "observations" not in page.sections and (stray := [at for at in map(_STRAY.match, page.lines) if at]):
         named = ", ".join(at[1] for at in stray[:5])
         defects.append(
-            Defect("stray-ordinals", f"{named} stand under no heading `Observations`: they count for nothing")
+            Defect("stray-ordinals", f"{named} are not under a heading `Observations`, so Memex ignores them")
         )
     if numbered.highest > LARGEST:
-        defects.append(Defect("ordinals-spent", f"the ordinals end at {LARGEST:,}: lower `last_ordinal` or the ids"))
+        defects.append(Defect("ordinals-spent", f"the largest ordinal is {LARGEST:,}: lower `last_ordinal` or the ids"))
     entity = Node(
         name=properties.name(path),
         entity_type=(properties.text("entity_type") or "").strip(),
@@ -132,7 +134,9 @@ class NodeProperties:
                 return checked_name(self.text("name") or "")
             except InvalidArgument:
                 self.defects.append(
-                    Defect("bad-name", f"`name` must be one line of 1 to {MAX_NAME} characters; the file's name counts")
+                    Defect(
+                        "bad-name", f"`name` must be one line of 1 to {MAX_NAME} characters; Memex uses the file's name"
+                    )
                 )
         return unicodedata.normalize("NFC", stem).strip()
 
@@ -141,7 +145,7 @@ class NodeProperties:
         value = self.values.get(name)
         time = None if value is None else as_time(value)
         if value is not None and time is None:
-            self.defects.append(Defect("bad-date", f"`{name}` is not a date that can be read"))
+            self.defects.append(Defect("bad-date", f"`{name}` is not a valid date"))
         return time
 
     def last_ordinal(self) -> int:
@@ -150,7 +154,9 @@ class NodeProperties:
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST:
             return value
         if value is not None:
-            self.defects.append(Defect("bad-last-ordinal", "`last_ordinal` is not a whole number; the ids count alone"))
+            self.defects.append(
+                Defect("bad-last-ordinal", "`last_ordinal` is not a whole number; Memex uses only the ids")
+            )
         return 0
 
 

@@ -125,11 +125,11 @@ def why_not_imported(path: str, size: int, *, known: Collection[str], most: int,
     if any(part.endswith(_UNFINISHED) for part in folder.split("/")):
         return None
     if CONFLICT_COPY.search(name):
-        return "is a version that a sync program set aside: keep what you need of it, and delete it"
+        return "is a conflict copy that a sync program made: keep what you need of it, and delete it"
     if size > most:
         return f"is too large: {size:,} bytes, and the limit (kb.max_file) is {most:,}"
     if link_to(path) is None:
-        return "has a character in its path that no link can hold (# ^ | [ ]): rename it"
+        return "has a character in its path that a link can't contain (# ^ | [ ]): rename it"
     return ""
 
 

@@ -72,18 +72,18 @@ def media_type_of(name: str, head: bytes) -> str:
     if head.startswith(_OLE):
         raise InvalidArgument(_explain_ole(head))
     if (what := next((what for start, what in _FOREIGN if head.startswith(start)), None)) and named not in TEXTUAL:
-        raise InvalidArgument(f"the file is {what}, which is not read; {_supported_types()}")
+        raise InvalidArgument(f"the file is {what}, which Memex does not read; {_supported_types()}")
     if has_stray_nulls(head) and not head.startswith(_UNICODE) and not guess_utf16(head):
-        raise InvalidArgument(f"the file holds bytes that are no text{_name_claim(named)}; {_supported_types()}")
+        raise InvalidArgument(f"the file contains bytes that are not text{_name_claim(named)}; {_supported_types()}")
     if named in TEXTUAL:
         return HTML if named == TEXT and _HTML.match(head) else named
     if named is not None:
-        raise InvalidArgument(f"the file is not what its name says: no {NAMED[named]} begins like this")
+        raise InvalidArgument(f"the content of the file does not match its name: it is not {NAMED[named]}")
     if _HTML.match(head.removeprefix(b"\xef\xbb\xbf")):
         return HTML
     if not suffix(name):
         return TEXT
-    raise InvalidArgument(f"files of this type are not read; {_supported_types()}")
+    raise InvalidArgument(f"Memex does not read files of this type; {_supported_types()}")
 
 
 def _office_type(named: str | None, head: bytes) -> str:
@@ -92,14 +92,16 @@ def _office_type(named: str | None, head: bytes) -> str:
     Raises InvalidArgument if it is no supported Office file."""
     if b"mimetypeapplication/" in head[:80]:
         raise InvalidArgument(
-            "the file is an OpenDocument or EPUB file, which is not read; save it as .docx, .pptx, .xlsx or .pdf"
+            "the file is an OpenDocument or EPUB file, which Memex does not read; save it as .docx, .pptx, .xlsx or .pdf"
         )
     held = [kind for kind, folder in OFFICE.items() if folder in head]
     if named in held or (named in OFFICE and not held):
         return named or ""
     if len(held) == 1:
         return held[0]
-    raise InvalidArgument(f"the file is a ZIP archive, which is not read{_name_claim(named)}; {_supported_types()}")
+    raise InvalidArgument(
+        f"the file is a ZIP archive, which Memex does not read{_name_claim(named)}; {_supported_types()}"
+    )
 
 
 def _explain_ole(head: bytes) -> str:
@@ -128,4 +130,4 @@ def _name_claim(named: str | None) -> str:
 
 
 def _supported_types() -> str:
-    return f"what is read: {', '.join(NAMED.values())}"
+    return f"supported types: {', '.join(NAMED.values())}"

@@ -36,9 +36,11 @@ def read_relations(value: Any) -> tuple[tuple[MemoRelation, ...], list[Defect]]:
     for number, entry in enumerate(value, 1):
         parsed = _parse_entry(entry)
         if isinstance(parsed, str):
-            defects.append(Defect(DEFECT, f"entry {number} of `relations` counts for nothing: {parsed}"))
+            defects.append(Defect(DEFECT, f"Memex ignores entry {number} of `relations`: {parsed}"))
         elif by_key.setdefault((parsed.target or f"[[{parsed.link}]]", parsed.tag), parsed) is not parsed:
-            defects.append(Defect(DEFECT, f"entry {number} of `relations` repeats one before it, which counts"))
+            defects.append(
+                Defect(DEFECT, f"entry {number} of `relations` repeats an earlier entry, so Memex ignores it")
+            )
     return tuple(by_key.values()), defects
 
 
@@ -119,11 +121,11 @@ def _parse_target(entry: Mapping[str, Any]) -> tuple[str | None, str]:
     if isinstance(id, int) and not isinstance(id, bool):
         id = str(id)
     if id is not None and not (isinstance(id, str) and ID.match(id)):
-        raise ValueError("its `id` is none")
+        raise ValueError("its `id` is invalid")
     links = list(find_wikilinks(target)) if isinstance(target, str) else []
     link = links[0].target if links else target.strip() if isinstance(target, str) else ""
     if not id and not link:
-        raise ValueError("it names no target: `target` is a link to the other note, or `id` its id")
+        raise ValueError("it has no target: set `target` to a link to the other note, or `id` to its id")
     return id, link
 
 
@@ -162,5 +164,5 @@ def _parse_time(entry: Mapping[str, Any], name: str) -> int | None:
         return None
     time = as_time(entry[name])
     if time is None:
-        raise ValueError(f"its {name} is not a date that can be read")
+        raise ValueError(f"its {name} is not a valid date")
     return time

@@ -166,14 +166,14 @@ def find_overreach(
         return MarkedByOwner(EDITED, retryable=True)  # the owner's keys can't be read
     changed = [key for key in {**before, **after} if before.get(key) != after.get(key)]
     if changed:
-        return InvalidArgument(f"the property {changed[0]!r} is the owner's alone, and no agent sets it")
+        return InvalidArgument(f"the property {changed[0]!r} can only be set by the owner, not by an agent")
     return properties_too_large() if _is_full(now) and not _is_full(was) else None
 
 
 def properties_too_large() -> ResourceExhausted:
     """Return the error for an agent that gives a note too many or too large properties."""
     return ResourceExhausted(
-        f"the note's properties would be too many or too large: {LARGEST_OWN:,} bytes and {MOST_OWN:,} parts have room",
+        f"the note's properties would be too many or too large: the limits are {LARGEST_OWN:,} bytes and {MOST_OWN:,} parts",
         limit=LARGEST_OWN,
     )
 

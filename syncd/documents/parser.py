@@ -194,7 +194,11 @@ def _assemble(note: _ParsedNote, owned: _OwnProperties, kind: _Class, mtime_ms: 
 def _byte_defects(raw: bytes, path: str) -> list[Defect]:
     defects = []
     if CONFLICT_COPY.search(path.rpartition("/")[2]):
-        defects.append(Defect("conflict-copy", "a sync program set this version aside; keep what you need, delete it"))
+        defects.append(
+            Defect(
+                "conflict-copy", "this is a conflict copy that a sync program made; keep what you need, and delete it"
+            )
+        )
     if raw.startswith(b"\xef\xbb\xbf"):
         defects.append(Defect("bom", "the file begins with a byte order mark"))
     if b"\0" in raw:
@@ -212,10 +216,12 @@ def _split(raw: bytes, defects: list[Defect]) -> tuple[str, str, bool]:
     front, body = split(text)
     readable = text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
     if not readable:
-        defects.append(Defect("not-utf8", "the file is not valid UTF-8; what could be read is searched"))
+        defects.append(Defect("not-utf8", "the file is not valid UTF-8; only its readable part is searchable"))
         body = body.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if is_unclosed(text):
-        defects.append(Defect("unclosed-frontmatter", "the properties have no closing `---`: they count as text"))
+        defects.append(
+            Defect("unclosed-frontmatter", "the properties have no closing `---`, so Memex reads them as text")
+        )
     elif front.removeprefix("\ufeff"):
         opening = front.removeprefix("\ufeff")[3:]
         if opening[0] in " \t":
@@ -240,7 +246,9 @@ def _read_properties(front: str, defects: list[Defect]) -> Properties | None:
         return None
     if properties.repeated:
         keys = ", ".join(properties.repeated)
-        defects.append(Defect("duplicate-keys", f"more than once among the properties: {keys}; the last one counts"))
+        defects.append(
+            Defect("duplicate-keys", f"more than once among the properties: {keys}; Memex uses the last one")
+        )
     return properties
 
 
@@ -269,7 +277,9 @@ class _OwnProperties:
         text = as_text(value)
         if text is not None and ID.match(text):
             return text
-        self._add_defect("bad-id", "`id` must be 1 to 64 letters, digits, `-` or `_`; the note goes by its path")
+        self._add_defect(
+            "bad-id", "`id` must be 1 to 64 letters, digits, `-` or `_`; Memex identifies the note by its path"
+        )
         return None
 
     def title(self, path: str, *, entity: bool) -> str:
@@ -291,7 +301,7 @@ class _OwnProperties:
             return where
         if self.get("file") is not None:
             self._add_defect(
-                "bad-file", "`file` does not lead to a file of this workspace, as `[[Captures/…/report.pdf]]`"
+                "bad-file", "`file` must link to a file of this workspace, such as `[[Captures/…/report.pdf]]`"
             )
         return None
 
@@ -311,7 +321,7 @@ class _OwnProperties:
             return None
         time = as_time(value)
         if time is None:
-            self._add_defect("bad-date", f"`{name}` is not a date that can be read, such as 2026-11-20T14:32:05Z")
+            self._add_defect("bad-date", f"`{name}` is not a valid date, such as 2026-11-20T14:32:05Z")
         return time
 
     def creation(self) -> int | None:
@@ -327,7 +337,7 @@ class _OwnProperties:
         if isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**53:
             return value
         if value is not None and self.where.scope == "captures":
-            self._add_defect("bad-version", "`version` is not a whole number from 1; the note counts as version 1")
+            self._add_defect("bad-version", "`version` is not a whole number from 1; Memex uses 1")
         return 1
 
     def aliases(self) -> tuple[str, ...]:
@@ -345,21 +355,19 @@ class _OwnProperties:
         collection = names[-1] if names else COLLECTIONS[0]
         if len(set(names)) > 1:
             self._add_defect(
-                SEVERAL_COLLECTIONS, f"more than one collection is named; {collection!r}, the last, counts"
+                SEVERAL_COLLECTIONS, f"the note names more than one collection; Memex uses the last, {collection!r}"
             )
         for name in dict.fromkeys(choice.name for choice in named if captured and not select_known([choice], known)):
-            self._add_defect(
-                UNKNOWN_COLLECTION, f"{name!r} is not one of {', '.join(known)}; it counts as {collection}"
-            )
+            self._add_defect(UNKNOWN_COLLECTION, f"{name!r} is not one of {', '.join(known)}; Memex uses {collection}")
         return collection, [tag for tag in tags if not is_collection_tag(tag)]
 
     def _tags(self, front: str) -> list[str]:
         value = self._list_property("tags", deprecated="tag")
         if value is None and _EMPTY_TAGS.search(front):
-            self._add_defect("bad-tag", "`tags: #x` is empty to YAML, for which # begins a comment: write `tags: [x]`")
+            self._add_defect("bad-tag", "YAML reads `tags: #x` as empty, because # begins a comment: write `tags: [x]`")
         if isinstance(value, str) and re.search(r"[,\s]", value.strip()):
             self._add_defect(
-                "tags-as-text", "several tags stand in one text, where Obsidian sees none: make them a list"
+                "tags-as-text", "one text holds several tags, and Obsidian reads no tag in it: make them a list"
             )
         tags = tag_texts(value)
         for tag in tags:
@@ -402,5 +410,5 @@ def _find_merge_conflict(front: str, body: str, defects: list[Defect]) -> None:
     """Add a defect if an unresolved merge left its three markers at the beginnings of lines, in order."""
     for text in (front, body):
         if has_merge_conflict(text):
-            defects.append(Defect(MERGE_CONFLICT, "a merge left its markers (<<<<<<<, =======, >>>>>>>) in the text"))
+            defects.append(Defect(MERGE_CONFLICT, "the text contains merge markers (<<<<<<<, =======, >>>>>>>)"))
             return

@@ -42,7 +42,7 @@ WORKERS: Final = 4
 REMEMBERED: Final = 2_000  # most tags whose vectors are cached
 FRESH: Final = 20  # a large vocabulary is reused for this multiple of the CPU time of reading it
 LARGE_S: Final = 0.005  # CPU time from which a vocabulary is large; a smaller one is read for each capture
-FAILS: Final = "enrichment: it fails now; new captures get their summary and tags once it works again"
+FAILS: Final = "enrichment: it fails at the moment; new captures get their summary and tags once it works again"
 DEFECTIVE: Final = "enrichment: it fails for some captures, which have no summary and tags; memex status names them"
 NAMED: Final = 5  # most failing notes that status names
 

@@ -95,7 +95,7 @@ def is_done(inbox: Inbox, order: FileOrder, folder: str) -> bool:
             with suppress(NotFound):
                 raw, _ = vault.read(path)
                 if inbox.parse_note(raw, path, mtime_ms=0).claimed_id == order.planned:
-                    raise Unavailable("the document is there and is being read; try again in a moment", retryable=True)
+                    raise Unavailable("Memex is still reading the document; try again in a moment", retryable=True)
     return False
 
 
@@ -134,7 +134,7 @@ def hold_large_text(order: FileOrder) -> Iterator[None]:
 
 def _check_stopping(order: FileOrder) -> None:
     if order.stopping.is_set():
-        raise Unavailable("the daemon is ending; the file is gone on with at the next start", retryable=True)
+        raise Unavailable("the daemon is stopping; the job resumes at the next start", retryable=True)
 
 
 def _write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | None, note: str) -> Record | None:
@@ -151,7 +151,7 @@ def _write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | No
     def prepare(index: Index, document: Document) -> PreparedDocument:
         (ready,) = index.prepare([(document, UNWRITTEN)], progress=report_progress)
         if ready.chunks and ready.vectors is None:
-            raise Unavailable("the encoder is not ready; the file is gone on with once it is", retryable=True)
+            raise Unavailable("the encoder is not ready yet; the job resumes when it is ready", retryable=True)
         return ready
 
     for _ in range(ROUNDS):
@@ -160,7 +160,7 @@ def _write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | No
             return None
         if outcome is not MissedAttempt.SWITCHED:
             return outcome
-    raise Unavailable("the index was being switched all the while; the file is gone on with later", retryable=True)
+    raise Unavailable("the index kept changing to a new build; the job resumes later", retryable=True)
 
 
 def _compose(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, now: int) -> tuple[bytes, Document]:

@@ -26,7 +26,7 @@ from syncd.vault.vault import FileDigest, Vault
 
 EVERY_S: Final = 5.0  # seconds between two checks of waiting files
 SOURCE: Final = "inbox"  # the `source` of documents made from inbox files
-MISSING: Final = "file-missing: the file that it holds the text of is gone"
+MISSING: Final = "file-missing: the file whose text the note contains is missing"
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class InboxFileScanner:
                 if quiet is not None:
                     self._queue_file(path, quiet)
             except MemexError as error:  # the file has just changed or can't be read, or the queue is full
-                log.info("a file of the inbox is looked at again later: %s", error.message)
+                log.info("checking a file of the inbox again later: %s", error.message)
                 with self._lock:
                     self.unread[path] = error.message
                     self._waiting[path] = stat, time.monotonic()
@@ -118,13 +118,13 @@ class InboxFileScanner:
         """Queue a file, unless its current bytes were already imported."""
         file_digest = self._vault.digest_file(path)
         if not is_unchanged(file_digest.stat, stat):
-            raise Conflict("it has changed just now")
+            raise Conflict("it has just changed")
         known, id = self._handled.get(path), self._find_document(path, file_digest)
         if (known is None or known.digest != file_digest.digest) and id is None:
             name = path.rpartition("/")[2]
             arguments = {"name": name, "path": path, "size": stat.size, "source": SOURCE}
             self._add(locate(path, self._inbox).workspace, arguments)
-            log.info("a file of the inbox is queued: %a", name)
+            log.info("queued a file of the inbox: %a", name)
         self._handled.put(path, file_digest, id or "")
         with self._lock:
             self._forget(path)

@@ -53,11 +53,11 @@ class InboxFiles:
         path = str(order.given["path"])
         where = locate(path, self._inbox.folder)
         if (where.scope, where.workspace) != ("captures", order.workspace):
-            raise NotFound("the file lies in no folder of this workspace")
+            raise NotFound("the file is not in a folder of this workspace")
         folder = note_folder(path, self._inbox.folder)
         with self._other_files.reserve(path) as ours:
             if not ours:
-                raise Unavailable("the file is being read already; it is looked at again", retryable=True)
+                raise Unavailable("Memex is reading the file already, and checks it again later", retryable=True)
             with self._copying(order, path) as (copy, file_digest):
                 id = self._make_document(order, folder, path, copy, file_digest)
                 self._handled.put(path, file_digest, id)
@@ -159,6 +159,6 @@ class InboxFiles:
             with target.open("wb") as file:
                 return self._inbox.vault.digest_file(path, file.write)
         except Conflict as error:
-            raise Unavailable("the file is being written; it is looked at again", retryable=True) from error
+            raise Unavailable("the file is still being written; Memex checks it again later", retryable=True) from error
         except OSError as error:
             raise Unavailable(f"the file can't be copied: {error.strerror}", retryable=True) from error

@@ -117,7 +117,7 @@ class UploadedFiles:
         with suppress(OSError):  # the vault is unavailable, and writing reports it
             if not has_space(self._inbox.vault.root, file_digest.stat.size, free=self._free):
                 raise Unavailable(
-                    "the vault's disk is almost full; the file is stored once there is room", retryable=True
+                    "the vault's disk is almost full; Memex stores the file when there is room", retryable=True
                 )
         self._handled.put(path, file_digest, order.planned)
         try:
@@ -125,7 +125,9 @@ class UploadedFiles:
                 stat = self._inbox.vault.create_from_file(path, source, file_digest.digest)
         except NameTaken as error:
             self._handled.forget([path])
-            raise Unavailable("the file's name was taken just now; another is looked for", retryable=True) from error
+            raise Unavailable(
+                "another file has just taken the name; Memex looks for a free name", retryable=True
+            ) from error
         except Conflict:
             self._handled.forget([path])
             raise

@@ -25,7 +25,7 @@ MOVED, PUSHED = "moved", "pushed"  # HEAD of the work tree moved; the remote got
 BEFORE = ".before-memex"  # suffix of the name of an earlier hook
 EXCLUDED = ".memex-*.tmp"  # temporary names of notes being written; see `path_rules.temporary_name`
 MARK = "# memex hook:"
-_HEAD = f"{MARK} rings for the daemon; `memex hook uninstall` puts back what was here"
+_HEAD = f"{MARK} notifies the daemon; `memex hook uninstall` restores the earlier hook"
 _RING = re.compile(r"\( : > (.+) \) >/dev/null 2>&1 </dev/null &")
 
 Found = Literal["installed", "wrapped", "absent", "other", "replaced", "changed"]

@@ -128,7 +128,7 @@ def _describe_shared(a: int, b: int, evidence: Evidence, *, named: bool) -> Iter
     terms = _rarity_weights(evidence.terms[a] & evidence.terms[b] - counted, evidence.spoken, len(evidence.names))
     if terms:
         chance = min(TERMS, _combine_chances(TERM * weight for weight in terms.values()))
-        yield chance, f"both speak of {_join_words([evidence.written(key) for key in terms])}"
+        yield chance, f"both mention {_join_words([evidence.written(key) for key in terms])}"
     tags = _rarity_weights(evidence.tags[a] & evidence.tags[b], evidence.tagged, len(evidence.names))
     if tags:
         chance = min(TAGS, _combine_chances(TAG * weight for weight in tags.values()))

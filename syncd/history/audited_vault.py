@@ -41,7 +41,7 @@ class AuditedVault(Vault):
         self.reservations = WriteReservations()
 
     def create(self, path: str, data: bytes, *, again: bool = False) -> Stat:
-        """As a vault does, once it is logged."""
+        """Log the write, then do as `Vault.create` does."""
         self._check_path(path, new=not again)
         with self._translate_errors(path):
             if lstat(self._calls.open, self._fd, path) is not None:
@@ -66,7 +66,7 @@ class AuditedVault(Vault):
                 return super().replace_all(changes)
 
     def remove(self, path: str, *, digest: str | None = None) -> None:
-        """As a vault does, once it is logged."""
+        """Log the write, then do as `Vault.remove` does."""
         with self.reservations.writing(path):
             raw = self._read_unchanged(path, digest)
             self._check_allowed(path, raw, None)
@@ -76,7 +76,7 @@ class AuditedVault(Vault):
         self._remove_emptied(path)
 
     def create_from_file(self, path: str, source: Path, digest: str) -> Stat:
-        """As a vault does, once it is logged."""
+        """Log the write, then do as `Vault.create_from_file` does."""
         self._check_path(path, new=True)
         with self._translate_errors(path):
             if lstat(self._calls.open, self._fd, path) is not None:
@@ -89,7 +89,7 @@ class AuditedVault(Vault):
 
     @contextmanager
     def removing(self, path: str, was: FileDigest) -> Iterator[None]:
-        """As a vault does, once it is logged."""
+        """Log the write, then do as `Vault.removing` does."""
         self._check_path(path)
         with self._keeper.keeping(was.digest) if self._keeper else nullcontext() as write:
             if write is not None:
@@ -110,7 +110,7 @@ class AuditedVault(Vault):
 
     @property
     def _keeper(self) -> OverwrittenBytes | None:
-        """Who keeps what is about to be overwritten; None when it need not be kept."""
+        """Return the store for overwritten bytes; None if this write needs none."""
         return self._overwritten if AUTHOR.get().surface in KEPT and not TAKING_BACK.get() else None
 
     def _keep_overwritten(self, *raw: bytes) -> None:
@@ -118,7 +118,7 @@ class AuditedVault(Vault):
             run_together(keeper.keep, raw)
 
     def _check_allowed(self, path: str, was: bytes | None, data: bytes | None) -> None:
-        """Refuse what an agent may not do to a note, whatever tool has let it through: to speak for its owner."""
+        """Raise the error for a write in which an agent changes properties that only the owner may set, whatever the tool."""
         if AUTHOR.get().surface not in AGENTS or TAKING_BACK.get() or not is_note(path):
             return
         node = describe_change(path, was, was, self._inbox).type == "entity"
@@ -127,11 +127,11 @@ class AuditedVault(Vault):
             raise refused
 
     def _describe_file_change(self, path: str, before: str, after: str, size: int) -> Change:
-        """What becomes of a file that is no note."""
+        """Return the change of a file that is not a note, for the log."""
         return Change(path, before, after, size, path_id(path), "file", locate(path, self._inbox).workspace)
 
     def _read_unchanged(self, path: str, digest: str | None) -> bytes:
-        """What the file holds now, which must be what whoever writes has read."""
+        """Return the file's present bytes. Raises Conflict if they differ from the bytes that the writer read."""
         self._check_path(path)
         raw, _ = self.read(path)
         if digest is not None and sha256(raw) != digest:
@@ -160,7 +160,7 @@ class AuditedVault(Vault):
 
 
 def describe_change(path: str, was: bytes | None, data: bytes | None, inbox: str) -> Change:
-    """What becomes of the file at `path`, as the log tells it; None = there is no file."""
+    """Return the change of the file at `path`, for the log; `was` or `data` is None if there is no file."""
     where = locate(path, inbox)
     raw = data if data is not None else was or b""
     try:

@@ -163,7 +163,7 @@ class IndexBuilds:
                     self._former = embedder.start_previous(wanted, inputs.identity)
                     self._use_embedder(self._former)
             elif former.state == "ready" and former.identity != inputs.identity:
-                log.warning("the encoder of the index has become another model; searches use full text only")
+                log.warning("the encoder of the index is now a different model; searches use full text only")
                 former.close()  # it is not tried again
                 self._use_embedder(embedder)
 
@@ -370,7 +370,7 @@ class IndexBuilds:
             elsewhere = bool(self._settings.uri) and not isinstance(error, StoreDamaged)
             if elsewhere or getattr(error, "errno", None) == errno.ENOSPC:
                 raise  # for example a network error
-            log.warning("the index %s can't be opened (%s); its notes are read again", folder.name, error)
+            log.warning("the index %s can't be opened (%s); Memex reads its notes again", folder.name, error)
         if self._settings.uri:
             self._discard(folder)
         else:

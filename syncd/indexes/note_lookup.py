@@ -94,7 +94,7 @@ def choose(reference: str, notes: Collection[Candidate]) -> Candidate | None:
         )
         more = f"; and {len(kept) - SHOWN} more" if len(kept) > SHOWN else ""
         raise InvalidArgument(
-            f"{reference[:200]!r} matches {len(kept)} notes: {named}{more}. Give the path, or more of the id",
+            f"{reference[:200]!r} matches {len(kept)} notes: {named}{more}. Use the path, or more characters of the id",
             candidates=sorted(kept)[:SHOWN],
         )
     return next(iter(kept.values()), None)

@@ -22,18 +22,18 @@ WRITTEN: Final = "first_notes"  # named value: exists when the notes were writte
 WORKSPACE: Final = "default"
 WELCOME: Final = "Welcome to Memex"
 WELCOME_TEXT: Final = """\
-Welcome to Memex: agents find this capture, and nothing of your vault outside the folder {inbox}.
+Welcome to Memex: agents find this capture, but none of your notes outside the folder {inbox}.
 
 Ask an agent "what does Memex say about promoting?", and it reads: tick Promote in Review.base, or run `memex review`, and Memex moves a
-capture into your vault. Only you can. Delete this capture whenever you like.
+capture into your vault. Only you can promote. Delete this capture whenever you like.
 """
 ABOUT_TEXT: Final = """\
 {inbox} is the inbox of Memex: AI agents write notes here and read notes here, and see nothing else of your vault.
 Each folder in it is a workspace, which one or more agents share; nothing crosses from one workspace to another.
 To keep a note, tick Promote in Review.base or run `memex review`: Memex moves it into your vault, with its links.
 You may edit, move and delete everything here, in Obsidian or with any program: the search index follows.
-`memex status` shows how Memex is, and `memex --help` what else it does.
-Agents can't read this file. Delete it when you know all this: Memex does not write it again.
+`memex status` shows the health of Memex, and `memex --help` lists all commands.
+Agents can't read this file. Delete it whenever you like: Memex does not write it again.
 """
 
 

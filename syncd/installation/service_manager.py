@@ -105,7 +105,9 @@ class Systemd:
         """Write the unit."""
         text = unit_files.systemd_unit(self.name, spec.command, vault=str(spec.vault))
         if self.file.exists() and unit_files.vault_line(self.file.read_text("utf-8")) != unit_files.vault_line(text):
-            raise Conflict(f"{self.file} is not for {spec.vault}: choose another --name, or uninstall that one first")
+            raise Conflict(
+                f"{self.file} belongs to another vault than {spec.vault}: choose another --name, or uninstall that service first"
+            )
         self.folder.mkdir(parents=True, exist_ok=True)
         write_private(self.file, text)
 
@@ -207,7 +209,9 @@ class Launchd:
             self.name, spec.command, log=str(self.log), environment=kept | {"MEMEX_VAULT": str(spec.vault)}
         )
         if self.file.exists() and _agent_vault(self.file.read_bytes()) != str(spec.vault):
-            raise Conflict(f"{self.file} is not for {spec.vault}: choose another --name, or uninstall that one first")
+            raise Conflict(
+                f"{self.file} belongs to another vault than {spec.vault}: choose another --name, or uninstall that service first"
+            )
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         write_private(self.file, text.decode())

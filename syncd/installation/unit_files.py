@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from index.errors import InvalidArgument
 
 UNIT = """\
-# Written by `memex service install`, and written anew by it; your own changes belong into a drop-in:
+# `memex service install` writes this file and overwrites changes to it. Put your own changes into a drop-in:
 #   systemctl --user edit {unit}
 [Unit]
 Description={description}
 X-MemexVault={vault}
-# A vault may lie on a disk that comes later, so it is tried for as long as it takes.
+# The vault may be on a disk that is mounted later, so systemd keeps retrying the start.
 StartLimitIntervalSec=0
 
 [Service]
@@ -26,16 +26,16 @@ Environment=PYTHONUNBUFFERED=1 GIT_TERMINAL_PROMPT=0
 SyslogIdentifier={identifier}
 Restart=on-failure
 RestartSec=10s
-# What a restart would only meet again: usage, data, permission, settings.
+# Do not restart after errors that persist: usage, data, permissions, settings.
 RestartPreventExitStatus=64 65 77 78
-# No sign of life means: it hangs. It then writes into the log where, and is started again.
+# Without a sign of life from the daemon, systemd aborts and restarts it, and the log shows where the daemon hung.
 WatchdogSec=60s
 TimeoutStartSec=120s
 TimeoutStopSec=45s
 KillMode=mixed
 LimitCORE=0
 
-# What a user's manager can enforce without namespaces; hardening.conf adds what needs them.
+# A user's systemd can enforce these limits without namespaces. hardening.conf adds the limits that need them.
 UMask=0077
 NoNewPrivileges=yes
 RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
@@ -45,7 +45,7 @@ RestrictRealtime=yes
 LockPersonality=yes
 SystemCallArchitectures=native
 SystemCallFilter=@system-service
-# With these the reader of files confines itself; not every systemd counts them among the above.
+# The file converter confines itself with these calls, which some versions of systemd leave out of @system-service.
 SystemCallFilter=landlock_create_ruleset landlock_add_rule landlock_restrict_self seccomp
 SystemCallErrorNumber=EPERM
 
@@ -60,9 +60,9 @@ WantedBy=default.target
 """
 
 HARDENING = """\
-# The daemon sees the file system read-only but for its vault and its state. It needs user namespaces, which some systems
+# The daemon can write only to its vault and its state folder. This needs user namespaces, which some systems
 # forbid; `memex service install --harden` keeps this file only if the daemon starts with it. The vault's folder
-# is pinned while the daemon runs: after moving it or mounting it anew, restart the service.
+# is pinned while the daemon runs: restart the service after you move or remount it.
 [Service]
 PrivateUsers=yes
 ProtectSystem=strict
@@ -98,7 +98,7 @@ def systemd_unit(name: str, command: Sequence[str], *, vault: str) -> str:
     return UNIT.format(
         unit=f"{name}.service",
         identifier=name,
-        description="Memex beside the vault " + "".join(c for c in folder if c.isprintable()).replace("%", "%%"),
+        description="Memex for the vault " + "".join(c for c in folder if c.isprintable()).replace("%", "%%"),
         vault=quote(vault),
         command=" ".join([quote(program), *(quote(word, variables=True) for word in words)]),
     )
@@ -134,4 +134,4 @@ def launchd_agent(label: str, command: Sequence[str], *, log: str, environment: 
     try:
         return plistlib.dumps(entries, sort_keys=False)
     except ValueError as error:
-        raise InvalidArgument(f"a path can't be written into an agent, give it another name: {error}") from error
+        raise InvalidArgument(f"a path can't be written into a launchd agent; rename the path: {error}") from error

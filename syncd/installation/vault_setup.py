@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 OWNER = "owner"
 LOOKED_AT = 50_000  # most entries of a folder that are searched for a note
-HEAD = "# Memex reads this file; `memex config` lists every setting, its value and what it means.\n"
+HEAD = "# Memex reads this file; `memex config` lists every setting with its value and its meaning.\n"
 
 
 def set_up_vault(settings: Settings, *, now: int, again: bool = False, welcome: bool | None = None) -> Path:
@@ -50,7 +50,7 @@ def set_up_vault(settings: Settings, *, now: int, again: bool = False, welcome: 
     path = settings.vault.path
     refuse_home(path)
     if not path.is_dir():
-        raise NotFound(f"there is no folder {path}: check the path, or make it with `memex init --create`")
+        raise NotFound(f"there is no folder {path}: check the path, or create the folder with `memex init --create`")
     check_shapes(settings.state)
     claim(settings.state, path)
     _keep_lost_queue(settings.state)
@@ -76,7 +76,7 @@ def _keep_lost_queue(state: Path) -> None:
     lost = not os.path.lexists(ledger) or (ledger.is_file() and not ledger.stat().st_size)
     if lost and holder_pid(state) is None:
         for path in set_staged_aside(state):
-            log.warning("the ledger is gone, and with it the queue: the files of its jobs are kept in %s", path)
+            log.warning("the ledger with the queue is missing: Memex keeps the files of the queued jobs in %s", path)
 
 
 def refuse_home(folder: Path) -> None:
@@ -92,7 +92,9 @@ def refuse_home(folder: Path) -> None:
             if real == home
             else "above your home folder"
         )
-        raise InvalidArgument(f"{folder} is {what}, and a vault is indexed whole: name the folder that has your notes")
+        raise InvalidArgument(
+            f"{folder} is {what}, and Memex indexes everything in a vault: name the folder that has your notes"
+        )
 
 
 def has_notes(folder: Path) -> bool:
@@ -119,7 +121,7 @@ def ensure_owner_key(state: Path, keys: ApiKeys, *, now: int, again: bool = Fals
     secret = secret if SECRET.fullmatch(secret) else ""
     if path.is_dir():
         raise Unavailable(
-            f"{path} is a folder, where Memex keeps the owner's key: `memex key reset --yes` sets it aside and makes a new key",
+            f"{path} is a folder, not the file with the owner's key: `memex key reset --yes` renames the folder and creates a new key",
             retryable=False,
         )
     held = next((key for key in keys.list() if secret.startswith(f"mx_{key.id}_")), None)
@@ -257,7 +259,7 @@ def write_git_choice(file: Path, *, commit: bool) -> None:
     except tomllib.TOMLDecodeError:
         agrees = False
     if not agrees:
-        raise Conflict(f"the settings file {file} can't be changed by line: write `{line}` under [git] there")
+        raise Conflict(f"the settings file {file} can't be changed line by line: write `{line}` under [git] there")
     _write_settings_file(file, text)
 
 

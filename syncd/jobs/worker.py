@@ -93,7 +93,7 @@ class Worker:
         for id in left:
             self._record(partial(self._queue.requeue, id))
         if left:
-            log.warning("unfinished jobs: %d; they start again at the next start", len(left))
+            log.warning("unfinished jobs: %d; they run again at the next start", len(left))
         return len(left)
 
     def drain(self, ids: Collection[str], progress: Callable[[dict[str, Any]], None]) -> None:

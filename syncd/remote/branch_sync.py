@@ -50,7 +50,7 @@ LOCKED_S: Final = 30.0  # seconds to wait for another program's lock
 WATCHED_S: Final = 20.0  # seconds to keep checking a pull during which another Git was running
 BACKOFF_S: Final = 60.0, 3600.0  # seconds to wait after a failure: the first pause, and the longest
 PARKED: Final = "refs/memex/conflict"  # refs below this one keep commits that only a person can merge
-UNREACHED: Final = "git: the vault and its remote could not be brought together; memex sync tries it and says why"
+UNREACHED: Final = "git: Memex could not sync the vault with its remote; memex sync tries again and shows the reason"
 _READY: Final = ("ok", "ahead", "behind", "rewritten", "diverged", "shallow")
 Tell = Callable[[str], None]
 
@@ -142,7 +142,7 @@ class RemoteSync:
                 if error.message != self._logged:
                     self._logged = error.message
                     why = error.message if isinstance(error, Unavailable) else error.code  # others name notes
-                    log.warning("the vault and its remote were not brought together: %s", why)
+                    log.warning("could not sync the vault with its remote: %s", why)
         finally:
             self._alone.release()
 
@@ -209,9 +209,7 @@ class RemoteSync:
         if tracked is None:
             state = self._repo.read_state()
             advice = self._repo.advice(state) or f"add one: `{self._git_command()} remote add origin ADDRESS`"
-            raise NothingTracked(
-                f"there is no branch of a remote to exchange anything with; {advice}", state=state.state
-            )
+            raise NothingTracked(f"there is no remote branch to sync with; {advice}", state=state.state)
         outcome = SyncOutcome()
         for _ in range(TRIES):
             if not planned:
@@ -225,7 +223,7 @@ class RemoteSync:
             if sent is not None:
                 return replace(outcome, sent=sent)
             pull = True
-        raise Unavailable("others push all the time; it is tried again")
+        raise Unavailable("others keep pushing to the remote; Memex tries again later")
 
     def _await_ready(self) -> None:
         """Wait while another program holds a lock.
@@ -239,7 +237,7 @@ class RemoteSync:
                 break
             pause = min(2 * pause, 5.0)
         if state.state not in (*_READY, "no-remote", "no-upstream"):
-            raise Conflict(f"nothing was exchanged with the remote: {self._repo.advice(state)}", state=state.state)
+            raise Conflict(f"Memex did not sync with the remote: {self._repo.advice(state)}", state=state.state)
 
     def _finish_interrupted(self) -> None:
         if not (self._state / JOURNAL).exists():
@@ -249,8 +247,8 @@ class RemoteSync:
         self._await_ready()
         if left:
             raise Conflict(
-                f"a pull that a crash had torn is finished, but for {format_paths(left)}, edited since and left as it is: "
-                f"`{self._git_command()} diff HEAD` shows how that differs from what was pulled",
+                f"Memex finished an interrupted pull, except in {format_paths(left)}, which was edited since: "
+                f"`{self._git_command()} diff HEAD` shows how it differs from the pulled version",
                 paths=left,
             )
 
@@ -273,7 +271,7 @@ class RemoteSync:
             except UncommittedChanges as blocked:
                 if last or not self._flush():  # changes that an agent has just written can be committed
                     raise Conflict(
-                        f"nothing was taken from {tracked.remote}, as it changes what is not committed: "
+                        f"Memex pulled nothing from {tracked.remote}, because the new commits would overwrite local changes: "
                         + explain_obstacle(self._repo, blocked.paths),
                         paths=list(blocked.paths),
                     ) from None
@@ -286,7 +284,7 @@ class RemoteSync:
         """Bring the branch up to the remote's commit `theirs`; do nothing if its history already contains it."""
         ours = self._repo.head()
         if ours is None:
-            raise Conflict(f"nothing was exchanged with the remote: {self._repo.advice(self._repo.read_state())}")
+            raise Conflict(f"Memex did not sync with the remote: {self._repo.advice(self._repo.read_state())}")
         if self._history_has(ours, theirs):
             self._unpark()
             return outcome
@@ -329,13 +327,13 @@ class RemoteSync:
         if result.code == 1 and tree:
             kept = self._park(PARKED, theirs)
             raise MergeNeedsPerson(
-                f"the vault and {tracked.remote} have both changed {format_paths(list(filter(None, conflicts)))}; no file was "
-                f"touched, and what {tracked.remote} has is kept as {kept}: run `{self._git_command()} {' '.join(PLAIN)} pull --no-rebase`, resolve the conflicts that Git lists, "
-                "add and commit the files; then the exchange resumes by itself",
+                f"the vault and {tracked.remote} have both changed {format_paths(list(filter(None, conflicts)))}; Memex changed no "
+                f"file, and keeps the commits of {tracked.remote} as {kept}: run `{self._git_command()} {' '.join(PLAIN)} pull --no-rebase`, resolve the conflicts that Git lists, "
+                "add and commit the files; then Memex resumes the sync",
                 "diverged",
             )
         if result.code:
-            raise Conflict(f"Git (2.38 or later is needed) can't merge this: {result.said.strip()[:300]}")
+            raise Conflict(f"Git can't merge the commits (Git 2.38 or later is required): {result.said.strip()[:300]}")
         # The message contains constants and the remote's name, and no text of a note.
         message = f"Merge {tracked.remote}\n\nMemex-Tool: pull\n".encode()
         made = self._repo.run_in_session(

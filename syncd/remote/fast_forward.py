@@ -127,9 +127,9 @@ def _failure(result: ProcessResult) -> Conflict | Unavailable:
     if "Aborting" in result.said:
         return UncommittedChanges(named)
     if "Not possible to fast-forward" in result.said or ".lock': File exists" in result.said:
-        return ConcurrentGitChange("somebody else works in the repository at the same moment; nothing was moved")
+        return ConcurrentGitChange("another program works in the repository; Memex changed no file")
     message = " ".join(line for line in result.said.splitlines() if not line.startswith("hint:"))
-    return Conflict(f"Git refuses what the remote has: {message.strip()[:400]}")
+    return Conflict(f"Git refuses the commits of the remote: {message.strip()[:400]}")
 
 
 def _has_arrived(states: Mapping[str, State]) -> bool:
@@ -166,7 +166,11 @@ def finish_interrupted(repo: Repository, state: Path) -> list[str]:
     _run_git(repo, "update-ref", *reason, "--end-of-options", "HEAD", new, old, environ=repo.identity())
     repo.run_in_session("update-index", "-q", "--refresh", environ={"GIT_OPTIONAL_LOCKS": "1"})
     journal.unlink()
-    log.info("a fast-forward that was torn is finished: %d files, %d left to a person", len(changes), len(left))
+    log.info(
+        "finished an interrupted fast-forward: %d files, %d left unchanged because they were edited",
+        len(changes),
+        len(left),
+    )
     return left
 
 
@@ -188,7 +192,7 @@ def redo_undone_step(repo: Repository, state: Path, step: ForwardStep) -> bool:
     _write_files(repo, state, step.new, step.changes, states)
     _stage_files(repo, step.changes)
     repo.run_in_session("update-index", "-q", "--refresh", environ={"GIT_OPTIONAL_LOCKS": "1"})
-    log.warning("another Git at work had undone a pull in the files: %d of them are brought back", len(step.changes))
+    log.warning("another Git process had undone a pull in the files: restored %d of them", len(step.changes))
     return True
 
 
@@ -198,7 +202,7 @@ def _await_git(journal: Path) -> None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Unavailable("Git is still moving the work tree on; ask again in a moment") from None
+            raise Unavailable("Git is still updating the work tree; try again in a moment") from None
 
 
 def _remove_stale_locks(repo: Repository, record: Mapping[str, str]) -> None:
@@ -209,9 +213,9 @@ def _remove_stale_locks(repo: Repository, record: Mapping[str, str]) -> None:
     for lock in (*locks, repo.common_folder() / f"{record['branch']}.lock"):
         with suppress(FileNotFoundError):
             if lock.stat().st_mtime_ns < int(record["began"]) - _SLACK_NS or is_held(lock, Path(repo.vault)):
-                raise Unavailable("another program works in the repository; what was torn is finished after it")
+                raise Unavailable("another program works in the repository; Memex then finishes the interrupted update")
             lock.unlink()
-            log.info("the lock that a fast-forward had died with is taken away")
+            log.info("removed the stale lock of an interrupted fast-forward")
 
 
 def survey(repo: Repository, changes: Sequence[ChangedEntry]) -> dict[str, State]:
@@ -333,5 +337,5 @@ def _is_null_blob(blob: str) -> bool:
 def _run_git(repo: Repository, *words: str, **how: Any) -> bytes:
     result = repo.run_in_session(*words, **how)
     if result.code:
-        raise Unavailable(f"Git can't finish moving the work tree on: {result.said.strip()[:300]}")
+        raise Unavailable(f"Git can't finish updating the work tree: {result.said.strip()[:300]}")
     return result.out

@@ -63,5 +63,7 @@ def _read_texts(repo: Repository, blobs: list[bytes]) -> Iterator[tuple[bytes, s
 def _run_git(repo: Repository, *words: str, stdin: bytes = b"") -> bytes:
     result = repo.run_in_session(*words, stdin=stdin, limit_s=_LIMIT_S)
     if result.code:
-        raise Unavailable(f"what would be sent can't be looked at, so nothing is: {result.said.strip()[:300]}")
+        raise Unavailable(
+            f"Memex can't check the outgoing commits for secrets, so it pushes nothing: {result.said.strip()[:300]}"
+        )
     return result.out

@@ -29,7 +29,7 @@ def make_secret(state: Path, *, rotate: bool) -> str:
     """Make a new webhook secret, save it and return it. Raises Conflict if one exists and `rotate` is off."""
     file = state / SECRET
     if file.exists() and not rotate:
-        raise Conflict("there is a secret for webhooks already: `memex hook secret --rotate` makes another and ends it")
+        raise Conflict("a secret for webhooks exists already: to replace it, run `memex hook secret --rotate`")
     secret = secrets.token_hex(32)
     write_private(file, secret + "\n")
     return secret
@@ -40,7 +40,7 @@ def drop_secret(state: Path) -> None:
     try:
         (state / SECRET).unlink()
     except FileNotFoundError:
-        raise NotFound("there is no secret for webhooks, so they are off already") from None
+        raise NotFound("there is no secret for webhooks, so webhooks are off already") from None
 
 
 def is_well_formed(signature: bytes) -> bool:
@@ -63,7 +63,7 @@ class PushWebhook:
     def problem(self) -> str:
         """Return why webhooks are off although the secret's file exists; "" if there is no problem."""
         if self._read_secret() is None and os.path.lexists(self._file):
-            return f"webhooks: off, as the file {SECRET} of the state folder is not its owner's alone; make a new one with memex hook secret --rotate"
+            return f"webhooks: off, because other users can access the file {SECRET} in the state folder; create a new secret: memex hook secret --rotate"
         return ""
 
     def is_signed(self, body: bytes, signatures: Sequence[bytes]) -> bool:
@@ -83,7 +83,7 @@ class PushWebhook:
         Raises InvalidArgument if the delivery's id is malformed."""
         if not _ID.match(delivery):
             raise InvalidArgument(
-                "the delivery has no id; forges send it as X-GitHub-Delivery, X-Gitea-Delivery or the like"
+                "the delivery has no id; forges send it in a header such as X-GitHub-Delivery or X-Gitea-Delivery"
             )
         with self._ledger.transaction():
             # Body first: a known body adds no row, so replays under new ids push no remembered row out.

@@ -70,8 +70,8 @@ def missing_branch_error(repo: Repository, tracked: TrackedBranch) -> Conflict:
     """Return the error for a remote that lacks the upstream branch."""
     remote, theirs = shlex.quote(tracked.remote), shlex.quote(f"HEAD:{tracked.theirs}")
     return Conflict(
-        f"{tracked.remote} has no branch {tracked.theirs.removeprefix('refs/heads/')}: unless yours is to follow another one, "
-        f"make it there, with `git -C {shlex.quote(repo.vault)} push {remote} {theirs}`"
+        f"{tracked.remote} has no branch {tracked.theirs.removeprefix('refs/heads/')}: unless your branch should follow another one, "
+        f"create it with `git -C {shlex.quote(repo.vault)} push {remote} {theirs}`"
     )
 
 
@@ -91,7 +91,7 @@ def push(repo: Repository, tracked: TrackedBranch, tip: str, *, limit_s: float, 
         return False
     if refused:
         why = redact(refused[0].rpartition("\t")[2])
-        raise Unavailable(f"the remote does not take the commits: {why}; {_error_text(result)}")
+        raise Unavailable(f"the remote refuses the commits: {why}; {_error_text(result)}")
     raise _unreachable_error(result, limit_s, stop)
 
 
@@ -99,11 +99,11 @@ def check_may_push(repo: Repository, tracked: TrackedBranch) -> None:
     """Raise Conflict if a person must push manually: pushes go to another remote, or there is a pre-push hook."""
     if tracked.pushes != tracked.remote:
         raise Conflict(
-            f"the branch is set to be pushed elsewhere than it is pulled from, so it is left to you: {push_command(repo)}"
+            f"Git pushes this branch to another place than it pulls from, so push manually: {push_command(repo)}"
         )
     if (repo.hooks_folder() / "pre-push").exists():
         raise Conflict(
-            f"the repository has a pre-push hook (of Git LFS, perhaps), which runs for you alone, so it is left to you: {push_command(repo)}"
+            f"the repository has a pre-push hook (perhaps of Git LFS), and Memex does not run it, so push manually: {push_command(repo)}"
         )
 
 
@@ -126,7 +126,7 @@ def _is_race(result: ProcessResult) -> bool:
 
 def _unreachable_error(result: ProcessResult, limit_s: float, stop: threading.Event) -> Unavailable:
     if stop.is_set():
-        return Unavailable("the daemon is stopping, so the remote was not waited for")
+        return Unavailable("the daemon is stopping, so Memex did not wait for the remote")
     if result.late:
         return Unavailable(f"the remote did not answer within {limit_s:g} s (git.timeout_s)")
     return Unavailable(f"the remote can't be reached: {_error_text(result)}")

@@ -243,9 +243,9 @@ def _affinity(terms: Collection[str], table: Mapping[str, Mapping[str, int]]) ->
 
 
 def _folder_reason(beside: int, near: int, tagged: float, titled: float) -> str:
-    reasons = [f"{beside} of its {near} nearest notes lie there"] if beside else []
-    reasons += ["notes with its tags do"] if tagged >= 0.2 else []
-    reasons += ["notes with such titles do"] if titled >= 0.2 else []
+    reasons = [f"{beside} of its {near} nearest notes are there"] if beside else []
+    reasons += ["notes with its tags are there"] if tagged >= 0.2 else []
+    reasons += ["notes with similar titles are there"] if titled >= 0.2 else []
     return ", ".join(reasons) or "its name fits"
 
 

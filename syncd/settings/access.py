@@ -27,9 +27,11 @@ class LimitsSettings:
     failures: int = setting(
         10, "Requests without a valid key that one address may make per minute; 0 = unlimited.", least=0
     )
-    queue: int = setting(64, "Requests of one key that may wait; further ones are refused with a retry time.", least=1)
+    queue: int = setting(
+        64, "Requests of one key that may wait; the daemon refuses further ones with a retry time.", least=1
+    )
     wait_s: float = setting(
-        15.0, "Seconds that a request may wait; after that, it is refused with a retry time.", least=0
+        15.0, "Seconds that a request may wait; after that, the daemon refuses it with a retry time.", least=0
     )
 
 
@@ -42,7 +44,8 @@ class AccessSettings:
     issuer: str = setting("", "The issuer of the assertions, if it differs from the team's address.")
     jwks_url: str = setting("", "The URL of the signing keys, if it differs from the issuer's /cdn-cgi/access/certs.")
     keys: Mapping[str, str] = setting(
-        {}, "The Memex key whose rights an e-mail address or a service token's client id gets; others are refused."
+        {},
+        "The Memex key whose rights an e-mail address or a service token's client id gets; the daemon refuses others.",
     )
 
     def __post_init__(self) -> None:

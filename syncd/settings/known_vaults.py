@@ -103,7 +103,7 @@ def read_choice(environ: Mapping[str, str]) -> str:
         ) from None
     if name and (name != Path(name).name or not (settings_folder(environ) / name).is_file()):
         raise InvalidArgument(
-            f"`memex use` chose the settings file {name}, which is gone: `memex vaults` lists the vaults, `memex use` chooses"
+            f"`memex use` chose the settings file {name}, which no longer exists: `memex vaults` lists the vaults, `memex use` chooses"
         )
     return name
 

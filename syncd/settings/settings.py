@@ -41,7 +41,7 @@ class VaultSettings:
     inbox: str = setting("Captures", "The folder of the vault that agents read and write; they see nothing else.")
     ignore: tuple[str, ...] = setting((), "Folders and files that are not indexed, as patterns like `Archive/**`.")
     max_bytes: int = setting(
-        5_000_000, "Notes larger than this many bytes are skipped, and listed as skipped.", least=1_000
+        5_000_000, "Memex skips notes larger than this many bytes, and lists them as skipped.", least=1_000
     )
 
 
@@ -65,7 +65,7 @@ class ServerSettings:
     body_s: float = setting(
         10.0, "Seconds within which the body of a request, or each 16 KiB of an uploaded file, must arrive.", least=0.1
     )
-    connections: int = setting(256, "The most simultaneous connections; further ones are refused.", least=1)
+    connections: int = setting(256, "The most simultaneous connections; the daemon refuses further ones.", least=1)
     sessions: int = setting(256, "The most open sessions of older MCP clients.", least=1)
     grace_s: float = setting(
         5.0, "Seconds that requests in progress may take to finish when the daemon stops.", least=0
@@ -440,7 +440,7 @@ def _expand_path(value: Any, folder: Path) -> Any:
     try:
         return Path(os.path.abspath(folder / value.expanduser()))  # noqa: PTH100 - resolve() would follow links
     except RuntimeError:
-        raise ValueError("has a home folder that is not known") from None
+        raise ValueError("begins with the home folder of an unknown user") from None
 
 
 def _format_value(name: str, value: Any) -> str:

@@ -101,9 +101,11 @@ class ChunkFiles:
                                 digest.update(piece)
                 os.fsync(file)
         if size != self.about.size:
-            raise Unavailable("what was uploaded is damaged on this disk; start again", retryable=False)
+            raise Unavailable("the uploaded chunks are damaged on the daemon's disk; start again", retryable=False)
         if self.about.sha256 not in (None, digest.hexdigest()):
-            raise InvalidArgument("the file has another sha256 than was announced; send it again", field="sha256")
+            raise InvalidArgument(
+                "the sha256 of the file differs from the announced one; send the file again", field="sha256"
+            )
         return made
 
     def remove(self) -> None:
@@ -158,7 +160,7 @@ def hiding_disk_errors() -> Iterator[None]:
         yield
     except OSError as error:
         problem = "the disk is full" if error.errno in _FULL else f"the disk failed ({error.strerror})"
-        raise Unavailable(f"{problem}; what was uploaded before is kept, try again") from error
+        raise Unavailable(f"{problem}; Memex keeps the earlier chunks; try again") from error
 
 
 def has_space(folder: Path, size: int, *, free: int) -> bool:

@@ -81,7 +81,7 @@ def check_file(path: Path, seen: set[tuple[int, int]], *, largest: int) -> File 
     except InvalidArgument as error:
         return SkippedFile(path, error.message)
     if there.st_size > largest:
-        many = ResourceExhausted(f"it has {there.st_size:,} bytes; a file may have {largest:,}", limit=largest)
+        many = ResourceExhausted(f"it has {there.st_size:,} bytes; the limit of a file is {largest:,}", limit=largest)
         return SkippedFile(path, many.message, many)
     return File(path, name, there.st_size, kind)
 
@@ -92,7 +92,7 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(handle, "rb", buffering=0) as file:  # noqa: PTH123 - by its descriptor
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise InvalidArgument("it is no regular file; give - to read stdin")
+            raise InvalidArgument("it is not a regular file; use - to read stdin")
         yield file
 
 
@@ -122,13 +122,13 @@ def _walk(path: Path) -> Iterator[Path | SkippedFile]:
         if entry.name.startswith("."):
             yield SkippedFile(below, "hidden")
         elif entry.is_symlink():
-            yield SkippedFile(below, "a link, which is not followed")
+            yield SkippedFile(below, "a link, which Memex does not follow")
         elif entry.is_dir(follow_symlinks=False):
             yield from _walk(below)
         elif entry.is_file(follow_symlinks=False):
             yield below
         else:
-            yield SkippedFile(below, "no regular file")
+            yield SkippedFile(below, "not a regular file")
 
 
 FOLDER: Final = "uploads"  # in the state folder
@@ -158,7 +158,7 @@ def staged_copy(
             while piece := source.read(BLOCK):
                 size += len(piece)
                 if size > largest:
-                    raise ResourceExhausted(f"it has more than {largest:,} bytes, which a file may have", limit=largest)
+                    raise ResourceExhausted(f"it has more than {largest:,} bytes, the limit of a file", limit=largest)
                 there = os.statvfs(target.parent)
                 if there.f_bavail * there.f_frsize - len(piece) < free:
                     raise Unavailable("the disk is almost full (kb.free stays free); make room, then add the rest")
@@ -168,7 +168,7 @@ def staged_copy(
             os.fsync(file)
         after = os.fstat(source.fileno())
         if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-            raise Conflict("it was changed while it was read; add it again")
+            raise Conflict("it changed while Memex read it; add it again")
         if not size:
             raise InvalidArgument("it is empty")
         yield StagedCopy(target.name, size, digest.hexdigest())

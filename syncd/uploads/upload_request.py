@@ -37,11 +37,11 @@ def check_filename(raw_name: str) -> str:
         raise _invalid_field("filename", "is not Unicode text") from None
     name = unicodedata.normalize("NFC", re.split(r"[/\\]", raw_name)[-1]).strip()
     if not name.strip(". "):
-        raise _invalid_field("filename", "is no name of a file: give one such as report.pdf")
+        raise _invalid_field("filename", "is not a file name: use a name such as report.pdf")
     if _HOSTILE.search(name):
-        raise _invalid_field("filename", "has a control character or one that reorders text in it")
+        raise _invalid_field("filename", "contains a control character or a character that reorders text")
     if (size := len(name.encode())) > NAME_BYTES:
-        raise _invalid_field("filename", f"has {size:,} bytes; a name may have {NAME_BYTES}")
+        raise _invalid_field("filename", f"has {size:,} bytes; the limit of a name is {NAME_BYTES}")
     refuse_secret("filename", name)
     return name
 
@@ -79,10 +79,10 @@ def check_size(total: int, *, largest: int) -> int:
     """Return a file's size in bytes. Raises InvalidArgument if it is below 1, ResourceExhausted if it is too large."""
     if total < 1:
         raise _invalid_field(
-            "total_size", "must be the number of bytes of the file, 1 or more: an empty file holds no text"
+            "total_size", "must be the number of bytes of the file, 1 or more: an empty file contains no text"
         )
     if total > largest:
-        raise ResourceExhausted(f"the file has {total:,} bytes; one may have {largest:,}", limit=largest)
+        raise ResourceExhausted(f"the file has {total:,} bytes; the limit is {largest:,}", limit=largest)
     return total
 
 
@@ -103,7 +103,7 @@ def decode_chunk(data: str) -> bytes:
             return binascii.a2b_base64(plain.encode("ascii"), strict_mode=True)
     except (binascii.Error, UnicodeEncodeError):
         pass
-    raise _invalid_field("data", "is not base64 (A-Z a-z 0-9 + / and = at the end); encode each chunk by itself")
+    raise _invalid_field("data", "is not base64 (A-Z a-z 0-9 + / and = at the end); encode each chunk separately")
 
 
 def check_chunk(index: int, size: int, *, total: int, others: int) -> None:
@@ -121,14 +121,14 @@ def check_chunk(index: int, size: int, *, total: int, others: int) -> None:
     if others + size > total:
         raise _invalid_field(
             "data",
-            f"would make {others + size:,} bytes of a file that was to have {total:,}; send the right chunk, or start again",
+            f"would give the file {others + size:,} bytes, but its total_size is {total:,}; send the right chunk, or start again",
         )
 
 
 def chunk_too_large(size: int) -> ResourceExhausted:
     """Return the error for a chunk of `size` bytes, which is too large."""
     return ResourceExhausted(
-        f"the chunk has {size:,} bytes; one may have {LARGEST:,}, and {CHUNK:,} are recommended", limit=LARGEST
+        f"the chunk has {size:,} bytes; the limit is {LARGEST:,}, and {CHUNK:,} are recommended", limit=LARGEST
     )
 
 

@@ -37,7 +37,7 @@ FOLDER: Final = "uploads"  # in the state folder
 OWNER: Final = ""  # in place of a key's id
 LIVES_MS: Final = 600_000  # milliseconds without a call after which an upload is deleted
 SOON_S: Final = 5.0  # seconds after which a key at its limit may retry
-NO_SUCH: Final = "no such upload: it was finished, or nobody went on with it for ten minutes; start again"
+NO_SUCH: Final = "no such upload: it is finished, or it received nothing for ten minutes; start again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class Uploads:
         `sha256` is the digest of its bytes, by which `memex addfile` recognizes the file later."""
         path = self._root / name
         if not (OURS.fullmatch(name) and name.endswith(ALONE)) or path.is_symlink() or not path.is_file():
-            raise InvalidArgument("there is no such file among the uploads")
+            raise InvalidArgument("no upload has such a file")
         return self._add_job(
             OWNER,
             workspace,
@@ -252,19 +252,21 @@ class Uploads:
         uploads += sum(upload.key == key for upload in self._arriving.values())
         if uploads >= self.settings.uploads:
             raise ResourceExhausted(
-                f"{uploads} uploads of this key are under way; finish one first", retryable=True, retry_after=SOON_S
+                f"{uploads} uploads of this key are in progress; finish one first", retryable=True, retry_after=SOON_S
             )
         self._check_quota(key, size)
 
     def _check_quota(self, key: str, more: int) -> None:
         most = self.settings.staged
         if more > most:
-            raise ResourceExhausted(f"a key may have {most:,} bytes of files under way, and this is more", limit=most)
+            raise ResourceExhausted(
+                f"the file exceeds the limit of {most:,} bytes for the unfinished files of a key", limit=most
+            )
         held = sum(parts.about.size for parts in self._known.values() if parts.about.key == key)
         held += sum(upload.reserved for upload in self._arriving.values() if upload.key == key)
         if held + more > most or held + more + self._queue.pending_size(key, "file")[1] > most:
             raise ResourceExhausted(
-                f"files of this key that wait or are under way have {most:,} bytes; try again when jobs have ended",
+                f"the waiting and unfinished files of this key would exceed {most:,} bytes; try again when jobs have ended",
                 retryable=True,
                 retry_after=SOON_S,
             )

@@ -172,7 +172,7 @@ def template_objection(template: str) -> str:
     """Return why this template can't make names ("" = it can): text that follows it in a message."""
     unknown = next((hole for hole in HOLE.findall(template) if hole not in HOLES), None)
     if unknown is not None:
-        return f"holds {{{unknown}}}, which is not known; there are {', '.join(f'{{{hole}}}' for hole in HOLES)}"
+        return f"contains the unknown placeholder {{{unknown}}}; use {', '.join(f'{{{hole}}}' for hole in HOLES)}"
     if "/" in template:
         return "must be a name without a folder"
     return "" if template.strip() else "must not be empty"

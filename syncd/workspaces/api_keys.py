@@ -352,7 +352,7 @@ def _is_current(presented: ApiKey, stored: ApiKey, now: int) -> bool:
 
 
 def _old_end(key: ApiKey) -> int | None:
-    """When the secret before the newest one ends: never after the key."""
+    """Return the time at which the previous secret expires, at the latest with the key."""
     return min((end for end in (key.old_until, key.expires_at) if end is not None), default=None)
 
 

@@ -120,7 +120,7 @@ def read_record(kept: Path) -> list[Entry]:
     try:
         return record.parse(kept.read_text("utf-8")) if kept.is_file() else []
     except (ValueError, TypeError) as error:
-        sys.exit(f"{kept} is no record of benchmarks: {error}. Restore it from Git, or mend it by hand.")
+        sys.exit(f"{kept} is not a benchmark record: {error}. Restore the file from Git, or repair it manually.")
 
 
 def progress(line: str) -> None:

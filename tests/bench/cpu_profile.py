@@ -23,7 +23,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "bench", help="where the vault is kept")
     work = parser.parse_args().out / "work"
     if not hasattr(time, "pthread_getcpuclockid"):
-        sys.exit("This system does not tell the CPU of one thread, so there is no profile. Run it on Linux.")
+        sys.exit(
+            "This system does not report the CPU time of one thread, so there is no profile. Run the profile on Linux."
+        )
     work.mkdir(parents=True, exist_ok=True)
     vault, state = prepared(work)
     with daemon(vault, state, "--made-up", module="tests.bench.profiled_daemon") as one:

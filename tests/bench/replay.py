@@ -50,7 +50,7 @@ def replay(work: Path) -> Iterator[Row]:
             "does not grow with the vault",
             f"our CPU p50 {p50(own):.2f} s; what it brought: p50 {p50(found):.2f} s, p95 {p95(found):.2f} s; all: p50 {p50(seconds):.2f} s",
             p50(own) <= GROWTH * least,
-            f"{COMMITS} commits of 5 edits, 1 new, 1 deleted, {MOVED} moved; a deletion is believed after 2 s; stand-in for the model; "
+            f"{COMMITS} commits of 5 edits, 1 new, 1 deleted, {MOVED} moved; Memex accepts a deletion after 2 s; a fake model; "
             f"CPU of Git's own, which goes through its list of all files: p50 {p50(git):.2f} s",
             {"CPU": p50(own) * 1000 / yardsticks.unit()},
             "one query encoding",

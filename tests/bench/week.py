@@ -137,7 +137,7 @@ def week(work: Path) -> Iterator[Row]:
             if life % 2:
                 one.process.kill()  # every second life ends without a word
         sys.stderr.write(f"  {step} commits, {time.perf_counter() - begun:.0f} s, {lives[-1][-1]}\n")
-    assert not compared(vault, state, work), "the index differs from one made anew"
+    assert not compared(vault, state, work), "the index differs from a rebuilt index"
     yield from rows(lives, starts, waits, calm, person, shifts, time.perf_counter() - begun)
 
 
@@ -207,7 +207,7 @@ def rows(
     quarter = len(long) // 4
     early, late = long[quarter : 2 * quarter], long[-quarter:]
     said = ", ".join(f"{count} {kind}" for kind, count in sorted(person.kinds.items(), key=lambda one: -one[1]))
-    note = f"{said}; {shifts} changes of the clock; {seconds:.0f} s in all; the index equals one made anew"
+    note = f"{said}; {shifts} changes of the clock; {seconds:.0f} s in all; the index equals a rebuilt index"
     yield Row(
         f"a week: {COMMITS * EDITS:,} edits, {COMMITS} commits, {len(lives)} starts",
         "all found",

@@ -454,9 +454,9 @@ def test_a_stop_waits_for_work_under_way(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        pytest.param({}, "is taken by another process; choose another with server.port", id="taken"),
+        pytest.param({}, "is taken by another process; choose another port with server.port", id="taken"),
         pytest.param({"host": "192.0.2.1"}, "set server.host", id="not this machine's"),
-        pytest.param({"host": "no.such.name.invalid"}, "set server.host", id="no address"),
+        pytest.param({"host": "no.such.name.invalid"}, "set server.host", id="not an address"),
     ],
 )
 def test_an_address_that_can_not_be_had_is_told_with_the_setting(tmp_path, rim, settings, words):

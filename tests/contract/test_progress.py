@@ -52,7 +52,7 @@ def test_a_call_that_takes_its_time_says_that_it_lives(rim, way, mode):
     assert not answer.is_error
     seconds = [done for done, _, _ in told]
     assert seconds == sorted(set(seconds))
-    assert all(total is None and message.startswith("at work for") for _, total, message in told)
+    assert all(total is None and message.startswith("running for") for _, total, message in told)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -73,8 +73,8 @@ def test_who_captures_code_or_links_that_obsidian_may_run_is_told_and_the_bytes_
     space = rim.space()
     made = good(space, dialect, "capture_thought", content=text)
     assert made["warnings"] == [
-        "runnable-code: Dataview: the note holds code that Obsidian may run: read it before you open the note there",
-        "unsafe-link: file: the note holds links that may open files or programs: read where they lead before you follow one",
+        "runnable-code: Dataview: the note contains code that Obsidian may run: read the code before you open the note in Obsidian",
+        "unsafe-link: file: the note contains links that may open files or programs: check the target before you follow a link",
     ]
     assert good(space, dialect, "get_thought", id=made["id"])["content"] == text
 
@@ -83,7 +83,7 @@ def test_who_captures_the_markers_of_a_merge_is_told_and_the_bytes_stay(rim):
     text = "# Tides\n\n<<<<<<< HEAD\nhigh at six\n=======\nhigh at seven\n>>>>>>> theirs\n"
     space = rim.space()
     made = good(space, DIALECTS[0], "capture_thought", content=text)
-    assert made["warnings"] == ["merge-conflict: a merge left its markers (<<<<<<<, =======, >>>>>>>) in the text"]
+    assert made["warnings"] == ["merge-conflict: the text contains merge markers (<<<<<<<, =======, >>>>>>>)"]
     assert good(space, DIALECTS[0], "get_thought", id=made["id"])["content"] == text
 
 

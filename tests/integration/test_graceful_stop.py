@@ -103,7 +103,7 @@ def test_a_loop_that_is_held_up_stops_the_signs_of_life(memex):
     assert memex.ear.silent(4.0, "WATCHDOG")
     memex.ear.until("WATCHDOG=1", 60)
     assert memex.stop()[0] == 0
-    assert "no sign of life is sent to the service manager" in memex.said
+    assert "Memex sends no sign of life to the service manager" in memex.said
 
 
 @pytest.mark.slow  # a capture in flight alone: test_daemon.py

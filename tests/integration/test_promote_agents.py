@@ -103,9 +103,9 @@ def test_no_write_of_an_agent_changes_a_persons_key(world, surface):
     digest = world.app.opened.builds.scopes["captures"].index.record_at("Captures/default/A.md").digest
     with acting_as(Author(surface, "some tool")):
         for key in (*PERSONS, "PROMOTE", "Promote_To", "ｐromote", '"promote "'):
-            with pytest.raises(InvalidArgument, match="owner's alone"):
+            with pytest.raises(InvalidArgument, match="only be set by the owner"):
                 vault.create("Captures/default/B.md", f"---\nid: b1\n{key}: true\n---\n".encode())
-            with pytest.raises(InvalidArgument, match="owner's alone"):
+            with pytest.raises(InvalidArgument, match="only be set by the owner"):
                 vault.replace(
                     "Captures/default/A.md", raw.replace(b"---\nw", f"{key}: x\n---\nw".encode()), digest=digest
                 )

@@ -115,7 +115,7 @@ def test_slides_printed_to_pdf_have_a_heading_each():
 def test_a_scan_without_a_text_layer_is_an_empty_text_and_a_warning():
     found = read(FILES / "scan.pdf")
     assert (found.text, found.pages) == ("", 1)
-    assert "text in pictures is not read" in found.warnings[0]
+    assert "Memex does not read text in pictures" in found.warnings[0]
 
 
 @pytest.mark.parametrize("name", ["talk.pptx", "talk-impress.pptx"])
@@ -214,7 +214,7 @@ def test_a_file_that_is_locked_or_of_old_says_so(name, words):
         pytest.param("report.docx", "report.pdf", None, id="a Word file that is called PDF is read as what it is"),
         pytest.param("report.docx", "report.xlsx", None, id="and so is one that is called Excel"),
         pytest.param("old.doc", "report.docx", "old Office format", id="an old Word file"),
-        pytest.param("report.html", "report.pdf", "not what its name says", id="a page that is called PDF"),
+        pytest.param("report.html", "report.pdf", "does not match its name", id="a page that is called PDF"),
         pytest.param("report.pdf", "report", None, id="a PDF without a name"),
     ],
 )

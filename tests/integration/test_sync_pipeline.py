@@ -858,7 +858,7 @@ def test_another_encoder_is_embedded_beside_resumed_and_switched_to(tmp_path):
         done = documents(slow)
         assert done < 300
         resumed = Slow(32, identity="new")
-        world.reopen(embedder=fake_embedder(resumed))  # interrupted, and gone on with
+        world.reopen(embedder=fake_embedder(resumed))  # interrupted, and resumed
         assert world.app.opened.builds.live.folder == old
         with world.serving():
             until(lambda: world.app.opened.builds.live.made.identity == "new")

@@ -285,7 +285,7 @@ def test_a_run_fails_by_what_was_recorded_and_only_then(tmp_path, capsys):
 def test_a_record_that_can_t_be_read_is_told_before_anything_is_measured(tmp_path, capsys):
     (tmp_path / "benchmarks.json").write_text("<<<<<<< HEAD\n[]\n")
     code, _ = run(tmp_path, capsys, 2.0)
-    assert "benchmarks.json is no record of benchmarks" in code
+    assert "benchmarks.json is not a benchmark record" in code
 
 
 def test_a_group_that_is_not_there_is_told_with_those_that_are(tmp_path, capsys):

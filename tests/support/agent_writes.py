@@ -1,4 +1,4 @@
-"""Writes of agents on a world, and their undo, for tests of history."""
+"""Write as agents do in a test world, and undo the writes, for tests of history."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ NUMBERS = iter(range(10**9))
 
 
 def by(key="claude", tool="capture_thought", surface="mcp", request=None):
-    """What is done in this block is one call of an agent."""
+    """Count all writes in this block as one call of an agent."""
     return acting_as(Author(surface, tool, f"k-{key}", key, request or f"{next(NUMBERS):016x}"))
 
 

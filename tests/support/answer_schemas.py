@@ -1,6 +1,6 @@
-"""What each tool of the families graph and memory answers, as its seed has it: JSON schemas, written down apart from the tools'.
+"""The answer schemas of the graph and memory tools, as their seeds define them, written independently of the tools' own schemas.
 
-More fields than these are welcome; fewer, or others of the same name, are not."""
+An answer may have more fields. It must not lack a field or give a field another type."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def of(**fields: Schema) -> Schema:
 
 
 def results(**fields: Schema) -> Schema:
-    """Return a seed's bare list, which MCP wants in an object."""
+    """Return the object in which MCP wraps a seed's bare list."""
     return of(results=many(of(**fields)))
 
 
@@ -214,7 +214,7 @@ SHAPES: Final[dict[str, Schema]] = GRAPH | MEMORY | KB
 
 
 def differences(seed: Schema, tool: Schema, where: str = "") -> list[str]:
-    """Return where a tool's output schema allows what its seed does not, or lacks what it has."""
+    """Return the places where a tool's output schema allows more than its seed, or lacks a part of it."""
     if "anyOf" in tool:
         return [found for choice in tool["anyOf"] for found in differences(seed, choice, where)]
     allowed, kind = seed["type"], tool.get("type")

@@ -1,4 +1,4 @@
-"""Answer owner commands as a daemon does, with handwritten answers."""
+"""Answer owner commands in place of a daemon, with handwritten answers."""
 
 from __future__ import annotations
 

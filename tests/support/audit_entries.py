@@ -1,4 +1,4 @@
-"""Changes to log, a ledger that refuses to log them, and what the audit log of a vault says."""
+"""Provide changes for the audit log, a ledger that refuses to log them, and a short form of the log's entries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def unwritable(ledger):
 
 
 def told(world, after=0):
-    """What the log says, shortly."""
+    """Return the entries of the log in a short form."""
     return [(entry.kind, entry.surface, entry.tool, entry.path) for entry in world.app.opened.audit.entries(after + 1)]
 
 

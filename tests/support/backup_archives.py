@@ -1,4 +1,4 @@
-"""A state folder that an archive is unpacked into, and the time at which archives are made."""
+"""The target state folder and the fixed time for tests of backup archives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents written into a catalog, for tests of what reads it."""
+"""Write rows of documents into a catalog, for tests of the code that reads the catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows and vectors for tests of the store, made from a seed, and what a search of it finds."""
+"""Generate rows and vectors for tests of the chunk store from a seed, and search the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A vault for the doctor to look at, and what it finds there."""
+"""The clinic: a vault for tests of `memex doctor`, and the doctor's findings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.world import settings_of
 
 
 class Clinic:
-    """A vault that was served and is well, and the doctor's look at it."""
+    """A healthy vault that a daemon has served, and the doctor's checks of it."""
 
     def __init__(self, folder, models):
         self.vault, self.state = folder / "vault", folder / "state"
@@ -51,6 +51,6 @@ def only(found, check=None):
 
 
 def bytes_of(folder):
-    """Every file but what SQLite and the lock keep while somebody reads."""
+    """Return the bytes of every file, except files that SQLite and the lock keep during a read."""
     passing = ("lock", "-shm", "-wal")
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and not path.name.endswith(passing)}

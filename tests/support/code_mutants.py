@@ -50,7 +50,7 @@ def mutants(source: str) -> Iterator[Mutant]:
 
 
 def _places(node: ast.AST) -> Iterator[tuple[Any, Any]]:
-    """Yield where the expressions and statements are that can change: a list and a position, or the fields of a node and a name."""
+    """Yield the places of changeable expressions and statements: a list and a position, or the fields of a node and a name."""
     for field, value in ast.iter_fields(node):
         if field in SKIPPED or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
             continue
@@ -63,7 +63,7 @@ def _places(node: ast.AST) -> Iterator[tuple[Any, Any]]:
 
 
 def _changed(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what may stand in the place of a node."""
+    """Yield the possible replacements of a node."""
     match node:
         case ast.Compare(left, ops, comparators):
             for n, op in enumerate(ops):
@@ -110,7 +110,7 @@ def passes(root: Path, tests: Sequence[str], seconds: float) -> bool | None:
 
 
 def copied(root: Path) -> None:
-    """Copy the files that Git tracks, and the new ones that it does not ignore."""
+    """Copy the files that Git tracks, and the new files that Git does not ignore."""
     listed = subprocess.check_output(["git", "ls-files", "-zco", "--exclude-standard"], cwd=ROOT, text=True)
     for name in filter(None, listed.split("\0")):
         if (ROOT / name).is_file():
@@ -119,7 +119,7 @@ def copied(root: Path) -> None:
 
 
 def main() -> None:
-    """Print what becomes of each mutant, and how many survived."""
+    """Print the outcome of each mutant, and the number of survivors."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("module")
     parser.add_argument("tests", nargs="+")
@@ -133,7 +133,7 @@ def main() -> None:
         copied(root)
         started = time.monotonic()
         if not passes(root, asked.tests, 600):
-            sys.exit("The tests fail on the module as it is; there is nothing to compare the mutants with.")
+            sys.exit("The tests fail on the unchanged module, so no mutant can be compared with it.")
         limit = 10 + 3 * (time.monotonic() - started)
         for mutant in (every[n * len(every) // count] for n in range(count)):
             for cached in (root / asked.module).parent.glob(f"__pycache__/{Path(asked.module).stem}.*"):

@@ -1,4 +1,4 @@
-"""A vault under Git, and the parts that commit what Memex writes into it, without the rest of an App."""
+"""A vault under Git, and the parts of Memex that commit its writes, with crashes at chosen calls."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def git(folder: Path, *words: str, check: bool = True, **more: str) -> str:
 
 
 class Rig:
-    """One vault and who commits in it; `person` edits files behind its back, `agent` through the log."""
+    """One vault with its committer; `person` edits files directly, `agent` writes through the log."""
 
     def __init__(self, folder: Path, *options: str, begin: bool = True, **settings: object) -> None:
         self.vault, self.state = folder / "my $HOME vault", folder / "state"
@@ -52,7 +52,7 @@ class Rig:
         self.open()
 
     def open(self) -> None:
-        """Begin, as a daemon does at its start."""
+        """Open the parts, as a daemon does at its start."""
         self.ledger = Ledger.open(self.state / "ledger.db")
         self.audit = AuditLog(self.ledger, self.state)
         self.files = AuditedVault(self.vault, self.audit, inbox="Captures")
@@ -69,7 +69,7 @@ class Rig:
         self.ledger.close()
 
     def agent(self, path: str, text: str | bytes | None, author: Author = CODE) -> None:
-        """Write a file as a tool does: make it, change it, or take it away (None)."""
+        """Create, change or remove (None) a file, as a tool does."""
         raw = text.encode() if isinstance(text, str) else text
         with acting_as(author):
             if raw is None:
@@ -94,22 +94,22 @@ class Rig:
         return git(self.vault, *words, **more)  # type: ignore[arg-type]
 
     def pending(self) -> tuple[str, str]:
-        """Return what the person has changed and staged."""
+        """Return the person's changed and staged files."""
         return self.git("diff"), self.git("diff", "--cached")
 
     def subjects(self) -> list[str]:
-        """Return the commits there are, the oldest first."""
+        """Return the subjects of all commits, the oldest first."""
         return self.git("log", "--reverse", "--format=%s").splitlines()
 
     def held(self, path: str) -> bytes | None:
-        """Return what HEAD has at a path."""
+        """Return the content of a path in HEAD."""
         told = subprocess.run(
             ["git", "-C", str(self.vault), "cat-file", "-p", f"HEAD:{path}"], capture_output=True, check=False
         )
         return None if told.returncode else told.stdout
 
     def status(self) -> list[str]:
-        """Return what `git status` lists."""
+        """Return the output of `git status`."""
         return self.git("status", "--porcelain", "--untracked-files=all").splitlines()
 
 
@@ -122,7 +122,7 @@ CHANGING = frozenset(["subprocess.Popen", "os.rename", "os.remove", "os.mkdir", 
 
 
 def dying(folder: Path, at: int) -> None:
-    """Flush, and die at the `at`-th such call; 0 = at none."""
+    """Flush, and die at the `at`-th call; 0 = at no call."""
     calls = 0
     rig = Rig(folder)
 

@@ -1,6 +1,6 @@
-"""Cross-encoders made on the spot: one with random weights, and one whose order is known; both as folders of a real model.
+"""Create small cross-encoders as folders of real models: one with random weights, and one with a known order.
 
-torch and what stands on it take 5 s to import: the functions do it, not the module, which every worker reads."""
+The functions import torch, not the module: the import takes 5 s, and every worker imports this module."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def random(folder: Path, *, seed: int = 7, labels: int = 1, layers: int = 2) -> 
 
 
 def known(folder: Path) -> Path:
-    """Return a model whose score grows with the share of GOLD among the tokens of query and passage, whatever else they say.
+    """Return a model whose score grows with the share of GOLD among the tokens of query and passage.
 
-    One layer, in which each token attends to all alike and is handed on as it is: the first token then holds the mean of
-    all, and only GOLD points elsewhere than the others."""
+    Its one layer gives all tokens equal attention and passes them on unchanged, so the first token holds the mean of
+    all tokens, and only GOLD points in another direction."""
     import torch
     from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 

@@ -1,4 +1,4 @@
-"""The logs of the daemons that tests started, for the report of a test that fails."""
+"""Collect the logs of the daemons that tests started, for the report of a failed test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _started: dict[Path, subprocess.Popen[bytes]] = {}
 
 
 def watch(log: Path, process: subprocess.Popen[bytes]) -> None:
-    """Show `log`, which `process` writes, if a test fails while the process runs, or has just written."""
+    """Show `log` if a test fails while `process` runs, or just after `process` has written to the log."""
     _started[log] = process
 
 

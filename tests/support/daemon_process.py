@@ -1,4 +1,4 @@
-"""A daemon in a process of its own, driven from outside only: files, the command line, REST."""
+"""A daemon in a separate process, which tests drive only from outside: files, the command line, REST."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Failed(Exception):
 
 
 class Memex:
-    """A vault, a state folder and an empty home; `models` is what encoders keep, copied."""
+    """A vault, a state folder and an empty home; `models` is a folder of encoder files to copy."""
 
     def __init__(self, folder: Path, *, models: Path | None = None, vault: Path | None = None) -> None:
         self.folder = folder
@@ -51,17 +51,17 @@ class Memex:
 
     @property
     def environ(self) -> dict[str, str]:
-        """Return the environment of a person who has set nothing, but asks faster than any agent."""
+        """Return an environment with default settings, except for higher request limits."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
         return kept | {"HOME": str(self.home), "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"} | FAST
 
     def start(self, *words: str, **options: Any) -> subprocess.Popen[bytes]:
-        """`memex WORDS`, begun."""
+        """Start `memex WORDS`."""
         command = [DAEMON_PYTHON, "-m", "syncd.cli", *words, "--vault", self.vault, "--state", self.state]
         return subprocess.Popen(command, env=self.environ, cwd=self.home, **options)
 
     def run(self, *words: str, stdin: bytes = b"") -> str:
-        """Return what `memex WORDS` prints. Raises Failed."""
+        """Run `memex WORDS` and return its output. Raises Failed."""
         pipe = subprocess.PIPE
         with self.start(*words, stdin=pipe, stdout=pipe, stderr=pipe) as process:
             out, err = (text.decode() for text in process.communicate(stdin, timeout=300))
@@ -70,7 +70,7 @@ class Memex:
         return out
 
     def json(self, *words: str) -> Any:
-        """Return what `memex WORDS --json` answers."""
+        """Run `memex WORDS --json` and return the parsed answer."""
         return json.loads(self.run(*words, "--json"))
 
     def found(self, query: str, *words: str) -> list[str]:
@@ -80,7 +80,7 @@ class Memex:
     # The daemon
 
     def serve(self, *, wait: bool = True) -> float:
-        """Start the daemon; the seconds until it was ready (or, without `wait`, until it answered)."""
+        """Start the daemon, and return the seconds until it was ready (without `wait`: until it answered)."""
         begun = time.monotonic()
         self.client = httpx2.Client(timeout=120, trust_env=False)
         with self.log.open("ab") as log:
@@ -100,7 +100,7 @@ class Memex:
         return bool(self.url)
 
     def stop(self, number: int = signal.SIGTERM) -> tuple[int, float]:
-        """Signal the daemon; its exit code, and the seconds it took."""
+        """Signal the daemon, and return its exit code and the seconds until its end."""
         assert self.process is not None
         begun = time.monotonic()
         self.process.send_signal(number)
@@ -110,7 +110,7 @@ class Memex:
 
     @property
     def said(self) -> str:
-        """Return all that the daemon has said."""
+        """Return the daemon's whole output."""
         return self.log.read_text()
 
     @property
@@ -118,12 +118,12 @@ class Memex:
         return (self.state / "key").read_text().strip()
 
     def rest(self, method: str, path: str, *, workspace: str = "default", **options: Any) -> httpx2.Response:
-        """One request of an agent."""
+        """Send one request of an agent."""
         headers = {"authorization": f"Bearer {self.key}", "x-memory-workspace": workspace}
         return self.client.request(method, self.url + path, headers=headers, **options)
 
     def capture(self, content: str, **more: Any) -> str:
-        """Return the id of a capture that was acknowledged."""
+        """Capture a note, and return its id."""
         answer = self.rest("POST", "/capture", json={"content": content, **more})
         assert answer.status_code in (200, 201), answer.text
         return str(answer.json()["id"])
@@ -132,7 +132,7 @@ class Memex:
         return dict(self.rest("GET", "/readyz").json())
 
     def settled(self, within: float = PATIENCE) -> None:
-        """Wait until the daemon is ready and knows of nothing that can't be found yet."""
+        """Wait until the daemon is ready and has indexed all known changes."""
 
         def calm() -> bool:
             state = self.readyz()
@@ -141,7 +141,7 @@ class Memex:
         self.until(calm, within)
 
     def until(self, holds: Callable[[], Any], within: float = PATIENCE) -> Any:
-        """Return what `holds` gives once it is not false."""
+        """Wait until `holds` returns a true value, and return the value."""
         return until(holds, within, pause=0.05)
 
     # The person's side
@@ -159,7 +159,7 @@ class Memex:
         return subprocess.run(command, cwd=self.vault, env=environ, check=True, capture_output=True, text=True).stdout
 
     def commit(self, message: str) -> str:
-        """Commit everything; the commit."""
+        """Commit everything, and return the commit."""
         if not (self.vault / ".git").exists():
             self.git("init", "-q", "-b", "main")
         self.git("add", "-A")
@@ -182,7 +182,7 @@ class ChangedPython(Memex):
 
 @contextmanager
 def daemon(folder: Path, models: Path, *, vault: Path | None = None) -> Iterator[Memex]:
-    """A Memex whose daemon, if one is started, is gone in the end."""
+    """Yield a Memex, and stop its daemon at the end."""
     memex = Memex(folder, models=models, vault=vault)
     try:
         yield memex

@@ -16,7 +16,7 @@ from syncd.vault.openat import Calls
 
 
 class Fault:
-    """Calls of which the `nth` of the one named `field` goes wrong."""
+    """System calls, of which the `nth` call of `field` fails."""
 
     def __init__(self, field, nth, act, **calls):
         self.field, self.nth, self.act, self.seen = field, nth, act, 0
@@ -41,7 +41,7 @@ def failing(code):
 
 
 def half(real, file, data):
-    """A disk that takes half of what it is given, and is full then."""
+    """A disk that writes half of the given bytes, and is then full."""
     real(file, data[: len(data) // 2])
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -60,7 +60,7 @@ def small_disk(folder: Path, size: str):
 
 @contextmanager
 def filled(folder: Path):
-    """The disk of `folder`, full to the last byte."""
+    """Fill the disk of `folder` to the last byte."""
     filler = folder / "filler"
     with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
         for size in (1 << 16, 1 << 12, 1):

@@ -1,4 +1,4 @@
-"""The note of an entity, and the node that is read from it."""
+"""Write the note of an entity, and read the node from the note."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many examples a property is tried on: as many as it states in `make test-all`, a share of them in `make test`."""
+"""Count the examples of a property test: the stated number in `make test-all`, a share of it in `make test`."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _WORD = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+")
 
 
 def words(text: str) -> list[str]:
-    """Return the words of `text`, each CJK character one word: what FakeEncoder takes for tokens."""
+    """Return the words of `text`, with each CJK character as one word; FakeEncoder uses them as tokens."""
     return _WORD.findall(text.casefold())
 
 
@@ -36,7 +36,7 @@ def _direction(word: str, dimensions: int) -> np.ndarray:
 
 
 class FakeEncoder:
-    """Texts that share words have similar vectors; deterministic, about 50,000 short texts a second."""
+    """A deterministic encoder: texts that share words have similar vectors. It encodes about 50,000 short texts a second."""
 
     def __init__(self, dimensions: int = 64, *, max_tokens: int = 256, identity: str = "fake", batch: int = 64) -> None:
         self.name = f"{identity} encoder"
@@ -83,8 +83,8 @@ def fake_embedder(encoder: Encoder | None = None) -> Embedder:
 class FakeEndpoint:
     """A real HTTP server on a free port that answers as an OpenAI-compatible embeddings endpoint.
 
-    `answers` is a queue of (status, headers, body) that are given before any vector; `longest` is the longest text it
-    takes; `salt` makes it another model."""
+    `answers` is a queue of (status, headers, body) to send before any vector; `longest` is the longest text that it
+    accepts; another `salt` makes another model."""
 
     def __init__(self, *, dimensions: int = 64, key: str | None = None, longest: int | None = None) -> None:
         self.dimensions = dimensions
@@ -108,7 +108,7 @@ class FakeEndpoint:
         self._server.server_close()
 
     def answer(self, path: str, key: str, body: dict[str, Any]) -> tuple[int, dict[str, str], str]:
-        """Return what the server says to a request."""
+        """Return the server's answer to a request."""
         self.requests.append(body)
         time.sleep(self.delay_s)
         if self.answers:
@@ -172,7 +172,7 @@ class FakeChat:
         return f"http://127.0.0.1:{self._server.server_port}/v1"
 
     def says(self, content: Any) -> None:
-        """The text of its next answers."""
+        """Set the text of the next answers."""
         self.body = json.dumps({"choices": [{"message": {"role": "assistant", "content": content}}]}).encode()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
@@ -205,7 +205,7 @@ class FakeChat:
 
 
 class FakeJudge:
-    """A reranker that likes passages with `word` in them, the more of it the better; it can be held, and can fail."""
+    """A reranker that scores a passage by its number of `word`; tests can block it, and let it fail."""
 
     def __init__(self, word: str = "gold") -> None:
         self.name = "the model 'fake'"

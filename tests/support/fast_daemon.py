@@ -1,4 +1,4 @@
-"""A daemon in a process of its own whose model alone is faked, so that it starts fast; and odd places to run things in."""
+"""A daemon in a separate process with a fake model, so that it starts fast; and unusual environments to run it in."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.world import until
 
 
 def serve(vault: Path, state: Path, poll_s: float) -> None:
-    """The daemon's own process."""
+    """Run the daemon in its own process."""
     settings = Settings(
         vault=VaultSettings(path=vault),
         state=state,
@@ -45,7 +45,7 @@ def serve(vault: Path, state: Path, poll_s: float) -> None:
 
 
 class Daemon:
-    """One life of the daemon on a vault, asked through the owner's door; `before` is a command that runs it."""
+    """One run of the daemon on a vault, queried through the control socket; `before` is a command that starts it."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Daemon:
 
 
 def alone_with_limits() -> list[str]:
-    """Return a command that runs another where it may lower the kernel's limits of inotify for itself."""
+    """Return a command that runs another command with its own inotify limits."""
     trial = "echo 1000 > /proc/sys/user/max_inotify_watches"
     command = ["unshare", "-Ur"]
     if (
@@ -140,7 +140,7 @@ def alone_with_limits() -> list[str]:
 
 
 def somebody_else(folder: Path) -> tuple[Callable[..., subprocess.CompletedProcess[str]], Path]:
-    """Return a way to run Python as a user without rights, and a folder of theirs."""
+    """Return a function that runs Python as an unprivileged user, and a folder of this user."""
     if os.geteuid() or not shutil.which("setpriv"):
         pytest.skip("needs root to become somebody else")
     root = folder / "theirs"

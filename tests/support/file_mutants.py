@@ -1,6 +1,6 @@
-"""Broken copies of a file, each read as the daemon would, in a forked child: python -m tests.support.file_mutants FILE COUNT SEED.
+"""Read broken copies (mutants) of a file in forked children, as the daemon does: python -m tests.support.file_mutants FILE COUNT SEED.
 
-Prints how many ended how, and the slowest, as JSON. One process loads the libraries, so that thousands are read a minute."""
+Prints the number of each outcome and the slowest copy as JSON. One process loads the libraries, so it reads thousands a minute."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _WORDS = (
 
 
 def broken(raw: bytes, dice: random.Random) -> bytes:
-    """Return a copy with a few random wounds; in half of the archives and PDFs they are inside of what is packed."""
+    """Return a copy with a few random changes; in half of the archives and PDFs, they are inside the compressed content."""
     if dice.random() < 0.5:
         if raw.startswith(b"PK"):
             return _repacked(raw, dice)
@@ -101,7 +101,7 @@ def _repacked(raw: bytes, dice: random.Random) -> bytes:
 
 
 def outcome(name: str, data: bytes) -> str:
-    """How reading `data` ends: text, empty, unreadable, exhausted, memory, or the code of a child without an answer."""
+    """Return the outcome of reading `data`: text, empty, unreadable, exhausted, memory, or the exit code of a child without an answer."""
     try:
         kind = media_type_of(name, data[:HEAD])
     except InvalidArgument:

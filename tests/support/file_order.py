@@ -1,4 +1,4 @@
-"""The order in which files of tests are handed out: the long ones first, so that no worker is left with one in the end."""
+"""Order the test files for the workers: long files first, so that no worker is busy alone at the end."""
 
 from __future__ import annotations
 
@@ -65,6 +65,6 @@ SECONDS = {
 
 
 def place(file: Path) -> tuple[int, str]:
-    """Return what files of tests are sorted by."""
+    """Return the sort key of a test file."""
     name = file.with_suffix("").as_posix().rpartition("/tests/")[2].removeprefix("tests/")
     return -SECONDS.get(name, 0), name

@@ -1,4 +1,4 @@
-"""Uploads and dropped files on a world: the real store of files, with a converter that reads plain bytes. Nothing is queued."""
+"""Upload and drop files in a test world: the real file store, with a converter that reads plain bytes, and without a queue."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.world import World
 
 @dataclass
 class FakeReader:
-    """Takes a file's bytes for its text. `fails` is raised instead, and what begins with BROKEN can't be read."""
+    """Uses a file's bytes as its text. It raises `fails` if set, and can't read files that begin with BROKEN."""
 
     fails: BaseException | None = None
     cut: bool = False
@@ -40,7 +40,7 @@ class FakeReader:
 
 
 class Filing:
-    """The store of files of a world; `reopen` is a restart."""
+    """The file store of a world; `reopen` simulates a restart."""
 
     def __init__(self, folder: Path, **sections: Any) -> None:
         self.world = World(folder, **sections)
@@ -77,7 +77,7 @@ class Filing:
         self.world.close()
 
     def order(self, name: str, data: bytes | None = None, *, workspace: str = "default", **given: Any) -> FileOrder:
-        """Return an upload that is staged, or a file of the vault if it has a path."""
+        """Return the order for a staged upload, or for a file of the vault if there is no `data`."""
         id = secrets.token_hex(16)
         staged = None
         if data is not None:
@@ -87,23 +87,23 @@ class Filing:
         return FileOrder(id, workspace, str(uuid.uuid4()), told, staged, lambda *_: None, threading.Event())
 
     def upload(self, name: str, data: bytes, **given: Any) -> str:
-        """Return the id of what an upload became."""
+        """Import an upload, and return the document's id."""
         return self.files.import_file(self.order(name, data, **given))
 
     def drop(self, path: str, data: bytes) -> None:
-        """A person saves a file in Obsidian's folder."""
+        """Save a file in the vault, as a person does."""
         self.world.write(path, data)
         self.beside.add(path)
 
     def noticed(self) -> list[str]:
-        """Return a pass and the job after it: what it queued."""
+        """Run an index pass and the scan after it, and return the queued files."""
         self.queued.clear()
         self.world.run()
         self.dropped.queue_quiet_files()
         return [str(given["path"]) for _, given in self.queued]
 
     def take(self) -> list[str]:
-        """Return what is queued is carried out: the ids of the documents."""
+        """Import all queued files, and return the ids of the documents."""
         taken, self.queued[:] = list(self.queued), []
         return [self.inplace.import_file(self.order(given.pop("name"), workspace=to, **given)) for to, given in taken]
 
@@ -112,7 +112,7 @@ class Filing:
         return self.world.app.agent_access.workspace("default")
 
     def stored(self) -> dict[str, bytes]:
-        """Return the files of the inbox, notes aside, by path."""
+        """Return the files of the inbox except notes, by path."""
         root = self.world.vault
         found = (path for path in (root / "Captures").rglob("*") if path.is_file() and path.suffix != ".md")
         return {str(path.relative_to(root)): path.read_bytes() for path in found}

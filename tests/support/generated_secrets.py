@@ -1,6 +1,6 @@
-"""Make credentials of each known kind at random, from the formats that their issuers describe; none of them is real.
+"""Generate random secrets of each known kind, in the formats that their issuers describe; no secret is real.
 
-The generators know nothing of the expressions that find secrets: they say how an issuer makes one."""
+The generators are independent of the expressions that find secrets: they describe how an issuer creates a secret."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ Maker = Callable[[Random], str]
 
 
 def draw(rng: Random, length: int, letters: str = BASE62) -> str:
-    """Return a word of characters drawn one by one."""
+    """Return a word of random characters."""
     return "".join(rng.choice(letters) for _ in range(length))
 
 
 def base64_of(rng: Random, size: int) -> str:
-    """Random bytes as base64, with its padding."""
+    """Return random bytes as base64 with padding."""
     return base64.b64encode(rng.randbytes(size)).decode()
 
 
 def urlsafe_of(rng: Random, size: int) -> str:
-    """Random bytes as base64url, without padding."""
+    """Return random bytes as base64url without padding."""
     return base64.urlsafe_b64encode(rng.randbytes(size)).decode().rstrip("=")
 
 

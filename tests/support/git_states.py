@@ -30,7 +30,7 @@ def diverge(vault):
 
 
 def with_remote(folder, name, *options):
-    """A vault with a history, a remote and nothing amiss; the options are of `git init`."""
+    """Create a healthy vault with a history and a remote; the options are for `git init`."""
     root = folder / name
     root.mkdir()
     (root / "n.md").write_text("one\n")
@@ -44,7 +44,7 @@ def with_remote(folder, name, *options):
 
 
 def theirs(vault, *, text="theirs\n", name="other.md"):
-    """A commit that the remote has and the vault has not."""
+    """Push a commit to the remote that the vault lacks."""
     clone = vault.parent / "clone"
     run(vault.parent, "clone", "-q", str(vault.parent / "remote.git"), str(clone))
     (clone / name).write_text(text)

@@ -1,6 +1,6 @@
-"""The graph that files say, read without the program: a second opinion, as short as the format allows.
+"""Read the graph from files without the code under test: an oracle, as short as the format allows.
 
-It knows plain notes only, as tools write and people edit them in the tests: no comments, no CRLF, no fences around items."""
+It reads only plain notes, such as tools write and people edit in the tests: no comments, no CRLF, no fences around items."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LINK = re.compile(r"\[\[([^\]|#]+)[^\]]*\]\]")
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One entity as its file says it."""
+    """One entity as read from its file."""
 
     file: Path
     name: str
@@ -33,13 +33,13 @@ class Read:
 
 
 def key(name: str) -> str:
-    """Return the form in which names are one."""
+    """Return the normalized form of a name."""
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
     return " ".join(folded.split())
 
 
 def read(file: Path) -> Read:
-    """Return what one file says."""
+    """Return the entity of one file."""
     text = file.read_bytes().decode()
     front, body = "", text
     if text.startswith("---\n"):
@@ -94,7 +94,7 @@ def graph(folder: Path) -> tuple[dict[str, Read], set[tuple[str, str, str]]]:
 
 
 def shortest(edges: Iterable[tuple[str, str, str]], start: str, end: str) -> int | None:
-    """Return how many relations the shortest path has, whatever their direction; None without one."""
+    """Return the number of relations on the shortest path in any direction; None if there is no path."""
     beside: dict[str, set[str]] = {}
     for source, _, target in edges:
         beside.setdefault(source, set()).add(target)

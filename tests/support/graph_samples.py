@@ -1,4 +1,4 @@
-"""Entities and relations as a call of the graph tools gives them, and all reading tools."""
+"""Sample entities and relations for calls of the graph tools, and the list of reading tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A note that a person writes at a chosen time, and the stamps it gets."""
+"""Edit a note by hand at a chosen time, and let Memex set its properties."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AT = 1_800_000_000_123
 
 
 def written(world, text, path=PATH, at=AT):
-    """Write a note at that time, as an editor would; the file."""
+    """Write a note at the given time, as an editor does, and return the file."""
     file = world.write(path, text)
     if at is not None:
         os.utime(file, ns=(at * 1_000_000, at * 1_000_000))
@@ -29,7 +29,7 @@ def stamps(file):
 
 
 def settled(world):
-    """Passes, until nothing changes any more: a stamp is no edit."""
+    """Run passes until nothing changes; Memex's own property updates are not edits."""
     world.run()
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in world.vault.rglob("*.md")}
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""What honest clients ask of a server within a moment, with what each request was answered and how long it waited."""
+"""Load a server as honest clients do, and record the answer and the waiting time of each request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HELLO: Final = {
 
 @dataclass
 class Answers:
-    """What came of the requests of one scenario."""
+    """The answers to the requests of one scenario."""
 
     asked: int = 0
     waits: list[float] = field(default_factory=list)  # seconds from the request to the end of its answer
@@ -32,7 +32,7 @@ class Answers:
 
     @property
     def p95(self) -> float:
-        """Seconds within which 95 of 100 requests were answered."""
+        """Return the seconds within which 95 of 100 requests were answered."""
         return sorted(self.waits)[int(len(self.waits) * 0.95)]
 
     def row(self, name: str) -> str:
@@ -43,7 +43,7 @@ class Answers:
 
 
 class Client:
-    """One program that asks with one key, on connections of its own."""
+    """One program with one key and its own connections."""
 
     def __init__(self, rim: Rim, key: str, answers: Answers) -> None:
         named = {"x-memory-workspace": "work", "accept": "application/json, text/event-stream"}
@@ -59,7 +59,7 @@ class Client:
         await self._http.aclose()
 
     async def ask(self, method: str, path: str, **options: Any) -> httpx2.Response:
-        """Return the answer to one request, which is counted."""
+        """Send one request, count it, and return the answer."""
         self._answers.asked += 1
         begun = time.monotonic()
         answer = await self._http.request(method, path, **options)
@@ -81,7 +81,7 @@ class Client:
         return answer
 
     async def work(self, name: str, notes: int) -> None:
-        """An agent: it connects, looks at the tools, and writes notes."""
+        """Work as an agent: connect, list the tools, and write notes."""
         await self.rpc("initialize", **HELLO)
         await self.rpc("notifications/initialized")
         await self.rpc("tools/list")
@@ -90,7 +90,7 @@ class Client:
             await self.rpc("tools/call", name="capture_thought", arguments=arguments)
 
     async def walk(self, pages: int) -> None:
-        """A back-up: it walks over all notes, a page at a time."""
+        """Work as a backup: read all notes, page by page."""
         before: dict[str, int] = {}
         for _ in range(pages):
             answer = await self.ask("GET", "/thoughts", params={"limit": 1} | before)
@@ -98,7 +98,7 @@ class Client:
             before = {"before": following} if following else {}
 
     async def type(self, times: int, pause: float) -> None:
-        """A search box: it asks at each key, and hangs up on the question before."""
+        """Work as a search box: search at each key press, and cancel the previous search."""
         last: asyncio.Task[Any] | None = None
         for end in itertools.islice(itertools.cycle(range(3, len(SENTENCE) + 1)), times):
             if last:
@@ -122,7 +122,7 @@ async def agents_at_once(rim: Rim, *, agents: int = 20, notes: int = 3, key: str
 
 
 async def walk_over_pages(rim: Rim, *, pages: int = 120, key: str = "full") -> Answers:
-    """One walk over pages of the list, as fast as they come."""
+    """Read the pages of the list one after another, as fast as possible."""
     answers = Answers()
     async with Client(rim, key, answers) as client:
         await client.walk(pages)
@@ -130,7 +130,7 @@ async def walk_over_pages(rim: Rim, *, pages: int = 120, key: str = "full") -> A
 
 
 async def search_at_each_key(rim: Rim, *, times: int = 160, pause: float = 0.03, key: str = "full") -> Answers:
-    """Return a search box; `pause` is that between two keys."""
+    """Return a search box; `pause` is the time between two key presses."""
     answers = Answers()
     async with Client(rim, key, answers) as client:
         await client.type(times, pause)
@@ -138,6 +138,6 @@ async def search_at_each_key(rim: Rim, *, times: int = 160, pause: float = 0.03,
 
 
 def seconds_of(work: Coroutine[Any, Any, Answers]) -> tuple[Answers, float]:
-    """Return what came of a scenario, and how long it took in all."""
+    """Run a scenario, and return its answers and its duration."""
     begun = time.monotonic()
     return asyncio.run(work), time.monotonic() - begun

@@ -1,4 +1,4 @@
-"""An identity provider as Cloudflare Access is one: a real HTTP server with signing keys that rotate, and what it signs."""
+"""An identity provider like Cloudflare Access: a real HTTP server that signs assertions with rotating keys."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Team:
         self._server.server_close()
 
     def add(self, kid: str, *, alg: str = "RS256", bits: int = 2048) -> None:
-        """A new signing key, published."""
+        """Add and publish a new signing key."""
         if alg == "RS256":
             self.signing[kid] = rsa.generate_private_key(public_exponent=65537, key_size=bits)
             public = json.loads(RSAAlgorithm.to_jwk(self.signing[kid].public_key()))
@@ -51,7 +51,7 @@ class Team:
         self.published["keys"].append({**public, "kid": kid, "alg": alg, "use": "sig"})
 
     def retire(self, kid: str) -> None:
-        """Take a key back."""
+        """Remove a key."""
         self.published["keys"] = [key for key in self.published["keys"] if key["kid"] != kid]
 
     def claims(self, **changed: Any) -> dict[str, Any]:
@@ -95,6 +95,6 @@ class Team:
 
 
 def unsigned(head: dict[str, Any], claims: dict[str, Any], signature: bytes = b"") -> str:
-    """Return a token as anybody can write one."""
+    """Return an unsigned token."""
     parts = (json.dumps(head).encode(), json.dumps(claims).encode(), signature)
     return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts)

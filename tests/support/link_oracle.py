@@ -1,4 +1,4 @@
-"""Where a link leads, told once more and without the code under test: looked for among all files, rule by rule."""
+"""Resolve links without the code under test: an oracle that searches all files, rule by rule."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def same(name: str) -> str:
 
 
 def links_of(text: str) -> list[Link]:
-    """Return every link of a note, of its properties first."""
+    """Return every link of a note, links in properties first."""
     front, body = split(text)
     try:
         values = list(read_properties(front).values())

@@ -1,4 +1,4 @@
-"""A daemon that really listens: a vault, the App on it, its keys, and clients for every way in. Only the model is faked."""
+"""A live daemon with an open port: a vault, its App, its keys, and clients for every interface. Only the model is a fake."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SLOW, CRASH = "slowpoke", "crashpad"  # words that make the encoder wait, or fai
 
 
 class MoodyEncoder(FakeEncoder):
-    """A model that takes its time over one word, until `gate` is opened, and has a bug at another."""
+    """A model that blocks on one word until `gate` opens, and fails on another word."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class MoodyEncoder(FakeEncoder):
 
 @dataclass
 class Rim:
-    """A running server. `secrets` has a key of each kind by name."""
+    """A running server. `secrets` contains a key of each kind by name."""
 
     url: str
     world: World
@@ -124,19 +124,19 @@ class Space:
         return self.rim.rest(method, path, key=self.name, **options)
 
     def capture(self, content: str, **more: Any) -> dict[str, Any]:
-        """Return what became of a capture that must work."""
+        """Capture a note, which must succeed, and return the result."""
         answer = self.rest("POST", "/capture", json={"content": content, **more})
         assert answer.status_code == 200, answer.text
         told: dict[str, Any] = answer.json()
         return told
 
     def file_of(self, id: str) -> Path:
-        """Return the file that holds a note."""
+        """Return the file of a note."""
         return self.rim.world.vault / self.tools.get(id).record.path
 
     @contextmanager
     def clock(self, now: Callable[[], int]) -> Iterator[None]:
-        """Captures of all workspaces are made at `now`."""
+        """Set the time of captures in all workspaces to `now`."""
         agent_access = self.rim.agent_access
         before = agent_access._inbox
         agent_access._inbox = replace(before, now=now)
@@ -163,7 +163,7 @@ def running(
 ) -> Iterator[Rim]:
     """Serve a vault on a free loopback port, with everything that a daemon runs. `fill` puts notes into it first.
 
-    `encoder`: a real model in the place of the stand-in."""
+    `encoder`: a real model instead of the fake."""
     with ExitStack() as opened:
         rim = _opened(
             opened,
@@ -187,7 +187,7 @@ def running(
 
 @contextmanager
 def listed(folder: Path) -> Iterator[Rim]:
-    """A vault that has been listed once, with its keys: nothing listens, and no job or watcher runs."""
+    """Open a vault that Memex has listed once, with its keys, but without a server, jobs or a watcher."""
     with ExitStack() as opened:
         rim = _opened(opened, folder, None, {"port": 7801}, limits=UNLIMITED)
         rim.world.run()
@@ -196,7 +196,7 @@ def listed(folder: Path) -> Iterator[Rim]:
 
 @contextmanager
 def unlisted(folder: Path) -> Iterator[Rim]:
-    """Serve a vault that has not been listed yet, and will not be."""
+    """Serve a vault that Memex never lists."""
     with ExitStack() as opened:
         rim = _opened(opened, folder, None, {}, limits=UNLIMITED)
         _listen(
@@ -298,9 +298,9 @@ async def client(
     heard: Callable[[Any], Coroutine[Any, Any, None]] | None = None,
     **headers: str,
 ) -> AsyncIterator[Client]:
-    """An MCP client of the ecosystem, by HTTP, SSE or the bridge, in one of the protocol's two eras.
+    """Yield a public MCP client over HTTP, SSE or the bridge, in one of the protocol's two eras.
 
-    `heard` is given what the server says unasked."""
+    `heard` receives the server's notifications."""
     sent = rim.headers(key, **headers)
     options: dict[str, Any] = {"mode": mode, "message_handler": heard}
     if way == "stdio":
@@ -321,5 +321,5 @@ async def client(
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Return what `work` returns."""
+    """Run `work`, and return its result."""
     return asyncio.run(asyncio.wait_for(work, 60))

@@ -1,4 +1,4 @@
-"""The application called in this process, without a socket: what a request is answered, on an event loop of its own."""
+"""Call the app in this local process, without a socket, on a separate event loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LocalApp:
         self._url = f"http://{HOST}:{port}"
 
     def send(self, method: str, path: str, *, endless: bool = False, **options: Any) -> httpx2.Response:
-        """Return the answer; of an `endless` stream of events the head alone."""
+        """Return the answer; for an `endless` stream of events, only the head."""
         return self._runner.run(self._send(httpx2.Request(method, self._url + path, **options), endless=endless))
 
     async def _send(self, request: httpx2.Request, *, endless: bool) -> httpx2.Response:
@@ -73,7 +73,7 @@ def _scope_of(request: httpx2.Request) -> dict[str, Any]:
 
 @contextmanager
 def opened(app: Any, port: int) -> Iterator[LocalApp]:
-    """The application between its start and its end."""
+    """Yield the application between its start and its end."""
     with asyncio.Runner() as runner:
         calls: asyncio.Queue[str] = asyncio.Queue()
         told: asyncio.Queue[str] = asyncio.Queue()

@@ -1,4 +1,4 @@
-"""An agent of a running server, as plain code asks it: one MCP client, every answer held against the seeds' shapes."""
+"""An agent on a running server: one MCP client whose answers are all checked against the seeds' schemas."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Agent:
     names: Mapping[str, str]  # the tool that is called for each of the seeds' names
 
     def ask(self, tool: str, /, **given: Any) -> tuple[str, Any]:
-        """ "ok" or the code, and what was told."""
+        """Call a tool, and return "ok" or the error code, with the answer."""
         result = self.portal.call(self.mcp.call_tool, self.names.get(tool, tool), given)
         (block,) = result.content
         told = json.loads(block.text)
@@ -54,12 +54,12 @@ class Agent:
         return code
 
     def node(self, name: str) -> dict[str, Any]:
-        """One node, whole."""
+        """Return one whole node."""
         (entity,) = self.good("open_nodes", names=[name])["entities"]
         return dict(entity)
 
     def facts(self, name: str) -> dict[int, str]:
-        """Return the observations of one node by ordinal, in the order in which they were told."""
+        """Return the observations of one node by ordinal, in the order of the answer."""
         return {one["ordinal"]: one["content"] for one in self.node(name)["observations"]}
 
     def edges(self, *names: str) -> set[tuple[str, str, str]]:
@@ -82,7 +82,7 @@ def agent(
     path: str = "/mcp",
     names: Mapping[str, str] | None = None,
 ) -> Iterator[Agent]:
-    """A client of `rim` for the time of a block."""
+    """Yield a client of `rim`."""
     headers = {"X_Memory_Workspace": workspace} if workspace else {}
     made: AbstractAsyncContextManager[Client] = client(rim, key=key, mode=mode, path=path, **headers)
     with start_blocking_portal() as portal:
@@ -98,6 +98,6 @@ def agent(
 
 @contextmanager
 def member(space: Space, mode: str = "2026-07-28", **more: Any) -> Iterator[Agent]:
-    """A client with the key of a workspace, which it names."""
+    """Yield a client with the key of a workspace, which it names in each request."""
     with agent(space.rim, key=space.name, workspace=space.name, mode=mode, **more) as made:
         yield made

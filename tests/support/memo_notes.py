@@ -1,4 +1,4 @@
-"""Memos as their notes: saved, and read from the files."""
+"""Save memos as notes, and read them from the files."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ HOSTILE = (
 
 
 def valid(text, files):
-    """The canvas, once it is one that Obsidian takes."""
+    """Return the canvas, after checking that Obsidian accepts it."""
     board = json.loads(text)
     assert set(board) == {"nodes", "edges"}
     ids = [item["id"] for item in [*board["nodes"], *board["edges"]]]

@@ -1,6 +1,6 @@
-"""The modules that have no unit test of their own, under the test that proves them.
+"""The modules without their own unit test, each under the test that proves it.
 
-Most are edges that only make sense together: a tool with its schema, a command with the operation that it asks for."""
+Most make sense only together: a tool with its schema, a command with the operation that it requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes as their notes: made, opened, and read from the files."""
+"""Create and open nodes, and read their notes from the files."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class Ear:
         self.supervisor = Supervisor(str(path), 0.2)
 
     def until(self, wanted, within=60.0):
-        """All that is heard up to the message that has `wanted` in it."""
+        """Return all messages up to the first message that contains `wanted`."""
         said, end = [], time.monotonic() + within
         while not said or wanted not in said[-1]:
             assert time.monotonic() < end, said
@@ -26,7 +26,7 @@ class Ear:
         return said
 
     def silent(self, seconds, what):
-        """Whether `what` is not said for so long, from the moment on that all before has been heard."""
+        """Return whether no message contains `what` for the given time, after all earlier messages are read."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self.socket.settimeout(left)

@@ -1,7 +1,7 @@
 """Obsidian Bases without Obsidian: is a `.base` file valid, and which notes do its views list?
 
-The grammar and the lists of names follow Obsidian's help. `Base.rows` evaluates as much as `Review.base` needs: what it does
-not know it refuses, so a table that says more fails its tests."""
+The grammar and the lists of names follow Obsidian's help. `Base.rows` evaluates only the syntax that `Review.base` needs. It
+refuses other syntax, so a table that uses more fails its tests."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ LEVELS = (("||",), ("&&",), ("==", "!="), ("<", ">", "<=", ">="), ("+", "-"), ("
 
 
 class Invalid(ValueError):
-    """What Obsidian would show an error for, or silently ignore."""
+    """Obsidian would show an error for this base, or silently ignore a part of it."""
 
 
 @dataclass(frozen=True)
 class Note:
-    """A file as a base sees it."""
+    """A file with the properties that a base reads."""
 
     path: str
     properties: Mapping[str, Any]
@@ -55,7 +55,7 @@ class Note:
 
 
 def parsed(text: str) -> Any:
-    """Return an expression as a tree of tuples; Invalid when it is none."""
+    """Return an expression as a tree of tuples. Raises Invalid if it has a syntax error."""
     tokens, at = [], 0
     while at < len(text.rstrip()):
         found = TOKEN.match(text, at)
@@ -153,7 +153,7 @@ def _closed(tokens: list[Any], sign: str) -> list[Any]:
 
 
 def value(tree: Any, note: Note) -> Any:  # noqa: PLR0911 - one a kind
-    """Return what an expression is worth for a note."""
+    """Return the value of an expression for a note."""
     match tree:
         case ("value", known):
             return known
@@ -206,7 +206,7 @@ class _Strict(yaml.SafeLoader):
 
 
 class Base:
-    """A `.base` file that was found valid; Invalid says what is wrong with one."""
+    """A valid `.base` file. Raises Invalid with the reason for an invalid file."""
 
     def __init__(self, text: str) -> None:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
@@ -264,7 +264,7 @@ class Base:
             raise Invalid(f"filter {one!r}")
 
     def column(self, formula: str, note: Note) -> Any:
-        """Return what a formula's column shows for a note."""
+        """Return the content of a formula's column for a note."""
         return value(parsed(self.tree["formulas"][formula]), note)
 
     def rows(self, view: str, notes: list[Note]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Promotion and its way back as single steps, and a fault at a chosen write of them."""
+"""Run promotions and their reversal in single steps, with a fault at a chosen write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CALLS = ("write", "fsync", "fchmod", "rename", "exchange", "unlink", "mkdir", "r
 
 @contextmanager
 def failing(world: World, at: int, error: Callable[[], BaseException], *, dead: bool) -> Iterator[list[int]]:
-    """The `at`-th call that changes the disk fails; with `dead`, so does every later one. The list holds those that failed."""
+    """Let the `at`-th call that changes the disk fail; with `dead`, also every later call. The list receives the numbers of the failed calls."""
     calls = itertools.count(1)
     failed: list[int] = []
 

@@ -1,4 +1,4 @@
-"""A capture to promote, and what a vault holds before and after."""
+"""A vault with a capture to promote, and its content before and after the promotion."""
 
 from __future__ import annotations
 

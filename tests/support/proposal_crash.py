@@ -1,4 +1,4 @@
-"""A process that carries out what is ticked, and dies at one of its writes; run as `python -m tests.support.proposal_crash FOLDER N`."""
+"""A process that carries out ticked proposals and crashes at one of its writes; run as `python -m tests.support.proposal_crash FOLDER N`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.world import World
 
 
 def deadly(owner: Any, name: str, calls: Any, at: int) -> None:
-    """Let the process die before or after the `at`-th of all these calls."""
+    """Let the process die before or after the `at`-th of these calls."""
     work = getattr(owner, name)
 
     def called(*given: Any, **named: Any) -> Any:
@@ -28,7 +28,7 @@ def deadly(owner: Any, name: str, calls: Any, at: int) -> None:
 
 
 def main(folder: Path, at: int) -> None:
-    """Look at the boxes once; the number of calls is on stdout if it lived."""
+    """Read the checkboxes once; a process that survives prints the number of calls."""
     app, calls = World(folder).app, count(1)
     for owner, names in (
         (app.opened.vault, ("create", "replace", "remove")),

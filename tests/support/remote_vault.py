@@ -14,7 +14,7 @@ SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
 class SyncedDevice:
-    """A vault with a remote, a clone of it that is another device, and what brings them together."""
+    """A vault with a remote, another device's clone, and the parts that sync the vault."""
 
     def __init__(self, folder, *options, **settings):
         self.vault, self.state = with_remote(folder, "My $HOME vault – ü 'x'", *options), folder / "state"
@@ -50,7 +50,7 @@ class SyncedDevice:
         self._write(self.vault, path, text, commit)
 
     def there(self, path, text, *, push=True):
-        """The other device: what the remote has then."""
+        """Pull on the other device, change and commit a file there, and push it."""
         run(self.clone, "pull", "-q", "--no-rebase")
         self._write(self.clone, path, text, True)
         if push:
@@ -74,7 +74,7 @@ class SyncedDevice:
         return (self.vault / path).read_text()
 
     def files(self):
-        """Every byte below the vault, Git's own folder left out."""
+        """Return the bytes of every file of the vault, except Git's own folder."""
         return {
             str(path.relative_to(self.vault)): path.read_bytes()
             for path in sorted(self.vault.rglob("*"))

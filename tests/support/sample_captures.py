@@ -1,4 +1,4 @@
-"""Captures on a real vault, and what consolidation may find of them, for tests of what is done about it."""
+"""Sample captures in a real vault, and chosen findings of the consolidation, for tests of the proposals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DAY = "2026-03-04"  # on which every test of reports is run
 
 
 class Inbox:
-    """A vault under Git with captures in a workspace; what is found there is said by the test."""
+    """A vault under Git with captures in a workspace; the test sets the findings."""
 
     def __init__(self, folder: Any, **sections: Any) -> None:
         self.world = World(folder, **sections)
@@ -33,7 +33,7 @@ class Inbox:
         return self.world.app
 
     def say(self, *findings: Finding, workspace: str = "default", **more: Any) -> None:
-        """Let consolidation find these in the workspace, and nothing else."""
+        """Let the consolidation find exactly these findings in the workspace."""
         named = {id: self.record(id) for one in findings for id in one.ids if one.kind != "relate"}
         lists: dict[str, Any] = {
             name: tuple(one for one in findings if one.kind == kind)
@@ -52,7 +52,7 @@ class Inbox:
         self.app.services.consolidation._look = lambda name: self.found.get(name) or _nothing(name)
 
     def reopen(self) -> None:
-        """A restart."""
+        """Simulate a restart."""
         self.world.reopen()
         self.app.services.consolidation._look = lambda name: self.found.get(name) or _nothing(name)
 
@@ -75,7 +75,7 @@ class Inbox:
         return self.app.operations["consolidate"](given, lambda _: None)
 
     def look(self) -> dict[str, str]:
-        """One look at the boxes; what was done, or why not, by key."""
+        """Read the checkboxes once, and return by key the result or the reason for a failure."""
         done = self.app.services.consolidation.carry_out_ticked()
         return {key: one.said if one.done else f"not: {one.said}" for key, one in done.items()}
 
@@ -88,7 +88,7 @@ class Inbox:
         return (self.world.vault / path).read_bytes().decode()
 
     def tick(self, path: str, words: str, mark: str = "x") -> str:
-        """Put a mark into the box whose line holds `words`, as a person does; its key."""
+        """Put a mark into the checkbox of the line that contains `words`, as a person does, and return its key."""
         file = self.world.vault / path
         lines = file.read_bytes().decode().splitlines(keepends=True)
         (at,) = [number for number, line in enumerate(lines) if words in line and line.lstrip().startswith("- [ ]")]

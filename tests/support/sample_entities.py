@@ -1,6 +1,6 @@
-"""Seventy entities as agents write them about one life and work, in four languages, with the relations that were stated.
+"""Seventy sample entities in four languages, such as agents write about one person's life and work, with their relations.
 
-`OPEN` are relations that a careful reader of the observations would add; `TOPICS` what belongs together."""
+`OPEN` lists relations that a careful reader of the observations would add; `TOPICS` lists entities that belong together."""
 
 from __future__ import annotations
 
@@ -387,7 +387,7 @@ TOPICS = {
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """What an agent gives to make one node, and what it states of others."""
+    """The arguments with which an agent creates one node, and the node's relations to others."""
 
     name: str
     type: str
@@ -397,7 +397,7 @@ class Entity:
 
 
 def entities() -> Iterator[Entity]:
-    """Yield all of them, in the order of the text."""
+    """Yield all entities in the order of the text."""
     for block in TEXT.strip().split("\n\n"):
         head, *lines = block.splitlines()
         name, kind, tags = (part.strip() for part in head.split(" | "))
@@ -416,7 +416,7 @@ def path(name: str) -> str:
 
 
 def vertices() -> list[Vertex]:
-    """Return the same as nodes of a graph, none of them summarised."""
+    """Return the entities as nodes of a graph, without summaries."""
     return [vertex(one) for one in entities()]
 
 

@@ -20,7 +20,7 @@ W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
 def pdf(pages: Sequence[str | bytes]) -> bytes:
-    """Return a PDF whose pages show a line each, or are drawn by the given content stream, deflated."""
+    """Return a PDF whose pages each show one line, or are drawn by the given deflated content stream."""
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"", b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
     kids = []
     for page in pages:
@@ -46,7 +46,7 @@ def pdf(pages: Sequence[str | bytes]) -> bytes:
 
 
 def bomb(size: int) -> bytes:
-    """Return a deflated stream that grows to `size` bytes of drawing that shows nothing."""
+    """Return a deflated stream that expands to `size` bytes of invisible drawing."""
     packer = zlib.compressobj(9)
     block = b"q Q\n" * 262_144
     return b"".join(packer.compress(block) for _ in range(size // len(block))) + packer.flush()

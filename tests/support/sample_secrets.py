@@ -1,4 +1,4 @@
-"""Texts that contain credentials, made at random, none of them real."""
+"""Generate sample texts with random secrets; no secret is real."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a parser with a bug could try from inside the converter's sandbox, each attempt by name: `python -m` this module runs them all.
+"""Attempts of a compromised parser to leave the converter's sandbox, each with a name: `python -m` this module runs them all.
 
 `run FOLDER CALLS` converts a file whose reader makes the attempts, in a process from which the system refuses CALLS as an
-older or stricter host would; `free FOLDER` makes them without a sandbox. Both print what came of each, and of their targets."""
+older or stricter host does; `free FOLDER` makes them without a sandbox. Both print the outcome of each attempt and of its targets."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _connect(family: int, address: Any) -> None:
 
 
 def _command(state: str) -> str:
-    """Return the owner's command for a key, given over the control socket: what the daemon answers."""
+    """Send the owner's command for a key over the control socket, and return the daemon's answer."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(5)
         client.connect(f"{state}/{NAME}")
@@ -55,7 +55,7 @@ def _command(state: str) -> str:
 
 
 def attempts(to: dict[str, Any]) -> dict[str, Callable[[], Any]]:
-    """Return each attempt, by what it is; `to` names the targets."""
+    """Return the attempts by name; `to` names the targets."""
     note, state, pid = to["note"], to["state"], to["pid"]
     raw = os.fsencode(note)
     return {
@@ -126,7 +126,7 @@ ENDING = frozenset({"exec", "fork", "vfork"})  # a process that no filter refuse
 
 
 def outcomes(to: dict[str, Any]) -> dict[str, str]:
-    """Return what came of each attempt: `done`, the answer of a daemon, or the name of the error."""
+    """Return the outcome of each attempt: `done`, the answer of a daemon, or the name of the error."""
     came = {}
     for name, attempt in attempts(to).items():
         if name in ENDING and not to["filter"]:
@@ -142,12 +142,12 @@ def outcomes(to: dict[str, Any]) -> dict[str, str]:
 
 
 def read_attempts(file: BinaryIO, _: ReaderLimits) -> MarkdownReading:
-    """Return a reader that makes the attempts that the file's JSON asks for."""
+    """Return a reader that makes the attempts in the file's JSON."""
     return MarkdownReading(json.dumps(outcomes(json.loads(file.read()))))
 
 
 def _refuse_calls(names: list[str]) -> None:
-    """Let the system refuse these calls from now on; a call with `=` and a number only with that as its first argument."""
+    """Let the system refuse these calls from now on; it refuses `CALL=NUMBER` only if NUMBER is the first argument."""
     rules = seccomp.SyscallFilter(seccomp.ALLOW)
     for name in names:
         call, _, first = name.partition("=")
@@ -156,7 +156,7 @@ def _refuse_calls(names: list[str]) -> None:
 
 
 def main() -> None:
-    """Be the child, or the daemon that starts it."""
+    """Run as the child, or as the daemon that starts the child."""
     if sys.argv[1] not in ("run", "free"):
         converter_child._load_reader = lambda _: read_attempts  # what a parser would do
         converter_child.main()

@@ -1,6 +1,6 @@
-"""The wall clock of other processes, set as a person or a time server would: their monotonic clock goes on as before.
+"""Shift the wall clock of other processes, as a person or a time server does; their monotonic clock is unchanged.
 
-A small library, preloaded, adds the seconds that a file holds to what the system says; it needs a C compiler."""
+A small preloaded library adds the seconds in a file to the system's time; it needs a C compiler."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ int clock_gettime(clockid_t id, struct timespec *now) {
 
 
 class Clock:
-    """A wall clock that can be set while processes run; `possible` says whether it can be had here."""
+    """A wall clock that tests can set while processes run; `possible` states whether this machine supports it."""
 
     possible = sys.platform == "linux" and shutil.which("cc") is not None
 
@@ -43,12 +43,12 @@ class Clock:
         self.set(0)
 
     def set(self, seconds: int) -> None:
-        """Let the clock be so many seconds ahead of the true time, or behind it."""
+        """Set the clock to this number of seconds ahead of the true time, or behind it."""
         beside = self._file.with_suffix(".new")
         beside.write_text(str(seconds))
         beside.replace(self._file)
 
     @property
     def environ(self) -> dict[str, str]:
-        """Return what a process must be started with."""
+        """Return the environment variables for a process with this clock."""
         return {"LD_PRELOAD": str(self._library), "CLOCK_SET": str(self._file)}

@@ -44,7 +44,7 @@ class Source:
 
 @cache
 def _parsed(text: str) -> ast.Module:
-    """Return every rule reads every module."""
+    """Parse a module once, because every rule reads every module."""
     return ast.parse(text)
 
 
@@ -59,8 +59,8 @@ def sources(*tops: str) -> list[Source]:
 def imports(source: Source) -> tuple[tuple[str, bool], ...]:
     """Return the modules that a source imports, and whether it imports them when it is itself imported.
 
-    `from a import b` gives both `a` and `a.b`, as `b` may be a module. Imports inside functions and under
-    `TYPE_CHECKING` are among them, and so are modules that are imported by name."""
+    `from a import b` gives both `a` and `a.b`, because `b` may be a module. The result includes imports inside functions,
+    imports under `TYPE_CHECKING`, and imports by name."""
     return tuple(_imports(source))
 
 
@@ -91,7 +91,7 @@ def _imports(source: Source) -> Iterator[tuple[str, bool]]:
 
 
 def called(func: ast.expr) -> str:
-    """Return the name under which a function is called; "" when it has none."""
+    """Return the name of a called function; "" if it has no name."""
     match func:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name

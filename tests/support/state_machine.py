@@ -1,4 +1,4 @@
-"""Run a state machine of Hypothesis for so many examples (or the profile's share) of so many steps, with a last look at the end of each."""
+"""Run a Hypothesis state machine for a number of examples (or the profile's share) and steps, with a check at the end of each example."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.example_counts import share
 
 
 def run_machine(machine: type[RuleBasedStateMachine], last: Callable[[Any], object], examples: int, steps: int) -> None:
-    """`last` is called with each machine before it is torn down, and may fail."""
+    """Call `last` with each machine before its teardown; `last` may fail."""
 
     class Ending(machine):  # type: ignore[misc, valid-type]  # the class is known when it runs
         def teardown(self) -> None:

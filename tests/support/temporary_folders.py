@@ -1,4 +1,4 @@
-"""Where tests make their temporary folders: in memory, where a sync costs nothing, or on the disk."""
+"""Choose the place of temporary folders: in memory, where a sync costs nothing, or on the disk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOM: Final = 4 << 30  # bytes that must be free; a run of `make test` needs 0.6
 
 
 def memory_folder(folder: Path = MEMORY, room: int = ROOM) -> Path | None:
-    """Return a folder in memory with room for a whole run, in which programs may be started; None without one."""
+    """Return a folder in memory with room for a whole test run and permission to start programs; None if there is none."""
     try:
         system = os.statvfs(folder)
     except OSError:  # as on macOS
@@ -29,7 +29,7 @@ def memory_folder(folder: Path = MEMORY, room: int = ROOM) -> Path | None:
 
 @pytest.fixture
 def tmp_path_on_disk(tmp_path: Path) -> Iterator[Path]:
-    """Yield a temporary folder on the disk, wherever the others are: for tests of what files do there."""
+    """Yield a temporary folder that is always on the disk, for tests of file durability."""
     folder = Path(tempfile.mkdtemp(prefix=f"{tmp_path.name}-"))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What a text costs the model that reads it, counted by a tokenizer."""
+"""Count the tokens of a text with a tokenizer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MARKS: Final = re.compile(r"[!-/:-@\[-`{-~]+")
 
 @functools.cache
 def tokenizer() -> Tokenizer:
-    """Return the one that is installed: that of the bundled model."""
+    """Return the tokenizer of the bundled model."""
     found = Tokenizer.from_str(bundled_files.read_tokenizer())
     found.no_truncation()
     found.no_padding()
@@ -23,7 +23,7 @@ def tokenizer() -> Tokenizer:
 
 
 def counted(text: str) -> int:
-    """Its tokens. Of marks it makes one each, where the vocabularies of chat models have runs of up to four as one."""
+    """Return the number of tokens. Each punctuation mark is one token; chat models have one token for up to four marks."""
     one, at, total = tokenizer(), 0, 0
     for marks in MARKS.finditer(text):
         total += len(one.encode(text[at : marks.start()], add_special_tokens=False).ids) + -(-len(marks[0]) // 4)

@@ -1,4 +1,4 @@
-"""Arguments that each tool takes, for calls that are about who may call and not about what comes of it."""
+"""Valid arguments for each tool, for tests of access rights that ignore the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes on many topics, for tests of a daemon with something to read."""
+"""Write notes on many topics, for tests of a daemon with many notes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ TOPICS = ["heron", "compost", "gateway", "sourdough", "lighthouse", "glacier", "
 
 
 def notes(memex, count, *, folder="Notes", words=60):
-    """`count` notes with a word each that no other has."""
+    """Write `count` notes, each with a unique word."""
     for number in range(count):
         topic = TOPICS[number % len(TOPICS)]
         text = f"# Note {number}\n\nzq{number}x is about {topic}. " + f"The {topic} and its keeper. " * (words // 6)

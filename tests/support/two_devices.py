@@ -1,7 +1,7 @@
 """Two devices, each with a daemon, and a bare remote between them: agents capture, people edit, the network fails, daemons die.
 
 What must hold in the end: no text that was acknowledged or saved is lost, no file holds a conflict marker, both devices
-have equal files, and each index equals one that is made anew of them."""
+have equal files, and each index equals an index rebuilt from the files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ROUNDS = 60
 
 
 def settings(vault, state):
-    """Quick to adopt and commit, and to pull when the remote's bell rings."""
+    """Return settings with short waits for adoption, commits, and pulls after a push."""
     return settings_of(
         vault,
         state,
@@ -50,7 +50,7 @@ def settings(vault, state):
 
 
 def hasten(put=setattr):
-    """Have what waits for seconds and minutes in life wait for parts of seconds."""
+    """Shorten all waits of seconds and minutes to fractions of a second."""
     put(branch_sync, "BACKOFF_S", (0.5, 2.0))
     put(background_jobs, "TICK_S", 0.5)
     put(background_jobs, "MARKS_S", 0.5)
@@ -59,7 +59,7 @@ def hasten(put=setattr):
 
 
 def serve(vault, state):
-    """A daemon's own process."""
+    """Run a daemon in its own process."""
     hasten()
     own = settings(vault, state)
     set_up_vault(own, now=time.time_ns() // 1_000_000)
@@ -68,7 +68,7 @@ def serve(vault, state):
 
 
 class Apart(Daemon):
-    """A daemon in a process of its own, which can be killed."""
+    """A daemon in a separate process, which tests can kill."""
 
     def __init__(self, folder):
         super().__init__(folder, program=PROGRAM)
@@ -79,7 +79,7 @@ class Apart(Daemon):
 
 
 class Here:
-    """A daemon in this process, without its doors: it starts at once, and nothing kills it."""
+    """A daemon in this process without interfaces: it starts immediately, and no test kills it."""
 
     alive = True
     status, settled = Daemon.status, Daemon.settled
@@ -101,7 +101,7 @@ class Here:
 
 
 class Device:
-    """A clone, its daemon, and the person who sits there."""
+    """A clone, its daemon, and its user."""
 
     def __init__(self, folder, begin):
         self.folder, self.vault, self.state = folder, folder / "vault", folder / "state"
@@ -122,12 +122,12 @@ class Device:
 
     @property
     def said(self):
-        """What its daemons have logged."""
+        """Return the log of the device's daemons."""
         log = self.folder / "log"
         return log.read_text() if log.exists() else ""
 
     def git(self, *words, check=True):
-        """A command of the person's; another program's lock is waited for."""
+        """Run the person's Git command, and wait for another program's lock."""
         return self.shell(shlex.join(["git", "-C", str(self.vault), "-c", "core.quotepath=off", *words]), check=check)
 
     def shell(self, command, *, check=True):
@@ -149,11 +149,11 @@ class Device:
         )
 
     def inbox(self):
-        """The captures that wait."""
+        """Return the captures in the inbox."""
         return [path for path in self.notes(captures=True) if path.parent == self.vault / "Captures/default"]
 
     def ids(self):
-        """Of those that have one."""
+        """Return the ids of the captures that have one."""
         return [found[1] for path in self.inbox() if (found := ID.search(path.read_text()))]
 
     def files(self):
@@ -165,7 +165,7 @@ class Device:
 
 
 class Story:
-    """What happens, in an order that a seed decides, and what must be there in the end."""
+    """A random sequence of events, determined by a seed, with the expected final state."""
 
     def __init__(self, folder, seed, begin):
         self.dice = random.Random(seed)
@@ -201,7 +201,7 @@ class Story:
         return word
 
     def unwanted(self, text):
-        """A text that its own writer has taken away or replaced."""
+        """Stop expecting the words of a text that its writer removed or replaced."""
         for word in TOKEN.findall(text):
             self.wanted.pop(word, None)
 
@@ -251,7 +251,7 @@ class Story:
 
     @contextlib.contextmanager
     def lost(self, word, device):
-        """A call that a dying daemon never answered owes nothing."""
+        """Expect nothing of a call that a crashed daemon did not answer."""
         try:
             yield
         except FileNotFoundError:
@@ -268,7 +268,7 @@ class Story:
         path.write_text("\n".join(lines))
 
     def clash(self, _):
-        """Both persons write into the same place of a note, and commit it."""
+        """Let both persons edit the same place of a note, and commit the edits."""
         a, b = self.devices
         shared = {path.relative_to(a.vault) for path in a.notes()} & {path.relative_to(b.vault) for path in b.notes()}
         if shared:
@@ -311,7 +311,7 @@ class Story:
                     device.daemon.ask("unpromote", ids=[self.dice.choice(promoted)["id"]])
 
     def mark(self, device):
-        """A person says in the note what is to become of it, on both devices perhaps."""
+        """Let a person mark a note for promotion or dismissal, possibly on both devices."""
         if inbox := device.inbox():
             path, said = self.dice.choice(inbox), self.dice.choice(["promote: true", "review: dismissed"])
             path.write_text(path.read_text().replace("---\n", f"---\n{said}\n", 1))
@@ -336,7 +336,7 @@ class Story:
                     device.daemon.ask("unarchive", ids=[self.dice.choice(archived)["id"]])
 
     def undo(self, device):
-        """What an agent did last to a note is taken back: its text goes, and what it replaced is there again."""
+        """Undo an agent's last write to a note: expect the replaced text instead of the agent's text."""
         if not device.up or not device.captures:
             return
         id = self.dice.choice(sorted(device.captures))
@@ -366,12 +366,12 @@ class Story:
         try:
             device.daemon.ask("sync")
         except Unavailable as error:
-            assert not device.up or not self.bare.exists() or "same moment" in error.message, error.message
+            assert not device.up or not self.bare.exists() or "Memex changed no file" in error.message, error.message
         except Conflict as error:
             self.mended(device, error.message)
 
     def mended(self, device, said):
-        """Run the command that Memex recommends as the person, and repair the paths that Git names."""
+        """Run the command that Memex recommends, as the person, and repair the paths that Git names."""
         self.count("mended")
         for _ in range(8):
             if unmerged := set(filter(None, device.git("diff", "--name-only", "--diff-filter=U", "-z").split("\0"))):
@@ -398,7 +398,7 @@ class Story:
             self.away.rename(self.bare)
 
     def kill(self, device):
-        """The daemon dies, perhaps while it pulls, pushes, commits or promotes, and is started again some time later."""
+        """Kill the daemon, possibly while it pulls, pushes, commits or promotes, and restart it some time later."""
         if not device.up:
             return
         if self.dice.random() < 0.8:
@@ -449,7 +449,7 @@ class Story:
         return len(heads) == 1 and clean and calm and a.files() == b.files()
 
     def true(self, folder):
-        """Nothing is lost, nothing is marked, and the indexes are what the files say."""
+        """Check that no text is lost, no file has conflict markers, and the indexes match the files."""
         a, b = self.devices
         files = a.files()
         assert files == b.files()
@@ -467,7 +467,7 @@ class Story:
 
 
 def dumped(vault, state, *, run):
-    """All that the indexes of a state folder hold; with `run`, once the vault was read."""
+    """Return the content of all indexes of a state folder; with `run`, after an index pass."""
     app = App(settings_of(vault, state), embedder=fake_embedder())
     try:
         if run:
@@ -478,7 +478,7 @@ def dumped(vault, state, *, run):
 
 
 def resolve(path):
-    """Keep what both have, but for one of two properties of the same name."""
+    """Keep both sides, except one of two properties with the same name."""
     if not path.is_file():
         return
     lines, seen, front = [], set(), False

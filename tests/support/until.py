@@ -1,4 +1,4 @@
-"""Waits until something holds; a wait that ends without it says what was waited for, and on how busy a machine."""
+"""Wait until a condition holds; a timeout reports the condition and the machine's load."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATIENCE = 60.0  # seconds; a net that a busy machine does not fall into, for wh
 
 
 def until(holds: Callable[[], T], within: float = PATIENCE, *, pause: float = 0.02) -> T:
-    """Return what `holds` returns once that is true."""
+    """Wait until `holds` returns a true value, and return the value."""
     end = time.monotonic() + within
     while not (value := holds()):
         assert time.monotonic() < end, missed(holds, within, value)
@@ -22,10 +22,10 @@ def until(holds: Callable[[], T], within: float = PATIENCE, *, pause: float = 0.
 
 
 def missed(holds: Callable[[], object], within: float, value: object) -> str:
-    """Return what did not come about: its source, and its last value."""
+    """Return the message for a condition that did not hold: its source, and its last value."""
     try:
         source = inspect.getsource(holds).strip()
     except (OSError, TypeError):  # it has none: a builtin, or a bound method of one
         source = repr(holds)
     load = ", ".join(f"{load:.1f}" for load in os.getloadavg())
-    return f"within {within:g} s this did not come about (last value {value!r}; {os.cpu_count()} cores, load {load}):\n{source}"
+    return f"within {within:g} s this condition did not hold (last value {value!r}; {os.cpu_count()} cores, load {load}):\n{source}"

@@ -1,4 +1,4 @@
-"""A process that uploads, and dies at one of the calls by which it changes the disk; run as `python -m tests.support.upload_crash STATE N`."""
+"""A process that uploads and crashes at a call that changes the disk; run as `python -m tests.support.upload_crash STATE N`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHANGING = frozenset(
 
 
 def opened(state: Path) -> tuple[Ledger, Queue, Uploads]:
-    """Return what a process has of uploads."""
+    """Open the uploads of a state folder."""
     ledger = Ledger.open(state / "ledger.db")
     settings = KbSettings(free=0)
     queue = Queue(ledger, state, settings)
@@ -32,7 +32,7 @@ def opened(state: Path) -> tuple[Ledger, Queue, Uploads]:
 
 
 def uploading(state: Path, at: int) -> None:
-    """Die at the `at`-th call; what has been acknowledged until then is on stdout, a line each."""
+    """Die at the `at`-th call; stdout has one line for each acknowledgment before it."""
     calls = count(1)
 
     def die(event: str, args: tuple[object, ...]) -> None:

@@ -1,4 +1,4 @@
-"""A state folder with uploads and a queue, as one process after another has it."""
+"""A place for uploads: a state folder with a queue, which processes open one after another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SMALL = KbSettings(max_file=50_000, staged=100_000, uploads=4, free=0)
 
 
 class Place:
-    """A state folder with its ledger; `uploads` is what one process has of it."""
+    """A state folder with its ledger; `uploads` is the view of one process."""
 
     def __init__(self, folder, settings=SMALL):
         self.state, self.vault = folder / "state", folder / "vault"
@@ -28,7 +28,7 @@ class Place:
         self.again()
 
     def again(self):
-        """What the next process has."""
+        """Return the place as the next process opens it."""
         self.queue = Queue(self.ledger, self.state, self.settings, now=lambda: self.now)
         self.uploads = Uploads(self.state, self.queue, self.settings, vault=self.vault, now=lambda: self.now)
 
@@ -46,14 +46,14 @@ class Place:
 
     @property
     def left(self):
-        """All that lies in the folder of uploads."""
+        """Return all files in the folder of uploads."""
         root = self.state / "uploads"
         return sorted(path.relative_to(root).as_posix() for path in root.rglob("*"))
 
 
 @contextmanager
 def refused(error, why=""):
-    """The refusal, which names no path of this machine."""
+    """Expect this error, and check that it names no path of this machine."""
     told = SimpleNamespace()
     with pytest.raises(error, match=why or None) as raised:
         yield told

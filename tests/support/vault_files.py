@@ -1,4 +1,4 @@
-"""Files put into a vault, and the digest of what they hold."""
+"""Write files into a vault, and compute the digest of their content."""
 
 from __future__ import annotations
 

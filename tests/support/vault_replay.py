@@ -1,4 +1,4 @@
-"""A vault's history, made by the dice: renames, moves of whole folders, edits; and a live vault that is taken through it."""
+"""A random vault history (renames, moves of whole folders, edits), and its replay in a live vault."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LEAST = 20  # notes, below which none is deleted
 
 
 def git(folder: Path, *words: str) -> str:
-    """`git WORDS` as a person without settings runs it."""
+    """Run `git WORDS` as a person without Git settings."""
     name = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false", "-c", "gc.auto=0")
     command = ["git", "-C", str(folder), *name, "-c", "core.quotepath=off", *words]
     environ = {**os.environ, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
@@ -56,7 +56,7 @@ class Author:
         return git(self.folder, "rev-parse", "HEAD").strip()
 
     def step(self, changes: int = 4) -> str:
-        """Some changes of the kinds that people make, as one commit."""
+        """Make some typical changes as one commit."""
         self.number += 1
         for _ in range(self.dice.randint(1, changes)):
             notes = self.notes()
@@ -64,7 +64,7 @@ class Author:
         return self.commit()
 
     def even(self, moved: int) -> str:
-        """Return the same work at each step, however large the vault is: five edits, a new note, a deletion, `moved` moves."""
+        """Make the same number of changes in a vault of any size: five edits, a new note, a deletion, `moved` moves."""
         self.number += 1
         notes = self.dice.sample(self.notes(), 6 + moved)
         for note in notes[:5]:
@@ -119,7 +119,7 @@ class Author:
 
 
 class Live:
-    """A clone of the author's vault beside which everything runs that a daemon has."""
+    """A clone of the author's vault with all parts of a daemon."""
 
     def __init__(self, folder: Path, author: Author, *, hooks: bool) -> None:
         git(author.folder.parent, "clone", "-q", str(author.folder), str(folder / "vault"))
@@ -129,7 +129,7 @@ class Live:
             install(self.world.app.opened.repo.hooks_folder(), HOOKS, self.world.state)
 
     def goes(self, commit: str, how: str) -> tuple[float, float, set[str]]:
-        """Go to a commit by `git HOW`: the seconds until what it brought was indexed, and until all that it touched was; that."""
+        """Go to a commit by `git HOW`. Return the seconds until the new content and until all changes were indexed, and the changes."""
         vault = self.world.vault
         git(vault, "fetch", "-q", "origin")
         touched = set(filter(None, git(vault, "diff", "-z", "--no-renames", "--name-only", "HEAD", commit).split("\0")))
@@ -144,7 +144,7 @@ class Live:
         return found, self._until(touched, begun), touched
 
     def _until(self, paths: set[str], begun: float) -> float:
-        """Return the seconds from then until the index has of these what the files hold."""
+        """Return the seconds from then until the index matches these files."""
         wrong = paths
         while wrong := {path for path in wrong if not self.true(path)} or {
             path for path in paths if not self.true(path)
@@ -154,12 +154,12 @@ class Live:
         return time.monotonic() - begun
 
     def true(self, path: str) -> bool:
-        """Return whether the index has of this path what the file holds."""
+        """Return whether the index matches the file at this path."""
         record = self.world.app.opened.builds.scopes[locate(path).scope].index.record_at(path)
         return (record.digest if record else "") == _sha(self.world.vault / path)
 
     def differences(self, touched: Collection[str]) -> list[str]:
-        """Return where the index is not what the files say: in which notes there are, and in the passages of those touched."""
+        """Return the differences between index and files: in the list of notes, and in the passages of the changed notes."""
         known = {
             path: entry.digest
             for scope_index in self.world.app.opened.builds.scopes.values()
@@ -189,7 +189,7 @@ class Live:
 
 
 def told(seconds: list[float], notes: int) -> str:
-    """Return how long the commits took, in words."""
+    """Return a sentence with the durations of the commits."""
     ordered = sorted(seconds)
     return (
         f"{notes:,} notes, {len(seconds)} commits: p50 {statistics.median(ordered):.2f} s, "
@@ -198,7 +198,7 @@ def told(seconds: list[float], notes: int) -> str:
 
 
 def _sha(file: Path) -> str:
-    """Return the digest of what it holds; "" = it is not there."""
+    """Return the digest of a file's content; "" = the file is missing."""
     try:
         return hashlib.sha256(file.read_bytes()).hexdigest()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""A vault, a state folder and the real parts on them: what tests of the whole drive. Only the model is faked."""
+"""The test world: a vault, a state folder and the real parts of Memex. Only the model is a fake."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ PROMPT = SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=0.0, listing_s=3600.
 
 
 def settings_of(vault: Path, state: Path, **sections: Any) -> Settings:
-    """Settings as `memex serve --vault V --state S` has them, quick to settle."""
+    """Return the settings of `memex serve --vault V --state S`, with short waits."""
     return replace(Settings(vault=VaultSettings(path=vault), state=state, sync=PROMPT), **sections)
 
 
 class World:
-    """A vault under test, and the App on it. `reopen` is a restart; `crash` drops it as kill -9 would."""
+    """A vault under test with its App. `reopen` simulates a restart, `crash` a kill -9."""
 
     def __init__(self, folder: Path, *, embedder: Embedder | None = None, **sections: Any) -> None:
         self.vault, self.state = folder / "vault", folder / "state"
@@ -49,22 +49,22 @@ class World:
         self.app = self._open(embedder)
 
     def write(self, path: str, text: str | bytes) -> Path:
-        """Write a note as another process would."""
+        """Write a note as another process does."""
         file = self.vault / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode() if isinstance(text, str) else text)
         return file
 
     def run(self, **given: Any) -> Any:
-        """One pass over the whole vault."""
+        """Run one index pass over the whole vault."""
         return self.app.opened.sync.run(accept=True, **given)
 
     def dump(self) -> dict[str, Any]:
-        """Return all that the indexes hold, independent of how it came there."""
+        """Return the content of the indexes in a form that is independent of its history."""
         return {scope: scope_index.index.dump() for scope, scope_index in self.app.opened.builds.scopes.items()}
 
     def rebuilt(self, folder: Path) -> dict[str, Any]:
-        """Return what an index made from scratch of the same files holds."""
+        """Return the content of an index rebuilt from the same files."""
         shutil.rmtree(folder, ignore_errors=True)
         app = App(settings_of(self.vault, folder, **self._sections), embedder=fake_embedder(FakeEncoder()))
         try:
@@ -74,13 +74,13 @@ class World:
             app.close()
 
     def found(self, text: str, *, scope: str = "all", **given: Any) -> list[str]:
-        """Return the paths that a search of the owner finds."""
+        """Return the paths of an owner's search results."""
         answer = self.app.operations["search"]({"query": text, "scope": scope, **given}, lambda _: None)
         return [hit["path"] for hit in answer["hits"]]
 
     @contextmanager
     def serving(self) -> Iterator[None]:
-        """The pipe running on its own, with its watcher and jobs, but without the rim."""
+        """Run the pipeline with its watcher and jobs, but without the server."""
         from contextlib import ExitStack
 
         with ExitStack() as running:
@@ -102,7 +102,7 @@ class World:
 
 
 def promote(world: World, given: str, to: str | None = None) -> dict[str, Any]:
-    """Promote a capture, as `memex promote` does; raises what keeps it from that."""
+    """Promote a capture, as `memex promote` does. Raises the error of a refusal."""
     own = world.app.services.promotions
     (done,) = own.carry_out([own.make_plan(world.app.services.snapshot.find_capture(given), to=to)])
     if isinstance(done, MemexError):
@@ -112,7 +112,7 @@ def promote(world: World, given: str, to: str | None = None) -> dict[str, Any]:
 
 @contextmanager
 def answering(world: World) -> Iterator[World]:
-    """The world with its owner's door open, as a daemon has it, for commands that run in this process."""
+    """Yield the world with an open control socket, for commands that run in this process."""
     server = ControlServer(world.state, world.app.operations)
     server.start()
     try:

@@ -54,12 +54,12 @@ def read_file(file: ClientFile) -> FileState:
         with os.fdopen(opened, "rb") as stream:
             status = os.fstat(stream.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
-                raise InvalidArgument(f"{file} is no file of at most {LARGEST >> 20} MiB")
+                raise InvalidArgument(f"{file} is not a file, or is larger than {LARGEST >> 20} MiB")
             data = stream.read()
     try:
         return FileState(data.decode(), atomic_write.to_stat(status))
     except UnicodeDecodeError:
-        raise InvalidArgument(f"{file} is not UTF-8, so it is left alone") from None
+        raise InvalidArgument(f"{file} is not UTF-8, so Memex does not change it") from None
 
 
 def write_file(file: ClientFile, state: FileState, text: str) -> Path | None:
@@ -156,7 +156,7 @@ def _name(file: ClientFile) -> str:
 
 
 def _changed(file: ClientFile) -> Conflict:
-    return Conflict(f"{file} was changed by somebody else meanwhile: run the command again")
+    return Conflict(f"another program has just changed {file}: run the command again")
 
 
 @contextmanager
@@ -167,8 +167,8 @@ def _explain_errors(file: ClientFile) -> Iterator[None]:
         match error.errno:
             case errno.ELOOP | errno.EXDEV | errno.ENOTDIR | errno.EISDIR:
                 raise InvalidArgument(
-                    f"{file} is a link, a folder or behind one, and a key is written behind no link: name the file itself with "
-                    "--file, or leave --write out and paste the lines"
+                    f"{file} is a folder or is reached through a link, and Memex writes keys only into files: name the file itself with "
+                    "--file, or leave out --write and paste the lines"
                 ) from error
             case errno.EACCES | errno.EPERM | errno.EROFS:
                 raise PermissionDenied(f"{file} can't be read or written: {error.strerror}") from error

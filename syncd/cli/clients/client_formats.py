@@ -176,7 +176,7 @@ def connect_text(command: str) -> str:
     """Explain how to connect a client, for a person who has just set up a vault; `command` runs `memex` for the vault."""
     first, *others = CLIENTS
     return f"""\
-Connect an AI client. Each gets a key of its own, which is shown once:
+Connect an AI client. Each client gets its own key, which Memex shows only once:
   {command} connect {first}
   (or: {", ".join(others)}; --write lets Memex write the client's settings file)"""
 

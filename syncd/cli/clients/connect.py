@@ -79,13 +79,20 @@ class Wish:
 @click.command(cls=Command)
 @click.argument("client", metavar="CLIENT", required=False, type=click.Choice(list(CLIENTS)))
 @click.option(
-    "--workspace", "-w", default="default", show_default=True, shell_complete=workspaces, help="The workspace it sees."
+    "--workspace",
+    "-w",
+    default="default",
+    show_default=True,
+    shell_complete=workspaces,
+    help="The workspace that the client sees.",
 )
-@click.option("--write", is_flag=True, help="Write the client's settings file; the old one stays beside it.")
-@click.option("--file", "path", type=click.Path(), help="The client's settings file, where it is not the usual one.")
-@click.option("--name", default=USUAL, show_default=True, help="What the client calls this vault.")
-@click.option("--renew", is_flag=True, help="Make a new key; the client's old one ends.")
-@click.option("--remove", is_flag=True, help="End the client's key, and take the entry out of its settings file.")
+@click.option(
+    "--write", is_flag=True, help="Write the client's settings file, and keep a copy of the old one beside it."
+)
+@click.option("--file", "path", type=click.Path(), help="The client's settings file, if it is not the usual one.")
+@click.option("--name", default=USUAL, show_default=True, help="The name of this vault in the client.")
+@click.option("--renew", is_flag=True, help="Create a new key, and revoke the client's old one.")
+@click.option("--remove", is_flag=True, help="Revoke the client's key, and remove the entry from its settings file.")
 @click.option("--list", "list_", is_flag=True, help="List the connected clients, and when each was last seen.")
 def connect(
     client: str | None,
@@ -98,20 +105,20 @@ def connect(
     remove: bool,
     list_: bool,
 ) -> None:
-    """Connect an AI client: make a key for it, and print the lines to paste into its settings.
+    """Connect an AI client: create a key for it, and print the lines to paste into its settings.
 
-    The key is called CLIENT@HOST, reads and writes one workspace, and is shown this once. With --write, Memex writes the
+    The key is called CLIENT@HOST, and reads and writes one workspace. Memex shows it only now. With --write, Memex writes the
     settings of claude-desktop, codex, cursor, gemini or opencode, and shows no key. With --json: {"client", "name",
     "workspace", "url", "file", "backup", "changed", "key", "lines"}."""
     if list_ or client is None:
         if not list_:
             raise InvalidArgument(
-                f"which client? One of {', '.join(CLIENTS)}; `memex connect --list` shows those you have"
+                f"which client? Choose one of {', '.join(CLIENTS)}; `memex connect --list` shows the connected ones"
             )
         _print_clients()
         return
     if not ENTRY.fullmatch(name):
-        raise InvalidArgument("--name is a letter, then at most 31 letters, digits, - or _")
+        raise InvalidArgument("--name must begin with a letter and have at most 32 letters, digits, - or _")
     chosen = load_settings()
     known, command = CLIENTS[client], tuple(memex_words(chosen))
     wish = Wish(client, known, name, workspace, _find_file(known, path), renew, command)
@@ -131,7 +138,7 @@ def _find_file(client: Client, path: str | None) -> ClientFile | None:
     usual = client.file
     if usual is None:
         if path is not None:
-            raise InvalidArgument(f"{client.title} is connected by a command: leave --file out")
+            raise InvalidArgument(f"{client.title} is connected by a command: leave out --file")
         return None
     if path is not None:
         named = Path.cwd() / Path(path).expanduser()
@@ -151,11 +158,11 @@ def _usual_file(usual: SettingsFile) -> ClientFile:
 def _require_file(wish: Wish) -> ClientFile:
     if wish.client.file is None:
         raise InvalidArgument(
-            f"{wish.client.title} writes its settings itself: leave --write out and run the line that is printed"
+            f"{wish.client.title} writes its own settings: leave out --write and run the printed line"
         )
     if wish.file is None:
         raise InvalidArgument(
-            f"{wish.client.title} documents no place for its settings on this system: name the file with --file"
+            f"{wish.client.title} has no documented settings file on this system: name the file with --file"
         )
     return wish.file
 
@@ -166,7 +173,9 @@ def _print(call: Call, wish: Wish, url: str) -> None:
     lines = paste_text(wish.client, connection, str(wish.file or f"the settings file of {wish.client.title}"))
 
     def text() -> str:
-        print_message(f"memex: made the key {wish.key_name} for the workspace {wish.workspace}; it is shown this once")
+        print_message(
+            f"memex: created the key {wish.key_name} for the workspace {wish.workspace}; Memex shows it only now"
+        )
         if wish.file is not None:
             print_message(f"memex: to let Memex write the file instead: memex connect {wish.id} --write")
         return lines + (f"\n\nThen {wish.client.then}." if wish.client.then else "")
@@ -184,8 +193,8 @@ def _write(call: Call, wish: Wish, file: ClientFile, url: str) -> None:
     is_ours = entry is not None and _is_ours(call, entry)
     if entry is not None and not wish.renew and not is_ours:
         raise Conflict(
-            f"{file} has an entry {wish.name!r} whose key is not of this vault: choose --name to add one beside it, or --renew to "
-            "replace it"
+            f"{file} has an entry {wish.name!r} with a key of another vault: to add a second entry, choose another --name; to "
+            "replace the entry, add --renew"
         )
     kept = entry if is_ours else {}  # values that the owner added to the entry stay
     servers.put(wish.connection(url, "-"), kept)  # a file that can't be edited is refused before a key is made
@@ -202,11 +211,11 @@ def _write(call: Call, wish: Wish, file: ClientFile, url: str) -> None:
         if not secret:  # the new key was written nowhere
             call("key.revoke", {"name": wish.key_name})
         if ends_key and isinstance(error, MemexError):
-            raise _reworded(error, f"ended the key {wish.key_name}; {error.message}") from error
+            raise _reworded(error, f"revoked the key {wish.key_name}; {error.message}") from error
         raise
     if ends:
         print_message(
-            f"memex: the key in {file} opens until {result_text.format_time(ends, None)}; to make another, add --renew"
+            f"memex: the key in {file} works until {result_text.format_time(ends, None)}; to create a new one, add --renew"
         )
     print_answer(
         _answer(wish, url, backup, changed=changed), lambda: _format_written(wish, file, backup, changed=changed)
@@ -215,8 +224,8 @@ def _write(call: Call, wish: Wish, file: ClientFile, url: str) -> None:
 
 def _format_written(wish: Wish, file: ClientFile, backup: Path | None, *, changed: bool) -> str:
     if not changed:
-        return f"{file} has this connection already, with a key that opens; nothing was changed"
-    lines = [f"wrote {file}" + (f"; the old one is {backup}" if backup else "")]
+        return f"{file} already has this connection with a valid key; nothing was changed"
+    lines = [f"wrote {file}" + (f"; the old file is {backup}" if backup else "")]
     lines += [f"{wish.client.title} sees the workspace {wish.workspace} with the key {wish.key_name}"]
     return "\n".join([*lines, *([f"Then {wish.client.then}."] if wish.client.then else [])])
 
@@ -227,16 +236,16 @@ def _remove(call: Call, wish: Wish) -> None:
     key = _find_key(call, wish.key_name)
     if key is not None:
         call("key.revoke", {"name": key["id"]})
-        done.append(f"ended the key {wish.key_name}")
+        done.append(f"revoked the key {wish.key_name}")
     if wish.file is not None:
         try:
             taken, backup = _remove_entry(call, wish, wish.file)
         except MemexError as error:
             message = "; ".join([*done, error.message])
-            raise _reworded(error, f"{message}. The entry {wish.name!r} may stand in it still") from error
-        done += [f"took the entry {wish.name!r} out of {wish.file}"] if taken else []
+            raise _reworded(error, f"{message}. The file may still contain the entry {wish.name!r}") from error
+        done += [f"removed the entry {wish.name!r} from {wish.file}"] if taken else []
     if rest := wish.client.remove(wish.name):
-        done.append(f"to take the entry out: {rest}")
+        done.append(f"to remove the entry: {rest}")
     nothing = f"{wish.client.title} is not connected as {wish.key_name}; nothing was changed"
     print_answer(
         _answer(wish, None, backup, changed=taken or key is not None), lambda: "\n".join(done) if done else nothing
@@ -255,7 +264,7 @@ def _remove_entry(call: Call, wish: Wish, file: ClientFile) -> tuple[bool, Path 
     if entry is None:
         return False, None
     if not _is_ours(call, entry):
-        print_message(f"memex: left the entry {wish.name!r} in {file}: its key is not of this vault")
+        print_message(f"memex: kept the entry {wish.name!r} in {file}: its key is not from this vault")
         return False, None
     return True, write_file(file, state, servers.remove())
 
@@ -292,7 +301,7 @@ class ServerEntries:
             return work()
         except InvalidArgument as error:
             raise InvalidArgument(
-                f"{self._file} is left as it is: {error.message}. Correct it, or leave --write out and paste the lines"
+                f"{self._file} was not changed: {error.message}. Correct the file, or leave out --write and paste the lines"
             ) from error
 
 
@@ -329,7 +338,7 @@ def _make_key(call: Call, wish: Wish) -> str:
     names = [row["name"] for row in call("workspace.list", {})]
     if wish.workspace not in names:  # check this before an old key is revoked
         raise NotFound(
-            f"no workspace {wish.workspace!r}; there are: {', '.join(names) or 'none'}. To make it: memex workspace create "
+            f"no workspace {wish.workspace!r}; there are: {', '.join(names) or 'none'}. To create it: memex workspace create "
             f"{shlex.quote(wish.workspace)}"
         )
     before = _find_key(call, wish.key_name)
@@ -337,8 +346,8 @@ def _make_key(call: Call, wish: Wish) -> str:
         if before["last_used_at"] and not wish.renew:
             seen = result_text.format_time(before["last_used_at"], None)
             raise Conflict(
-                f"{wish.client.title} is connected already: the key {wish.key_name} was last used {seen}. To end that key and make "
-                f"another, add --renew; for a second connection, add --name"
+                f"{wish.client.title} is already connected: the key {wish.key_name} was last used {seen}. To replace that key, add "
+                f"--renew; for a second connection, add --name"
             )
         call("key.revoke", {"name": before["id"]})
     made = call("key.create", {"name": wish.key_name, "workspaces": [wish.workspace], "scopes": list(SCOPES)})

@@ -14,7 +14,7 @@ from syncd.cli.clients.jsonc_editor import read_jsonc, remove_member, set_member
 
 # ruff: noqa: PLC0415 - tomlkit would slow down the start of every command, and only one client needs it
 Syntax: TypeAlias = Literal["json", "toml"]
-UNEDITABLE: Final = "it is written in a way that Memex can't edit without touching other parts"
+UNEDITABLE: Final = "Memex can't edit its syntax without changing other parts"
 
 
 def read_entry(text: str, syntax: Syntax, path: Sequence[str]) -> Any:
@@ -32,7 +32,7 @@ def put_entry(text: str, syntax: Syntax, path: Sequence[str], entry: Mapping[str
     for key in path[:-1]:
         here = here.setdefault(key, {})
         if not isinstance(here, dict):
-            raise InvalidArgument(f"{key!r} is something else than a table of servers in it")
+            raise InvalidArgument(f"{key!r} in it is not a table of servers")
     here[path[-1]] = dict(entry)
     return _check(_edit(text, syntax, path, entry), syntax, wanted)
 

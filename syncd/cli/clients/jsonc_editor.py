@@ -48,7 +48,7 @@ def set_member(text: str, path: Sequence[str], data: Any) -> str:
     here = _read_root(text)
     for depth, key in enumerate(path):
         if not isinstance(here.data, dict):
-            raise ValueError(f"what holds {key!r} is no object")  # noqa: TRY004 - as every other text that can't be edited
+            raise ValueError(f"the parent of {key!r} is not an object")  # noqa: TRY004 - as every other text that can't be edited
         member = _find(here, key)
         if member is None:
             for outer in reversed(path[depth + 1 :]):
@@ -149,7 +149,7 @@ def _read_root(text: str) -> _Value:
     if (rest := _skip(text, root.end)) != len(text):
         raise _malformed(text, rest)
     if not isinstance(root.data, dict):
-        raise ValueError("it holds no object")  # noqa: TRY004 - as every other text that can't be edited
+        raise ValueError("it does not contain an object")  # noqa: TRY004 - as every other text that can't be edited
     return root
 
 
@@ -162,7 +162,7 @@ def _skip(text: str, at: int) -> int:
 
 def _read_value(text: str, at: int, depth: int) -> _Value:
     if depth > DEEPEST:
-        raise ValueError(f"it has more than {DEEPEST} values inside each other")
+        raise ValueError(f"its values are nested more than {DEEPEST} deep")
     if text[at : at + 1] == "{":
         return _read_object(text, at, depth)
     if text[at : at + 1] == "[":

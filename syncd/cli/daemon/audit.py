@@ -141,7 +141,7 @@ def audit_export() -> None:
     "--before", required=True, metavar="TIME", help="Move entries before this time, such as 2026-01-01 or 365d ago."
 )
 @click.option("--to", "target", required=True, type=click.Path(dir_okay=False), help="The new file to move them to.")
-@click.option("--force", is_flag=True, help="Prune even if the chain is broken, once you know why it is.")
+@click.option("--force", is_flag=True, help="Prune even if the chain is broken; find out the cause first.")
 def audit_prune(before: str, target: str, force: bool) -> None:
     """Move old entries to a file, in the format of `memex audit export`. The remaining log can still be verified.
 

@@ -36,7 +36,7 @@ TOLD = {
     "installed": "installed",
     "wrapped": "installed; another program's hook calls it",
     "absent": "not installed",
-    "other": "not installed; another hook has its place",
+    "other": "not installed; another hook is in its place",
     "replaced": "replaced: another program has installed its own hook",
     "changed": "changed by another program since Memex wrote it",
 }
@@ -82,7 +82,7 @@ def hook_status(remote: Path | None) -> None:
 @click.option("--rotate", is_flag=True, help="Replace the secret; the old one stops working immediately.")
 @click.option("--remove", is_flag=True, help="Remove the secret; webhooks are off.")
 def hook_secret(rotate: bool, remove: bool) -> None:
-    """Create the secret that a forge uses to sign its webhooks, and print it: it is shown only now."""
+    """Create the secret that a forge uses to sign its webhooks, and print it: Memex shows it only now."""
     from syncd.remote.push_webhook import drop_secret, make_secret  # noqa: PLC0415 - it imports the ledger
 
     state = _state_folder()

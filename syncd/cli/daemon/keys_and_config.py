@@ -69,7 +69,7 @@ def key() -> None:
 def key_create(
     names: tuple[str, ...], all_workspaces: bool, scopes: str, expires: str | None, **fields: str | None
 ) -> None:
-    """Create a key, and print it: it is shown only now."""
+    """Create a key, and print it: Memex shows it only now."""
     if bool(names) == all_workspaces:
         raise InvalidArgument("choose the workspaces that the key may access: --workspace NAME, or --all-workspaces")
     asked = {
@@ -121,7 +121,7 @@ def key_revoke(name: str, yes: bool) -> None:
     "--expires", metavar="TIME", help="When the key expires, such as 2027-01-31, or 30d from now. Default: unchanged."
 )
 def key_rotate(name: str, overlap: str, expires: str | None) -> None:
-    """Give the key NAME a new secret, and print it: it is shown only now. Name and rights stay."""
+    """Give the key NAME a new secret, and print it: Memex shows it only now. Name and rights stay."""
     began = now()
     good_until = began if overlap.strip() == "0" else parse_expiry(overlap, began)
     made = ask(

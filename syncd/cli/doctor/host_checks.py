@@ -45,18 +45,23 @@ def check_vault(context: DoctorContext) -> Iterator[Finding]:
         )
         return
     if not stat.S_ISDIR(info.st_mode):
-        yield Finding("vault", "wrong", f"{root} is no folder", "memex status --vault THE_FOLDER_OF_NOTES")
+        yield Finding("vault", "wrong", f"{root} is not a folder", "memex status --vault THE_FOLDER_OF_NOTES")
         return
     if not os.access(root, os.R_OK | os.X_OK):
-        yield Finding("vault", "wrong", f"{root} may not be read", f"chmod u+rx {quote_path(root)}")
+        yield Finding("vault", "wrong", f"Memex has no permission to read {root}", f"chmod u+rx {quote_path(root)}")
         return
     if not os.access(root, os.W_OK):
         yield Finding(
-            "vault", "wrong", f"{root} may not be written, so nothing can be captured", f"chmod u+w {quote_path(root)}"
+            "vault",
+            "wrong",
+            f"Memex has no permission to write {root}, so captures fail",
+            f"chmod u+w {quote_path(root)}",
         )
     elif kind := remote_kind(str(root)):
-        says = f"{root} lies on {kind}, which may not tell of changes made elsewhere; it is listed often instead"
-        yield Finding("vault", "advice", says, "nothing need be done; changes made elsewhere are found a little later")
+        says = f"{root} is on {kind}, which may not report changes from other machines, so Memex lists the vault often"
+        yield Finding(
+            "vault", "advice", says, "no action needed; Memex finds changes from other machines a little later"
+        )
     else:
         yield Finding("vault", "ok", str(root))
 
@@ -72,12 +77,12 @@ def check_inbox(context: DoctorContext) -> Iterator[Finding]:
         yield Finding(
             "inbox",
             "wrong",
-            f"{name}/ is missing, so nothing can be captured",
+            f"{name}/ is missing, so captures fail",
             f"memex init {quote_path(context.vault)}",
             partial(_make_inbox, context),
         )
     elif not stat.S_ISDIR(info.st_mode):
-        what = "a link, which is not followed" if stat.S_ISLNK(info.st_mode) else "no folder"
+        what = "a link, which Memex does not follow" if stat.S_ISLNK(info.st_mode) else "not a folder"
         yield Finding(
             "inbox",
             "wrong",
@@ -85,9 +90,11 @@ def check_inbox(context: DoctorContext) -> Iterator[Finding]:
             f"mv {quote_path(folder)} {quote_path(folder)}.aside; memex init {quote_path(context.vault)}",
         )
     elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        yield Finding("inbox", "wrong", f"{name}/ may not be read and written", f"chmod u+rwx {quote_path(folder)}")
+        yield Finding(
+            "inbox", "wrong", f"Memex has no permission to read and write {name}/", f"chmod u+rwx {quote_path(folder)}"
+        )
     else:
-        yield Finding("inbox", "ok", f"{name}/ can be read and written")
+        yield Finding("inbox", "ok", f"Memex can read and write {name}/")
 
 
 def _make_inbox(context: DoctorContext) -> str:
@@ -96,7 +103,7 @@ def _make_inbox(context: DoctorContext) -> str:
         opened.make_folder(f"{context.settings.vault.inbox}/default")
     finally:
         opened.close()
-    return f"made {context.settings.vault.inbox}/default"
+    return f"created {context.settings.vault.inbox}/default"
 
 
 def check_watches(context: DoctorContext) -> Iterator[Finding]:
@@ -114,12 +121,10 @@ def check_watches(context: DoctorContext) -> Iterator[Finding]:
         opened.close()
     raise_it = "echo fs.inotify.max_user_watches={} | sudo tee /etc/sysctl.d/60-memex.conf; sudo sysctl --system"
     if needed > limit:
-        says = (
-            f"{needed:,} folders need a watch each, and {limit:,} are allowed: changes are found by listing, so later"
-        )
+        says = f"{needed:,} folders need one watch each, but only {limit:,} are allowed, so Memex finds changes later, by listing"
         yield Finding("watch", "wrong", says, raise_it.format(max(524_288, needed * 4)))
     elif needed * 2 > limit:
-        says = f"{needed:,} folders need a watch each, of {limit:,} that all your programs share"
+        says = f"{needed:,} folders need one watch each, and all your programs share {limit:,} watches"
         yield Finding("watch", "advice", says, raise_it.format(max(524_288, needed * 4)))
     else:
         yield Finding("watch", "ok", f"{needed:,} folders, and {limit:,} watches are allowed")
@@ -157,7 +162,7 @@ def check_git(context: DoctorContext) -> Iterator[Finding]:
         repo.close()
     facts = (context.daemon or {}).get("git")
     if amiss := facts.get("hooks_amiss") if isinstance(facts, dict) else None:
-        says = f"hooks of Memex were changed or replaced: {', '.join(sorted(amiss))}; Git is followed all the same"
+        says = f"other programs changed or replaced hooks of Memex: {', '.join(sorted(amiss))}; Memex follows Git without them"
         yield Finding("git", "advice", says, "memex hook install")
     if not advice:
         yield Finding("git", "ok", f"the vault has a history{f', on {standing.branch}' if standing.branch else ''}")
@@ -182,7 +187,7 @@ def check_disk(context: DoctorContext) -> Iterator[Finding]:
         left = room.f_bavail * room.f_frsize
         few = room.f_files > 0 and room.f_favail < INODES
         says = f"{left / (1 << 30):,.1f} GB left on the disk of the {name}" + (
-            ", and hardly a file more fits" if few else ""
+            ", with room for almost no more files" if few else ""
         )
         if left < FULL or few:
             yield Finding("disk", "wrong", says, f"free some space: du -xh -d 2 {quote_path(folder)}")
@@ -199,7 +204,7 @@ def check_clock(context: DoctorContext) -> Iterator[Finding]:
         yield Finding(
             "clock",
             "wrong",
-            f"it shows {time.strftime('%Y-%m-%d', time.gmtime(present))}",
+            f"the clock shows {time.strftime('%Y-%m-%d', time.gmtime(present))}",
             "sudo timedatectl set-ntp true",
         )
         return
@@ -219,7 +224,7 @@ def check_clock(context: DoctorContext) -> Iterator[Finding]:
         yield Finding(
             "clock",
             "ok",
-            f"it shows {time.strftime('%Y-%m-%d %H:%M', time.localtime(present))}, and no note is ahead of it",
+            f"the clock shows {time.strftime('%Y-%m-%d %H:%M', time.localtime(present))}; no note has a later time",
         )
 
 
@@ -244,11 +249,11 @@ def check_port(context: DoctorContext) -> Iterator[Finding]:
         try:
             probe.bind((server.host, server.port))
         except OSError as error:
-            says = f"{server.host}:{server.port} can't be listened on: {error.strerror}"
+            says = f"the daemon can't listen on {server.host}:{server.port}: {error.strerror}"
             yield Finding("port", "wrong", says, f"memex serve --port 0, or: ss -ltnp 'sport = :{server.port}'")
         else:
             yield Finding(
-                "port", "ok", f"{server.host}:{server.port} is free" if server.port else "a free one is picked"
+                "port", "ok", f"{server.host}:{server.port} is free" if server.port else "the daemon picks a free port"
             )
 
 
@@ -258,11 +263,15 @@ def check_files(context: DoctorContext) -> Iterator[Finding]:
     if not facts:
         return
     for path in facts["missing"]:
-        yield Finding("files", "advice", f"{path} is gone; its note is left", "put it back, or delete the note")
+        yield Finding(
+            "files", "advice", f"{path} is missing; its note remains", "put the file back, or delete the note"
+        )
     for file in facts["unread"]:
-        yield Finding("files", "advice", f"{file['path']} is not read: {file['reason']}", "it is tried again by itself")
+        yield Finding(
+            "files", "advice", f"{file['path']} could not be read: {file['reason']}", "Memex tries again automatically"
+        )
     if not facts["missing"] and not facts["unread"]:
-        yield Finding("files", "ok", f"{facts['known']:,} have a note, {facts['waiting']:,} wait to be read")
+        yield Finding("files", "ok", f"{facts['known']:,} files have a note, {facts['waiting']:,} wait to be read")
 
 
 def check_environment(context: DoctorContext) -> Iterator[Finding]:
@@ -288,11 +297,11 @@ def check_sandbox(context: DoctorContext) -> Iterator[Finding]:
             "sandbox", "wrong", facts["problem"], "memex config, section kb; on Linux libseccomp.so.2 is needed"
         )
     elif facts["missing"]:
-        says = f"{' and '.join(facts['missing'])} is not in force, and kb.confined is preferred: PDF and Office files are read"
-        yield Finding("sandbox", "advice", says, "nothing need be done where no stranger's files come in")
+        says = f"kb.confined is preferred, so Memex reads PDF and Office files without {' and '.join(facts['missing'])}"
+        yield Finding("sandbox", "advice", says, "no action needed if you trust the sources of all files")
     else:
-        network = ", in a network namespace of their own" if facts["network_namespace"] else ""
-        yield Finding("sandbox", "ok", f"files are read under Landlock {facts['landlock']} and seccomp{network}")
+        network = ", in a separate network namespace" if facts["network_namespace"] else ""
+        yield Finding("sandbox", "ok", f"Memex reads files under Landlock {facts['landlock']} and seccomp{network}")
 
 
 HOST_CHECKS = (

@@ -20,7 +20,7 @@ def check_service(context: DoctorContext) -> Iterator[Finding]:
             yield Finding(
                 "service",
                 "advice",
-                "none is installed: the daemon runs as long as its terminal",
+                "not installed; the daemon stops when its terminal closes",
                 "memex service install --now",
             )
         return
@@ -31,7 +31,7 @@ def check_service(context: DoctorContext) -> Iterator[Finding]:
             yield from _check_unit(context, Systemd(file.stem, manager.folder), text)
             return
     if not manager.unavailable_reason():
-        says = "none is installed for this vault: the daemon runs as long as its terminal"
+        says = "not installed for this vault; the daemon stops when its terminal closes"
         yield Finding("service", "advice", says, "memex service install --now")
 
 
@@ -48,23 +48,28 @@ def _check_unit(context: DoctorContext, manager: Systemd, text: str) -> Iterator
     start = next((line for line in text.splitlines() if line.startswith("ExecStart=")), "ExecStart=nothing")
     program = Path(shlex.split(start.removeprefix("ExecStart="))[0].replace("%%", "%"))
     if not program.exists():
-        yield Finding("service", "wrong", f"{manager.file.name} starts {program}, which is not there", again)
+        yield Finding("service", "wrong", f"{manager.file.name} starts {program}, which does not exist", again)
         return
     if text != unit_files.systemd_unit(manager.name, serve_command(context.settings), vault=str(context.vault)):
         yield Finding(
-            "service", "advice", f"{manager.file} is not what this Memex would write for these settings", again
+            "service",
+            "advice",
+            f"{manager.file} differs from the file that this version of Memex writes for these settings",
+            again,
         )
     if manager.unavailable_reason():
-        yield Finding("service", "ok", f"{manager.file.name} is installed; its manager can't be asked from here")
+        yield Finding(
+            "service", "ok", f"{manager.file.name} is installed, but this process can't reach its service manager"
+        )
         return
     status = manager.state()
     if not status["active"]:
         says = f"{manager.file.name} is {status['state']}" + (f", {status['result']}" if status["result"] else "")
         yield Finding("service", "wrong", says, f"systemctl --user restart {manager.file.name}; memex service logs")
     elif not status["enabled"]:
-        yield Finding("service", "advice", f"{manager.file.name} runs, and does not start by itself", again)
+        yield Finding("service", "advice", f"{manager.file.name} runs, but does not start automatically", again)
     elif status["lingers"] is False:
-        says = f"{manager.file.name} runs while you are logged in, and not from boot on"
+        says = f"{manager.file.name} runs only while you are logged in, and does not start at boot"
         yield Finding("service", "advice", says, "loginctl enable-linger")
     else:
         yield Finding("service", "ok", f"{manager.file.name} runs, restarted {status['restarts']} times")

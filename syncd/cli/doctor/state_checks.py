@@ -51,12 +51,12 @@ def check_settings(context: DoctorContext) -> Iterator[Finding]:
     """Check that other users can't write the settings file."""
     file = context.settings.file
     if file is None:
-        yield Finding("settings", "ok", "no settings file: flags, environment and defaults are in force")
+        yield Finding("settings", "ok", "no settings file; flags, environment variables and defaults apply")
         return
     info = file.stat()
     if info.st_mode & 0o022:
         fix = partial(restrict_mode, file, stat.S_IMODE(info.st_mode) & ~0o022) if info.st_uid == os.geteuid() else None
-        yield Finding("settings", "wrong", f"others may write {file}", f"chmod go-w {quote_path(file)}", fix)
+        yield Finding("settings", "wrong", f"other users can write {file}", f"chmod go-w {quote_path(file)}", fix)
     else:
         yield Finding("settings", "ok", str(file))
 
@@ -74,7 +74,7 @@ def check_state(context: DoctorContext) -> Iterator[Finding]:
         )
         return
     if not stat.S_ISDIR(info.st_mode):
-        yield Finding("state", "wrong", f"{folder} is no folder", "memex status --state ANOTHER_FOLDER")
+        yield Finding("state", "wrong", f"{folder} is not a folder", "memex status --state ANOTHER_FOLDER")
         return
     if info.st_uid != os.geteuid():
         yield Finding(
@@ -94,12 +94,12 @@ def check_state(context: DoctorContext) -> Iterator[Finding]:
     for path in open_to_others:
         mode = 0o700 if path == folder else 0o600
         mend, fix = f"chmod {mode:o} {quote_path(path)}", partial(restrict_mode, path, mode)
-        yield Finding("state", "wrong", f"others may open {path}", mend, fix)
+        yield Finding("state", "wrong", f"other users can access {path}", mend, fix)
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         fix = partial(restrict_mode, folder, 0o700)
         yield Finding("state", "wrong", f"{folder} can't be written", f"chmod 700 {quote_path(folder)}", fix)
     elif not open_to_others:
-        yield Finding("state", "ok", f"{folder}, open to you alone")
+        yield Finding("state", "ok", f"{folder}, accessible only to you")
 
 
 def _is_readable_by_others(path: Path) -> bool:
@@ -117,16 +117,16 @@ def check_key_file(context: DoctorContext) -> Iterator[Finding]:
         return
     mend = "memex key reset --yes"  # replaces the file, whatever it is
     if stat.S_ISLNK(info.st_mode):
-        yield Finding("key", "wrong", f"{path} is a link, so the key lies where others may read or change it", mend)
+        yield Finding("key", "wrong", f"{path} is a link, so other users may be able to read or change the key", mend)
     elif not stat.S_ISREG(info.st_mode):
-        yield Finding("key", "wrong", f"{path} is no regular file", mend)
+        yield Finding("key", "wrong", f"{path} is not a regular file", mend)
     elif info.st_uid != os.geteuid():
         yield Finding("key", "wrong", f"{path} belongs to another user", mend)
     elif os.access(path, os.R_OK) and not path.read_bytes().strip():
-        yield Finding("key", "wrong", f"{path} is empty, so commands and clients that use it are refused", mend)
+        yield Finding("key", "wrong", f"{path} is empty, so Memex refuses commands and clients that use it", mend)
     elif os.access(path, os.R_OK) and not SECRET.fullmatch(path.read_text("utf-8", "replace").strip()):
         yield Finding(
-            "key", "wrong", f"{path} holds no whole key, so commands and clients that use it are refused", mend
+            "key", "wrong", f"{path} contains no complete key, so Memex refuses commands and clients that use it", mend
         )
     else:
         yield Finding("key", "ok", f"{path} holds a key")
@@ -137,19 +137,21 @@ def check_daemon(context: DoctorContext) -> Iterator[Finding]:
     folder, pid = context.state, context.pid
     if context.silent:
         mend = "memex stop; memex serve" if pid else "memex serve"
-        yield Finding("daemon", "wrong", f"process {pid or '?'} runs and does not answer: {context.silent}", mend)
+        yield Finding("daemon", "wrong", f"process {pid or '?'} runs, but does not answer: {context.silent}", mend)
     elif context.daemon is None and pid is not None:
-        says = f"process {pid or '?'} holds {folder / 'lock'} and does not listen: it starts, or another command is at work"
-        yield Finding("daemon", "wrong", says, "memex status; if it stays so: memex stop")
+        says = (
+            f"process {pid or '?'} holds {folder / 'lock'}, but does not listen: a starting daemon, or another command"
+        )
+        yield Finding("daemon", "wrong", says, "memex status; if the process still does not listen: memex stop")
     elif context.daemon is None:
         left = [path for name in OF_A_DAEMON if lstat_or_none(path := folder / name)]
         if left:
             names = " and ".join(path.name for path in left)
             yield Finding(
-                "daemon", "wrong", f"a daemon that died left {names}", "memex serve", partial(remove_files, *left)
+                "daemon", "wrong", f"a crashed daemon left {names}", "memex serve", partial(remove_files, *left)
             )
         else:
-            yield Finding("daemon", "advice", "none is running, so changes are not followed", "memex serve")
+            yield Finding("daemon", "advice", "no daemon is running, so changes are not indexed", "memex serve")
     else:
         yield from _check_running_daemon(context)
 
@@ -174,7 +176,7 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
         url = str(json.loads((context.state / control_socket.DAEMON).read_text())["url"])
     except (OSError, ValueError, KeyError, TypeError):
         yield Finding(
-            "daemon", "wrong", f"process {context.pid} runs, but has not written down its address", "memex status"
+            "daemon", "wrong", f"process {context.pid} runs, but has not recorded its address", "memex status"
         )
         return
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -184,7 +186,9 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
     except urllib.error.HTTPError as error:
         if error.code == HTTPStatus.TOO_MANY_REQUESTS:  # the daemon works, but other requests have used up the limit
             yield Finding(
-                "daemon", "ok", f"process {context.pid} answers at {url}; others ask it too often ({error.code})"
+                "daemon",
+                "ok",
+                f"process {context.pid} answers at {url}; other clients send it too many requests ({error.code})",
             )
             return
         yield Finding("daemon", "wrong", f"{url}/healthz answers {error.code}", "memex stop; memex serve")
@@ -202,14 +206,14 @@ def check_ledger(context: DoctorContext) -> Iterator[Finding]:
     if lstat_or_none(path) is None:
         if lstat_or_none(context.state) is not None:
             yield Finding(
-                "ledger", "wrong", f"{path} is missing: nobody's key works", f"memex init {quote_path(context.vault)}"
+                "ledger", "wrong", f"{path} is missing, so no key works", f"memex init {quote_path(context.vault)}"
             )
         return
     if wrong := check_integrity(path):
         mend = "memex restore BACKUP --force; without a backup: memex key reset --yes"
         yield Finding("ledger", "wrong", f"{path.name}: {wrong}", mend)
     else:
-        yield Finding("ledger", "ok", f"{path.name} is whole")
+        yield Finding("ledger", "ok", f"{path.name} is intact")
 
 
 def check_audit(context: DoctorContext) -> Iterator[Finding]:
@@ -224,7 +228,7 @@ def check_audit(context: DoctorContext) -> Iterator[Finding]:
         asked = context.daemon is not None
         result = control_socket.call(context.state, "audit.verify", {"files": False}) if asked else _verify_chain(path)
     except MemexError as error:
-        yield Finding("audit", "advice", f"its log can't be looked through: {error.message}", "memex audit verify")
+        yield Finding("audit", "advice", f"the log can't be read: {error.message}", "memex audit verify")
         return
     if result["broken"]:
         says = f"the log is broken in {result['broken']:,} places: {result['breaks'][0]}"
@@ -232,10 +236,10 @@ def check_audit(context: DoctorContext) -> Iterator[Finding]:
             "audit",
             "wrong",
             says,
-            "memex audit verify; once you know why: memex audit prune --before 1m --to FILE --force",
+            "memex audit verify; once you know the cause: memex audit prune --before 1m --to FILE --force",
         )
     else:
-        yield Finding("audit", "ok", f"{result['entries']:,} entries, each as it was written")
+        yield Finding("audit", "ok", f"{result['entries']:,} entries, all unchanged")
 
 
 def _verify_chain(path: Path) -> dict[str, Any]:
@@ -319,12 +323,12 @@ def _examine_index(context: DoctorContext) -> dict[str, str]:
     if folder is None:
         left = root.is_dir() and any(root.iterdir())
         return {
-            "index": "`current` names no build"
+            "index": "`current` does not name a build"
             if left
-            else "there is none yet: the notes are indexed at the first start"
+            else "there is none yet; Memex indexes the notes at the first start"
         }
     if not made:
-        return {"index": f"the build {folder.name} does not say what it was made with"}
+        return {"index": f"the build {folder.name} does not record its encoder and settings"}
     index_settings = context.settings.index
     uri = f"{index_settings.uri.rstrip('/')}/{folder.name}" if index_settings.uri else str(folder)
     return {scope: check_index(folder, scope, uri=uri, options=index_settings.storage_options) for scope in SCOPES}
@@ -348,7 +352,7 @@ def _rebuild_index(context: DoctorContext) -> str:
         except (MemexError, OSError):  # the index can't even be opened: it is derived, so remove it
             shutil.rmtree(context.state / "index", ignore_errors=True)
             _rebuild_here(App, context)
-    return "the index was made anew from the notes"
+    return "Memex rebuilt the index from the notes"
 
 
 def _rebuild_here(app: type[App], context: DoctorContext) -> None:
@@ -361,7 +365,7 @@ def check_encoder(context: DoctorContext) -> Iterator[Finding]:
     """Check that each encoder loads the configured model and embeds a text."""
     if context.daemon is not None:
         if context.daemon.get("encoder", {}).get("state") == "ready":  # otherwise `check_daemon` reports it
-            yield Finding("encoder", "ok", "loaded by the daemon, and embedding")
+            yield Finding("encoder", "ok", "loaded by the daemon, and in use")
         return
     from index.encoders.embedder import load_encoder
 
@@ -393,7 +397,7 @@ def check_reranker(context: DoctorContext) -> Iterator[Finding]:
     if not search.reranker:
         return
     if context.daemon is not None:
-        sentences = {"ready": "loaded by the daemon", "unused": "the daemon loads it with the first search"}
+        sentences = {"ready": "loaded by the daemon", "unused": "the daemon loads it at the first search"}
         if says := sentences.get(context.daemon.get("reranker", {}).get("state", "")):
             yield Finding("reranker", "ok", says)
         return  # otherwise `check_daemon` reports it
@@ -411,7 +415,7 @@ def check_reranker(context: DoctorContext) -> Iterator[Finding]:
         return
     says = f"{model.name} judges {search.rerank_pool} passages in {seconds:.1f} s"
     if seconds > search.rerank_s:
-        says += f", and a search waits {search.rerank_s:g} s: lower search.rerank_pool or raise search.rerank_s"
+        says += f", but a search waits only {search.rerank_s:g} s: lower search.rerank_pool or raise search.rerank_s"
         yield Finding("reranker", "advice", says, "memex config, section search")
     else:
         yield Finding("reranker", "ok", says)

@@ -67,26 +67,26 @@ def completion(shell: str) -> None:
 
 
 def workspaces(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of workspaces; without a daemon, names of the folders in the inbox."""
+    """Return the names of workspaces; without a daemon, the names of the folders in the inbox."""
     rows = _ask_daemon(ctx, "workspace.list", {})
     names = _workspace_folders(_load_settings(ctx)) if rows is None else (row["name"] for row in rows)
     return _matching_items(((name, "") for name in names), typed)
 
 
 def vaults(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of the vaults that are known, with their folders."""
+    """Return the names of the known vaults with their folders."""
     known = known_vaults(os.environ)
     return _matching_items(((vault_name(vault, known), str(vault.path)) for vault in known), typed)
 
 
 def keys(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of keys that are not revoked."""
+    """Return the names of keys that are not revoked."""
     rows = _ask_daemon(ctx, "key.list", {}) or []
     return _matching_items(((row["name"], ",".join(row["scopes"])) for row in rows if not row.get("revoked_at")), typed)
 
 
 def collections(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of collections."""
+    """Return the names of collections."""
     chosen = _load_settings(ctx)
     return _matching_items(((name, "") for name in (chosen.kb.all_collections if chosen else COLLECTIONS)), typed)
 
@@ -97,7 +97,7 @@ def files(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionI
 
 
 def jobs(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of scheduled jobs, as one word each."""
+    """Return the names of scheduled jobs, as one word each."""
     rows = _ask_daemon(ctx, "job.list", {}) or []
     return _matching_items(((shell_word(row["name"]), "") for row in rows), typed)
 
@@ -112,25 +112,25 @@ def queued_jobs(ctx: click.Context, _: click.Parameter, typed: str) -> list[Comp
 
 
 def captures(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of the newest captures, or their ids if the typed text begins an id."""
+    """Return the names of the newest captures, or their ids if the typed text begins an id."""
     rows = _ask_daemon(ctx, "recent", {"limit": NEWEST}) or []
     return _note_items([(row["id"], row["path"]) for row in rows], typed)
 
 
 def promoted_notes(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of the latest promoted notes."""
+    """Return the names of the latest promoted notes."""
     rows = _ask_daemon(ctx, "promoted", {"limit": NEWEST}) or []
     return _note_items([(row["id"], row["target"]) for row in rows], typed)
 
 
 def waiting_captures(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of the captures that wait for a decision."""
+    """Return the names of the captures that wait for a decision."""
     rows = (_ask_daemon(ctx, "review.list", {"limit": NEWEST}) or {}).get("waiting", ())
     return _note_items([(row["id"], row["path"]) for row in rows], typed)
 
 
 def archived_captures(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of archived captures."""
+    """Return the names of archived captures."""
     rows = _ask_daemon(ctx, "archived", {"limit": NEWEST}) or []
     return _note_items([(row["id"], row["path"]) for row in rows], typed)
 
@@ -169,7 +169,7 @@ def folders(ctx: click.Context, _: click.Parameter, typed: str) -> list[Completi
 
 
 def nodes(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of entities of the named workspace, without names that contain hidden characters; letter case is ignored."""
+    """Return the names of entities of the named workspace, without names that contain hidden characters; letter case is ignored."""
     asked = {"typed": typed, "limit": NEWEST, "workspace": ctx.params.get("workspace")}
     rows = _ask_daemon(ctx, "node.names", asked) or []
     return [
@@ -180,7 +180,7 @@ def nodes(ctx: click.Context, _: click.Parameter, typed: str) -> list[Completion
 
 
 def perspectives(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of the perspectives of the named workspace, with their prompts."""
+    """Return the names of the perspectives of the named workspace with their prompts."""
     result = _ask_daemon(ctx, "perspective.list", {"workspace": ctx.params.get("workspace") or "default"}) or {}
     return _matching_items(((row["name"], row["prompt"]) for row in result.get("perspectives", ())), typed)
 

@@ -63,7 +63,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "connect": (
         ("memex connect claude-code", "print the line that adds Memex to Claude Code, with a key of its own"),
         ("memex connect cursor --write --workspace work", "write Cursor's settings file; Cursor sees one workspace"),
-        ("memex connect cursor --remove", "end Cursor's key and take the entry out"),
+        ("memex connect cursor --remove", "revoke Cursor's key and remove the entry"),
         ("memex connect --list", "show the connected clients, and when each was last seen"),
     ),
     "consolidate": (
@@ -320,12 +320,12 @@ SHOWN = 2  # examples in the help of a command; the manual page has them all
 
 
 def command_path(ctx: click.Context) -> str:
-    """The words of a command after `memex`."""
+    """Return the words of a command after `memex`."""
     return ctx.command_path.partition(" ")[2]
 
 
 def sections(path: str) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
-    """The sections of the manual page that belong to a command, each with its rows."""
+    """Return the sections of the manual page that belong to a command, each with its rows."""
     if path in EXAMPLES:
         yield "Examples", EXAMPLES[path]
     if not path:
@@ -375,7 +375,7 @@ def write_arguments(command: click.Command, ctx: click.Context, formatter: click
 
 
 def write_examples(ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """The first examples of a command."""
+    """Write the first examples of a command."""
     if rows := EXAMPLES.get(command_path(ctx), ())[: None if not command_path(ctx) else SHOWN]:
         with formatter.section("Examples"):
             for line, does in rows:
@@ -386,7 +386,7 @@ def write_examples(ctx: click.Context, formatter: click.HelpFormatter) -> None:
 
 
 def write_options(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """The command's own options, and below them those that every command has: in one line, except for `memex` itself."""
+    """Write the command's own options, then the options of every command: in one line, except for `memex` itself."""
     options: list[tuple[str, str]] = []
     common: list[tuple[str, str]] = []
     for param in command.get_params(ctx):
@@ -405,7 +405,7 @@ def write_options(command: click.Command, ctx: click.Context, formatter: click.H
 
 
 def write_commands(group: click.Group, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """The commands of a group, each with its first sentence, however long that is; those of `memex` by what one does."""
+    """Write the commands of a group, each with its whole first sentence; group the commands of `memex` by task."""
     rows = {
         name: (name, first_sentence(command))
         for name in group.list_commands(ctx)
@@ -419,6 +419,6 @@ def write_commands(group: click.Group, ctx: click.Context, formatter: click.Help
 
 
 def first_sentence(command: click.Command) -> str:
-    """The first sentence of a command's help."""
+    """Return the first sentence of a command's help."""
     text = " ".join((command.help or "").split("\n\n")[0].split())
     return text.partition(". ")[0].rstrip(".") + "."

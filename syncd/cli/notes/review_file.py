@@ -26,7 +26,7 @@ HEAD: Final = """\
 #   keep     (k)  leave the capture waiting
 #   approve  (a)  move it into your vault, into the folder after the arrow; you may change that ("/" = the vault itself)
 #   discard  (d)  set it aside; `memex unarchive` brings it back
-# A line that you delete leaves its capture waiting. If a line can't be read, nothing is done.
+# A line that you delete leaves its capture waiting. If Memex can't read a line, it changes nothing.
 """
 
 

@@ -216,8 +216,8 @@ def _differing_names(evidence: Evidence) -> tuple[str, str]:
 
 
 OBJECTIONS: Final[tuple[Objection, ...]] = (
-    ("they share too little", _share_too_little),
-    ("each tells of one occasion", _tell_of_occasions),
+    ("they have too little in common", _share_too_little),
+    ("each describes one occasion", _tell_of_occasions),
     ("the titles may name two things", _may_be_two_things),
 )
 # The first rule that holds decides.

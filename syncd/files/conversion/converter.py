@@ -85,7 +85,7 @@ def convert(path: Path, media_type: str, limits: Limits, stopping: threading.Eve
         raise Unavailable(f"the file can't be opened: {os.strerror(error.errno or 0)}") from None
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise Unreadable("this is no file")
+            raise Unreadable("this is not a file")
         answer = _run_child(file, media_type, limits, stopping)
     finally:
         os.close(file)
@@ -149,7 +149,7 @@ def _run_child(file: int, media_type: str, limits: Limits, stopping: threading.E
             finally:
                 _end_child(child)
     except OSError as error:
-        raise Unavailable("the reader of files could not be started") from error
+        raise Unavailable("the file converter could not be started") from error
     if child.returncode == 0 and (answer := _parse_answer(output)) is not None:
         return answer
     raise _explain_failure(child.returncode, errors, NAMED.get(media_type, ""), limits)
@@ -195,7 +195,7 @@ def _copy_blocks(source: int, target: int, size: int, stopping: threading.Event)
 
 
 def _stopping() -> Unavailable:
-    return Unavailable("the daemon is stopping; the file is read again after its next start")
+    return Unavailable("the daemon is stopping; Memex reads the file again after the next start")
 
 
 def _child_environment() -> dict[str, str]:
@@ -235,7 +235,7 @@ def _read_output(child: subprocess.Popen[bytes], limits: Limits, stopping: threa
             if stopping.is_set():
                 raise _stopping()
             if len(output) > most:
-                raise ResourceExhausted("reading the file gives more text than is taken", limit="text")
+                raise ResourceExhausted("the file contains more text than Memex accepts", limit="text")
             if time.monotonic() > end:
                 raise _time_exceeded(limits)
             if _memory_used(child.pid) > limits.memory:
@@ -279,9 +279,9 @@ def _explain_failure(code: int, errors: bytes, kind: str, limits: Limits) -> Mem
     if any(word in errors for word in _NO_MEMORY):
         return _memory_exceeded(limits)
     if b"ModuleNotFoundError" in errors:
-        return Unavailable("the reader of this type of file is not installed as it should be", retryable=False)
-    log.info("the reader of a file gave up", extra={"code": code, "cause": _exception_name(errors)})
-    return Unreadable(f"the file is damaged: it is no {kind} file that can be read")
+        return Unavailable("the converter for this type of file is not installed correctly", retryable=False)
+    log.info("a file converter failed", extra={"code": code, "cause": _exception_name(errors)})
+    return Unreadable(f"the file is damaged: it is not a readable {kind} file")
 
 
 def _exception_name(errors: bytes) -> str:

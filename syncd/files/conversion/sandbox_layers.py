@@ -35,8 +35,6 @@ def refusal(layers: SandboxLayers, system: str) -> str:
     if not layers.missing:
         return ""
     if system == "darwin":
-        return f"PDF and Office files are refused: macOS has neither Landlock nor seccomp to confine their readers; {WAY_OUT}"
+        return f"Memex refuses PDF and Office files: macOS has neither Landlock nor seccomp to confine their readers; {WAY_OUT}"
     lacks = " and ".join(layers.missing)
-    return (
-        f"PDF and Office files are refused: their readers can't be confined here, as {lacks} is not in force; {WAY_OUT}"
-    )
+    return f"Memex refuses PDF and Office files: their readers can't be confined here without {lacks}; {WAY_OUT}"

@@ -28,7 +28,7 @@ ANY: Final = 1_000_000  # observations: how many a note can hold is limited else
 
 
 def operations(nodes: Callable[[str], Nodes], index: Callable[[], Index]) -> dict[str, Callable[[Arguments, Any], Any]]:
-    """What the owner may ask; `index` is that of the captures."""
+    """Return the owner's operations by name; `index` is the index of the captures."""
 
     def import_graph(arguments: Arguments, _: Any) -> dict[str, Any]:
         workspace_nodes, made = nodes(arguments["workspace"]), list[str]()
@@ -69,7 +69,7 @@ def operations(nodes: Callable[[str], Nodes], index: Callable[[], Index]) -> dic
 
 @dataclass(slots=True)
 class _EntityRequest:
-    """An entity to bring in, whatever times a file tells of it."""
+    """An entity to import, without the times in the file."""
 
     name: str
     entity_type: str
@@ -79,7 +79,7 @@ class _EntityRequest:
 
 
 def _merge_entities(entities: Iterable[Arguments]) -> dict[str, _EntityRequest]:
-    """By name; what a second entity of a name adds is added to the first, and ordinals count as long as there is one."""
+    """Merge entities of one name into the first of them. Ordinals are kept if the name has only one entity."""
     by_name: dict[str, _EntityRequest] = {}
     for entity in entities:
         key = name_key(entity["name"])
@@ -101,7 +101,7 @@ def _merge_entities(entities: Iterable[Arguments]) -> dict[str, _EntityRequest]:
 def _import_entities(
     nodes: Nodes, wanted: Sequence[_EntityRequest], counts: dict[str, int], *, dry_run: bool
 ) -> list[str]:
-    """Make the nodes that are not there, and add to the others. The names of those that were made."""
+    """Create the missing nodes, add to the existing ones, and return the names of the created nodes."""
     for left in reversed(range(TRIES)):
         opened = nodes.open([entity.name for entity in wanted])
         there = {name_key(vertex.name): (vertex, facts) for vertex, facts in opened.nodes}
@@ -126,7 +126,7 @@ def _import_entities(
 def _add_missing(
     nodes: Nodes, wanted: _EntityRequest, vertex: Vertex, facts: Sequence[Observation], *, dry_run: bool
 ) -> int | None:
-    """How many observations the node got; None when it lacked nothing."""
+    """Add the missing parts to a node, and return the number of new observations; None if the node lacked nothing."""
     known = {fact.content for fact in facts}
     contents = [text for text in dict.fromkeys(wanted.observations) if text not in known]
     tags = dict.fromkeys(filter(None, map(tag_of, wanted.properties.get("tags") or ())))
@@ -162,7 +162,7 @@ def _import_relations(nodes: Nodes, relations: Iterable[Arguments], counts: dict
 
 
 def _canonical_edge(nodes: Nodes, edge: Edge) -> Edge:
-    """The relation by the names that its ends have in the graph."""
+    """Return the relation with the names of its ends in the graph."""
     source, target = nodes.graph.get(edge.source), nodes.graph.get(edge.target)
     return Edge(source.name if source else edge.source, target.name if target else edge.target, edge.type)
 

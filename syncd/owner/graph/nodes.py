@@ -1,6 +1,6 @@
 """Define the owner's operations on the graph of a workspace: nodes, their observations and their relations.
 
-The answers have the shapes of the tool family `graph`, with what a person needs besides, such as paths."""
+The answers have the shapes of the tool family `graph`, and more fields for a person, such as paths."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST: Final = 10_000  # nodes of one answer
 
 
 def operations(nodes: Callable[[str], Nodes]) -> dict[str, Operation]:
-    """What the owner may ask of the graph, by name; `nodes` gives those of a workspace."""
+    """Return the owner's operations on the graph by name; `nodes` returns the nodes of a workspace."""
     methods = _NodeOperations(nodes)
     return {
         "node.create": methods.create,
@@ -59,7 +59,7 @@ class _NodeOperations:
         return self._of(arguments.get("workspace") or "default")
 
     def _require_nodes(self, nodes: Nodes, *names: str) -> None:
-        """Raises NotFound for a name that no node has, with one that is much like it."""
+        """Raise NotFound for a name that no node has, with a similar name as a suggestion."""
         for name in names:
             if nodes.graph.get(name) is None:
                 raise NotFound(f"no node {name[:100]!r} in workspace {nodes.workspace!r}{_closest_name(nodes, name)}")
@@ -98,7 +98,7 @@ class _NodeOperations:
         }
 
     def list_nodes(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
-        """Nodes by type, tag or time of change; all of them without either."""
+        """List nodes by type, tag or time of change; without a filter, all nodes."""
         nodes = self._nodes(arguments)
         kind, tag, days = arguments.get("entity_type"), arguments.get("tag"), arguments.get("days")
         vertices = nodes.recent(days, MOST) if days else nodes.graph.vertices()
@@ -112,7 +112,7 @@ class _NodeOperations:
         ]
 
     def complete_names(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
-        """Names that begin with `typed`, for a shell to offer."""
+        """Return the names that begin with `typed`, for shell completion."""
         typed = name_key(arguments.get("typed") or "")
         vertices = [node for node in self._nodes(arguments).graph.vertices() if name_key(node.name).startswith(typed)]
         return [
@@ -155,7 +155,7 @@ class _NodeOperations:
         return {"entity_name": name, "deleted_ordinals": list(gone), "not_found_ordinals": list(missing)}
 
     def search(self, arguments: Arguments, _: Any) -> dict[str, Any]:
-        """The nodes that a query finds; with `name`, the observations of that one."""
+        """Search the nodes; with `name`, search the observations of this node."""
         nodes, limit = self._nodes(arguments), arguments.get("limit") or 10
         mode: ObservationMode = "text" if arguments.get("mode") == "text" else "embedding"
         if name := arguments.get("name"):
@@ -196,11 +196,11 @@ class _NodeOperations:
         return {"from_entity": made.source, "to_entity": made.target, "old_type": old, "new_type": made.type}
 
     def list_relations(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
-        """All relations; with one name those at either end of it, with two those between them."""
+        """List all relations; with one name, the relations of this node; with two names, the relations between both nodes."""
         nodes, names = self._nodes(arguments), arguments.get("names") or []
         self._require_nodes(nodes, *names)
         if len(names) > 2:
-            raise InvalidArgument("relations are listed of one node, or between two")
+            raise InvalidArgument("name at most two nodes: one for its relations, two for the relations between them")
         relations = nodes.relations_between(*names) if len(names) == 2 else nodes.graph.edges(names or None)
         kind = arguments.get("relation_type")
         return [relation_fields(relation) for relation in relations if not kind or relation.type == kind]
@@ -218,7 +218,7 @@ class _NodeOperations:
         }
 
     def overview(self, arguments: Arguments, _: Any) -> dict[str, Any]:
-        """The nodes with the most relations, and the relations between them."""
+        """Return the nodes with the most relations, and the relations between these nodes."""
         graph = self._nodes(arguments).graph
         ranked = sorted(graph.vertices(), key=lambda node: (-graph.degree(node.name), name_key(node.name)))
         kept = ranked[: arguments.get("limit") or 100]
@@ -249,7 +249,7 @@ class _NodeOperations:
 
 
 def node_fields(node: Vertex) -> dict[str, Any]:
-    """A node without its observations."""
+    """Return the fields of a node without its observations."""
     return {
         "name": node.name,
         "entity_type": node.entity_type,
@@ -266,7 +266,7 @@ def node_fields(node: Vertex) -> dict[str, Any]:
 
 
 def relation_fields(relation: Edge) -> dict[str, str]:
-    """A relation."""
+    """Return the fields of a relation."""
     return {"from": relation.source, "to": relation.target, "relation_type": relation.type}
 
 
@@ -295,7 +295,7 @@ def _observation_fields(facts: Iterable[Observation]) -> list[dict[str, Any]]:
 
 
 def _names_along(start: str, way: Sequence[Edge]) -> list[str]:
-    """The names that a way passes: each relation leads on, whichever way it points."""
+    """Return the names along a path; each relation leads to the next name in either direction."""
     names = [start]
     for relation in way:
         names.append(relation.target if relation.source == names[-1] else relation.source)

@@ -19,9 +19,9 @@ def operations(
     index: Callable[[], Index],
     look: Callable[[], object],
 ) -> dict[str, Operation]:
-    """What the owner may ask of perspectives, by name.
+    """Return the owner's operations on perspectives by name.
 
-    `workspace` raises for one that is not there; `look` has the vault listed, which embeds what is to be embedded."""
+    `workspace` raises an error for a missing workspace; `look` lists the vault, and so embeds missing observations."""
     tables = _Tables(perspectives, workspace, index, look)
     return {
         "perspective.list": lambda arguments, _: tables.show(arguments),
@@ -40,7 +40,7 @@ def operations(
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """The tables of all workspaces, and what a change of one sets off."""
+    """The perspectives of all workspaces, and the actions after a change."""
 
     perspectives: Perspectives
     check: Callable[[str], object]
@@ -48,7 +48,7 @@ class _Tables:
     look: Callable[[], object]
 
     def show(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The table of the workspace that is named, and how much of its observations is embedded."""
+        """Return the perspectives of the named workspace, and the share of its observations that is embedded."""
         name = self._require_workspace(arguments)
         return {
             "workspace": name,
@@ -58,7 +58,7 @@ class _Tables:
         }
 
     def change_operation(self, change: Callable[[str, Mapping[str, Any]], Table]) -> Operation:
-        """The operation that makes a change in the workspace that is named, and shows its table then."""
+        """Return the operation that changes the perspectives of the named workspace and then shows them."""
 
         def run(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
             change(self._require_workspace(arguments), arguments)

@@ -17,7 +17,7 @@ Arguments: TypeAlias = Mapping[str, Any]
 
 
 def operations(nodes: Callable[[str], Nodes]) -> dict[str, Callable[[Arguments, Any], Any]]:
-    """What the owner may ask, by name; `nodes` gives those of a workspace."""
+    """Return the owner's operations by name; `nodes` returns the nodes of a workspace."""
 
     def for_workspace(answer: Callable[[Nodes, Arguments], Any]) -> Callable[[Arguments, Any], Any]:
         return lambda arguments, _: answer(nodes(arguments.get("workspace") or "default"), arguments)
@@ -63,7 +63,7 @@ def _stats(nodes: Nodes) -> dict[str, Any]:
 
 
 def _list_pending(nodes: Nodes) -> list[dict[str, Any]]:
-    """The nodes whose summary is missing or older than their last observation."""
+    """List the nodes whose summary is missing or older than their last observation."""
     return [
         {
             "name": node.name,
@@ -77,7 +77,7 @@ def _list_pending(nodes: Nodes) -> list[dict[str, Any]]:
 
 
 def report_fields(attention: Report[Events]) -> dict[str, Any]:
-    """All that wants attention; `of` says how much of each there was before the lists were cut."""
+    """Return everything that needs attention; `of` has the number of entries of each list before the cut."""
     return {
         "stale_summaries": [
             {

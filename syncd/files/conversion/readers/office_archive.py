@@ -46,7 +46,7 @@ def open_archive(file: BinaryIO, folder: str, limits: ReaderLimits) -> zipfile.Z
         archive = zipfile.ZipFile(file)
         entries = archive.infolist()
     except _DAMAGE as error:
-        raise UnreadableFile("the file is damaged or was cut off: it is no whole Office file") from error
+        raise UnreadableFile("the file is damaged or incomplete: it is not a complete Office file") from error
     if len(entries) > ENTRIES:
         raise TooLarge(f"the file has more than {ENTRIES:,} parts")
     if any(entry.flag_bits & 1 for entry in entries):
@@ -57,7 +57,7 @@ def open_archive(file: BinaryIO, folder: str, limits: ReaderLimits) -> zipfile.Z
     if any(entry.file_size > DENSE and entry.file_size > PACKED * entry.compress_size for entry in entries):
         raise TooLarge("a part of the file unpacks to suspiciously much")
     if not any(entry.filename.startswith(folder) for entry in entries):
-        raise UnreadableFile("the file is a ZIP archive, and not an Office file of the type that its name says")
+        raise UnreadableFile("the file is a ZIP archive, not an Office file of the type that its name says")
     for entry in entries:
         _test_part(archive, entry)
     return archive
@@ -68,7 +68,7 @@ def _test_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
 
     Raises UnreadableFile or TooLarge."""
     if not _NAMES.fullmatch(entry.filename):
-        raise UnreadableFile("the file is damaged: a part of it has no proper name")
+        raise UnreadableFile("the file is damaged: a part of it has an invalid name")
     named = entry.filename.lower().endswith((".xml", ".rels", ".vml"))
     # The package may refer to XML parts with other names. In those, a document type is allowed, as SVG images have one.
     forbidden = _DECLARES if named else _ENTITY
@@ -85,7 +85,7 @@ def _test_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
                     raise UnreadableFile("the file declares entities, which no Office file does")
                 tail = block[-32:]
     except _DAMAGE as error:
-        raise UnreadableFile("the file is damaged or was cut off: a part of it can't be unpacked") from error
+        raise UnreadableFile("the file is damaged or incomplete: a part of it can't be unpacked") from error
 
 
 def read_title(archive: zipfile.ZipFile) -> str | None:

@@ -33,7 +33,7 @@ def read_pdf(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     except pypdfium2.PdfiumError as error:
         if getattr(error, "err_code", None) == pdfium.FPDF_ERR_PASSWORD:
             raise UnreadableFile("the file is protected by a password; save it without one") from error
-        raise UnreadableFile("the file is damaged or was cut off: it is no PDF that can be read") from error
+        raise UnreadableFile("the file is damaged or incomplete: it is not a readable PDF") from error
     if count < 1:
         raise UnreadableFile("the file is damaged: it has no pages")
     pages: list[list[Line]] = []
@@ -52,9 +52,9 @@ def read_pdf(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     empty = sum(not page for page in pages)
     warnings = [f"{broken:,} pages are damaged"] * (broken > 0)
     if empty == len(pages):
-        warnings.append("the file holds no text: its pages are pictures, and text in pictures is not read")
+        warnings.append("the file contains no text: its pages are pictures, and Memex does not read text in pictures")
     elif empty > broken:
-        warnings.append(f"{empty - broken:,} of {len(pages):,} pages hold no text")
+        warnings.append(f"{empty - broken:,} of {len(pages):,} pages contain no text")
     if len(pages) < count:
         warnings.append(f"the first {len(pages):,} of {count:,} pages were read")
     return MarkdownReading(

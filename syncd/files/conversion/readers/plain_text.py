@@ -22,7 +22,7 @@ SAMPLE: Final = 65_536  # bytes from which the encoding is guessed
 WIDEST: Final = 1_000  # most columns of a table
 DEEPEST: Final = 40  # most levels of indentation
 BAD: Final = "\ufffd"
-SOME: Final = "some bytes are no text, and were replaced"
+SOME: Final = "some bytes are not text; Memex replaced them"
 _BEYOND: Final = re.compile("[^\x00-\x7f]")
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
@@ -47,7 +47,7 @@ def decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
     sample = raw[:SAMPLE]
     guess = guess_utf16(sample)
     if guess is None and has_stray_nulls(sample):
-        raise UnreadableFile("the file holds bytes that are no text")
+        raise UnreadableFile("the file contains bytes that are not text")
     text = raw.decode("utf-8", "replace") if guess is None else ""
     bad = text.count(BAD)
     if guess is None and bad < max(1, len(_BEYOND.findall(text)) - bad):
@@ -56,7 +56,7 @@ def decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
     if guess is not None:
         return raw.decode(guess, "replace"), (f"the encoding was guessed: {guess}",)
     if bad > len(text) // 20:
-        raise UnreadableFile("the file holds bytes that are no text in any known encoding")
+        raise UnreadableFile("the file contains bytes that are not text in any known encoding")
     return text, (SOME,)
 
 
@@ -83,7 +83,7 @@ def read_markdown(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
         try:
             title = read_properties(front).get("title")
         except FrontmatterError:
-            warnings = (*warnings, "the front matter is no YAML")
+            warnings = (*warnings, "the front matter is not YAML")
     if not isinstance(title, str) or not title.strip():
         heading = re.search(r"^# +(\S.{0,200}?)[ #]*$", body, re.MULTILINE)
         title = heading[1] if heading else None
@@ -97,12 +97,12 @@ def read_json(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     try:
         values = [json.loads(text)]
     except RecursionError:
-        values, warnings = [], (*warnings, "the JSON is nested too deeply to be laid out")
+        values, warnings = [], (*warnings, "the JSON is nested too deeply to be formatted")
     except ValueError:
         try:
             values = [json.loads(line) for line in text.splitlines() if line.strip()]
         except (ValueError, RecursionError):
-            values, warnings = [], (*warnings, "the file is no valid JSON; it is kept as text")
+            values, warnings = [], (*warnings, "the file is not valid JSON; Memex keeps it as text")
     if len(values) == 1 and isinstance(values[0], dict):
         title = next((values[0][key] for key in ("title", "name") if isinstance(values[0].get(key), str)), None)
     body = _lay_out_json(text) if values else text.strip("\n")

@@ -217,7 +217,7 @@ def _parse(archive: ZipFile, name: str) -> Element:
         parser.feed(archive.read(name))
         root: Element = parser.close()
     except (ParseError, ValueError, LookupError) as error:  # LookupError: no such part, or no such encoding
-        raise UnreadableFile("the file is damaged: a part of it is missing or no XML") from error
+        raise UnreadableFile("the file is damaged: a part of it is missing or is not XML") from error
     return root
 
 

@@ -71,9 +71,9 @@ def read_xlsx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     except python_calamine.PasswordError as error:
         raise UnreadableFile("the file is protected by a password; save it without one") from error
     except (python_calamine.CalamineError, ValueError, OSError) as error:
-        raise UnreadableFile("the file is damaged: it is no Excel workbook that can be read") from error
+        raise UnreadableFile("the file is damaged: it is not a readable Excel workbook") from error
     if not text and shown:
-        warnings = (*warnings, "the sheets hold no values")
+        warnings = (*warnings, "the sheets contain no values")
     return MarkdownReading(
         "\n\n".join(text),
         title=named,

@@ -330,7 +330,7 @@ def _old(path: Path) -> None:
         pytest.param(lambda path: path.write_bytes(path.read_bytes()[:8192] + b"\xff" * 40_000), id="overwritten"),
         pytest.param(lambda path: path.write_bytes(b""), id="empty"),
         pytest.param(lambda path: path.unlink(), id="gone"),
-        pytest.param(_old, id="of another version"),
+        pytest.param(_old, id="another version"),
     ],
 )
 def test_a_damaged_or_outdated_catalog_is_made_anew(tmp_path, damage):

@@ -53,9 +53,9 @@ def test_what_is_too_long_is_cut(known):
 
 
 def test_a_model_that_gives_no_single_score_is_refused(tmp_path):
-    with pytest.raises(Unavailable, match="is no reranker"):
+    with pytest.raises(Unavailable, match="is not a reranker"):
         cross_encoders.load(cross_encoders.random(tmp_path / "three", labels=3), "three")
-    with pytest.raises(Unavailable, match="is no reranker"):
+    with pytest.raises(Unavailable, match="is not a reranker"):
         cross_encoders.load(MODEL, "an encoder")
 
 
@@ -123,6 +123,6 @@ def test_the_doctor_tries_it_and_tells_what_it_costs(tmp_path, known):
     [(is_, says)] = look(reranker=str(known), rerank_s=10.0)
     assert is_ == "ok" and "the model 'known' judges 30 passages in" in says
     [(is_, says)] = look(reranker=str(known), rerank_pool=200, rerank_s=0.05)
-    assert is_ == "advice" and "a search waits 0.05 s" in says
+    assert is_ == "advice" and "a search waits only 0.05 s" in says
     [(is_, says)] = look(reranker=str(tmp_path / "gone"))
     assert is_ == "wrong" and "there is no model 'gone'" in says

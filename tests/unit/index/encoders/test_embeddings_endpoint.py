@@ -129,12 +129,12 @@ def test_a_server_that_hangs_is_unavailable_after_the_time_limit(server, tmp_pat
     [
         pytest.param(404, "model not found", "check `base_url` and `model`", id="no such model"),
         pytest.param(302, "", "answers 302", id="a redirect is not followed"),
-        pytest.param(200, "<html>", "does not answer as an embeddings endpoint", id="not JSON"),
-        pytest.param(200, '{"data": []}', "does not answer as an embeddings endpoint", id="no vector"),
-        pytest.param(200, "[]", "does not answer as an embeddings endpoint", id="another shape"),
+        pytest.param(200, "<html>", "does not answer like an embeddings endpoint", id="not JSON"),
+        pytest.param(200, '{"data": []}', "does not answer like an embeddings endpoint", id="no vector"),
+        pytest.param(200, "[]", "does not answer like an embeddings endpoint", id="another shape"),
         pytest.param(200, '{"data": [{"index": 0, "embedding": null}]}', "check `model`", id="null"),
-        pytest.param(200, '{"data": [{"index": 0, "embedding": [NaN, 1]}]}', "not a number", id="NaN"),
-        pytest.param(200, '{"data": [{"index": 0, "embedding": [0, 0]}]}', "no length", id="zero"),
+        pytest.param(200, '{"data": [{"index": 0, "embedding": [NaN, 1]}]}', "invalid number", id="NaN"),
+        pytest.param(200, '{"data": [{"index": 0, "embedding": [0, 0]}]}', "length zero", id="zero"),
         pytest.param(400, "unknown model", "400: unknown model; check `model`", id="refused"),
     ],
 )

@@ -33,7 +33,7 @@ SAFE = [
 def test_the_schemes_of_unsafe_links_are_found(text):
     assert find_unsafe(text) == UNSAFE[text]
     (defect,) = link_defects(text)
-    assert str(defect).startswith(f"{DEFECT}: {', '.join(UNSAFE[text])}: the note holds links")
+    assert str(defect).startswith(f"{DEFECT}: {', '.join(UNSAFE[text])}: the note contains links")
 
 
 @pytest.mark.parametrize("text", SAFE)

@@ -55,7 +55,7 @@ def test_a_note_is_flagged_once_with_every_plugin():
     plugins = "Buttons, Datacore, Dataview, Execute Code, JS Engine, Meta Bind, Tasks, Templater"
     assert (
         str(defect)
-        == f"runnable-code: {plugins}: the note holds code that Obsidian may run: read it before you open the note there"
+        == f"runnable-code: {plugins}: the note contains code that Obsidian may run: read the code before you open the note in Obsidian"
     )
 
 

@@ -169,11 +169,13 @@ def test_a_body_without_a_length_is_taken_as_well(rim):
         ),
         pytest.param([(FILE.replace("a.md", "x" * 300), b"x")], "300 bytes", id="a name that is too long"),
         pytest.param(
-            [(FILE.replace('name="file"', 'name="other"'), b"x")], "not known; it takes file, title", id="another file"
+            [(FILE.replace('name="file"', 'name="other"'), b"x")],
+            "unknown part; the allowed parts are file, title",
+            id="another file",
         ),
-        pytest.param([('Content-Disposition: form-data; name="x"', b"")], "not known", id="another field"),
-        pytest.param([("X: y", b"")], "not known", id="a part without a name"),
-        pytest.param([(FILE + "\r\nContent-Transfer-Encoding: base64", b"eA==")], "encoded", id="encoded"),
+        pytest.param([('Content-Disposition: form-data; name="x"', b"")], "unknown part", id="another field"),
+        pytest.param([("X: y", b"")], "unknown part", id="a part without a name"),
+        pytest.param([(FILE + "\r\nContent-Transfer-Encoding: base64", b"eA==")], "encoding", id="encoded"),
         pytest.param(
             [(FILE, b"x"), *[('Content-Disposition: form-data; name="title"', b"x")] * 2], "more than once", id="twice"
         ),

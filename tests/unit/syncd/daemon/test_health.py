@@ -322,8 +322,8 @@ def commits_held(world, sentence):
 
 @entry(
     "webhooks",
-    "webhooks: off, as the file hook-secret of the state folder is not its owner's alone; "
-    "make a new one with memex hook secret --rotate",
+    "webhooks: off, because other users can access the file hook-secret in the state folder; "
+    "create a new secret: memex hook secret --rotate",
 )
 def loose_secret(world, _):
     secret = world.state / "hook-secret"
@@ -377,7 +377,7 @@ def job_hangs(world, _):
     world.app.worker._under_way.clear()
 
 
-@entry("sandbox", "sandbox: PDF and Office files are refused")
+@entry("sandbox", "sandbox: Memex refuses PDF and Office files")
 def layer_missing(world, _):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sandbox_report, "probe_layers", lambda: SandboxLayers(7, seccomp=False))

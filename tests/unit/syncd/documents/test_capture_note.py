@@ -96,7 +96,7 @@ def test_a_key_that_only_looks_like_one_that_memex_owns_is_refused(key):
     "key", ["publish", "Publish", "pub\u200blish", "ｐｕｂｌｉｓｈ", "permalink", "dg-publish", "DG-Home", " dg-path "]
 )
 def test_a_key_that_says_what_is_published_is_refused_by_its_name(key):
-    with pytest.raises(InvalidArgument, match="what is published") as refused:
+    with pytest.raises(InvalidArgument, match="decides about publishing") as refused:
         split_metadata({"project": "x", key: True})
     assert refused.value.details["key"] == key
 

@@ -185,8 +185,8 @@ def test_where_the_note_of_a_dropped_file_goes(path, folder):
         ("Captures/default/~$a.docx", None),
         ("Captures/default/a.pdf.download/a.pdf", None),
         ("Captures/default/a.sync-conflict-20261120-101010-ABCDEFG.pdf", "sync program"),
-        ("Captures/default/a#1.pdf", "no link can hold"),
-        ("Captures/default/[old]/a|b.pdf", "no link can hold"),
+        ("Captures/default/a#1.pdf", "a link can't contain"),
+        ("Captures/default/[old]/a|b.pdf", "a link can't contain"),
         ("Captures/default/big.pdf", "too large"),
     ],
 )

@@ -45,10 +45,10 @@ def test_a_note_says_what_is_known_of_its_file():
 
 
 def test_what_is_missing_of_a_text_is_said():
-    facts = FileFacts("application/pdf", 7, "ab" * 32, "", cut=True, warnings=("2 of 3 pages hold no text",))
+    facts = FileFacts("application/pdf", 7, "ab" * 32, "", cut=True, warnings=("2 of 3 pages contain no text",))
     said = read_properties(split(note(facts))[0])
     assert said["text_cut"] is True
-    assert said["file_warnings"] == ["2 of 3 pages hold no text"]
+    assert said["file_warnings"] == ["2 of 3 pages contain no text"]
 
 
 @given(st.text())

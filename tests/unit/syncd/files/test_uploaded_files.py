@@ -90,7 +90,7 @@ def test_large_texts_are_taken_in_one_after_the_other(filing):
 def test_a_large_text_that_waits_is_left_when_the_daemon_ends(filing):
     order = filing.order("a.pdf", b"%PDF-" + b"a " * 300_000)
     order.stopping.set()
-    with hold_large_text(filing.order("b.pdf", PDF)), pytest.raises(Unavailable, match="gone on with"):
+    with hold_large_text(filing.order("b.pdf", PDF)), pytest.raises(Unavailable, match="resumes"):
         filing.files.import_file(order)
 
 

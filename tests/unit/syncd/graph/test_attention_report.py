@@ -182,7 +182,7 @@ def test_a_candidate_says_in_a_sentence_what_speaks_for_it():
     assert named.rationale.startswith("“Quill battery” names “Dario Venn” 2 times; they")
     alike = found[frozenset(("Quill battery", "Solar charger"))]
     assert alike.rationale == (
-        "“Quill battery” and “Solar charger” both speak of cell and drift; they both have the tag #power; "
+        "“Quill battery” and “Solar charger” both mention cell and drift; they both have the tag #power; "
         "they are alike by 0.98 (general 0.98, project 0.98)."
     )
     assert alike.similarity == pytest.approx(0.9848, abs=1e-4) and 0 < alike.score < 1
@@ -199,7 +199,7 @@ def test_neighbours_in_common_support_a_candidate():
     ]
     found = {(one.node_a, one.node_b): one.rationale for one in reported(*made, edges=edges).candidates}
     assert found == {
-        ("Ann", "Ben"): "“Ann” and “Ben” both speak of sail; they are both related to “Regatta” and “Yacht club”."
+        ("Ann", "Ben"): "“Ann” and “Ben” both mention sail; they are both related to “Regatta” and “Yacht club”."
     }
 
 

@@ -43,7 +43,9 @@ def test_a_note_is_meant_by(given, path):
 
 
 def test_several_are_named_and_none_is_taken():
-    with pytest.raises(InvalidArgument, match=r"matches 2 notes: .*Heron\.md.*Reed\.md.*more of the id") as told:
+    with pytest.raises(
+        InvalidArgument, match=r"matches 2 notes: .*Heron\.md.*Reed\.md.*more characters of the id"
+    ) as told:
         choose("6f1c", NOTES[:2])
     assert told.value.details == {"candidates": ["Captures/default/Heron.md", "Captures/default/Reed.md"]}
 

@@ -164,7 +164,7 @@ def test_what_is_published_is_neither_set_nor_taken_away_by_an_agent(world, spac
     world.write(record.path, text)
     world.run()
     for key in ("publish", "dg-publish"):
-        with pytest.raises(InvalidArgument, match="what is published"):
+        with pytest.raises(InvalidArgument, match="decides about publishing"):
             save(space, "x", memo_id=record.id, metadata={key: None})
     save(space, "x", memo_id=record.id, metadata={"room": "b"}, replace=True)
     properties = readable_properties((world.vault / record.path).read_text())

@@ -146,7 +146,7 @@ def test_a_push_that_is_the_persons_own_business_is_left_to_them(device, elsewhe
     else:
         run(device.vault, "remote", "add", "fork", str(device.clone))
         run(device.vault, "config", "remote.pushDefault", "fork")
-    with pytest.raises(Conflict, match=r"left to you: `git -C .* push`"):
+    with pytest.raises(Conflict, match=r"push manually: `git -C .* push`"):
         device.remote.sync()
     device.there("theirs.md", "x\n")
     assert device.remote.pull().took == 1

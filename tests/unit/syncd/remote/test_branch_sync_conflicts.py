@@ -80,7 +80,7 @@ def test_what_is_not_committed_is_never_overwritten_and_is_named(device, path, t
     run(device.clone, "push", "-q")
     device.here(path, text, commit=False)
     before, head = device.files(), device.head()
-    with pytest.raises(Conflict, match=rf"not committed: {path}; commit it") as told:
+    with pytest.raises(Conflict, match=rf"local changes: {path}; commit it") as told:
         device.remote.sync()
     assert told.value.details == {"paths": [path]}
     assert (device.files(), device.head()) == (before, head)

@@ -141,7 +141,7 @@ def test_a_remote_that_refuses_a_push_is_told_in_its_words_and_the_next_success_
     hook.chmod(0o755)
     for name in ("a.md", "b.md"):
         device.here(name, name)
-        with pytest.raises(Unavailable, match=r"does not take the commits: .*declined.*branch is frozen"):
+        with pytest.raises(Unavailable, match=r"refuses the commits: .*declined.*branch is frozen"):
             device.remote.sync()
     hook.unlink()
     assert device.remote.sync().sent == 2

@@ -36,7 +36,7 @@ def test_a_tree_that_leads_out_of_the_vault_is_refused(device, name):
     commit = run(evil, "commit-tree", "-p", "HEAD", "-m", "x", root)
     run(evil, "-c", "core.protectNTFS=false", "push", "-q", "origin", f"{commit}:main")
     before = device.files()
-    with pytest.raises(Conflict, match=r"Git refuses what the remote has: .*invalid path"):
+    with pytest.raises(Conflict, match=r"Git refuses the commits of the remote: .*invalid path"):
         device.remote.sync()
     assert device.files() == before
     assert not list(device.vault.parent.glob("hooks-x"))
@@ -59,7 +59,7 @@ def test_a_name_that_this_disk_can_t_hold_is_told_and_nothing_counts_as_taken(de
     run(device.clone, "push", "-q")
     before, head = device.files(), device.head()
     for _ in range(2):
-        with pytest.raises(Conflict, match=r"Git refuses what the remote has: .*File name too long"):
+        with pytest.raises(Conflict, match=r"Git refuses the commits of the remote: .*File name too long"):
             device.remote.sync()
     assert (device.files(), device.head(), device.calls) == (before, head, [])
     assert not (device.state / JOURNAL).exists()

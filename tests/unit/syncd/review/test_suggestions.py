@@ -55,14 +55,14 @@ def test_a_folder_is_the_one_of_the_nearest_notes():
     kin = [near("Recipes/Leek soup.md", 0.8), near("Recipes/Bread.md", 0.6), near("Projects/Heron/Heron radio.md", 0.3)]
     found = suggest(subject(), kin, learn_habits(NOTES, inbox="Captures"), {})
     assert [one.what for one in found.folders] == ["Recipes", "Projects/Heron"]
-    assert found.folders[0].reason == "2 of its 3 nearest notes lie there"
+    assert found.folders[0].reason == "2 of its 3 nearest notes are there"
 
 
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        pytest.param(subject(tags=["Recipes"]), "notes with its tags do", id="their tags, whatever their form"),
-        pytest.param(subject("Heron antenna"), "notes with such titles do", id="words of their titles"),
+        pytest.param(subject(tags=["Recipes"]), "notes with its tags are there", id="their tags, whatever their form"),
+        pytest.param(subject("Heron antenna"), "notes with similar titles are there", id="words of their titles"),
     ],
 )
 def test_tags_and_titles_speak_for_a_folder(given, reason):

@@ -229,7 +229,7 @@ def test_rules_of_promotion_are_tables(tmp_path):
     [
         ("folder = '../x'", "promote.folder"),
         ("folder = '.obsidian'", "hidden name"),
-        ("name = '{titel}'", "{titel}, which is not known; there are {title}"),
+        ("name = '{titel}'", "placeholder {titel}; use {title}"),
         ("name = ' '", "must not be empty"),
         ("attachments = '/etc'", "relative to the vault"),
         ("rules = ['Projects']", "must be a list of tables"),

@@ -39,7 +39,7 @@ def test_the_name_of_a_file_is_the_last_part_of_what_is_given(given, kept):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        *((name, "no name") for name in ("", " ", ".", "..", "...", "a/", "a\\", "/", "a/..", " .. ")),
+        *((name, "not a file name") for name in ("", " ", ".", "..", "...", "a/", "a\\", "/", "a/..", " .. ")),
         *((f"a{mark}b.pdf", "control character") for mark in "\0\n\r\t\x1b\x7f\u202e\u2066\u2028\U000e0041"),
         ("x" * 296 + ".pdf", "300 bytes"),
         ("議" * 90, "270 bytes"),
@@ -95,7 +95,7 @@ def test_base64_that_is_far_too_long_is_not_even_decoded():
         (10**30, 1, 10, 0, InvalidArgument, "from 0 to 9 "),
         (CHUNKS, 1, MIB, 0, InvalidArgument, "fewer, larger chunks"),
         (0, 0, 10, 0, InvalidArgument, "empty"),
-        (0, 11, 10, 0, InvalidArgument, "11 bytes of a file that was to have 10"),
+        (0, 11, 10, 0, InvalidArgument, "11 bytes, but its total_size is 10"),
         (1, 1, 10, 10, InvalidArgument, "11 bytes"),
         (0, LARGEST + 1, 10 * MIB, 0, ResourceExhausted, "1,048,576 are recommended"),
     ],

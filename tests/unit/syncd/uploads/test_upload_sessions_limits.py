@@ -40,7 +40,7 @@ def test_a_key_has_its_share_of_bytes_those_that_wait_in_the_queue_included(plac
 
 
 def test_a_file_that_is_too_large_is_refused_before_anything_is_kept(place):
-    with refused(ResourceExhausted, "50,001 bytes; one may have 50,000") as told:
+    with refused(ResourceExhausted, "50,001 bytes; the limit is 50,000") as told:
         place.start(50_001)
     assert (told.error.details["limit"], told.error.retryable) == (50_000, False)
     place.uploads.settings = replace(SMALL, staged=20_000)

@@ -74,7 +74,7 @@ def test_no_link_is_followed(file, tmp_path, where):
         (path.parent / "real.json").write_text("{}")
         path.symlink_to(elsewhere / "settings.json" if where == "the file" else "real.json")
     before = {name: name.read_bytes() for name in tmp_path.rglob("*") if name.is_file()}
-    with pytest.raises(InvalidArgument, match="behind no link"):
+    with pytest.raises(InvalidArgument, match="reached through a link"):
         read_file(file)
     with pytest.raises((InvalidArgument, Conflict)):
         write_file(file, client_file.FileState("", None), "secret")

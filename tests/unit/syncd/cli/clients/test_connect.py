@@ -79,7 +79,7 @@ def test_lines_hold_a_key_that_reads_and_writes_one_workspace(world, capfd, clie
         frozenset({"default"}),
     )
     assert "127.0.0.1:8765/mcp/core" in out or "--toolset" in out
-    assert "shown this once" in err
+    assert "shows it only now" in err
 
 
 @pytest.mark.parametrize("client", FILES)
@@ -202,7 +202,7 @@ def test_an_entry_of_another_vault_is_left_alone(world, capfd):
     assert "--name" in capfd.readouterr().err
     assert list(keys(world)) == ["owner"]
     assert run_command(["connect", "opencode", "--remove"]) == 0
-    assert "left the entry" in capfd.readouterr().err
+    assert "kept the entry" in capfd.readouterr().err
     assert json.loads(path.read_text()) == other
     assert run_command(["connect", "opencode", "--write", "--name", "mine"]) == 0
     assert sorted(json.loads(path.read_text())["mcp"]) == ["memex", "mine"]
@@ -239,8 +239,8 @@ def test_the_later_form_of_a_file_is_kept_to(world):
         pytest.param(["connect"], 2, "which client", id="no client"),
         pytest.param(["connect", "cursr"], 2, "cursor", id="a client that is unknown"),
         pytest.param(["connect", "cursor", "--name", "a b"], 2, "--name", id="a name that no client takes"),
-        pytest.param(["connect", "vscode", "--write"], 2, "leave --write out", id="a client that writes itself"),
-        pytest.param(["connect", "other", "--file", "x"], 2, "leave --file out", id="a file where there is none"),
+        pytest.param(["connect", "vscode", "--write"], 2, "leave out --write", id="a client that writes itself"),
+        pytest.param(["connect", "other", "--file", "x"], 2, "leave out --file", id="a file where there is none"),
         pytest.param(["connect", "cursor", "-w", "nowhere"], 4, "workspace create", id="a workspace that is not there"),
     ],
 )
@@ -256,7 +256,7 @@ def test_a_file_that_can_not_be_edited_is_left_and_no_key_is_made(world, capfd, 
     path.parent.mkdir()
     path.write_text(text)
     assert run_command(["connect", "cursor", "--write"]) == 2
-    assert "left as it is" in capfd.readouterr().err
+    assert "was not changed" in capfd.readouterr().err
     assert path.read_text() == text
     assert list(keys(world)) == ["owner"]
 
@@ -266,7 +266,7 @@ def test_a_key_ends_whatever_stands_in_the_file(world, capfd):
     path = Path.home() / FILES["cursor"]
     path.write_text("{")
     assert run_command(["connect", "cursor", "--remove"]) == 2
-    assert "ended the key cursor@desk" in capfd.readouterr().err
+    assert "revoked the key cursor@desk" in capfd.readouterr().err
     assert list(keys(world)) == ["owner"]
 
 
@@ -282,7 +282,7 @@ def test_a_key_has_ended_and_is_said_so_where_the_file_can_not_be_written(world,
             patched.setattr(client_file, "_CALLS", client_file.Calls(exchange=fail))
             assert run_command(["connect", "cursor", *words]) != 0
         said = capfd.readouterr().err
-        assert "ended the key cursor@desk" in said
+        assert "revoked the key cursor@desk" in said
         assert "can't be read or written" in said
         assert path.read_bytes() == before
         assert list(keys(world)) == ["owner"]

@@ -60,7 +60,7 @@ def test_the_command_with_the_daemon_up_hung_killed_and_mended(tmp_path, models)
         memex.process.send_signal(signal.SIGSTOP)
         with pytest.raises(Failed) as failed:
             memex.run("doctor")
-        assert f"process {memex.process.pid} runs and does not answer" in " ".join(str(failed.value).split())
+        assert f"process {memex.process.pid} runs, but does not answer" in " ".join(str(failed.value).split())
         memex.process.send_signal(signal.SIGCONT)
         memex.stop(signal.SIGKILL)
         with pytest.raises(Failed) as failed:

@@ -49,10 +49,10 @@ def _unmade(build):
     [
         (_torn, "vault: the newest manifest"),
         (_emptied, "vault: the chunks can't be read"),
-        (_orphaned, "1 notes have chunks and no entry"),
+        (_orphaned, "1 notes have chunks, but no entry"),
         (_scribbled, "captures: the catalog captures.db can't be read"),
-        (_unnamed, "names no build"),
-        (_unmade, "does not say what it was made with"),
+        (_unnamed, "does not name a build"),
+        (_unmade, "does not record its encoder and settings"),
     ],
 )
 def test_a_broken_index_is_found_and_made_anew(clinic, break_it, words):
@@ -64,7 +64,7 @@ def test_a_broken_index_is_found_and_made_anew(clinic, break_it, words):
     assert bytes_of(clinic.state / "index") == before
     notes = bytes_of(clinic.vault)
     mended = clinic.look(state_checks.check_index, fix=True)
-    assert [one.mended for one in mended] == ["the index was made anew from the notes"]
+    assert [one.mended for one in mended] == ["Memex rebuilt the index from the notes"]
     assert only(clinic.look(state_checks.check_index)).is_ == "ok"
     assert {path: raw for path, raw in bytes_of(clinic.vault).items() if "Captures" not in str(path)} == {
         path: raw for path, raw in notes.items() if "Captures" not in str(path)
@@ -83,7 +83,7 @@ def test_a_daemon_compares_what_it_has_open(clinic):
         with index._catalog._db.transaction() as writer:
             writer.execute("update documents set chunks = 7")
         found = only(clinic.look(state_checks.check_index))
-        assert "1 notes whose chunks" in found.says
+        assert "1 notes have fewer or more chunks" in found.says
         clinic.look(state_checks.check_index, fix=True)
         assert only(clinic.look(state_checks.check_index)).is_ == "ok"
 

@@ -24,13 +24,13 @@ def test_a_vault_that_is_missing_or_no_folder(clinic):
     assert "can't be opened" in only(clinic.look(host_checks.check_vault)).says
     assert clinic.look(host_checks.check_inbox) == []
     clinic.vault.write_text("x")
-    assert "is no folder" in only(clinic.look(host_checks.check_vault)).says
+    assert "is not a folder" in only(clinic.look(host_checks.check_vault)).says
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_vault_that_may_not_be_written(clinic):
     clinic.vault.chmod(0o500)
-    assert "may not be written" in only(clinic.look(host_checks.check_vault)).says
+    assert "no permission to write" in only(clinic.look(host_checks.check_vault)).says
     clinic.vault.chmod(0o700)
 
 
@@ -50,7 +50,7 @@ def test_an_inbox_that_is_missing_is_made_and_one_that_is_a_link_is_not(clinic, 
 
 REFUSED = {
     "missing": ["seccomp"],
-    "problem": "PDF and Office files are refused: why",
+    "problem": "Memex refuses PDF and Office files: why",
     "landlock": 7,
     "network_namespace": False,
 }
@@ -59,10 +59,14 @@ REFUSED = {
 @pytest.mark.parametrize(
     ("facts", "is_", "says"),
     [
-        (REFUSED, "wrong", "PDF and Office files are refused: why"),
-        (REFUSED | {"problem": ""}, "advice", "seccomp is not in force, and kb.confined is preferred"),
-        (REFUSED | {"problem": "", "missing": []}, "ok", "files are read under Landlock 7 and seccomp"),
-        ({"required": True, "problem": "the reader of files could not be started"}, "wrong", "could not be started"),
+        (REFUSED, "wrong", "Memex refuses PDF and Office files: why"),
+        (
+            REFUSED | {"problem": ""},
+            "advice",
+            "kb.confined is preferred, so Memex reads PDF and Office files without seccomp",
+        ),
+        (REFUSED | {"problem": "", "missing": []}, "ok", "Memex reads files under Landlock 7 and seccomp"),
+        ({"required": True, "problem": "the file converter could not be started"}, "wrong", "could not be started"),
     ],
 )
 def test_the_sandbox_of_the_daemon_that_runs_is_judged(clinic, facts, is_, says):
@@ -85,14 +89,16 @@ def test_files_that_are_gone_or_not_read_are_named(clinic):
         app.opened.sync.run()
         app.file_import.dropped._quiet_s = 0.0
         until(lambda: app.file_import.dropped.queue_quiet_files() or app.opened.queue.counts()["done"] == 1, 120)
-        assert "1 have a note" in only(clinic.look(host_checks.check_files)).says
+        assert "1 files have a note" in only(clinic.look(host_checks.check_files)).says
         file.unlink()
         app.opened.sync.run()
         found = only(clinic.look(host_checks.check_files))
-        assert (found.is_, found.mend) == ("advice", "put it back, or delete the note")
-        assert "a.txt is gone" in found.says
+        assert (found.is_, found.mend) == ("advice", "put the file back, or delete the note")
+        assert "a.txt is missing" in found.says
         app.file_import.dropped.unread["Captures/default/b.pdf"] = "permission denied"
-        assert any("b.pdf is not read: permission denied" in one.says for one in clinic.look(host_checks.check_files))
+        assert any(
+            "b.pdf could not be read: permission denied" in one.says for one in clinic.look(host_checks.check_files)
+        )
     assert list(clinic.look(host_checks.check_files)) == []
 
 

@@ -44,7 +44,7 @@ def test_a_service_that_does_not_run_or_not_by_itself(clinic, manager, tmp_path)
     assert only(served(clinic, tmp_path)).mend == "loginctl enable-linger"
     told = (tmp_path / "told").read_text()
     (tmp_path / "told").write_text(told.replace("enabled", "disabled"))
-    assert "does not start by itself" in only(served(clinic, tmp_path)).says
+    assert "does not start automatically" in only(served(clinic, tmp_path)).says
     (tmp_path / "told").write_text(told.replace("active", "failed") + "Result=exit-code\n")
     found = only(served(clinic, tmp_path))
     assert (found.is_, "exit-code" in found.says) == ("wrong", True)

@@ -64,9 +64,9 @@ def test_a_mended_permission_follows_no_link(clinic, tmp_path):
         ("dangling", "is a link"),
         ("empty", "is empty"),
         ("blank", "is empty"),
-        ("cut", "no whole key"),
-        ("pipe", "no regular file"),
-        ("folder", "no regular file"),
+        ("cut", "no complete key"),
+        ("pipe", "not a regular file"),
+        ("folder", "not a regular file"),
     ],
 )
 def test_a_key_file_that_is_none_is_named_and_a_reset_replaces_it(clinic, tmp_path, way, says):
@@ -146,7 +146,7 @@ def test_a_daemon_that_others_ask_too_often_is_well(tmp_path):
             assert any(http.get(f"{rim.url}/healthz").status_code == 429 for _ in range(3_000))
             daemon = [one for one in state_checks.check_daemon(context) if one.check == "daemon"]
             assert [one.is_ for one in daemon] == ["ok"]
-            return "too often" in daemon[0].says
+            return "too many requests" in daemon[0].says
 
         until(looks_well)
 
@@ -198,7 +198,7 @@ def test_a_damaged_ledger_is_found_and_not_touched(clinic, way):
 
 def test_a_ledger_that_is_gone(clinic):
     (clinic.state / "ledger.db").unlink()
-    assert "nobody's key works" in only(clinic.look(state_checks.check_ledger)).says
+    assert "so no key works" in only(clinic.look(state_checks.check_ledger)).says
 
 
 # The audit log
@@ -213,7 +213,7 @@ def written(clinic):
 
 def test_an_audit_log_that_is_whole_is_well(clinic):
     written(clinic).close()
-    assert only(clinic.look(state_checks.check_audit)).says == "4 entries, each as it was written"
+    assert only(clinic.look(state_checks.check_audit)).says == "4 entries, all unchanged"
     with clinic.serving():
         assert only(clinic.look(state_checks.check_audit)).is_ == "ok"
 
@@ -242,7 +242,7 @@ def test_a_ledger_of_before_there_was_a_log_is_well(clinic):
     ledger.execute("DROP TABLE audit")
     ledger.close()
     (clinic.state / "audit.head").unlink()
-    assert only(clinic.look(state_checks.check_audit)).says == "0 entries, each as it was written"
+    assert only(clinic.look(state_checks.check_audit)).says == "0 entries, all unchanged"
 
 
 # The queue

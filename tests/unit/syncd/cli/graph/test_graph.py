@@ -185,7 +185,7 @@ def test_what_is_not_there_is_told_with_what_is_much_like_it(said, ada):
     assert "exist" in taken
     assert "add_observations" not in taken  # a tool's name tells a person nothing
     assert "closest" not in said("node", "show", " ", fails=4)
-    assert "an observation is empty" in said("node", "observe", "Ada Lovelace", " ", fails=2)
+    assert "an observation must have at least one character" in said("node", "observe", "Ada Lovelace", " ", fails=2)
 
 
 def test_a_list_that_is_cut_says_so(ada, capfd):

@@ -136,7 +136,7 @@ def test_a_folder_is_walked_and_each_file_that_is_left_out_has_its_line(door, he
         ("empty.md", "empty"),
         ("link.md", "a link"),
         ("loop", "a link"),
-        ("pipe.md", "no regular file"),
+        ("pipe.md", "not a regular file"),
     ):
         assert any(name in line and why in line for line in err.splitlines()), name
 
@@ -276,7 +276,7 @@ def test_a_line_that_is_wrong_adds_nothing(door, here, ran, words, number, why):
 def test_one_that_can_t_be_read_is_told_and_the_others_are_added(door, here, ran):
     for name in ("a.md", "bad.pdf", "c.txt"):
         (here / name).write_bytes((b"%PDF-" if name == "bad.pdf" else b"") + name.encode())
-    door.reasons["bad.pdf"] = InvalidArgument("the file is damaged: it is no PDF file that can be read")
+    door.reasons["bad.pdf"] = InvalidArgument("the file is damaged: it is not a readable PDF file")
     number, told, err = ran(".")
     assert number == 2
     assert statuses(told) == {"a.md": "done", "bad.pdf": "failed", "c.txt": "done"}
@@ -302,7 +302,7 @@ def test_a_file_that_is_too_large_is_told_before_it_is_copied(tmp_path, here, ra
         (here / "small.md").write_bytes(b"x" * 1_000)
         number, told, err = ran(".")
         assert (number, statuses(told)) == (6, {"big.md": "failed", "small.md": "done"})
-        assert "1,001 bytes; a file may have 1,000" in err
+        assert "1,001 bytes; the limit of a file is 1,000" in err
     finally:
         door.close()
 
@@ -340,7 +340,7 @@ def test_one_that_changes_while_it_is_copied_is_not_added(tmp_path):
             with file.open("ab") as more:
                 more.write(b"more")
 
-    with file.open("rb") as source, pytest.raises(Exception, match="changed while it was read"):
+    with file.open("rb") as source, pytest.raises(Exception, match="changed while Memex read it"):
         with local_files.staged_copy(source, tmp_path, largest=1 << 30, free=0, show=show):
             pytest.fail("it was handed over")
     assert list((tmp_path / "uploads").iterdir()) == []

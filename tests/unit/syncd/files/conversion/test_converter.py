@@ -328,7 +328,7 @@ def test_a_reader_that_crashes_says_that_the_file_is_damaged(big, number):
     under_way.child.send_signal(number)
     under_way.join(60)
     assert (under_way.error.code, under_way.error.retryable) == ("INVALID_ARGUMENT", False)
-    assert under_way.error.message == "the file is damaged: it is no PDF file that can be read"
+    assert under_way.error.message == "the file is damaged: it is not a readable PDF file"
 
 
 def test_a_child_outlives_its_parent_by_a_moment(big, tmp_path):

@@ -28,7 +28,7 @@ def test_a_missing_layer_is_a_degraded_mode_only_where_it_is_required(monkeypatc
     report = SandboxReport(required=required)
     assert report.facts()["missing"] == ["seccomp (which system calls may be made)"]
     assert bool(report.degraded) == refused
-    assert not refused or report.degraded.startswith("sandbox: PDF and Office files are refused")
+    assert not refused or report.degraded.startswith("sandbox: Memex refuses PDF and Office files")
 
 
 def test_on_macos_no_child_is_started_and_the_system_is_named(monkeypatch):
@@ -43,11 +43,11 @@ def test_on_macos_no_child_is_started_and_the_system_is_named(monkeypatch):
 
 def test_a_child_that_can_not_be_started_is_told_and_tried_again(monkeypatch):
     def fail() -> SandboxLayers:
-        raise Unavailable("the reader of files could not be started")
+        raise Unavailable("the file converter could not be started")
 
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(sandbox_report, "probe_layers", fail)
     report = SandboxReport(required=True)
-    assert report.degraded == "sandbox: the reader of files could not be started"
+    assert report.degraded == "sandbox: the file converter could not be started"
     monkeypatch.setattr(sandbox_report, "probe_layers", lambda: SandboxLayers(7, seccomp=True))
     assert report.degraded == ""

@@ -55,12 +55,12 @@ def test_unicode_is_read_as_it_is(text, encoding):
 
 def test_a_few_bytes_that_are_no_text_are_replaced_and_told():
     raw = "Die Größe der Wellen überrascht.".encode().replace(b"W", b"\xff")
-    assert decode(raw) == ("Die Größe der \ufffdellen überrascht.", ("some bytes are no text, and were replaced",))
+    assert decode(raw) == ("Die Größe der \ufffdellen überrascht.", ("some bytes are not text; Memex replaced them",))
 
 
 @pytest.mark.parametrize("raw", [bytes(range(256)) * 20, b"\0" * 100, b"\xff\x00\x80" * 50])
 def test_bytes_that_are_no_text_are_refused(raw):
-    with pytest.raises(UnreadableFile, match="no text"):
+    with pytest.raises(UnreadableFile, match="not text"):
         decode(raw)
 
 
@@ -104,7 +104,7 @@ def test_json_of_one_value_a_line_is_laid_out():
 def test_json_that_is_none_is_kept_as_text_and_told():
     found = read_json(io.BytesIO(b'{"a": ```'), BOUNDS)
     assert found.text == '````json\n{"a": ```\n````\n'
-    assert found.warnings == ("the file is no valid JSON; it is kept as text",)
+    assert found.warnings == ("the file is not valid JSON; Memex keeps it as text",)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_row_without_end_is_refused():
     ("raw", "title", "warnings"),
     [
         ("---\ntitle: Mine\ntags: [a]\n---\n# Head\n", "Mine", ()),
-        ("---\n: [\n---\nbody\n", None, ("the front matter is no YAML",)),
+        ("---\n: [\n---\nbody\n", None, ("the front matter is not YAML",)),
         ("# Head #\nbody\n", "Head", ()),
         ("---\nno end\n", None, ()),
         ("plain\n", None, ()),
