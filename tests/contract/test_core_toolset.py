@@ -1,14 +1,12 @@
 """The toolset `core`: few tools in few tokens, the workspace that a key implies, and everything else still to be called."""
 
-import json
-
 import pytest
 
 from mcp_server.protocol.instructions import DECISIONS, server_instructions
 from mcp_server.protocol.prompts import KINDS
 from mcp_server.tools.families import CORE, FAMILIES, OPERATIONS
 from tests.support.live_server import client, run, running
-from tests.support.token_count import counted
+from tests.support.token_count import counted, seen_by_a_model
 
 MODES = ("legacy", "2026-07-28")
 NODE = {"entities": [{"name": "Heron", "entity_type": "project"}]}
@@ -19,11 +17,6 @@ KNOWN = {operation.safe_name: operation for operation in OPERATIONS}
 def rim(tmp_path_factory):
     with running(tmp_path_factory.mktemp("rim") / "state") as served:
         yield served
-
-
-def seen_by_a_model(tool):
-    shown = {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
-    return json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
 
 
 def listed(rim, **options):

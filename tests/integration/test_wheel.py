@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import re
 import shutil
 import signal
@@ -15,29 +13,20 @@ import zipfile
 from importlib.metadata import distributions
 from pathlib import Path
 
-import httpx2
-import mcp
 import pytest
-from mcp.client.streamable_http import streamable_http_client
 from packaging.requirements import Requirement
 
 import memex_vault
-from distribution.model_weights import MADE, TARGET
+from distribution.model_weights import MADE
 from tests.support.daemon_process import Memex
-from tests.support.paths import DAEMON_PYTHON, ROOT
+from tests.support.distributions import MODEL, build, tracked
+from tests.support.mcp_calls import called
+from tests.support.paths import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
-MODEL = TARGET.relative_to(ROOT).as_posix()
 SOURCE_ALONE = {"CHANGELOG.md", "LICENSE", "MANIFEST.in", "README.md", "constraints.txt", "pyproject.toml"}
 HEAVY = re.compile(r"nvidia-.*|cuda-.*|triton|torch|transformers|sentence-transformers|scipy|scikit-learn|sympy|onnx")
-BUILD = "from distribution import build_backend as hooks; hooks.build_sdist('dist'); hooks.build_wheel('dist')"
-
-
-def tracked():
-    words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return {name for name in listed.split("\0") if name and (ROOT / name).is_file()}
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +36,7 @@ def built(tmp_path_factory):
     for name in tracked():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, folder / name)
-    for name in MADE:
-        shutil.copyfile(TARGET / name, folder / MODEL / name)
-    (folder / "dist").mkdir()
-    subprocess.run(
-        [DAEMON_PYTHON, "-c", BUILD], cwd=folder, env={"PATH": os.environ["PATH"]}, capture_output=True, check=True
-    )
-    return folder / "dist"
+    return build(folder)
 
 
 def shipped():
@@ -105,15 +88,6 @@ class Installed(Memex):
         return subprocess.Popen(command, env=self.environ, cwd=self.home, **options)
 
 
-async def search_as_client(entry, query):
-    """What a client with these settings finds."""
-    async with (
-        httpx2.AsyncClient(headers=entry["headers"], timeout=30) as http,
-        mcp.Client(streamable_http_client(entry["url"], http_client=http)) as client,
-    ):
-        return (await client.call_tool("semantic_search", {"query": query})).structured_content
-
-
 def test_the_wheel_serves_captures_and_finds_in_an_empty_environment(built, tmp_path):
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
@@ -156,7 +130,8 @@ def test_the_wheel_serves_captures_and_finds_in_an_empty_environment(built, tmp_
         memex.run("connect", "cursor", "--write")
         servers = json.loads(file.read_text())["mcpServers"]
         assert servers.keys() == {"docs", "memex"}
-        told = asyncio.run(search_as_client(servers["memex"], "when do we bake"))
+        entry = servers["memex"]
+        told = called(entry["url"], entry["headers"], "semantic_search", query="when do we bake")
         assert told["results"][0]["chunk_content"] == "Bread is baked at night."
         memex.run("connect", "cursor", "--remove")
         assert json.loads(file.read_text())["mcpServers"].keys() == {"docs"}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 from typing import Final
 
+from mcp.types import Tool
 from tokenizers import Tokenizer
 
 from index.encoders import bundled_files
@@ -29,3 +31,9 @@ def counted(text: str) -> int:
         total += len(one.encode(text[at : marks.start()], add_special_tokens=False).ids) + -(-len(marks[0]) // 4)
         at = marks.end()
     return total + len(one.encode(text[at:], add_special_tokens=False).ids)
+
+
+def seen_by_a_model(tool: Tool) -> str:
+    """Return what a model reads of a listed tool."""
+    shown = {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
+    return json.dumps(shown, separators=(",", ":"), ensure_ascii=False)

@@ -2,47 +2,16 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 
 import pytest
 
-from syncd.history.audit_log import Author
-from syncd.settings.automation import GitSettings
-from tests.support.commit_crash import CHAT, CODE, Rig
+from tests.support.commit_hour import DECISIONS, HOUR_S, REVIEW, Hour
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
     pytest.mark.usefixtures("home"),
 ]
-
-REVIEW = Author("daemon", "review")
-CURSOR = Author("mcp", "kb_update_note", "k3", "cursor")
-BEGIN_MS, TICK_S, HOUR_S = 1_795_000_000_000, 10, 3_600
-
-
-class Hour:
-    """A vault whose daemon looks every ten seconds whether something is to be committed."""
-
-    def __init__(self, folder) -> None:
-        settings = GitSettings()
-        self.rig = Rig(folder, quiet_s=settings.quiet_s, every_s=settings.every_s)
-        self.now = BEGIN_MS
-        self.rig.audit.now = lambda: self.now
-        self.begun = len(self.rig.subjects())
-
-    def pass_time(self, seconds, events=()):
-        """Let time pass; each event is a second and what happens then."""
-        due = sorted(events, key=lambda event: event[0])
-        for second in range(0, seconds, TICK_S):
-            while due and due[0][0] <= second:
-                due.pop(0)[1]()
-            self.rig.commits.tick()
-            self.now += TICK_S * 1000
-
-    @property
-    def subjects(self):
-        return self.rig.subjects()[self.begun :]
 
 
 @pytest.fixture
@@ -53,33 +22,12 @@ def hour(tmp_path):
 
 
 def test_an_hour_of_ordinary_use_gives_four_automatic_commits_at_most(hour):
-    dice, rig, events, decisions = random.Random(3), hour.rig, [], 0
-    for n in range(30):
-        second, author, path = dice.randrange(HOUR_S), dice.choice([CODE, CHAT, CURSOR]), f"Captures/default/N{n}.md"
-
-        def capture(path=path, author=author):
-            rig.agent(path, "A thought.\n", author)
-
-        def suggest(path=path):
-            rig.agent(path, "---\npromote: false\n---\nA thought.\n", REVIEW)
-
-        events += [(second, capture), (second + 60, suggest)]
-    for n in range(3):
-        decisions += 1
-
-        def decide(n=n):
-            path = f"Notes/Mine {n}.md"
-            rig.agent(path, "kept\n", Author("cli", "promote"))
-            assert rig.commits.commit({path: b"kept\n"}, f"Promote Mine {n}\n", approved={path})
-
-        events.append((dice.randrange(HOUR_S), decide))
-    hour.pass_time(HOUR_S, events)
-    automatic = [subject for subject in hour.subjects if not subject.startswith("Promote ")]
-    assert len(hour.subjects) - len(automatic) == decisions
-    assert 1 <= len(automatic) <= 4
+    hour.pass_ordinary_hour()
+    assert len(hour.subjects) - len(hour.automatic) == DECISIONS
+    assert 1 <= len(hour.automatic) <= 4
     hour.pass_time(HOUR_S)
-    assert rig.status() == [], "what came last is committed later"
-    told = rig.git("log", "--format=%(trailers:key=Memex-Agent,valueonly,separator=%x2C)").splitlines()
+    assert hour.rig.status() == [], "what came last is committed later"
+    told = hour.rig.git("log", "--format=%(trailers:key=Memex-Agent,valueonly,separator=%x2C)").splitlines()
     assert all(len(names.split(",")) == len(set(names.split(","))) for names in told)
     assert {name for names in told for name in names.split(",") if name} == {"claude-code", "chat", "cursor"}
 
