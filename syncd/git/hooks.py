@@ -26,6 +26,7 @@ BEFORE = ".before-memex"  # suffix of the name of an earlier hook
 EXCLUDED = ".memex-*.tmp"  # temporary names of notes being written; see `path_rules.temporary_name`
 MARK = "# memex hook:"
 _HEAD = f"{MARK} notifies the daemon; `memex hook uninstall` restores the earlier hook"
+_HEAD_LINE = re.compile(f"^{MARK}.*$", re.MULTILINE)  # versions of Memex differ in its words
 _RING = re.compile(r"\( : > (.+) \) >/dev/null 2>&1 </dev/null &")
 
 Found = Literal["installed", "wrapped", "absent", "other", "replaced", "changed"]
@@ -165,7 +166,8 @@ def _read_bells(file: Path, name: str) -> list[str]:
     with suppress(ValueError):  # an unclosed quote
         for quoted in _RING.findall(text):
             bells += shlex.split(quoted)
-    return bells if text == script(name, bells) and os.access(file, os.X_OK) else []
+    ours = _HEAD_LINE.sub(_HEAD, text, count=1) == script(name, bells)
+    return bells if ours and os.access(file, os.X_OK) else []
 
 
 def _read_text(path: Path) -> str | None:

@@ -42,6 +42,11 @@ def _read_text(file: Path) -> str:
         return ""
 
 
+def _instructions(unit: str) -> list[str]:
+    """Return the lines of a unit file without its comments and description, whose words differ between versions of Memex."""
+    return [line for line in unit.splitlines() if line and not line.startswith(("#", "Description="))]
+
+
 def _check_unit(context: DoctorContext, manager: Systemd, text: str) -> Iterator[Finding]:
     name = manager.name.removeprefix(f"{USUAL}-")
     again = "memex service install --now" + ("" if name == USUAL else f" --name {name}")
@@ -50,7 +55,8 @@ def _check_unit(context: DoctorContext, manager: Systemd, text: str) -> Iterator
     if not program.exists():
         yield Finding("service", "wrong", f"{manager.file.name} starts {program}, which does not exist", again)
         return
-    if text != unit_files.systemd_unit(manager.name, serve_command(context.settings), vault=str(context.vault)):
+    wanted = unit_files.systemd_unit(manager.name, serve_command(context.settings), vault=str(context.vault))
+    if _instructions(text) != _instructions(wanted):
         yield Finding(
             "service",
             "advice",

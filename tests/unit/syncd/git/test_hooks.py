@@ -103,6 +103,20 @@ def test_each_hook_rings_when_git_does_what_it_is_for(vault, folder, state):
         heard = rung(state, heard)
 
 
+def test_a_hook_whose_first_line_an_earlier_version_wrote_in_other_words_is_still_memexs(folder, state):
+    clean = everything(folder)
+    install(folder, HOOKS, state)
+    for name in HOOKS:
+        path = folder / name
+        first, second, *others = path.read_text().splitlines()
+        assert second.startswith(hooks.MARK)
+        path.write_text("\n".join([first, f"{hooks.MARK} rings for the daemon; `uninstall` puts back", *others, ""]))
+    assert set(states(folder, state).values()) == {"installed"}
+    install(folder, HOOKS, state)
+    uninstall(folder, HOOKS, state)
+    assert everything(folder) == clean
+
+
 def test_a_hook_is_ten_lines_of_posix_shell_at_most(state):
     text = hooks.script("post-commit", [hooks.bell_path(state, "post-commit")])
     assert text.count("\n") <= 10

@@ -52,7 +52,9 @@ def test_a_service_that_does_not_run_or_not_by_itself(clinic, manager, tmp_path)
 
 def test_a_unit_that_is_out_of_step_or_starts_nothing(clinic, manager, tmp_path):
     text = manager.file.read_text()
-    manager.file.write_text(text + "# mine\n")
+    manager.file.write_text(text.replace("Description=", "Description=The daemon of ") + "# in other words\n")
+    assert [one.is_ for one in served(clinic, tmp_path)] == ["ok"]
+    manager.file.write_text(text + "Nice=5\n")
     assert [one.is_ for one in served(clinic, tmp_path)] == ["advice", "ok"]
     program = serve_command(clinic.settings)[0]
     manager.file.write_text(text.replace(program, "/nowhere/memex"))
