@@ -73,10 +73,22 @@ if "lancedb" not in sys.modules:  # otherwise the client is already imported
 try:
     import lancedb
     from lancedb.index import FTS, Bitmap, BTree, IvfRq, IvfSq, LabelList
+    from lancedb.query import MatchQuery
     from lancedb.table import AsyncTable
     from lancedb.util import value_to_sql
 finally:
     if _FINDER in sys.meta_path:
         _forget_stand_ins()
 
-__all__ = ["FTS", "AsyncTable", "BTree", "Bitmap", "IvfRq", "IvfSq", "LabelList", "lancedb", "value_to_sql"]
+__all__ = [
+    "FTS",
+    "AsyncTable",
+    "BTree",
+    "Bitmap",
+    "IvfRq",
+    "IvfSq",
+    "LabelList",
+    "MatchQuery",
+    "lancedb",
+    "value_to_sql",
+]

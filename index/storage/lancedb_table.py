@@ -22,7 +22,18 @@ from index.storage import crash_repair, maintenance_policy
 from index.storage.arrow_rows import COLUMNS, KEY, PLACED, PLAIN, SHOWN, TOLD, add_vectors, count_rows, schema
 from index.storage.chunk_rows import sql_condition
 from index.storage.crash_repair import StoreDamaged
-from index.storage.lancedb_import import FTS, AsyncTable, Bitmap, BTree, IvfRq, IvfSq, LabelList, lancedb, value_to_sql
+from index.storage.lancedb_import import (
+    FTS,
+    AsyncTable,
+    Bitmap,
+    BTree,
+    IvfRq,
+    IvfSq,
+    LabelList,
+    MatchQuery,
+    lancedb,
+    value_to_sql,
+)
 from index.storage.resident_rows import Rows
 
 NAME: Final = "chunks"
@@ -185,7 +196,8 @@ class Table:
         if point is not None:
             legs["_distance"] = self._nearest(reader, point, pool, NPROBES)
         if words and words.strip():
-            legs["_score"] = reader.query().nearest_to_text(words, columns="text")
+            # As a plain string, text in quotation marks would be a phrase query, for which the index lacks positions.
+            legs["_score"] = reader.query().nearest_to_text(MatchQuery(words, "text"))
         asked = [_run_query(leg, condition, [*columns, value], pool) for value, leg in legs.items()]
         answers = dict(zip(legs, await asyncio.gather(*asked), strict=True))
         return answers.get("_distance"), answers.get("_score")

@@ -51,6 +51,18 @@ def test_a_vector_is_made_while_words_are_looked_for(store, monkeypatch):
     assert [match.doc_id for match in store.search(vector=make, words="lance", filter=ALL, pool=10)[0]] == ["a", "b"]
 
 
+@pytest.mark.parametrize("kept", [False, True], ids=["fresh", "after maintenance"])
+@pytest.mark.parametrize(
+    "words", ['"lance index"', '"index lance"', '"lance', '"lance" "index"', '  "lance"  ', '"lance"~2']
+)
+def test_words_in_quotation_marks_are_words(store, words, kept):
+    store.replace({"a": [row("a", 0, "lance index")], "b": [row("b", 0, "nothing")]})
+    if kept:
+        store.maintain()
+        store.replace({"c": [row("c", 0, "another lance index")]})
+    assert sorted(found(store, words)) == (["a", "c"] if kept else ["a"])
+
+
 @pytest.mark.parametrize(
     "words", [None, "", "  ", "'''", "!!!", 'C++ "unbalanced AND (foo', "zzz", "\x00", "a" * 20_000]
 )
