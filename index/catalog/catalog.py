@@ -85,6 +85,10 @@ class Catalog:
             for document in map(to_record, self._db.rows_in(f"{RECORDS} where key in", keys))
         }
 
+    def has_superseded(self, keys: Collection[str]) -> bool:
+        """Return whether a newer document supersedes one of those with these keys."""
+        return any(self._db.rows_in("select 1 from documents where superseded_by is not null and key in", keys))
+
     def find_capture(
         self, workspace: str, content_hash: str, collection: str | None = None, *, notes_of: str | None = None
     ) -> Record | None:

@@ -11,7 +11,7 @@ from index.model import Answer, Filter, Hit, Query, Record, Scope
 from index.names import fold
 from index.query import make_query
 from index.search.fusion import place_below_successors
-from index.search.hybrid_search import WIDEST
+from index.search.hybrid_search import POOLS
 from index.search.reranker import search_reranked
 from syncd.daemon.open_parts import OpenParts
 from syncd.history.audit_log import AUTHOR
@@ -131,8 +131,12 @@ class LeftOut:
 
 
 def _search_scopes(opened: OpenParts, query: Query, scopes: list[Scope], left_out: LeftOut) -> Answer:
-    """Search these scopes, the best match first."""
-    answers = [_search_scope(opened, _query_for_scope(query, scope), scope, left_out) for scope in scopes]
+    """Search these scopes, the best match first.
+
+    More hits than the limit are compared, as a note of one scope may supersede one of the other: the order should not depend
+    on the limit."""
+    wide = replace(query, limit=max(query.limit, POOLS[0])) if len(scopes) > 1 else query
+    answers = [_search_scope(opened, _query_for_scope(wide, scope), scope, left_out) for scope in scopes]
     hits = place_below_successors([hit for answer in answers for hit in answer.hits])
     degraded = tuple(sentence for answer in answers for sentence in answer.degraded)
     return Answer(tuple(hits[: query.limit]), answers[0].mode, degraded)
@@ -144,7 +148,7 @@ def _search_scope(opened: OpenParts, query: Query, scope: Scope, left_out: LeftO
     while True:
         answer = opened.builds.scopes[scope].index.search(wider)
         kept = left_out.take(answer.hits) if scope == "vault" else list(answer.hits)
-        if len(kept) >= query.limit or len(answer.hits) < wider.limit or wider.limit >= WIDEST:
+        if len(kept) >= query.limit or len(answer.hits) < wider.limit or wider.limit >= POOLS[-1]:
             return replace(answer, hits=tuple(kept[: query.limit]))
         wider = replace(wider, limit=4 * wider.limit)
 
