@@ -23,7 +23,7 @@ BOUNDS: Final = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 
 
 @dataclass(frozen=True, slots=True)
 class TimingCounts:
-    """What was counted so far."""
+    """Hold what was counted so far."""
 
     at_most: tuple[int, ...]  # how many took at most each of BOUNDS, and last how many there were
     seconds: float  # of all together
@@ -31,7 +31,7 @@ class TimingCounts:
 
 
 class Stopwatch:
-    """One kind of work; safe to use from any thread."""
+    """Measure one kind of work; safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -14,7 +14,7 @@ Value: TypeAlias = str | int | float | bool
 
 
 class Span(Protocol):
-    """A piece of work that is being timed."""
+    """Time a piece of work."""
 
     def note(self, **attributes: Value) -> None:
         """Add fields to the span."""

@@ -367,7 +367,7 @@ class Catalog:
         if self._read_meta("collections", "") == names:
             return []
         paths = [path for (path,) in self._db.rows(FILED)]
-        self.forget(map(path_id, paths))  # first: after a crash in between it is done again
+        self.forget(map(path_id, paths))  # first: after a crash in between it runs again
         self._write_meta("collections", names)
         return paths
 

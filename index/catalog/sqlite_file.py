@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class Database:
-    """The tables of `index/catalog/schema.py` in one file; safe to use from any thread. A read never waits for a write."""
+    """Store the tables of `index/catalog/schema.py` in one file; safe to use from any thread. A read never waits for a write."""
 
     fresh: bool  # just created: empty
 

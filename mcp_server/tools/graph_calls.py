@@ -92,7 +92,7 @@ def get_recently_modified(workspace: Workspace, arguments: shape.RecentlyModifie
 
 
 def set_summary(workspace: Workspace, arguments: shape.SetSummary, _: Settings) -> answer.SummarySet:
-    """One property."""
+    """Set the summary of an entity."""
     node = workspace.nodes.set_summary(arguments.name, arguments.summary, arguments.version)
     return answer.SummarySet(
         name=node.name,
@@ -104,7 +104,7 @@ def set_summary(workspace: Workspace, arguments: shape.SetSummary, _: Settings) 
 
 
 def set_tags(workspace: Workspace, arguments: shape.SetTags, _: Settings) -> answer.TagsSet:
-    """One property."""
+    """Set the tags of an entity."""
     node = workspace.nodes.set_tags(arguments.name, arguments.tags, arguments.version)
     return answer.TagsSet(name=node.name, tags=list(node.tags), version=node.version)
 

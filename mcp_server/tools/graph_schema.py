@@ -39,7 +39,7 @@ Tags = Annotated[tuple[Tag, ...], Field(max_length=50), BeforeValidator(_parse_j
 
 
 class NewEntity(RequestModel):
-    """An entity to create."""
+    """Describe an entity to create."""
 
     name: NewName = Field(description="Unique in the workspace")
     entity_type: NewKind = Field(description="E.g. person, project")
@@ -155,7 +155,7 @@ class QueryObservations(RequestModel):
 
 
 class GivenRelation(RequestModel):
-    """A relation to find."""
+    """Name a relation to find."""
 
     from_entity: Source
     to_entity: Target
@@ -163,7 +163,7 @@ class GivenRelation(RequestModel):
 
 
 class NewRelation(GivenRelation):
-    """A relation to create."""
+    """Describe a relation to create."""
 
     relation_type: NewKind = Field(description="E.g. works_at")
 

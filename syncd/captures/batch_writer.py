@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
 
 T = TypeVar("T")
-TRIES: Final = 8  # each is lost to somebody who writes the very file at the very moment
+TRIES: Final = 8  # each is lost to another program that writes the same file at the same moment
 EMBEDDED: Final = 100  # notes that change with those that go, at most, whose vectors a caller waits for
 UNDATED: Final = -1  # epoch ms: in place of the time of a file that is still to be written
 
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A file to create."""
+    """Describe a file to create."""
 
     path: str
     raw: bytes
@@ -44,7 +44,7 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A file to change."""
+    """Describe a file to change."""
 
     path: str
     before: bytes
@@ -53,7 +53,7 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True)
 class DeletedFile:
-    """A file to delete."""
+    """Name a file to delete."""
 
     path: str
     before: bytes
@@ -61,7 +61,7 @@ class DeletedFile:
 
 @dataclass(frozen=True, slots=True)
 class DeletedStoredFile:
-    """A stored file to delete with its note."""
+    """Name a stored file to delete with its note."""
 
     path: str
     was: FileDigest

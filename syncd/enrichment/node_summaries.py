@@ -1,7 +1,7 @@
 """Draft node summaries with the enrichment endpoint: a few for each report, cached while a node stays unchanged.
 
-Law, tested: whatever the endpoint does, a report is made in time; if a draft is not from the endpoint, the report
-says so."""
+Law, tested: whatever the endpoint does, a report is made in time; the report names
+the drafts that are not from the endpoint."""
 
 from __future__ import annotations
 

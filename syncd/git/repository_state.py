@@ -22,7 +22,7 @@ STATES: Mapping[str, str] = {
     "dubious": "the vault's folder belongs to another user, so Git refuses it: if you trust its content, run `git config --global --add safe.directory {vault}`",
     "bare": "the vault is a bare repository, which has no files: run `git clone {vault} {clone}` and use the clone",
     "conflict": "there are unresolved conflicts: remove the conflict markers from the files that Git names, add the files, then run `{finish}`",
-    "locked": "another program works in the repository: wait for it; `memex status` shows when it is done",
+    "locked": "another program works in the repository: wait for it; `memex status` shows when it has finished",
     "stale-lock": "a program died while it used the repository, and its lock blocks Git: run `rm {lock}`",
     "mid-operation": "a {operation} is not finished: run `{finish}`",
     "unborn": "nothing is committed yet: run `{git} add -A && {git} commit -m Begin`",

@@ -31,7 +31,7 @@ KEPT: Final = AGENTS | {"cli"}  # what the daemon changes by itself follows from
 
 
 class AuditedVault(Vault):
-    """A vault whose writes are logged."""
+    """Log each write to the vault."""
 
     def __init__(
         self, root: Path, audit: AuditLog, *, inbox: str, overwritten: OverwrittenBytes | None = None, **options: Any

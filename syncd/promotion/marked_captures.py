@@ -194,7 +194,7 @@ class MarkedCaptures:
         return left
 
     def _write_problem(self, record: Record, why: str | None, asked: OwnerMarks | None = None) -> None:
-        """Write into the capture why it can't be promoted, unless it already says so; None removes the reason."""
+        """Write into the capture why it can't be promoted, unless the capture states it already; None removes the reason."""
         if asked is not None and asked.promote_problem == why:
             return
         try:

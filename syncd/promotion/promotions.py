@@ -158,7 +158,7 @@ class Promotions:
             return self._apply_move(move_plan, by or self.owner())
 
     def owner(self) -> str:
-        """Return who gives the commands: the person set in Git, or the user of the system."""
+        """Return the person who runs the commands: the person set in Git, or the user of the system."""
         name, mail = (self._repo.query("config", "--get", f"user.{what}") or "" for what in ("name", "email"))
         if name or mail:
             return f"{name} <{mail}>".strip() if mail else name

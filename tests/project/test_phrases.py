@@ -1,8 +1,11 @@
-"""No text that people read uses a banned phrase: pages, help, settings, descriptions of tools, messages of errors."""
+"""Check the sentences that people read: pages, help, settings, descriptions of tools, messages, docstrings and comments."""
 
 from __future__ import annotations
 
 import ast
+import io
+import re
+import tokenize
 from collections.abc import Iterator
 
 import click
@@ -16,6 +19,16 @@ from syncd.settings.settings import all_settings
 from tests.documents.phrases import BANNED, banned_phrases
 from tests.support.paths import ROOT
 from tests.support.sources import sources
+
+DATA = {"index/text/stopwords.py"}  # lists of words, not sentences
+CONSTANT = re.compile(r"\b[A-Z]{2,}_[A-Z_]+\b")
+VARIABLES = ("MEMEX_", "XDG_", "OTEL_")  # of the environment, which people set
+OTHER_WORDS = re.compile(r"\b(?:rim|desk|thought|memo|node|observation|document)s?\b", re.IGNORECASE)
+ASIDE = re.compile(r"`[^`]+`|\[default: [^\]]+\]|With --json:.*", re.DOTALL)  # what programs read, and values
+NOUN = re.compile(r"(?:An?|The|One|All|What|Which|Each|Every|This|These)\b")
+VERB = re.compile(
+    r"\b(?:is|are|was|were|has|have|can|can't|may|must|works?|worked|blocks?|exceeds?|follows?|keeps?|owns?|belongs?|means)\b"
+)
 
 
 def pages() -> Iterator[tuple[str, str]]:
@@ -69,6 +82,29 @@ def error_texts() -> Iterator[str]:
                         yield part.value
 
 
+def program_texts() -> Iterator[tuple[str, str]]:
+    """Each string of at least three words, docstring and comment of the product, with its place."""
+    for source in sources("index", "syncd", "mcp_server"):
+        if source.path in DATA:
+            continue
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value.split()) > 2:
+                yield f"{source.path}:{node.lineno}", node.value
+        for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
+            if token.type == tokenize.COMMENT:
+                yield f"{source.path}:{token.start[0]}", token.string
+
+
+def first_sentences() -> Iterator[tuple[str, str]]:
+    """The first sentence of each docstring of a public class or function, with its place."""
+    for source in sources("index", "syncd", "mcp_server"):
+        for node in ast.walk(source.tree):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or node.name[0] == "_":
+                continue
+            if text := ast.get_docstring(node):
+                yield f"{source.path}:{node.name}", re.split(r"(?<=[.:])\s", " ".join(text.split()))[0]
+
+
 def texts() -> Iterator[tuple[str, str]]:
     yield from pages()
     rows = (*help_text.EXIT_CODES, *help_text.OWN_EXIT_CODES["serve"], *help_text.ENVIRONMENT, *help_text.FILES)
@@ -81,6 +117,32 @@ def texts() -> Iterator[tuple[str, str]]:
 def test_no_text_for_people_uses_a_banned_phrase():
     found = {place: list(banned_phrases(text)) for place, text in texts()}
     assert {place: phrases for place, phrases in found.items() if phrases} == {}
+
+
+def test_no_string_docstring_or_comment_of_the_program_uses_one():
+    assert [(place, list(phrases)) for place, text in program_texts() if (phrases := list(banned_phrases(text)))] == []
+
+
+def test_no_message_or_help_for_people_holds_a_constant_of_the_api():
+    shown = [*error_texts(), *help_texts(), *(setting.doc for setting in all_settings().values())]
+    constants = {name for text in shown for name in CONSTANT.findall(text)}
+    assert {name for name in constants if not name.startswith(VARIABLES)} == set()
+
+
+def test_help_calls_things_by_the_words_that_people_meet():
+    help_ = [ASIDE.sub(" ", text) for text in help_texts()]
+    assert [text for text in help_ if OTHER_WORDS.search(text)] == []
+
+
+def test_the_first_sentence_of_each_docstring_has_a_verb_and_an_end():
+    sentences = dict(first_sentences())
+    assert [place for place, text in sentences.items() if text[-1] not in ".:?"] == []
+    assert [place for place, text in sentences.items() if NOUN.match(text) and not VERB.search(text)] == []
+
+
+def test_a_noun_alone_is_no_sentence():
+    assert NOUN.match("A file to change.") and not VERB.search("A file to change.")
+    assert VERB.search("The file can't be read.")
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ STARTING_S = 2.0  # a newer folder may belong to a demo that has not locked it y
 
 @dataclass(frozen=True, slots=True)
 class DemoAddress:
-    """The port of the demo and the client key, which opens only the demo's workspace."""
+    """Hold the port of the demo and the client key, which opens only the demo's workspace."""
 
     port: int
     key: str

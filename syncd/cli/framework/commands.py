@@ -101,7 +101,7 @@ def shared_options() -> list[click.Parameter]:
 
 
 class Command(click.Command):
-    """A command with the shared options, and help with examples."""
+    """Give a command the shared options, and help with examples."""
 
     def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
         super().__init__(name, params=[*(params or []), *shared_options()], **kwargs)
@@ -112,7 +112,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group with the shared options; its commands have them too."""
+    """Give a group and its commands the shared options."""
 
     command_class = Command
     group_class = type

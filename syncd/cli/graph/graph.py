@@ -98,7 +98,7 @@ def graph(name: str | None, depth: int, form: str | None, output: str | None, fo
 
 @dataclass(frozen=True, slots=True)
 class GraphView:
-    """The result for scripts, its text for people, and the title of the drawing (None: a list, which can't be drawn)."""
+    """Hold the result for scripts, its text for people, and the title of the drawing (None: a list, which can't be drawn)."""
 
     result: Any
     text: str

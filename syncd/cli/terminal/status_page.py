@@ -21,7 +21,7 @@ Row = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class StatusVerdict:
-    """The health of Memex in one sentence, and each problem."""
+    """Hold the health of Memex in one sentence, and each problem."""
 
     is_: Literal["well", "busy", "unwell"]
     says: str

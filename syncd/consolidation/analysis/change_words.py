@@ -55,7 +55,7 @@ CHANGE: Final = CuePhrases(
     이제 더_이상 대신 변경 변경되었다""",
     wide="変更 今後 代わり 廃止 移行 延期 改めた 改为 改成 不再 现在 調整 调整 取代 代替 变更 变成",
 )
-# Also a change, unless the sentence tells of one occasion: there "since" may give a reason.
+# Also a change, unless the sentence reports one occasion: there "since" may give a reason.
 SINCE: Final = CuePhrases(
     en="since", de="seit", fr="depuis", es="desde", pt="desde", nl="sinds", any="", wide="以来 自从 부터"
 )  # fmt: skip
@@ -85,7 +85,7 @@ NOT: Final = CuePhrases(
     pt="não nunca nada nem", it="non mai niente nessun nessuna", nl="niet geen nooit niets",
     any="не нет никогда nigdy nie 않는다 않다 않고 없다 아니다", wide="ません ない なかった 不是 没有 不支持 不能 不会 不再 不可 无法 未",
 )  # fmt: skip
-# The sentence tells of one occasion: another occasion may have gone differently.
+# The sentence reports one occasion: another occasion may have gone differently.
 ONCE: Final = CuePhrases(
     en="""today tonight yesterday this_morning this_week last_night took ran measured peaked slept spent bought scored weighed walked felt was were
     went came saw met introduced released published founded born died won lost played opened added launched shipped""",

@@ -134,7 +134,7 @@ class Claim:
     changed: bool  # it says that something changed
     instead: bool  # it says that something is replaced
     over: bool  # it says that something has ended
-    once: bool  # it tells of one occasion
+    once: bool  # it reports one occasion
     new: bool  # it calls something new
     entry: bool = False  # it begins with a date, as an entry of a log does
     shown: Mapping[str, str] = field(default_factory=dict)  # stem → as it is written
