@@ -197,7 +197,7 @@ class Table:
             legs["_distance"] = self._nearest(reader, point, pool, NPROBES)
         if words and words.strip():
             # As a plain string, text in quotation marks would be a phrase query, for which the index lacks positions.
-            legs["_score"] = reader.query().nearest_to_text(MatchQuery(words, "text"))
+            legs["_score"] = reader.query().nearest_to_text(MatchQuery(words, "text"))  # type: ignore[call-arg]  # its defaults are Fields
         asked = [_run_query(leg, condition, [*columns, value], pool) for value, leg in legs.items()]
         answers = dict(zip(legs, await asyncio.gather(*asked), strict=True))
         return answers.get("_distance"), answers.get("_score")
