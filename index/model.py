@@ -290,6 +290,7 @@ class Hit:
     heading: str  # the trail, " > " between headings
     chunk: str
     score: float
+    weak: bool = False  # whether notes that have nothing to do with a query reach such a score too
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -37,6 +37,9 @@ KNOWN = 0.5  # up to this value the vector counts in full
 SPELT = 0.8  # from this value it does not count; in between the trust falls linearly
 
 NAMED = 0.9  # lowest score of a note whose title or alias is the query; all other scores are below
+# A hit is weak if its score, its passage's similarity and the share of the query's words in the passage are all below these.
+# A score alone would not do: the words of a vault with few notes are never rare. Source: `python -m tests.bench.weak_hits`.
+WEAK_SCORE, WEAK_NEAR, WEAK_SHARE = 0.3, 0.4, 0.6
 STALE = 0.5  # factor on the score of a document that a newer one replaces, so that it ranks lower but is still found
 
 # Scripts that are written without spaces, and Hangul, whose particles are part of the word.
@@ -83,6 +86,7 @@ class RankedDocument:
     heading: str
     chunk: str
     score: float  # 0..1
+    near: float = 0.0  # similarity of the passage, 0..1, times the trust in the query's vector
 
 
 def keywords(text: str) -> str:
@@ -139,12 +143,20 @@ def fuse(cue: QueryCue, near: Sequence[Match], words: Sequence[Match], trust: fl
             score += PAIRS_WEIGHT * sum(pair in flat for pair in cue.pairs) / len(cue.pairs)
         score = _clamp(score / full)
         scored.append((NAMED + (1 - NAMED) * score if exact else NAMED * score, match))
-    return _best_passages(scored)
+    return _best_passages(scored, lambda match: trust * _clamp(similar.get((match.doc_id, match.ord), farthest)))
 
 
 def rank_by_vector(near: Sequence[Match]) -> list[RankedDocument]:
     """Rank the documents of the vector leg alone; the score is the cosine similarity."""
-    return _best_passages((_clamp(match.value), match) for match in near)
+    return _best_passages(((_clamp(match.value), match) for match in near), lambda match: _clamp(match.value))
+
+
+def is_weak(cue: QueryCue, document: RankedDocument, title: str) -> bool:
+    """Return whether the document could be as good a hit if it had nothing to do with the query."""
+    if document.score >= WEAK_SCORE or document.near >= WEAK_NEAR:
+        return False
+    asked = cue.asked[-1]
+    return len(asked & _find_grams(f"{title} {document.heading} {document.chunk}")) < WEAK_SHARE * len(asked)
 
 
 def demote_superseded(hits: Sequence[Hit]) -> list[Hit]:
@@ -183,13 +195,17 @@ def _find_successor(hit: Hit, named: Mapping[str, Sequence[Hit]]) -> Hit | None:
     return next((other for other in alike if fold(f"/{other.record.path}").endswith(ends)), alike[0] if alike else None)
 
 
-def _best_passages(scored: Iterable[tuple[float, Match]]) -> list[RankedDocument]:
+def _best_passages(scored: Iterable[tuple[float, Match]], similarity: Callable[[Match], float]) -> list[RankedDocument]:
     """Return each document once, by its best passage; equal scores are ordered by id, so that a search is repeatable."""
     best: dict[str, tuple[float, Match]] = {}
     for score, match in sorted(scored, key=lambda pair: (-pair[0], pair[1].doc_id, pair[1].ord)):
         best.setdefault(match.doc_id, (score, match))
     return [
-        RankedDocument(match.doc_id, match.ord, match.workspace, match.heading, match.text[match.cut :], score)
+        RankedDocument(
+            *(match.doc_id, match.ord, match.workspace, match.heading, match.text[match.cut :]),
+            score,
+            similarity(match),
+        )
         for score, match in best.values()
     ]
 
@@ -239,6 +255,10 @@ def _split_words(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=1_024)  # the headings of a note come back with each of its passages
 def _grams(text: str) -> frozenset[str]:
+    return _find_grams(text)
+
+
+def _find_grams(text: str) -> frozenset[str]:
     """Return the units by which two texts are compared: word stems, and pairs of characters in scripts without words."""
     if text.isascii():
         return frozenset(map(_stem, text.casefold().translate(FLAT).split()))

@@ -14,9 +14,11 @@ from index.document_ids import path_id
 from index.errors import Unavailable
 from index.model import Answer, Hit, Mode, Query, Record
 from index.search.fusion import (
+    QueryCue,
     RankedDocument,
     demote_superseded,
     fuse,
+    is_weak,
     keywords,
     make_cue,
     rank_by_vector,
@@ -53,13 +55,16 @@ def search(query: Query, *, store: ChunkStore, catalog: Catalog, embedder: Embed
         with span("fuse", found=len(near) + len(word_matches)):
             ranked = fuse(cued, near, word_matches, embedded.weight) if by_words else rank_by_vector(near)
         known = {path_id(hit.record.path) for hit in hits}
-        hits += _read_hits([document for document in ranked if document.doc_id not in known], query, catalog, hits)
+        added = [document for document in ranked if document.doc_id not in known]
+        hits += _read_hits(added, cued, query, catalog, hits)
         if len(hits) >= query.limit or pool > max(len(near), len(word_matches)):
             break  # otherwise one long document filled the pool
     return Answer(tuple(hits[: query.limit]), embedded.mode, embedded.degraded)
 
 
-def _read_hits(added: list[RankedDocument], query: Query, catalog: Catalog, before: list[Hit]) -> list[Hit]:
+def _read_hits(
+    added: list[RankedDocument], cue: QueryCue, query: Query, catalog: Catalog, before: list[Hit]
+) -> list[Hit]:
     """Return the hits of `added`, which follow `before`: all of them if one is superseded, else as many as are needed.
 
     A superseded document changes places with others, and the order must not depend on the limit."""
@@ -68,7 +73,7 @@ def _read_hits(added: list[RankedDocument], query: Query, catalog: Catalog, befo
         added = added[: query.limit - len(before) + SPARE]
     with span("hydrate", documents=len(added)):
         records = catalog.records([document.doc_id for document in added])
-    hits = [_make_hit(document, records[document.doc_id]) for document in added if document.doc_id in records]
+    hits = [_make_hit(document, records[document.doc_id], cue) for document in added if document.doc_id in records]
     if superseded:
         hits = demote_superseded(hits)
     asked = query.filter.workspace
@@ -131,5 +136,6 @@ def _embed_query(
         return "text", None, 0.0, (f"the search used words only: {error.message}",)
 
 
-def _make_hit(document: RankedDocument, record: Record) -> Hit:
-    return Hit(record, document.ord, document.heading, document.chunk, document.score)
+def _make_hit(document: RankedDocument, record: Record, cue: QueryCue) -> Hit:
+    weak = is_weak(cue, document, record.title)
+    return Hit(record, document.ord, document.heading, document.chunk, document.score, weak)

@@ -275,6 +275,7 @@ def _passage_answer(workspace: Workspace, hit: Hit, path: str, by: Hand) -> shap
         chunk_id=chunk_id(record.id, hit.ord),
         heading=_cut_name(hit.heading),
         score=round(hit.score, 4),
+        weak=hit.weak,
         by=by,
         snippet="",
     )

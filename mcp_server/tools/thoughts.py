@@ -192,6 +192,7 @@ def _found_thought(workspace: Workspace, hit: Hit, text: str, size: int, *, by: 
         document_truncated=size < len(text),
         by=by,
         score=round(hit.score, 6),
+        weak=hit.weak,
         heading=hit.heading,
         **_thought_fields(workspace, hit.record, path),
     )

@@ -214,6 +214,7 @@ def _hit_fields(opened: OpenParts, hit: Hit) -> dict[str, Any]:
         "heading": hit.heading,
         "chunk": hit.chunk,
         "score": round(hit.score, 4),
+        "weak": hit.weak,
         "scope": record.scope,
         "workspace": record.workspace,
         "url": _url(opened, record),

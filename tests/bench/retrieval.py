@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from index.encoders.embedder import Embedder, EmbedSettings
-from index.model import Filter, Query, Stat
+from index.model import Filter, Hit, Query, Stat
 from index.scope.index import Index
 from index.scope.prepared_document import fingerprint
 from index.storage.chunk_rows import Match
@@ -175,10 +175,13 @@ class Library:
                 total[match.doc_id, match.ord] += weight * ((match.value - low) / (high - low) if high > low else 1.0)
         return self._notes([key for key, _ in sorted(total, key=lambda key: (-total[key], key))])
 
+    def note_id(self, hit: Hit) -> str:
+        return self._ids[hit.record.path]
+
     def memex(self, question: Question) -> Ranking:
         """Documents as `search` ranks them."""
         answer = self.index.search(Query(question.text, SHOWN, "hybrid", Filter(workspace=question.workspace)))
-        return [self._ids[hit.record.path] for hit in answer.hits]
+        return [self.note_id(hit) for hit in answer.hits]
 
     @property
     def ways(self) -> dict[str, Callable[[Question], Ranking]]:

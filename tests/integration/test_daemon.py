@@ -19,7 +19,7 @@ from tests.support.world import until
 STATUS = ["ready", "pending", "generation", "captures", "vault", "defects", "degraded"]
 INDEX = ["added", "modified", "moved", "removed", "unchanged", "failed", "chunks", "embedded", "reused", "seconds"]
 HIT = [
-    *("id", "path", "title", "heading", "chunk", "score", "scope", "workspace"),
+    *("id", "path", "title", "heading", "chunk", "score", "weak", "scope", "workspace"),
     *("stale", "superseded_by", "successor", "url"),
 ]
 

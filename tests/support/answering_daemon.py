@@ -12,6 +12,7 @@ HIT = {
     "heading": "Top",
     "chunk": "some text",
     "score": 0.5,
+    "weak": False,
     "scope": "vault",
     "workspace": "",
     "stale": False,

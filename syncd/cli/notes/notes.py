@@ -36,7 +36,7 @@ from syncd.notes.secret_patterns import DEFECT as SECRET
 
 # The fields of a hit in JSON, which scripts may rely on.
 HIT = (
-    *("id", "path", "title", "heading", "chunk", "score", "scope", "workspace"),
+    *("id", "path", "title", "heading", "chunk", "score", "weak", "scope", "workspace"),
     *("stale", "superseded_by", "successor", "url"),
 )
 

@@ -61,6 +61,8 @@ def format_hits(results: Sequence[Mapping[str, Any]], *, color: bool = False) ->
         if hit.get("stale"):
             newer = f"superseded by {line(hit['successor'], 200)}" if hit.get("successor") else "superseded"
             head += f"  {colorize(newer, YELLOW, color)}"
+        if hit.get("weak"):
+            head += f"  {colorize('weak match', DIM, color)}"
         blocks.append(f"{score}  {head}" + (f"\n      {passage}" if passage else ""))
     return "\n".join(blocks) if blocks else "nothing found"
 

@@ -122,6 +122,20 @@ def test_japanese_is_found_inside_sentences_without_asking_an_encoder_that_spell
     assert not [call for call in scope.encoder.calls if call[0] == "query"]
 
 
+@pytest.mark.parametrize("mode", ["hybrid", "vector", "text"])
+@pytest.mark.parametrize("others", [0, 40], ids=["alone", "among others"])
+def test_a_hit_is_weak_if_it_shares_little_with_the_query(scope, mode, others):
+    scope.add(
+        note("Captures/w/Bread.md", "Knead the dough and let it rise"),
+        *[note(f"Captures/w/Boat {n}.md", f"Sand hull {n} and paint it") for n in range(others)],
+    )
+    best = scope.answer("let the dough rise", mode=mode).hits[0]
+    assert (best.record.title, best.weak) == ("Bread", False)
+    hits = scope.answer("quantum physics and chromodynamics", mode=mode).hits
+    assert {hit.weak for hit in hits} <= {True}
+    assert hits or mode == "text"
+
+
 @pytest.mark.parametrize("words", [True, False])
 def test_a_query_whose_words_are_nowhere_is_answered_by_its_vector_even_if_the_encoder_spells_it(scope, words):
     scope.add(note("Captures/w/Rain.md", "雨季は梅雨" if words else "The rainy season"))

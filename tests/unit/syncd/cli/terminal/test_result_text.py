@@ -57,6 +57,11 @@ def test_a_hit_that_a_newer_note_replaces_says_so():
     assert "# Top > Sub  superseded\n" in result_text.format_hits([stale | {"successor": None}])
 
 
+def test_a_weak_hit_says_so():
+    assert "# Top > Sub  weak match\n" in result_text.format_hits([HIT | {"weak": True}])
+    assert "weak" not in result_text.format_hits([HIT | {"weak": False}])
+
+
 def test_an_escape_in_a_path_is_not_shown():
     assert "\x1b" not in result_text.format_hits([HIT | {"path": "a\x1b]0;owned\x07.md", "heading": "\x1b[31m"}])
 
