@@ -39,7 +39,7 @@ SPELT = 0.8  # from this value it does not count; in between the trust falls lin
 NAMED = 0.9  # lowest score of a note whose title or alias is the query; all other scores are below
 # A hit is weak if its score, its passage's similarity and the share of the query's words in the passage are all below these.
 # A score alone would not do: the words of a vault with few notes are never rare. Source: `python -m tests.bench.weak_hits`.
-WEAK_SCORE, WEAK_NEAR, WEAK_SHARE = 0.3, 0.4, 0.6
+WEAK_SCORE, WEAK_NEAR, WEAK_SHARE = 0.3, 0.4, 0.5
 STALE = 0.5  # factor on the score of a document that a newer one replaces, so that it ranks lower but is still found
 
 # Scripts that are written without spaces, and Hangul, whose particles are part of the word.

@@ -95,7 +95,7 @@ class Replaceable(AnswerModel):
     superseded_by: str | None = Field(None, description="Id of the newer note", exclude_if=_is_empty)
 
 
-class Rated(AnswerModel):
+class HitQuality(AnswerModel):
     """Says whether a hit may be chance; the field is left out if the hit is a good one."""
 
     weak: bool = Field(False, description="true: probably not about the query", exclude_if=_is_empty)

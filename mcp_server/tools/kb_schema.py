@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from index.model import Mode
-from mcp_server.operations.wire_format import AnswerModel, NoteLink, NoteText, Rated, Replaceable, RequestModel
+from mcp_server.operations.wire_format import AnswerModel, HitQuality, NoteLink, NoteText, Replaceable, RequestModel
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _parse_json_text, _refuse_boolean
 from syncd.history.write_lineage import Hand
 
@@ -196,7 +196,7 @@ class Document(NoteLink, Replaceable):
     updated_at: str | None
 
 
-class Passage(NoteLink, Replaceable, Rated, NoteText):
+class Passage(NoteLink, Replaceable, HitQuality, NoteText):
     """Describe a matching document, with its best passage."""
 
     chunk_id: str

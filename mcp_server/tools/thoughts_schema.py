@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
 from index.model import Mode
-from mcp_server.operations.wire_format import AnswerModel, NoteLocation, NoteText, Rated, Replaceable, RequestModel
+from mcp_server.operations.wire_format import AnswerModel, HitQuality, NoteLocation, NoteText, Replaceable, RequestModel
 from syncd.history.write_lineage import By, Hand
 
 LONGEST_QUERY: Final = 2_000
@@ -144,7 +144,7 @@ class Thought(NoteLocation, NoteTimes, Replaceable):
     namespace: str
 
 
-class FoundThought(Thought, Rated, NoteText):
+class FoundThought(Thought, HitQuality, NoteText):
     """Describe a document that matches a query, with its best passage."""
 
     document_id: str
