@@ -125,12 +125,16 @@ def vector_trust(tokens: int, text: str) -> float:
     return max(0.0, min(1.0, (SPELT - tokens / max(1, letters)) / (SPELT - KNOWN)))
 
 
-def fuse(cue: QueryCue, near: Sequence[Match], words: Sequence[Match], trust: float) -> list[RankedDocument]:
-    """Rank the documents of both legs, best first. A passage that only words found counts as close as the last one of `near`."""
+def fuse(
+    cue: QueryCue, near: Sequence[Match], words: Sequence[Match], trust: float, weight: float | None = None
+) -> list[RankedDocument]:
+    """Rank the documents of both legs, best first. A passage that only words found counts as close as the last one of `near`.
+
+    `weight` of the vector, 0..1: the trust, unless something else is given."""
     similar = {(match.doc_id, match.ord): match.value for match in near}
     bm25 = {(match.doc_id, match.ord): match.value for match in words}
     farthest = min(similar.values(), default=0.0)
-    near_weight = NEAR_WEIGHT * trust if near else 0.0
+    near_weight = NEAR_WEIGHT * (trust if weight is None else weight) if near else 0.0
     full = WORDS_WEIGHT + NAMES_WEIGHT + near_weight + (PAIRS_WEIGHT if cue.pairs else 0.0)
     scored = []
     for key, match in {(match.doc_id, match.ord): match for match in (*words, *near)}.items():
@@ -156,7 +160,9 @@ def is_weak(cue: QueryCue, document: RankedDocument, title: str) -> bool:
     if document.score >= WEAK_SCORE or document.near >= WEAK_NEAR:
         return False
     asked = cue.asked[-1]
-    return len(asked & _find_grams(f"{title} {document.heading} {document.chunk}")) < WEAK_SHARE * len(asked)
+    return not asked or len(asked & _find_grams(f"{title} {document.heading} {document.chunk}")) < WEAK_SHARE * len(
+        asked
+    )
 
 
 def demote_superseded(hits: Sequence[Hit]) -> list[Hit]:

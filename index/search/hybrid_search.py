@@ -50,10 +50,12 @@ def search(query: Query, *, store: ChunkStore, catalog: Catalog, embedder: Embed
     hits: list[Hit] = []
     for pool in POOLS:
         near, word_matches = store.search(vector=embedded.make, words=words, filter=query.filter, pool=pool)
-        if by_words and not word_matches and embedded.insist():
+        if by_words and not word_matches and cued.asked[-1] and embedded.insist():
             near, _ = store.search(vector=embedded.make, words=None, filter=query.filter, pool=pool)
         with span("fuse", found=len(near) + len(word_matches)):
-            ranked = fuse(cued, near, word_matches, embedded.weight) if by_words else rank_by_vector(near)
+            ranked = (
+                fuse(cued, near, word_matches, embedded.trust, embedded.weight) if by_words else rank_by_vector(near)
+            )
         known = {path_id(hit.record.path) for hit in hits}
         added = [document for document in ranked if document.doc_id not in known]
         hits += _read_hits(added, cued, query, catalog, hits)
@@ -69,15 +71,15 @@ def _read_hits(
 
     A superseded document changes places with others, and the order must not depend on the limit."""
     keys = [document.doc_id for document in added]
-    if not (superseded := catalog.has_superseded(keys)):
+    if not catalog.has_superseded(keys):
         added = added[: query.limit - len(before) + SPARE]
     with span("hydrate", documents=len(added)):
         records = catalog.records([document.doc_id for document in added])
     hits = [_make_hit(document, records[document.doc_id], cue) for document in added if document.doc_id in records]
-    if superseded:
-        hits = demote_superseded(hits)
+    hits = demote_superseded(hits)
     asked = query.filter.workspace
-    most = before[-1].score if before else 1.0
+    # A superseded hit has only a part of its score.
+    most = min((hit.score for hit in before if hit.record.superseded_by is None), default=1.0)
     # A second line against hits of another workspace: the store filters.
     return [
         hit if hit.score <= most else replace(hit, score=most)
@@ -90,7 +92,8 @@ class _QueryEmbedding:
     """Embeds a query once, when the store needs the vector; the store searches for words meanwhile."""
 
     mode: Mode
-    weight: float
+    trust: float  # in the vector, 0..1
+    weight: float  # of the vector, 0..1: above the trust if nothing else finds anything
     degraded: tuple[str, ...]
 
     def __init__(self, query: Query, embedder: Embedder | None) -> None:
@@ -99,10 +102,11 @@ class _QueryEmbedding:
         self._vector: np.ndarray | None = None
 
     def make(self) -> np.ndarray | None:
-        """Return the vector, or None; `mode`, `weight` and `degraded` describe the result."""
+        """Return the vector, or None; `mode`, `trust`, `weight` and `degraded` describe the result."""
         if not self._made:
             with span("embed"):
-                self.mode, self._vector, self.weight, self.degraded = _embed_query(self._query, self._embedder)
+                self.mode, self._vector, self.trust, self.degraded = _embed_query(self._query, self._embedder)
+                self.weight = self.trust
             self._made = True
         return self._vector
 
@@ -113,14 +117,15 @@ class _QueryEmbedding:
         if self._vector is not None or self.mode != "hybrid":
             return False
         with span("embed"):
-            self.mode, self._vector, self.weight, self.degraded = _embed_query(self._query, self._embedder, spelt=True)
+            self.mode, self._vector, self.trust, self.degraded = _embed_query(self._query, self._embedder, spelt=True)
+            self.weight = 1.0
         return self._vector is not None
 
 
 def _embed_query(
     query: Query, embedder: Embedder | None, *, spelt: bool = False
 ) -> tuple[Mode, np.ndarray | None, float, tuple[str, ...]]:
-    """Return the possible mode, the query's vector, its weight, and the reasons why the requested mode is impossible.
+    """Return the possible mode, the query's vector, the trust in it, and the reasons why the requested mode is impossible.
 
     A query that the encoder has to spell letter by letter gets a vector only with `spelt`."""
     if query.mode == "text":
@@ -128,10 +133,10 @@ def _embed_query(
     if embedder is None:
         return "text", None, 0.0, ("no embedding model is ready for this index, so the search used words only",)
     try:
-        weight = 1.0 if spelt else vector_trust(embedder.count_tokens([query.text])[0], query.text)
-        if query.mode == "hybrid" and not weight:
+        trust = vector_trust(embedder.count_tokens([query.text])[0], query.text)
+        if query.mode == "hybrid" and not trust and not spelt:
             return "hybrid", None, 0.0, ()  # the encoder does not know the script: its vector would only add noise
-        return query.mode, embedder.embed_query(query.text), weight, ()
+        return query.mode, embedder.embed_query(query.text), trust, ()
     except Unavailable as error:
         return "text", None, 0.0, (f"the search used words only: {error.message}",)
 

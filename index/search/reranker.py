@@ -129,7 +129,7 @@ class Reranker:
             return hits, (self.degraded or late,)
         pairs = sorted(zip(scores, head, strict=True), key=lambda pair: -pair[0])
         least = pairs[-1][0]
-        judged = demote_superseded([replace(hit, score=score) for score, hit in pairs])
+        judged = demote_superseded([replace(hit, score=score, weak=False) for score, hit in pairs])
         return tuple(place_below_successors([*judged, *(replace(hit, score=hit.score * least) for hit in rest)])), ()
 
     def _request_model(self) -> str:

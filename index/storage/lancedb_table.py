@@ -277,7 +277,7 @@ class Table:
         return stats["num_rows"], max(0, pieces - 1), (words.num_unindexed_rows or 0) if words else 0
 
     async def version(self) -> int:
-        """Return the newest version of any writer."""
+        """Return the newest version of the table, whichever handle wrote it."""
         return int(await (await self._db.open_table(NAME)).version())
 
     async def optimize(self, *, drop: timedelta = KEEP) -> int:

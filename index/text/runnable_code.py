@@ -65,7 +65,7 @@ def make_plain(text: str) -> str:
 
 
 def _find_plugin(language: str, text: str) -> tuple[str, str]:
-    """Return the plugin that runs a block of this language in `text` ("" = none), and the language that makes it plain."""
+    """Return the plugin that runs a block of this language in `text` ("" = none), and the language with which no plugin runs it."""
     name = html.unescape(language).replace("\\", "").casefold()
     if name == "tasks" and not _BY_FUNCTION.search(text):
         return "", language

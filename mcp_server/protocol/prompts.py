@@ -98,7 +98,9 @@ def recall(workspace: Workspace, arguments: Recall, settings: Settings, tools: f
     sizes = share_budget([len(hit.chunk) for hit in answer.hits], settings.search.budget)
     workspace.log_reads([hit.record.id for hit in answer.hits])
     passages = [
-        _note_facts(hit.record) | {"heading": hit.heading, "passage": hit.chunk[:size]}
+        _note_facts(hit.record)
+        | {"heading": hit.heading, "passage": hit.chunk[:size]}
+        | ({"weak": True} if hit.weak else {})
         for hit, size in zip(answer.hits, sizes, strict=True)
     ]
     limits = f"\nThe search was incomplete: {'; '.join(answer.degraded)}.\n" if answer.degraded else ""
@@ -160,7 +162,7 @@ def consolidate(workspace: Workspace, arguments: Consolidate, settings: Settings
             tags=arguments.tag_list or None,
             collections=workspace.collections,
         )
-        records: Sequence[Record] = [hit.record for hit in workspace.search(query).hits]
+        records: Sequence[Record] = [hit.record for hit in workspace.search(query).hits if not hit.weak]
     else:
         wanted = {tag_key(tag) for tag in arguments.tag_list}
         latest = workspace.recent(LOOKED_AT if wanted else TIDIED)

@@ -75,7 +75,7 @@ class Updates:
             self.close()
 
     def close(self) -> None:
-        """End all streams cleanly: each gets its result."""
+        """End all streams cleanly: send each its final result."""
         self._handler.close()
 
     def note_changes(self, paths: Collection[str] | None) -> None:

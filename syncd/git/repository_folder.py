@@ -20,7 +20,7 @@ def find_git_folder(work_tree: Path) -> Path | None:
 
 
 def find_common_folder(folder: Path) -> Path:
-    """Return the folder that a work tree's own folder shares with the other work trees."""
+    """Return the Git folder that all work trees of the repository share."""
     try:
         return folder / (folder / "commondir").read_text(encoding="utf-8", errors="surrogateescape").strip()
     except OSError:

@@ -111,7 +111,8 @@ def check(entries: Iterable[Entry], base: Head | None = None, *, heads: Iterable
         elif last.seal and entry.seal != compute_seal(entry, last.seal):
             result.add_break(f"entry {entry.seq} does not match its seal: it or the entry before it was changed")
         if entry.kind == "cut":
-            result.add_break(f"entries before entry {entry.seq} are missing: the log had reached entry {entry.outcome}")
+            reached = (entry.outcome or "").partition(":")[0]
+            result.add_break(f"the log was cut before entry {entry.seq}: it had already reached entry {reached}")
         if entry.seq in wanted and wanted.pop(entry.seq) != entry.seal:
             result.add_break(f"entry {entry.seq} does not have the recorded seal: the log was rewritten")
         result.entries += 1

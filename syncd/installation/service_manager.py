@@ -106,7 +106,7 @@ class Systemd:
         text = unit_files.systemd_unit(self.name, spec.command, vault=str(spec.vault))
         if self.file.exists() and unit_files.vault_line(self.file.read_text("utf-8")) != unit_files.vault_line(text):
             raise Conflict(
-                f"{self.file} belongs to another vault than {spec.vault}: choose another --name, or uninstall that service first"
+                f"{self.file} is not a service of Memex for {spec.vault}: choose another --name, or remove that file first"
             )
         self.folder.mkdir(parents=True, exist_ok=True)
         write_private(self.file, text)
@@ -210,7 +210,7 @@ class Launchd:
         )
         if self.file.exists() and _agent_vault(self.file.read_bytes()) != str(spec.vault):
             raise Conflict(
-                f"{self.file} belongs to another vault than {spec.vault}: choose another --name, or uninstall that service first"
+                f"{self.file} is not a service of Memex for {spec.vault}: choose another --name, or remove that file first"
             )
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log.parent.mkdir(parents=True, exist_ok=True)

@@ -13,5 +13,5 @@ def obsidian_url(vault: str, path: str) -> str:
 
 
 def _encode(text: str) -> str:
-    """Encode a value; `/` and blanks too, because Obsidian accepts them in no other form."""
+    """Percent-encode a value, including `/` and blanks: Obsidian accepts them only encoded."""
     return quote(text.encode("utf-8", "surrogatepass"), safe="")

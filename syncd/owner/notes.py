@@ -111,16 +111,16 @@ class LeftOut:
         self._tests = (settings.template_test(), settings.exclusion_test())
         self.paths: set[str] = set()  # of the hits that were left out
 
-    def take(self, hits: Iterable[Hit]) -> list[Hit]:
-        """Filter out the hits that are left out."""
+    def take(self, hits: Iterable[Hit], most: int) -> list[Hit]:
+        """Filter out the hits that are left out, and record those that rank above the last of `most` others."""
         if self._nothing:
             return list(hits)
         kept = []
         for hit in hits:
-            if self._is_left_out(hit.record.path):
-                self.paths.add(hit.record.path)
-            else:
+            if not self._is_left_out(hit.record.path):
                 kept.append(hit)
+            elif len(kept) < most:
+                self.paths.add(hit.record.path)
         return kept
 
     def _is_left_out(self, path: str) -> bool:
@@ -136,19 +136,19 @@ def _search_scopes(opened: OpenParts, query: Query, scopes: list[Scope], left_ou
     More hits than the limit are compared, as a note of one scope may supersede one of the other: the order should not depend
     on the limit."""
     wide = replace(query, limit=max(query.limit, POOLS[0])) if len(scopes) > 1 else query
-    answers = [_search_scope(opened, _query_for_scope(wide, scope), scope, left_out) for scope in scopes]
+    answers = [_search_scope(opened, _query_for_scope(wide, scope), scope, left_out, query.limit) for scope in scopes]
     hits = place_below_successors([hit for answer in answers for hit in answer.hits])
     degraded = tuple(sentence for answer in answers for sentence in answer.degraded)
     return Answer(tuple(hits[: query.limit]), answers[0].mode, degraded)
 
 
-def _search_scope(opened: OpenParts, query: Query, scope: Scope, left_out: LeftOut) -> Answer:
-    """Search one scope; further hits replace those that are left out."""
+def _search_scope(opened: OpenParts, query: Query, scope: Scope, left_out: LeftOut, most: int) -> Answer:
+    """Search one scope; further hits replace those that are left out, until there are `most`."""
     wider = query
     while True:
         answer = opened.builds.scopes[scope].index.search(wider)
-        kept = left_out.take(answer.hits) if scope == "vault" else list(answer.hits)
-        if len(kept) >= query.limit or len(answer.hits) < wider.limit or wider.limit >= POOLS[-1]:
+        kept = left_out.take(answer.hits, most) if scope == "vault" else list(answer.hits)
+        if len(kept) >= most or len(answer.hits) < wider.limit or wider.limit >= POOLS[-1]:
             return replace(answer, hits=tuple(kept[: query.limit]))
         wider = replace(wider, limit=4 * wider.limit)
 

@@ -193,7 +193,7 @@ class MovedNotes:
         return any(entry.kind == "create" and entry.surface in AGENTS and entry.id == id for entry in entries)
 
     def _recall_captures(self) -> None:
-        """Find notes of the vault that the audit log knows as captures: the index may have been rebuilt since they moved."""
+        """Find notes of the vault that the audit log lists as captures: the index may have been rebuilt since they moved."""
         moved = document_ids(self._ledger)
         notes = {id: path for path, id in self._current_ids().items() if not self._is_capture(path)}
         self._remember_missing(

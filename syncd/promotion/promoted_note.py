@@ -130,7 +130,7 @@ def choose_destination(
 ) -> Destination:
     """Choose where this capture goes. Raises Problem for an invalid folder.
 
-    `to` is the folder of a command, and comes first. `old_title`: Memex made the file's name from an earlier title,
+    `to` is the folder of a command, and takes precedence. `old_title`: Memex made the file's name from an earlier title,
     so no person chose it."""
     if to is None and "promote_to" in marks.unclear:
         raise Problem("its `promote_to` is not a folder: write a path such as Projects/Ideas")

@@ -189,7 +189,7 @@ class Promotions:
         return made
 
     def due_commits(self) -> Iterator[DueCommit]:
-        """Yield the commits that Git has not allowed yet."""
+        """Yield the recent promotions that still lack a commit, with the commit to make."""
         for entry in self._journal.uncommitted(_now_ms() - RECENT_MS):
             with suppress(MemexError):  # a file can't be read
                 if due := self._make_due_commit(entry, self._journal.steps(entry.seq)):

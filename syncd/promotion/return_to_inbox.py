@@ -124,7 +124,7 @@ def _returnable_files(snapshot: VaultSnapshot, steps: Sequence[FileChange]) -> l
 
 
 def _restorable_notes(snapshot: VaultSnapshot, steps: Any, excluded: set[str]) -> dict[str, tuple[bytes, bytes]]:
-    """Return the notes that the promotion rewrote and nobody has changed since: their bytes now, and before it."""
+    """Return the notes that the promotion rewrote and nobody has changed since, with their bytes now and before the promotion."""
     changes = {}
     for step in steps:
         if step.twin or step.path in excluded or step.before is None or step.after is None:

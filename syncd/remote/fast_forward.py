@@ -192,7 +192,7 @@ def redo_undone_step(repo: Repository, state: Path, step: ForwardStep) -> bool:
     _write_files(repo, state, step.new, step.changes, states)
     _stage_files(repo, step.changes)
     repo.run_in_session("update-index", "-q", "--refresh", environ={"GIT_OPTIONAL_LOCKS": "1"})
-    log.warning("another Git process had undone a pull in the files: restored %d of them", len(step.changes))
+    log.warning("another Git process reverted files that a pull had written: restored %d of them", len(step.changes))
     return True
 
 
@@ -213,7 +213,9 @@ def _remove_stale_locks(repo: Repository, record: Mapping[str, str]) -> None:
     for lock in (*locks, repo.common_folder() / f"{record['branch']}.lock"):
         with suppress(FileNotFoundError):
             if lock.stat().st_mtime_ns < int(record["began"]) - _SLACK_NS or is_held(lock, Path(repo.vault)):
-                raise Unavailable("another program works in the repository; Memex then finishes the interrupted update")
+                raise Unavailable(
+                    "another program works in the repository; Memex finishes the interrupted update when that program has ended"
+                )
             lock.unlink()
             log.info("removed the stale lock of an interrupted fast-forward")
 

@@ -63,7 +63,7 @@ class PushWebhook:
     def problem(self) -> str:
         """Return why webhooks are off although the secret's file exists; "" if there is no problem."""
         if self._read_secret() is None and os.path.lexists(self._file):
-            return f"webhooks: off, because other users can access the file {SECRET} in the state folder; create a new secret: memex hook secret --rotate"
+            return f"webhooks: off, because the file {SECRET} in the state folder is empty, a link, or accessible to other users; create a new secret: memex hook secret --rotate"
         return ""
 
     def is_signed(self, body: bytes, signatures: Sequence[bytes]) -> bool:

@@ -10,6 +10,7 @@ import fcntl
 import os
 import socket
 import sys
+import threading
 from pathlib import Path
 
 from index.errors import Conflict
@@ -27,18 +28,22 @@ class VaultClaim:
         self._held: int | None = None  # file descriptor
         self._inode: tuple[int, int] | None = None
         self._released = False
+        self._lock = threading.Lock()  # health asks from several threads
 
     def take(self) -> int | None:
         """Take the claim if no other process has it; return the same as `other_holder`."""
-        self._released = False
-        return self.other_holder()
+        with self._lock:
+            self._released = False
+            return self._other_holder()
 
     def other_holder(self) -> int | None:
         """Return the pid of another process with the claim (0: unknown pid); None once this process has it.
 
         A missing vault belongs to nobody. After `release` the answer is None, and the claim stays free."""
-        if self._released:
-            return None
+        with self._lock:
+            return None if self._released else self._other_holder()
+
+    def _other_holder(self) -> int | None:
         try:
             status = self._vault.stat()
             inode = status.st_dev, status.st_ino
@@ -66,8 +71,9 @@ class VaultClaim:
 
     def release(self) -> None:
         """Release the claim until the next `take`; a second call does nothing."""
-        self._released = True
-        self._drop()
+        with self._lock:
+            self._released = True
+            self._drop()
 
     def _drop(self) -> None:
         if self._held is not None:

@@ -400,7 +400,7 @@ def _check_known(what: str, words: Collection[str], known: tuple[str, ...]) -> f
     strange = sorted(set(words) - set(known))
     if strange or not words:
         raise InvalidArgument(
-            f"a key's {what}s must be among {', '.join(known)}" + (f", not {strange[0]!r}" if strange else "")
+            f"choose each {what} of a key from {', '.join(known)}" + (f"; {strange[0]!r} is unknown" if strange else "")
         )
     return frozenset(words)
 

@@ -186,14 +186,14 @@ def _print(call: Call, wish: Wish, url: str) -> None:
 def _write(call: Call, wish: Wish, file: ClientFile, url: str) -> None:
     """Write the entry into the client's file, unless it is already there with a valid key.
 
-    Raises Conflict if the file has an entry of that name with a key of another vault, except with --renew."""
+    Raises Conflict if the file has an entry of that name whose key is not from this vault, except with --renew."""
     state = read_file(file)
     servers = ServerEntries(file, wish, state.text)
     entry = servers.read()
     is_ours = entry is not None and _is_ours(call, entry)
     if entry is not None and not wish.renew and not is_ours:
         raise Conflict(
-            f"{file} has an entry {wish.name!r} with a key of another vault: to add a second entry, choose another --name; to "
+            f"{file} has an entry {wish.name!r} whose key is not from this vault: to add a second entry, choose another --name; to "
             "replace the entry, add --renew"
         )
     kept = entry if is_ours else {}  # values that the owner added to the entry stay

@@ -162,7 +162,7 @@ def check_git(context: DoctorContext) -> Iterator[Finding]:
         repo.close()
     facts = (context.daemon or {}).get("git")
     if amiss := facts.get("hooks_amiss") if isinstance(facts, dict) else None:
-        says = f"other programs changed or replaced hooks of Memex: {', '.join(sorted(amiss))}; Memex follows Git without them"
+        says = f"hooks of Memex were changed or replaced: {', '.join(sorted(amiss))}; Memex follows Git without them"
         yield Finding("git", "advice", says, "memex hook install")
     if not advice:
         yield Finding("git", "ok", f"the vault has a history{f', on {standing.branch}' if standing.branch else ''}")

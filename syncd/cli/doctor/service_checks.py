@@ -44,7 +44,8 @@ def _read_text(file: Path) -> str:
 
 def _instructions(unit: str) -> list[str]:
     """Return the lines of a unit file without its comments and description, whose words differ between versions of Memex."""
-    return [line for line in unit.splitlines() if line and not line.startswith(("#", "Description="))]
+    described = (line for line in unit.split("\n") if line and not line.startswith(("#", ";")))
+    return [line for line in described if not line.startswith("Description=") or line.endswith("\\")]
 
 
 def _check_unit(context: DoctorContext, manager: Systemd, text: str) -> Iterator[Finding]:

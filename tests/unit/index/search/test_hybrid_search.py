@@ -163,6 +163,20 @@ def test_a_smaller_limit_gives_the_beginning_of_a_larger_one(scope, mode):
             assert [(hit.record.path, hit.ord, hit.score) for hit in hits] == longest[:limit], (query, limit)
 
 
+@pytest.mark.parametrize("text", ["???", "。。。", "!?"])
+def test_marks_without_a_word_find_weak_hits_at_most(scope, text):
+    scope.add(note("Captures/w/Rain.md", "The rainy season"))
+    assert all(hit.weak for hit in scope.answer(text).hits)
+
+
+def test_a_hit_by_a_vector_that_the_encoder_spelt_is_weak_however_near_it_is(scope, monkeypatch):
+    scope.add(note("Captures/w/雪.md", "北海道の冬は雪が深い。"))
+    near = scope.encoder.encode(["雪\n北海道の冬は雪が深い。"], kind="document", urgent=False)[0]
+    monkeypatch.setattr(Embedder, "embed_query", lambda *_: near)
+    (hit,) = scope.answer("株価").hits
+    assert hit.weak
+
+
 @pytest.mark.parametrize("mode", ["hybrid", "vector"])
 def test_without_an_encoder_words_answer_and_the_answer_says_so(scope, mode):
     scope.add(note("Captures/w/Bread.md", "Knead the dough"))

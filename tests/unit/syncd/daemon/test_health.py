@@ -322,7 +322,7 @@ def commits_held(world, sentence):
 
 @entry(
     "webhooks",
-    "webhooks: off, because other users can access the file hook-secret in the state folder; "
+    "webhooks: off, because the file hook-secret in the state folder is empty, a link, or accessible to other users; "
     "create a new secret: memex hook secret --rotate",
 )
 def loose_secret(world, _):

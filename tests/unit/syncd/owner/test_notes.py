@@ -65,6 +65,15 @@ def test_templates_excluded_files_and_reports_are_left_out_and_that_is_told(worl
         assert (paths(answer), answer["left_out"]) == (sorted((*LEFT_OUT, *shown)), [])
 
 
+@pytest.mark.parametrize("scope", ["all", "vault"])
+def test_only_notes_that_would_be_among_the_hits_count_as_left_out(world, scope):
+    hits = [hit["path"] for hit in search(world, scope=scope, hidden=True)["hits"]]
+    left_out = search(world, scope=scope, limit=1)["left_out"]
+    first = next(n for n, path in enumerate(hits) if path not in LEFT_OUT)
+    assert set(left_out) <= set(hits[: len(left_out) + first + 1])
+    assert len(left_out) < len(LEFT_OUT)
+
+
 def test_others_take_the_places_of_what_is_left_out(world):
     assert paths(search(world, scope="vault", limit=4)) == [path for path in SHOWN if "default/Heron" not in path]
 
