@@ -134,14 +134,14 @@ def test_a_key_holds_so_many_streams_and_others_are_not_touched():
             await gate.admit("a", Connection(BODY).receive, is_stream=True)
         gate._rates = TokenBuckets(0, 1)
         last, _ = await gate.admit("a", Connection().receive, is_stream=True)
-        with pytest.raises(TooBusy, match="32 streams"):
+        with pytest.raises(TooBusy, match="32 open streams"):
             await gate.admit("a", Connection().receive, is_stream=True)
         await gate.admit("b", Connection().receive, is_stream=True)
         for ended in (first, first, last):
             ended.release()
         for _ in range(2):
             await gate.admit("a", Connection().receive, is_stream=True)
-        with pytest.raises(TooBusy, match="32 streams"):
+        with pytest.raises(TooBusy, match="32 open streams"):
             await gate.admit("a", Connection().receive, is_stream=True)
 
     asyncio.run(work())
