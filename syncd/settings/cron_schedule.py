@@ -56,7 +56,7 @@ def _parse_field(word: str, name: str, least: int, most: int, named: tuple[str, 
     for part in word.split(","):
         match = _PART.fullmatch(part)
         if match is None:
-            raise ValueError(f"has the {name} {part[:20]!r}, which is not valid in cron")
+            raise ValueError(f"has {part[:20]!r} as {name}, which is not valid in cron")
         every, first, last, step = match.groups()
         low = least if every else _parse_number(first, name, least, most, numbers)
         high = most if every or (step and not last) else _parse_number(last or first, name, least, most, numbers)
