@@ -147,7 +147,7 @@ def test_an_edit_while_the_index_is_made_anew_is_one(world, space):
     world.app.opened.sync.rebuild(fresh=True, progress=meanwhile)
     assert world.found("new", mode="text", scope="captures") == [PATH]
     # Whether the edit has its stamp already depends on when the file was read; both refuse the old version.
-    with pytest.raises(Conflict, match="just edited|has version 2, not 1"):
+    with pytest.raises(Conflict, match=r"just edited|has version 2, not 1"):
         space.update_note("mine", "agent's", version=1)
     world.run()
     assert stamps(file) == (2, iso(AT + 1))
