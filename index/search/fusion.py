@@ -160,9 +160,8 @@ def is_weak(cue: QueryCue, document: RankedDocument, title: str) -> bool:
     if document.score >= WEAK_SCORE or document.near >= WEAK_NEAR:
         return False
     asked = cue.asked[-1]
-    return not asked or len(asked & _find_grams(f"{title} {document.heading} {document.chunk}")) < WEAK_SHARE * len(
-        asked
-    )
+    shared = asked & _find_grams(f"{title} {document.heading} {document.chunk}")
+    return not asked or len(shared) < WEAK_SHARE * len(asked)
 
 
 def demote_superseded(hits: Sequence[Hit]) -> list[Hit]:
