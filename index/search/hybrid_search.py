@@ -32,8 +32,8 @@ if TYPE_CHECKING:  # both load libraries that only their owners need
     from index.storage.chunk_store import ChunkStore
 
 # Passages of each leg. A larger pool only adds documents behind those of the smaller ones, so the answer to a smaller limit
-# is the beginning of the answer to a larger one. From 50 to 150 no measured ranking changes.
-POOLS: Final = (50, 200, 800)
+# is the beginning of the answer to a larger one. From 40 to 150 no measured ranking changes.
+POOLS: Final = (40, 160, 640)
 SPARE: Final = 10  # documents read beyond the limit, to replace those that disappear meanwhile
 
 
