@@ -160,8 +160,9 @@ def is_weak(cue: QueryCue, document: RankedDocument, title: str) -> bool:
     if document.score >= WEAK_SCORE or document.near >= WEAK_NEAR:
         return False
     asked = cue.asked[-1]
-    shared = asked & _find_grams(f"{title} {document.heading} {document.chunk}")
-    return not asked or len(shared) < WEAK_SHARE * len(asked)
+    flat = _flatten(f"{title} {document.heading} {document.chunk}")
+    shared = sum((gram if RUN.match(gram) else f" {gram}") in flat for gram in asked)
+    return not asked or shared < WEAK_SHARE * len(asked)
 
 
 def demote_superseded(hits: Sequence[Hit]) -> list[Hit]:
@@ -260,10 +261,6 @@ def _split_words(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=1_024)  # the headings of a note come back with each of its passages
 def _grams(text: str) -> frozenset[str]:
-    return _find_grams(text)
-
-
-def _find_grams(text: str) -> frozenset[str]:
     """Return the units by which two texts are compared: word stems, and pairs of characters in scripts without words."""
     if text.isascii():
         return frozenset(map(_stem, text.casefold().translate(FLAT).split()))
