@@ -12,8 +12,10 @@ from openapi_spec_validator import validate
 from index.model import COLLECTIONS
 from mcp_server.server import now_ms
 from syncd.workspaces.api_keys import SCOPES
+from tests.documents.page_blocks import blocks
 from tests.support.live_server import CRASH, running, unlisted
 from tests.support.paths import ROOT
+from tests.support.sample_files import pdf
 from tests.support.world import until
 
 
@@ -522,9 +524,24 @@ def test_an_unknown_collection_is_refused_with_those_that_are_known(rim, work):
     assert list(work.folder.iterdir()) == []
 
 
+def run_here(page):
+    """The blocks of a page whose mark names this file."""
+    return [block for block in blocks(ROOT / page) if block.mark == "run by tests/contract/test_rest.py"]
+
+
+@pytest.mark.parametrize("page", ["docs/rest.md", "docs/guides/files.md"])
+def test_the_upload_of_the_page_works_as_it_stands(rim, work, tmp_path, page):
+    (tmp_path / "report.pdf").write_bytes(pdf(["The heat pump was serviced in May."]))
+    command = run_here(page)[-1].text.replace('"$API', f'"{rim.url}').replace("http://127.0.0.1:8765", rim.url)
+    command = command.replace("$KEY", rim.secrets[work.name]).replace("Bearer KEY", f"Bearer {rim.secrets[work.name]}")
+    shown = subprocess.run(["sh", "-euc", command], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    job = json.loads(shown)["job_id"]
+    done = until(lambda: (row := work.rest("GET", f"/api/v1/jobs/{job}").json())["status"] == "done" and row)
+    assert "heating" in work.rest("GET", f"/api/v1/documents/{done['document_id']}").json()["tags"]
+
+
 def test_the_lines_of_the_page_work_as_they_stand(rim, work):
-    page = (ROOT / "docs" / "rest.md").read_text(encoding="utf-8")
-    lines = page.split("<!-- curl:")[1].split("```sh\n")[1].split("```")[0]
+    lines = run_here("docs/rest.md")[0].text
     lines = lines.replace("YOUR_KEY", rim.secrets[work.name]).replace("http://127.0.0.1:8765", rim.url)
     script = "\n".join(
         f"{line}{'; echo' if line.startswith(('post /', 'curl')) else ''}" for line in lines.splitlines()

@@ -14,6 +14,7 @@ HEAD: Final = """# Benchmarks
 
 After this page you can measure the speed of Memex on your machine with one command, and read the recorded figures.
 
+<!-- runs in no test: it takes minutes to hours on a quiet machine -->
 ```sh
 make bench         # everything; takes more than an hour
 make bench-quick   # the most important rows, compared with the recorded ratios

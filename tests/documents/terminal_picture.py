@@ -62,7 +62,7 @@ SVG: Final = """<svg class="terminal" viewBox="0 0 {width} {terminal_height}" xm
 def write_pictures(folder: Path) -> None:
     """Record every picture into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    with _served_demo() as environment:
+    with served_demo(8765) as environment:
         for name, commands in PICTURES.items():
             shown = [(command, run_at_terminal(command, environment)) for command in commands]
             (folder / f"{name}.svg").write_text(draw(name, shown), encoding="utf-8")
@@ -107,8 +107,8 @@ def _read(descriptor: int) -> bytes:
 
 
 @contextmanager
-def _served_demo() -> Iterator[dict[str, str]]:
-    """The environment of a shell beside a daemon that serves a copy of the demo vault, as ~/MyVault."""
+def served_demo(port: int) -> Iterator[dict[str, str]]:
+    """The environment of a shell beside a daemon that serves a copy of the demo vault, as ~/MyVault; port 0 is any free one."""
     with tempfile.TemporaryDirectory(prefix="memex-picture-") as folder:
         home = Path(folder)
         shutil.copytree(ROOT / "vault_fixtures" / "demo", home / "MyVault")
@@ -117,7 +117,7 @@ def _served_demo() -> Iterator[dict[str, str]]:
         (home / ".gitconfig").write_text("[user]\nname = Ann\nemail = ann@example.org\n", encoding="utf-8")
         run_at_terminal("memex init ~/MyVault --git && memex index", environment)
         with subprocess.Popen(
-            ["memex", "serve", "--port", "8765"], env=environment, stderr=subprocess.DEVNULL
+            ["memex", "serve", "--port", str(port)], env=environment, stderr=subprocess.DEVNULL
         ) as daemon:
             try:
                 _wait_until_ready(environment)

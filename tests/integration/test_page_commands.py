@@ -12,11 +12,27 @@ import click
 import pytest
 
 from syncd.cli.main import memex, run_command
+from tests.documents import terminal_picture
 from tests.documents.page_blocks import Block, blocks, missing_lines, pages
 from tests.support.fast_daemon import Daemon
+from tests.support.paths import ROOT
+from tests.support.sample_files import docx, pdf
 from tests.support.world import until
 
-MARKED = [block for page in pages() for block in blocks(page) if block.mark == "runs"]
+SHELL = [
+    block
+    for page in pages()
+    for block in blocks(page)
+    # The examples of the reference are those of `--help`: their ids and files stand for the reader's own.
+    if block.language == "sh" and not block.page.startswith("docs/reference/commands/")
+]
+MARKED = [block for block in SHELL if block.mark == "runs"]
+ON_THE_DEMO = [block for block in SHELL if block.mark == "runs on the demo vault"]
+FILES = {
+    "Documents/Manuals/Stove.md": "The stove burns wood.\n",
+    "memory.json": '{"type": "entity", "name": "Rhine", "entityType": "river", "observations": ["Flows north"]}\n',
+    "Backups/older.txt": "",
+}
 NOTE = "---\ntags: [home]\n---\nThe heat pump stands in the cellar. Its maker is Nordwind.\n"
 
 
@@ -56,6 +72,19 @@ def test_every_command_of_the_pages_exists_with_its_options():
     assert wrong == []
 
 
+def test_every_block_of_commands_runs_or_says_which_test_runs_it_or_why_none_can():
+    unmarked = []
+    for block in SHELL:
+        runner = re.fullmatch(r"run by (tests/\S+\.py)", block.mark)
+        if runner:
+            text = (ROOT / runner[1]).read_text(encoding="utf-8")
+            words = {shlex.split(line)[1] for line in block.commands if line.startswith(("memex ", "make "))}
+            assert [word for word in words if word not in text] == [], f"{block.page}:{block.line}"
+        elif block not in (*MARKED, *ON_THE_DEMO) and not re.match(r"prints$|runs in no test: \w", block.mark):
+            unmarked.append(f"{block.page}:{block.line}")
+    assert unmarked == []
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """A home folder with a vault that is set up and served, as the page on getting started leaves it."""
@@ -63,6 +92,12 @@ def home(tmp_path_factory):
     vault = folder / "MyVault"
     (vault / "Home").mkdir(parents=True)
     (vault / "Home/Heat pump.md").write_text(NOTE, encoding="utf-8")
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / "report.pdf").write_bytes(pdf(["The heat pump was serviced in May."]))
+    (folder / "Minutes").mkdir()
+    (folder / "Minutes/May.docx").write_bytes(docx("<w:p><w:r><w:t>The pump stays.</w:t></w:r></w:p>"))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for name in [name for name in os.environ if name.startswith(("XDG_", "MEMEX_"))]:
@@ -74,7 +109,9 @@ def home(tmp_path_factory):
         patch.setenv("GIT_COMMITTER_EMAIL", "ann@example.org")
         assert run("memex init ~/MyVault --git")[0] == 0
         (state,) = (folder / ".local/state/memex").iterdir()
+        assert run("memex init ~/work --create --git off")[0] == 0
         with Daemon(folder, vault=vault, state=state):
+            assert run("memex use ~/MyVault")[0] == run("memex workspace create work")[0] == 0
             yield folder
 
 
@@ -90,6 +127,7 @@ def run(line: str) -> tuple[int, str]:
 @pytest.mark.parametrize("block", MARKED, ids=lambda block: f"{block.page.removeprefix('docs/')}:{block.line}")
 def test_the_commands_run_and_print_what_the_page_shows(home, block: Block):
     printed = ""
+    assert run("memex use ~/MyVault")[0] == 0
     for line in block.commands:
         assert line.startswith("memex "), f"only commands of memex run here: {line}"
         code, text = run(line)
@@ -98,6 +136,19 @@ def test_the_commands_run_and_print_what_the_page_shows(home, block: Block):
         assert code == 0, f"{line}\n{text}"
         printed += text
     assert missing_lines(block.output, printed) == []
+
+
+@pytest.fixture(scope="module")
+def demo():
+    """The environment of a shell beside the demo vault, served with the bundled model."""
+    with terminal_picture.served_demo(port=0) as environment:
+        yield environment
+
+
+@pytest.mark.parametrize("block", ON_THE_DEMO, ids=lambda block: f"{block.page}:{block.line}")
+def test_the_commands_print_on_the_demo_vault_what_the_page_shows(demo, block: Block):
+    printed = "".join(terminal_picture.run_at_terminal(line, demo) for line in block.commands)
+    assert missing_lines(block.output, re.sub(r"\x1b\[[0-9;]*m", "", printed)) == []
 
 
 def test_commands_run_on_most_pages_that_show_some():

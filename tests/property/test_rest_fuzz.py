@@ -162,12 +162,11 @@ def test_whatever_is_asked_for_long_the_answer_is_as_described(fuzzed, mode):
 
 
 def parsed(case: Any) -> bool:
-    """Whether a list or object may stand in the body as text, which is taken as such: as JSON, and in a form."""
+    """Whether a value of another type is text in the body, and is taken as such: a number in a form, a list or an object as JSON."""
     values = case.body.values() if isinstance(case.body, dict) else ()
-    texts = [value for value in values if isinstance(value, str)]
-    return bool(texts and case.media_type == "multipart/form-data") or any(
-        text.lstrip().startswith(("[", "{")) for text in texts
-    )
+    if case.media_type == "multipart/form-data":
+        return any(isinstance(value, str | int | float) for value in values)
+    return any(isinstance(value, str) and value.lstrip().startswith(("[", "{")) for value in values)
 
 
 def flattened(case: Any) -> bool:

