@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 Scope: TypeAlias = Literal["captures", "vault"]
@@ -279,6 +280,7 @@ class Query:
     limit: int = 10
     mode: Mode = "hybrid"
     filter: Filter = field(default_factory=Filter)
+    asked_at: datetime | None = None  # what "last week" counts from; None = now, in the time zone of the machine
 
 
 @dataclass(frozen=True, slots=True)

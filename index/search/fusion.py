@@ -2,7 +2,8 @@
 
 The score of a passage is a sum of evidence. Each part is 0..1 and independent of the other hits, so that scores of different
 searches are comparable: its BM25 score B as B / (B + 10); the cosine similarity of its vector; the share of the query's
-neighboring words that are side by side in it; and the share of its title or of a heading that the query names. The weights
+neighboring words that are side by side in it; the share of its title or of a heading that the query names; and whether the
+note was created in a time that the query names. The weights
 lie on the flat maximum of measurements on conversations, Japanese articles and documentation together
 (`python -m tests.bench.retrieval`). The vector counts less the more the encoder has to spell the query letter by letter,
 because its vocabulary then does not know the language. A note whose title or alias *is* the query comes first."""
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -30,6 +31,7 @@ WORDS_WEIGHT = 1.0  # the words of the query, by BM25: the measure of the others
 NEAR_WEIGHT = 0.3  # cosine similarity, times the trust in the query's vector: decides where words are about equal
 PAIRS_WEIGHT = 0.2  # neighbouring words of the query side by side: a phrase beats its words scattered
 NAMES_WEIGHT = 0.2  # title, alias or heading in the words of the query: a note on a thing beats one that mentions it
+DATE_WEIGHT = 0.1  # the note was created when the query says: only a boost, as people also write later about a time
 
 # Tokens per letter that the encoder needs for the query. Source: as above. Words of a language that its vocabulary knows
 # need far less than KNOWN; a text that it spells letter by letter needs one token per letter.
@@ -126,22 +128,30 @@ def vector_trust(tokens: int, text: str) -> float:
 
 
 def fuse(
-    cue: QueryCue, near: Sequence[Match], words: Sequence[Match], trust: float, weight: float | None = None
+    cue: QueryCue,
+    near: Sequence[Match],
+    words: Sequence[Match],
+    trust: float,
+    weight: float | None = None,
+    *,
+    dated: Collection[str] = (),
+    date_weight: float = 0.0,
 ) -> list[RankedDocument]:
     """Rank the documents of both legs, best first. A passage that only words found counts as close as the last one of `near`.
 
-    `weight` of the vector, 0..1: the trust, unless something else is given."""
+    `weight` of the vector, 0..1: the trust, unless something else is given. `dated`: the documents of the times that the query
+    names; `date_weight`: what that counts, 0 if it names none."""
     similar = {(match.doc_id, match.ord): match.value for match in near}
     bm25 = {(match.doc_id, match.ord): match.value for match in words}
     farthest = min(similar.values(), default=0.0)
     near_weight = NEAR_WEIGHT * (trust if weight is None else weight) if near else 0.0
-    full = WORDS_WEIGHT + NAMES_WEIGHT + near_weight + (PAIRS_WEIGHT if cue.pairs else 0.0)
+    full = WORDS_WEIGHT + NAMES_WEIGHT + near_weight + (PAIRS_WEIGHT if cue.pairs else 0.0) + date_weight
     scored = []
     for key, match in {(match.doc_id, match.ord): match for match in (*words, *near)}.items():
         worded = max(0.0, bm25.get(key, 0.0))
         named, exact = _match_names(cue, match)
         score = WORDS_WEIGHT * worded / (worded + HALF) + NAMES_WEIGHT * named
-        score += near_weight * _clamp(similar.get(key, farthest))
+        score += near_weight * _clamp(similar.get(key, farthest)) + date_weight * (match.doc_id in dated)
         if cue.pairs:
             flat = _flatten(match.text)
             score += PAIRS_WEIGHT * sum(pair in flat for pair in cue.pairs) / len(cue.pairs)

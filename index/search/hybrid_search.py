@@ -5,15 +5,19 @@ words."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from index.document_ids import path_id
 from index.errors import Unavailable
-from index.model import Answer, Hit, Mode, Query, Record
+from index.model import Answer, Filter, Hit, Mode, Query, Record
 from index.search.fusion import (
+    DATE_WEIGHT,
+    WORDS_WEIGHT,
     QueryCue,
     RankedDocument,
     demote_superseded,
@@ -24,16 +28,20 @@ from index.search.fusion import (
     rank_by_vector,
     vector_trust,
 )
+from index.search.query_dates import find_periods
 from index.tracing import span
 
 if TYPE_CHECKING:  # both load libraries that only their owners need
     from index.catalog.catalog import Catalog
     from index.encoders.embedder import Embedder
+    from index.storage.chunk_rows import Match
     from index.storage.chunk_store import ChunkStore
 
 # Passages of each leg. A larger pool only adds documents behind those of the smaller ones, so the answer to a smaller limit
 # is the beginning of the answer to a larger one. From 40 to 150 no measured ranking changes.
 POOLS: Final = (40, 160, 640)
+TIMES: Final = 3  # most times of a query that are looked for
+LATER_MS: Final = 3 * 86_400_000  # people often write some days later about a time
 SPARE: Final = 10  # documents read beyond the limit, to replace those that disappear meanwhile
 
 
@@ -47,21 +55,69 @@ def search(query: Query, *, store: ChunkStore, catalog: Catalog, embedder: Embed
     words = keywords(query.text) if by_words else None
     if embedder is not None and not embedder.is_near:
         embedded.make()  # a request over the network must not block the store
+    times = _QueryTimes(query, asked=by_words)
+    if times.filters and not times.rest:
+        embedded.insist()  # words can't find the notes of a time
     hits: list[Hit] = []
     for pool in POOLS:
         near, word_matches = store.search(vector=embedded.make, words=words, filter=query.filter, pool=pool)
         if by_words and not word_matches and cued.asked[-1] and embedded.insist():
             near, _ = store.search(vector=embedded.make, words=None, filter=query.filter, pool=pool)
+        is_whole = pool > max(len(near), len(word_matches))
+        of_times = [store.search(vector=embedded.make, words=words, filter=each, pool=pool) for each in times.filters]
+        dated = {match.doc_id for legs in of_times for leg in legs for match in leg}
+        near = _merge([near, *(leg for leg, _ in of_times)])
+        word_matches = _merge([word_matches, *(leg for _, leg in of_times)])
         with span("fuse", found=len(near) + len(word_matches)):
             ranked = (
-                fuse(cued, near, word_matches, embedded.trust, embedded.weight) if by_words else rank_by_vector(near)
+                fuse(
+                    *(cued, near, word_matches, embedded.trust, embedded.weight), dated=dated, date_weight=times.weight
+                )
+                if by_words
+                else rank_by_vector(near)
             )
         known = {path_id(hit.record.path) for hit in hits}
         added = [document for document in ranked if document.doc_id not in known]
         hits += _read_hits(added, cued, query, catalog, hits)
-        if len(hits) >= query.limit or pool > max(len(near), len(word_matches)):
+        if len(hits) >= query.limit or is_whole:
             break  # otherwise one long document filled the pool
-    return Answer(tuple(hits[: query.limit]), embedded.mode, embedded.degraded)
+    return Answer(tuple(map(times.judge, hits[: query.limit])), embedded.mode, embedded.degraded)
+
+
+class _QueryTimes:
+    """The times that a query names, and its filter limited to each of them."""
+
+    def __init__(self, query: Query, *, asked: bool) -> None:
+        now = query.asked_at or datetime.now()  # noqa: DTZ005 - in the time zone of the machine, as its owner means it
+        self._periods, rest = find_periods(query.text, now) if asked else ([], query.text)
+        self.rest = any(map(str.isalnum, rest))  # whether it asks for more
+        self.filters = list(self._limit(query.filter))
+        self.weight = 0.0  # of a note's time in the ranking; it counts like words where it is all that is asked for
+        if self.filters:
+            self.weight = DATE_WEIGHT if self.rest else WORDS_WEIGHT
+
+    def judge(self, hit: Hit) -> Hit:
+        """Return the hit, which isn't weak if a time is all that is asked for and it is of that time."""
+        fits = (
+            hit.weak and not self.rest and any(each.start <= hit.record.created_at < each.end for each in self._periods)
+        )
+        return replace(hit, weak=False) if fits else hit
+
+    def _limit(self, filter: Filter) -> Iterator[Filter]:
+        for period in self._periods[:TIMES]:
+            since = period.start if filter.since is None else max(filter.since, period.start)
+            until = period.end + LATER_MS
+            until = until if filter.until is None else min(filter.until, until)
+            if since < until:
+                yield replace(filter, since=since, until=until)
+
+
+def _merge(legs: Sequence[list[Match]]) -> list[Match]:
+    """Return the matches of all legs, best first, each passage once."""
+    if len(legs) == 1:
+        return legs[0]
+    passages = {(match.doc_id, match.ord): match for leg in legs for match in leg}
+    return sorted(passages.values(), key=lambda match: -match.value)
 
 
 def _read_hits(
@@ -114,7 +170,7 @@ class _QueryEmbedding:
         """Embed a query that the encoder has to spell, if no words of it were found; return whether there is a vector now.
 
         Even a poor vector finds more than words that are not in the index."""
-        if self._vector is not None or self.mode != "hybrid":
+        if self.make() is not None or self.mode != "hybrid":
             return False
         with span("embed"):
             self.mode, self._vector, self.trust, self.degraded = _embed_query(self._query, self._embedder, spelt=True)

@@ -150,7 +150,7 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
 @click.argument("id", metavar="ID|PATH", shell_complete=captures)
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only if the note is in this workspace.")
 def get(id: str, workspace: str | None) -> None:
-    """Print a note byte for byte; with --json, print its content and its properties."""
+    """Print the text of a note, without its properties; with --json, print both."""
     kept = ask("get", {"id": id, "workspace": workspace})
     if wants_json():
         print_answer(kept, str)

@@ -203,6 +203,15 @@ def test_a_passage_that_only_words_found_is_as_near_as_the_farthest_that_is_near
     }
 
 
+def test_a_time_that_the_query_names_counts_as_much_as_it_is_given():
+    words = [match("then", 10), match("later", 10)]
+    ranked = fuse(make_cue("zebra"), [], words, 0.0, dated={"then"}, date_weight=0.1)
+    assert {document.doc_id: document.score for document in ranked} == {
+        "then": pytest.approx(0.9 * (0.5 + 0.1) / (ONE_WORD + 0.1)),
+        "later": pytest.approx(0.9 * 0.5 / (ONE_WORD + 0.1)),
+    }
+
+
 def test_the_worst_note_that_the_query_is_the_title_of_stands_before_the_best_other():
     words = [
         match("best", 1e9, "Ada Lovelace", context="Ada Lovelaces"),

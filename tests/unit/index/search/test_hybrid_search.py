@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -289,3 +290,79 @@ def test_a_store_that_can_not_be_read_is_an_error(scope):
     scope.store.close()
     with pytest.raises(Unavailable):
         scope.answer("anything")
+
+
+# Times that a query names
+
+ASKED = datetime(2026, 11, 24, 12, tzinfo=UTC)
+
+
+def moment(*day):
+    return int(datetime(*day, 12, tzinfo=UTC).timestamp() * 1000)
+
+
+def dated(text, **fields):
+    return Query(text, asked_at=ASKED, **fields)
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "text"])
+@pytest.mark.parametrize(
+    "asked", ["planning the roof last May", "planning the roof, May 2026", "planning the roof 2026年5月"]
+)
+def test_of_notes_alike_that_of_the_time_comes_first_and_none_is_left_out(scope, mode, asked):
+    times = {"April": (2026, 4, 30), "May": (2026, 5, 3), "June": (2026, 6, 9), "Earlier": (2025, 5, 3)}
+    scope.add(
+        *[note(f"Captures/w/{name}.md", "planning the roof", created_at=moment(*day)) for name, day in times.items()]
+    )
+    found = scope.found(dated(asked, mode=mode))
+    assert found[0] == "May"
+    assert sorted(found) == sorted(times)
+
+
+def test_what_the_note_says_counts_more_than_its_time(scope):
+    scope.add(
+        note("Captures/w/Roof.md", "planning the roof with the carpenter", created_at=moment(2026, 6, 20)),
+        note("Captures/w/Bread.md", "kneading dough", created_at=moment(2026, 5, 3)),
+        *[note(f"Captures/w/{n}.md", f"other words {n}", created_at=moment(2026, 7, 1)) for n in range(30)],
+    )
+    assert scope.found(dated("carpenter planning the roof in May"))[0] == "Roof"
+
+
+def test_a_query_that_is_a_time_finds_the_notes_of_it_which_are_not_weak(scope):
+    scope.add(
+        *[
+            note(f"Captures/w/{n}.md", f"words {n}", created_at=moment(2026, 11, 1 + n % 20))
+            for n in range(POOLS[0] * 2)
+        ],
+        note("Captures/w/Then.md", "kneading dough", created_at=moment(2023, 5, 8)),
+    )
+    for asked in ("8 May 2023", "8. Mai 2023", "2023年5月8日"):
+        (best, *others) = scope.answer(dated(asked)).hits
+        assert (best.record.title, best.weak) == ("Then", False)
+        assert all(hit.score < best.score for hit in others)
+
+
+@pytest.mark.parametrize("day", [(2026, 5, 3), (2026, 7, 3)])
+def test_a_time_of_the_query_widens_no_filter(scope, day):
+    scope.add(
+        note("Captures/w/Mine.md", "planning the roof", created_at=moment(*day)),
+        note("Captures/v/Theirs.md", "planning the roof", created_at=moment(2026, 5, 3)),
+        note("Captures/w/Late.md", "planning the roof", created_at=moment(2026, 5, 30)),
+    )
+    until = moment(2026, 5, 20)
+    mine = Filter(workspace="w", until=until)
+    assert scope.found(dated("the roof in May", filter=mine)) == (["Mine"] if moment(*day) < until else [])
+
+
+def test_a_smaller_limit_is_the_beginning_of_a_larger_one_where_a_time_is_named(scope):
+    draw = random.Random(5)
+    scope.add(
+        *[
+            note(f"Captures/w/{n}.md", " ".join(draw.choices(["roof", "beam", "tile", "wall", "door"], k=4)),
+                 created_at=moment(2026, draw.randint(3, 7), draw.randint(1, 28)))
+            for n in range(150)
+        ]
+    )  # fmt: skip
+    most = scope.found(dated("roof beam in May", limit=50))
+    for limit in (1, 7, 20, 49):
+        assert scope.found(dated("roof beam in May", limit=limit)) == most[:limit]
