@@ -46,7 +46,7 @@ def _render_entries(entries: Sequence[Mapping[str, Any]]) -> str:
             for one in group
         ]
         lines.append(
-            f"## Memex {version}, {date}\n\nMeasured by `make bench` at commit {code(commit[:12])} on {cell(machine)}.\n\n"
+            f"## Memex {version}, {date}\n\nMeasured with these commands at commit {code(commit[:12])} on {cell(machine)}.\n\n"
         )
         lines.append(table(("row", "figure", "target", "met"), rows))
     return "".join(lines)
