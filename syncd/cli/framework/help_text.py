@@ -42,7 +42,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
     "audit": (
         ("memex audit --since 1d", "list the writes of the last day"),
-        ("memex audit --key claude --limit 1000 --json", "list one agent's writes, for a script"),
+        ("memex audit --key claude-code@desk --limit 1000 --json", "list one agent's writes, for a script"),
     ),
     "backup": (
         ("memex backup", "write memex-VAULT-TIME.tar.gz into the current folder"),
@@ -291,7 +291,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "undo": (
         ("memex undo 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "undo the last change of a note"),
         (
-            "memex undo --since 2h --key claude --dry-run",
+            "memex undo --since 2h --key claude-code@desk --dry-run",
             "list what one agent wrote in two hours; without --dry-run, undo it",
         ),
         ("memex undo --yes 3f9c2b7e01d4a865", "undo an undo by its id, without asking"),
