@@ -3,7 +3,7 @@
 The score of a passage is a sum of evidence. Each part is 0..1 and independent of the other hits, so that scores of different
 searches are comparable: its BM25 score B as B / (B + 10); the cosine similarity of its vector; the share of the query's
 neighboring words that are side by side in it; the share of its title or of a heading that the query names; and whether the
-note was created in a time that the query names. The weights
+note was created in a time that the query names, or a few days later. The weights
 lie on the flat maximum of measurements on conversations, Japanese articles and documentation together
 (`python -m tests.bench.retrieval`). The vector counts less the more the encoder has to spell the query letter by letter,
 because its vocabulary then does not know the language. A note whose title or alias *is* the query comes first."""
@@ -31,7 +31,7 @@ WORDS_WEIGHT = 1.0  # the words of the query, by BM25: the measure of the others
 NEAR_WEIGHT = 0.3  # cosine similarity, times the trust in the query's vector: decides where words are about equal
 PAIRS_WEIGHT = 0.2  # neighbouring words of the query side by side: a phrase beats its words scattered
 NAMES_WEIGHT = 0.2  # title, alias or heading in the words of the query: a note on a thing beats one that mentions it
-DATE_WEIGHT = 0.1  # the note was created when the query says: only a boost, as people also write later about a time
+DATE_WEIGHT = 0.1  # by `python -m tests.bench.query_times`: the note was created when the query says: only a boost, as people also write later about a time
 
 # Tokens per letter that the encoder needs for the query. Source: as above. Words of a language that its vocabulary knows
 # need far less than KNOWN; a text that it spells letter by letter needs one token per letter.
@@ -134,16 +134,18 @@ def fuse(
     trust: float,
     weight: float | None = None,
     *,
+    farthest: float | None = None,
     dated: Collection[str] = (),
     date_weight: float = 0.0,
 ) -> list[RankedDocument]:
-    """Rank the documents of both legs, best first. A passage that only words found counts as close as the last one of `near`.
+    """Rank the documents of both legs, best first. A passage that only words found counts as close as `farthest`.
 
-    `weight` of the vector, 0..1: the trust, unless something else is given. `dated`: the documents of the times that the query
+    `weight` of the vector, 0..1: the trust, unless something else is given. `farthest`: the similarity of the last one of
+    `near`, unless something else is given. `dated`: the documents of the times that the query
     names; `date_weight`: what that counts, 0 if it names none."""
     similar = {(match.doc_id, match.ord): match.value for match in near}
     bm25 = {(match.doc_id, match.ord): match.value for match in words}
-    farthest = min(similar.values(), default=0.0)
+    farthest = min(similar.values(), default=0.0) if farthest is None else farthest
     near_weight = NEAR_WEIGHT * (trust if weight is None else weight) if near else 0.0
     full = WORDS_WEIGHT + NAMES_WEIGHT + near_weight + (PAIRS_WEIGHT if cue.pairs else 0.0) + date_weight
     scored = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,8 @@ TIMES: Final = 3  # most times of a query that are looked for
 LATER_MS: Final = 3 * 86_400_000  # people often write some days later about a time
 SPARE: Final = 10  # documents read beyond the limit, to replace those that disappear meanwhile
 
+_Legs: TypeAlias = tuple[list["Match"], list["Match"]]  # the passages that are near, and those with the words
+
 
 def search(query: Query, *, store: ChunkStore, catalog: Catalog, embedder: Embedder | None) -> Answer:
     """Return the documents that match `query`, best first; `embedder` is None while no encoder is ready that fits the index.
@@ -63,25 +65,42 @@ def search(query: Query, *, store: ChunkStore, catalog: Catalog, embedder: Embed
         near, word_matches = store.search(vector=embedded.make, words=words, filter=query.filter, pool=pool)
         if by_words and not word_matches and cued.asked[-1] and embedded.insist():
             near, _ = store.search(vector=embedded.make, words=None, filter=query.filter, pool=pool)
-        is_whole = pool > max(len(near), len(word_matches))
+        is_last = pool > max(len(near), len(word_matches)) or pool == POOLS[-1]
         of_times = [store.search(vector=embedded.make, words=words, filter=each, pool=pool) for each in times.filters]
-        dated = {match.doc_id for legs in of_times for leg in legs for match in leg}
-        near = _merge([near, *(leg for leg, _ in of_times)])
-        word_matches = _merge([word_matches, *(leg for _, leg in of_times)])
         with span("fuse", found=len(near) + len(word_matches)):
             ranked = (
-                fuse(
-                    *(cued, near, word_matches, embedded.trust, embedded.weight), dated=dated, date_weight=times.weight
-                )
+                _fuse(cued, [(near, word_matches), *of_times], embedded, times.weight, is_last=is_last)
                 if by_words
                 else rank_by_vector(near)
             )
         known = {path_id(hit.record.path) for hit in hits}
         added = [document for document in ranked if document.doc_id not in known]
         hits += _read_hits(added, cued, query, catalog, hits)
-        if len(hits) >= query.limit or is_whole:
+        if len(hits) >= query.limit or is_last:
             break  # otherwise one long document filled the pool
     return Answer(tuple(map(times.judge, hits[: query.limit])), embedded.mode, embedded.degraded)
+
+
+def _fuse(
+    cue: QueryCue, searches: Sequence[_Legs], embedded: _QueryEmbedding, date_weight: float, *, is_last: bool
+) -> list[RankedDocument]:
+    """Rank what the search found, which is the first of `searches`, with what the same search found in each time of the query.
+
+    Documents that only their time brought in must not fill the answer before a larger pool has found others. Unless the pool
+    `is_last`, those at the end are left out; a later pool finds them again."""
+    ((near, words), *of_times) = searches
+    ranked = fuse(
+        *(cue, _merge([leg for leg, _ in searches]), _merge([leg for _, leg in searches])),
+        *(embedded.trust, embedded.weight),
+        farthest=min((match.value for match in near), default=0.0),
+        dated={match.doc_id for legs in of_times for leg in legs for match in leg},
+        date_weight=date_weight,
+    )
+    if of_times and not is_last:
+        undated = {match.doc_id for match in (*near, *words)}
+        while ranked and ranked[-1].doc_id not in undated:
+            ranked.pop()
+    return ranked
 
 
 class _QueryTimes:
@@ -89,9 +108,9 @@ class _QueryTimes:
 
     def __init__(self, query: Query, *, asked: bool) -> None:
         now = query.asked_at or datetime.now()  # noqa: DTZ005 - in the time zone of the machine, as its owner means it
-        self._periods, rest = find_periods(query.text, now) if asked else ([], query.text)
-        self.rest = any(map(str.isalnum, rest))  # whether it asks for more
-        self.filters = list(self._limit(query.filter))
+        self._periods, self.rest = find_periods(query.text, now) if asked else ([], query.text)
+        self._spans = list(self._limit(query.filter))
+        self.filters = [replace(query.filter, since=since, until=until) for since, until in self._spans]
         self.weight = 0.0  # of a note's time in the ranking; it counts like words where it is all that is asked for
         if self.filters:
             self.weight = DATE_WEIGHT if self.rest else WORDS_WEIGHT
@@ -99,17 +118,17 @@ class _QueryTimes:
     def judge(self, hit: Hit) -> Hit:
         """Return the hit, which isn't weak if a time is all that is asked for and it is of that time."""
         fits = (
-            hit.weak and not self.rest and any(each.start <= hit.record.created_at < each.end for each in self._periods)
+            hit.weak and not self.rest and any(since <= hit.record.created_at < until for since, until in self._spans)
         )
         return replace(hit, weak=False) if fits else hit
 
-    def _limit(self, filter: Filter) -> Iterator[Filter]:
+    def _limit(self, filter: Filter) -> Iterator[tuple[int, int]]:
         for period in self._periods[:TIMES]:
             since = period.start if filter.since is None else max(filter.since, period.start)
             until = period.end + LATER_MS
             until = until if filter.until is None else min(filter.until, until)
             if since < until:
-                yield replace(filter, since=since, until=until)
+                yield since, until
 
 
 def _merge(legs: Sequence[list[Match]]) -> list[Match]:

@@ -366,3 +366,24 @@ def test_a_smaller_limit_is_the_beginning_of_a_larger_one_where_a_time_is_named(
     most = scope.found(dated("roof beam in May", limit=50))
     for limit in (1, 7, 20, 49):
         assert scope.found(dated("roof beam in May", limit=limit)) == most[:limit]
+
+
+def test_notes_that_are_only_of_the_time_do_not_push_out_those_that_answer(scope):
+    scope.add(
+        note("Captures/w/Long.md", *["lighthouse keeper " + f"filler{n} " * 30 for n in range(POOLS[0] + 20)]),
+        *[
+            note(f"Captures/w/Short {n}.md", f"the lighthouse keeper and {n}", created_at=moment(2026, 2, 3))
+            for n in range(15)
+        ],
+        *[note(f"Captures/w/Dough {n}.md", f"dough bread {n}", created_at=moment(2026, 5, 3)) for n in range(30)],
+    )
+    found = scope.found(dated("lighthouse keeper in May"))
+    assert len([title for title in found if title.startswith("Short")]) >= 7
+
+
+def test_a_year_alone_may_be_a_number_so_a_note_that_says_it_stays_first(scope):
+    scope.add(
+        note("Captures/w/Plan 2024.md", "the plan", created_at=moment(2026, 5, 3)),
+        *[note(f"Captures/w/{n}.md", f"dough {n}", created_at=moment(2024, 5, 3)) for n in range(20)],
+    )
+    assert scope.found(dated("2024"))[0] == "Plan 2024"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -88,6 +89,25 @@ def test_a_time_is_read(wanted, texts):
         "sun and moon",
         "a second ago\n    ",
         "the last day of school",
+        "the orchestra of Mars",
+        "agua de mar",
+        "wer wohnt hier?",
+        "de sept ans",
+        "iPhone 8 may break",
+        "Python 3 march",
+        "第1月曜日",
+        "毎月第3月曜日",
+        "日本周辺",
+        "今日本では",
+        "目前天气",
+        "早上周会",
+        "上上周",
+        "person of the year",
+        "port 2024",
+        "2000 words",
+        "twenty-five years ago",
+        "half a year ago",
+        "令和5年5月8日",
     ],
 )
 def test_a_text_without_a_time_names_none(text):
@@ -100,10 +120,57 @@ def test_last_may_is_the_latest_that_has_ended():
     assert days("in May", now) == [MAY]
 
 
+TIMES_ALONE = """8 May 2023|the 8th of May 2023|in May|last week|in the last week|from yesterday|la semaine dernière|el mes pasado
+|im letzten Jahr|5月|日曜日|昨日の""".replace("\n", "").split("|")
+
+
 def test_several_times_are_read_and_the_rest_is_returned():
     periods, rest = find_periods("what did Ann say yesterday and in May 2023?", NOW)
-    assert (len(periods), rest) == (2, "what did ann say and ?")
-    assert [find_periods(text, NOW)[1] for text in ("8 May 2023", "in May", "last week", "5月")] == [""] * 4
+    assert (len(periods), rest) == (2, "what did ann say and")
+    assert [find_periods(text, NOW)[1] for text in TIMES_ALONE] == [""] * len(TIMES_ALONE)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("8 May 2023: the roof", [DAY]),
+        ("4 July 1776", []),
+        ("in July 1789", []),
+        ("May last year", ["2025-05-01..2025-05-31"]),
+        ("last year in May", ["2025-05-01..2025-05-31"]),
+        ("letztes Jahr im Mai", ["2025-05-01..2025-05-31"]),
+        ("im Mai letzten Jahres", ["2025-05-01..2025-05-31"]),
+        ("en mai de l'année dernière", ["2025-05-01..2025-05-31"]),
+        ("去年の5月8日", ["2025-05-08..2025-05-08"]),
+        ("2023年の5月", [MAY_2023]),
+        ("2023 年 5 月 8 日", [DAY]),
+        ("2023年5月8日月曜日", [DAY]),
+        ("on Monday, 8 May 2023", [DAY]),
+        ("2023-05-08の会議", [DAY]),
+        ("先週の月曜日", [WEEK]),
+        ("in the year 2023", ["2023-01-01..2023-12-31"]),
+        ("room 3 2023-05-08 may", [DAY]),
+        ("the last 3 days", ["2026-11-21..2026-11-24"]),
+        ("上週", [WEEK]),
+        ("上個月", [OCTOBER]),
+        ("6ヵ月前", ["2026-05-01..2026-05-31"]),
+    ],
+)
+def test_what_stands_beside_a_time_belongs_to_it(text, wanted):
+    assert days(text) == wanted
+
+
+def test_a_day_that_a_zone_left_out_is_no_period():
+    assert find_periods("2011-12-30", datetime(2026, 11, 24, tzinfo=ZoneInfo("Pacific/Apia")))[0] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("8 May 2023" + " dough" * 99, 1), ("x " * 197 + "in marble halls", 0), ("x " * 196 + "8 May 2023", 0)],
+)
+def test_what_follows_the_longest_part_counts_as_words(text, count):
+    periods, rest = find_periods(text, NOW)
+    assert (len(periods), bool(rest)) == (count, True)
 
 
 def test_days_begin_in_the_zone_of_the_clock():
