@@ -280,7 +280,9 @@ class Query:
     limit: int = 10
     mode: Mode = "hybrid"
     filter: Filter = field(default_factory=Filter)
-    asked_at: datetime | None = None  # a moment that "last week" counts from; None = now, in the time zone of the machine
+    asked_at: datetime | None = (
+        None  # a moment that "last week" counts from; None = now, in the time zone of the machine
+    )
 
 
 @dataclass(frozen=True, slots=True)
