@@ -1,6 +1,6 @@
 """Define the data model: the types of parsed notes, search queries and search results.
 
-Times are epoch milliseconds (UTC) everywhere; they become ISO text only in a note's properties."""
+Times of notes are epoch milliseconds (UTC) everywhere; they become ISO text only in a note's properties."""
 
 from __future__ import annotations
 

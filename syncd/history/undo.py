@@ -33,6 +33,7 @@ UNHOUSED: Final = "its workspace no longer exists"
 UNREADABLE: Final = "it can't be read or written now"
 JUST_NOW: Final = "it has just changed"
 OWN_WAY: Final = "memex unpromote returns promoted notes, memex unarchive returns archived ones"
+MOST_NAMES: Final = 10  # of keys, in a message
 
 Told = Callable[[int, int, str], None]
 
@@ -91,8 +92,14 @@ class Undo:
     # Finding the writes
 
     def writes_since(self, at: int, *, key: str | None = None, workspace: str | None = None) -> list[Entry]:
-        """Return the writes of agents since then (epoch milliseconds); of a key by name or id, in a workspace."""
+        """Return the writes of agents since then (epoch milliseconds); of a key by name or id, in a workspace.
+
+        Raises NotFound if the key has never written, with the names of those that have."""
         entries = self._audit.find(-1, since=at, key=key, workspace=workspace)
+        if key is not None and not entries and not self._audit.find(1, key=key):
+            writers = {entry.name or entry.key for entry in self._audit.find(-1, since=at) if entry.surface in AGENTS}
+            names = ", ".join(sorted(writers - {""})[:MOST_NAMES]) or "none"
+            raise NotFound(f"no key named {key!r} has written anything; keys that wrote in this time: {names}")
         return [entry for entry in entries if entry.surface in AGENTS and entry.kind in WRITES]
 
     def writes_of_call(self, name: str) -> tuple[list[Entry], str]:
