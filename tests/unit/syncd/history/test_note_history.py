@@ -155,8 +155,8 @@ def test_the_commands_tell_and_take_back(world, memex):
     assert (number, "left alone: 1" in out) == (5, True)
     assert memex("undo", "--yes", "--since", "1m", "--workspace", "nowhere")[1].strip() == "nothing to undo"
     assert memex("undo", "--yes", "nothing-of-that-name")[0] == 4
-    number, _, err = memex("undo", "--yes", "--since", "1h", "--key", "claude")
-    assert (number, "no key named 'claude'" in err, "codex" in err) == (4, True, True)
+    number, _, err = memex("undo", "--yes", "--since", "1h", "--key", "nobody")
+    assert (number, "no key named 'nobody'" in err, "codex" in err) == (4, True, True)
     assert (
         memex("undo")[0] == memex("undo", kept.id, "--since", "1h")[0] == memex("undo", kept.id, "--key", "x")[0] == 2
     )
