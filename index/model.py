@@ -280,9 +280,7 @@ class Query:
     limit: int = 10
     mode: Mode = "hybrid"
     filter: Filter = field(default_factory=Filter)
-    asked_at: datetime | None = (
-        None  # a moment that "last week" counts from; None = now, in the time zone of the machine
-    )
+    asked_at: datetime | None = None  # what "last week" counts from; None = now, in the machine's time zone
 
 
 @dataclass(frozen=True, slots=True)

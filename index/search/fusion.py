@@ -31,7 +31,9 @@ WORDS_WEIGHT = 1.0  # the words of the query, by BM25: the measure of the others
 NEAR_WEIGHT = 0.3  # cosine similarity, times the trust in the query's vector: decides where words are about equal
 PAIRS_WEIGHT = 0.2  # neighbouring words of the query side by side: a phrase beats its words scattered
 NAMES_WEIGHT = 0.2  # title, alias or heading in the words of the query: a note on a thing beats one that mentions it
-DATE_WEIGHT = 0.1  # by `python -m tests.bench.query_times`: the note was created when the query says: only a boost, as people also write later about a time
+# The note was created when the query says: only a boost, as people also write later about a time. Source:
+# `python -m tests.bench.query_times`.
+DATE_WEIGHT = 0.1
 
 # Tokens per letter that the encoder needs for the query. Source: as above. Words of a language that its vocabulary knows
 # need far less than KNOWN; a text that it spells letter by letter needs one token per letter.
@@ -141,8 +143,8 @@ def fuse(
     """Rank the documents of both legs, best first. A passage that only words found counts as close as `farthest`.
 
     `weight` of the vector, 0..1: the trust, unless something else is given. `farthest`: the similarity of the last one of
-    `near`, unless something else is given. `dated`: the documents of the times that the query
-    names; `date_weight`: what that counts, 0 if it names none."""
+    `near`, unless something else is given. `dated`: the documents of the times that the query names; `date_weight`: what
+    that counts, 0 if it names none."""
     similar = {(match.doc_id, match.ord): match.value for match in near}
     bm25 = {(match.doc_id, match.ord): match.value for match in words}
     farthest = min(similar.values(), default=0.0) if farthest is None else farthest

@@ -3,7 +3,8 @@
 Relative times count from the clock that is given. A month or a day without a year is the latest one that has begun, "last
 May" the latest that has ended, and a weekday the latest before today. A word that usually means something else ("may",
 "march", "mars") is a month only beside a day or a year, or where the wording leaves no doubt. Laws, tested: every period
-begins before it ends; nothing is raised, whatever the text. Of a long text, the first LONGEST characters are read."""
+begins before it ends; nothing is raised, whatever the text. Of a long text, the words within the first LONGEST characters are
+read."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def find_periods(text: str, now: datetime) -> tuple[list[Period], str]:
 
 
 def _read_form(pattern: re.Pattern[str], read: _Reader, rest: str, now: datetime, periods: list[Period]) -> str:
-    """Add to `periods` what `rest` has of this form, and return the others of its characters."""
+    """Add to `periods` what `rest` has of this form, and return `rest` with gaps in their place."""
     for match in pattern.finditer(rest):
         days = read(match, now)
         if days is None or days[0].year < FIRST_YEAR:
@@ -93,7 +94,8 @@ _FILLERS: Final = frozenset(
     """the la le l el los in of on at from since until during last der den dem die im am vom seit über
     de du des del d en depuis desde s st nd rd th 日 の 份 に は と""".split()  # noqa: SIM905 - as above
 )
-_UNITS: Final = ("day", "week", "month", "year")
+_LENGTHS: Final = {"day": 1, "week": 7, "month": 30, "year": 365}  # days, about
+_UNITS: Final = tuple(_LENGTHS)
 
 
 def _numbered(table: str, first: int) -> dict[str, int]:
@@ -124,7 +126,7 @@ _PAST: Final = r"(?:dernier|dernière|derniere|passée?|pasad[oa])"
 
 def _day(year: int, month: int, day: int) -> _Days | None:
     try:
-        first = datetime(year, month, day)  # noqa: DTZ001 - `_make_period` adds the zone
+        first = datetime(year, month, day)  # noqa: DTZ001 - `_read_form` adds the zone
     except ValueError:  # no such day
         return None
     return first, first + timedelta(days=1)
@@ -184,10 +186,8 @@ def _read_in_year(offset: int) -> _Reader:
 def _read_span(match: re.Match[str], now: datetime) -> _Days | None:
     """Read "the last 3 weeks": until today."""
     today = datetime(now.year, now.month, now.day)  # noqa: DTZ001 - as above
-    count = match["count"]
-    days = next(length for unit, length in zip(_UNITS, (1, 7, 30, 365), strict=True) if match[unit])
-    back = days * (int(count) if count.isdecimal() else _COUNTS[count])
-    return today - timedelta(days=back), today + timedelta(days=1)
+    unit, count = _read_count(match)
+    return today - count * timedelta(days=_LENGTHS[unit]), today + timedelta(days=1)
 
 
 def _read_last_month(match: re.Match[str], now: datetime) -> _Days | None:
@@ -205,9 +205,14 @@ def _read_weekday(match: re.Match[str], now: datetime) -> _Days | None:
 
 def _read_ago(match: re.Match[str], now: datetime) -> _Days | None:
     """Read "3 weeks ago": that day, week, month or year."""
+    unit, count = _read_count(match)
+    return _unit_days(unit, -count, now)
+
+
+def _read_count(match: re.Match[str]) -> tuple[str, int]:
+    """Return the unit and the number of "3 weeks"."""
     count = match["count"]
-    unit = next(unit for unit in _UNITS if match[unit])
-    return _unit_days(unit, -(int(count) if count.isdecimal() else _COUNTS[count]), now)
+    return next(unit for unit in _UNITS if match[unit]), int(count) if count.isdecimal() else _COUNTS[count]
 
 
 def _read_unit(unit: str, offset: int) -> _Reader:
