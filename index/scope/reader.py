@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,8 @@ from index.tracing import span
 
 if TYPE_CHECKING:
     from index.storage.chunk_store import ChunkStore
+
+SAMPLED: Final = 64  # vectors that stand for a document; those of a file of 4 MB would take 25 MB
 
 Looks: TypeAlias = Callable[[str], tuple[Perspective, ...]]  # the perspectives of a workspace
 
@@ -188,9 +190,9 @@ class Reader:
         """Return the chunks of a document, in order, each exactly as it was cut."""
         return [row.text[row.cut :] for row in self._store.rows_of(path_id(record.path))]
 
-    def vectors_of(self, record: Record) -> NDArray[np.float32]:
-        """Return the stored vectors of a document, one per row; none if it was indexed by words only."""
-        return self._store.vectors_of(path_id(record.path))
+    def sample_vectors(self, record: Record) -> NDArray[np.float32]:
+        """Return stored vectors from all parts of a document, one per row; none if it was indexed by words only."""
+        return self._store.vectors_of(path_id(record.path), SAMPLED)
 
     def find_similar(self, points: NDArray[np.float32], words: str) -> list[SimilarDocument]:
         """Return the documents similar to a document of another index that has these vectors and words, nearest first."""

@@ -29,7 +29,7 @@ from index.storage.chunk_rows import Match, Row, check_encodable, check_rows
 from index.storage.crash_repair import StoreDamaged
 from index.storage.lancedb_table import DROP, discard
 from index.storage.reader_gate import ReaderGate
-from index.storage.resident_rows import Rows, nearest_similarities, to_unit_length
+from index.storage.resident_rows import Rows, nearest_similarities, spread, to_unit_length
 from index.tracing import span
 
 __all__ = ["ChunkStore", "Match", "Row", "StoreDamaged", "discard"]
@@ -198,17 +198,17 @@ class ChunkStore:
         answers = self._run_read(self._table.vectors_of_digests(digests))
         return {digest: vector for answer in answers for digest, vector in arrow_rows.read_vectors(answer)}
 
-    def vectors_of(self, doc_id: str) -> np.ndarray:
-        """Return the vectors of a document's chunks as the rows of a matrix, of unit length."""
+    def vectors_of(self, doc_id: str, most: int | None = None) -> np.ndarray:
+        """Return the vectors of a document's chunks as the rows of a matrix, of unit length; with `most`, so many of them."""
         with self._gate.enter():
             rows = self._table.seen.rows
             if rows is not None:
-                return rows.vectors_of(doc_id)
+                return rows.vectors_of(doc_id, most)
             matrices = [
                 matrix
                 for _, matrix in arrow_rows.read_unit_vectors(self._run(self._table.vectors_of_documents([doc_id])))
             ]
-        return np.concatenate(matrices) if matrices else np.empty((0, self._table.dimensions), np.float32)
+        return spread(np.concatenate(matrices), most) if matrices else np.empty((0, self._table.dimensions), np.float32)
 
     def similarities(self, points: np.ndarray, doc_ids: Collection[str]) -> dict[str, float]:
         """Return for each document the highest cosine similarity of one of its chunks to one of `points`.

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from index.storage.chunk_rows import Match, Row, to_row_filter
 
 EQUAL: Final = ("workspace", "namespace", "collection", "type", "source")
 TAGS: Final = len(EQUAL)  # index in `codes` for the tags
+UNIT: Final = 32_767  # the integer that stands for 1.0: finer than the 16 bits in which the vectors are stored
+BLOCK: Final = 1_024  # rows that are converted and compared at a time
 SPARE: Final = 1_024  # extra rows of room, in addition to half of the present rows; unused room costs no memory
 FEW: Final = 4  # if less than one row in so many passes a filter, only those are copied and compared
 
@@ -29,7 +31,7 @@ FEW: Final = 4  # if less than one row in so many passes a filter, only those ar
 class SharedRowMemory:
     """Holds the memory that successive `Rows` share. It only grows, except for rows that no visible state uses."""
 
-    vectors: NDArray[np.float32]  # [room, dimensions], of unit length; undefined for a row without a vector
+    vectors: NDArray[np.int16]  # [room, dimensions], of length UNIT; undefined for a row without a vector
     codes: NDArray[np.int32]  # [fields, room]: the number of each row's value in `values`
     created: NDArray[np.int64]  # [room]
     shown: list[tuple[str, int, str, str, int, bytes]]  # fields of a match; bytes, as one emoji makes a str 4 × larger
@@ -40,7 +42,7 @@ class SharedRowMemory:
     def allocate(cls, room: int, dimensions: int) -> SharedRowMemory:
         """Allocate memory for `room` rows."""
         return cls(
-            np.empty((room, dimensions), np.float32),
+            np.empty((room, dimensions), np.int16),
             np.empty((TAGS + 1, room), np.int32),
             np.empty(room, np.int64),
             [],
@@ -60,7 +62,7 @@ class SharedRowMemory:
         vector = row.vector.astype(np.float16).astype(np.float32)  # as it is stored
         length = float(np.linalg.norm(vector))
         if length:
-            self.vectors[at] = vector / length
+            self.vectors[at] = np.rint(vector * (UNIT / length))
         return length > 0
 
 
@@ -99,7 +101,7 @@ class Rows:
 
         If two states are made from one, only the later one may be used."""
         added = sum(map(len, documents.values()))
-        if len(self.live) + added > len(self._memory.created):
+        if len(self.live) + added > len(self._memory.created) or len(self.live) > 2 * len(self) + SPARE:
             return self._repack(added).replace(documents)
         memory, places, at = self._memory, dict(self.places), len(self.live)
         del memory.shown[at:]  # rows of a state that was never used
@@ -119,12 +121,11 @@ class Rows:
         at, length = np.flatnonzero(self.passing_rows(restriction) & self.near), float(np.linalg.norm(point))
         if not len(at) or not length:
             return []
-        # Not `@`: it would start one thread per core, which costs more than a comparison of this size.
         vectors, unit = self._memory.vectors, np.asarray(point / length, np.float32)
         if len(at) * FEW < len(self.live):
-            similar = np.einsum("rd,d->r", vectors[at], unit)
+            similar = _compare(vectors[at], unit)
         else:
-            similar = np.einsum("rd,d->r", vectors[: len(self.live)], unit)[at]
+            similar = _compare(vectors[: len(self.live)], unit)[at]
         if len(at) > pool:
             best = similar >= np.partition(similar, len(at) - pool)[len(at) - pool]
             at, similar = at[best], similar[best]
@@ -141,13 +142,18 @@ class Rows:
         owners = np.repeat(np.arange(len(known)), [len(places) for _, places in known])
         near = self.near[at]
         best = np.full(len(known), -np.inf, np.float32)
-        np.maximum.at(best, owners[near], nearest_similarities(self._memory.vectors[at[near]], units))
+        np.maximum.at(best, owners[near], self._nearest_similarities(at[near], units))
         return {doc_id: value for (doc_id, _), value in zip(known, best.tolist(), strict=True) if value >= -1.0}
 
-    def vectors_of(self, doc_id: str) -> NDArray[np.float32]:
-        """Return the vectors of a document's rows, of unit length."""
+    def vectors_of(self, doc_id: str, most: int | None = None) -> NDArray[np.float32]:
+        """Return the vectors of a document's rows, of unit length; with `most`, so many of them, from all of it."""
         at = np.array(self.places.get(doc_id, ()), np.int64)
-        return self._memory.vectors[at[self.near[at]]]
+        return _to_unit(self._memory.vectors[spread(at[self.near[at]], most)])
+
+    def _nearest_similarities(self, at: NDArray[np.int64], units: NDArray[np.float32]) -> NDArray[np.float32]:
+        blocks = [at[start : start + BLOCK] for start in range(0, len(at), BLOCK)]
+        best = [nearest_similarities(_to_unit(self._memory.vectors[block]), units) for block in blocks]
+        return np.concatenate(best) if best else np.empty(0, np.float32)
 
     def match(self, doc_id: str, ord: int, value: float) -> Match:
         """Return the match for this passage, which must exist."""
@@ -200,8 +206,32 @@ def nearest_similarities(vectors: NDArray[np.float32], units: NDArray[np.float32
     """Return the cosine similarity of each of `vectors` to the nearest of `units`; all must have unit length."""
     best = np.full(len(vectors), -1.0, np.float32)
     for unit in units:
-        np.maximum(best, np.einsum("rd,d->r", vectors, unit), out=best)  # not `@`: see `Rows.nearest`
+        np.maximum(best, np.einsum("rd,d->r", vectors, unit), out=best)  # not `@`: see `_compare`
     return np.minimum(best, 1.0)
+
+
+def spread(rows: NDArray[Any], most: int | None) -> NDArray[Any]:
+    """Return `most` of the rows, evenly spaced from the first to the last; all of them without it, or if they are no more."""
+    if most is None or len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).round().astype(np.int64)]
+
+
+def _to_unit(vectors: NDArray[np.int16]) -> NDArray[np.float32]:
+    return np.asarray(vectors, np.float32) / np.float32(UNIT)
+
+
+def _compare(vectors: NDArray[np.int16], unit: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the cosine similarity of each of the vectors to `unit`."""
+    similar = np.empty(len(vectors), np.float32)
+    block = np.empty((min(BLOCK, len(vectors)), len(unit)), np.float32)
+    for start in range(0, len(vectors), BLOCK):
+        rows = vectors[start : start + BLOCK]
+        np.copyto(block[: len(rows)], rows)
+        # Not `@`: it would start one thread per core, which costs more than a comparison of this size.
+        np.einsum("rd,d->r", block[: len(rows)], unit, out=similar[start : start + len(rows)])
+    similar /= UNIT
+    return similar
 
 
 def _capacity_for(rows: int) -> int:

@@ -22,7 +22,7 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.foreground import foreground
 from index.model import Document, Record, Stat
 from index.names import fold, stem
-from index.process_memory import LARGE_TEXT, one_large_text
+from index.process_memory import LARGE_TEXT, one_large_text, release_unused
 from index.text.hidden_characters import find_hidden
 from index.text.link_schemes import find_unsafe
 from index.text.runnable_code import find_runnable
@@ -244,6 +244,7 @@ class Review:
             return self._update_read_capture(record, raw, stat)
         finally:
             one_large_text.release()
+            release_unused()
 
     def _update_read_capture(self, record: Record, raw: bytes, stat: Stat) -> str | None:
         before = self._parsed(raw, record.path, stat)
@@ -303,7 +304,7 @@ class Review:
         )
         spoken = CODE.sub(" ", spoken[:READ])
         words = " ".join([document.title, *document.tags[:FIRST_TAGS]])
-        similar = self._proper.index.find_similar(self._captures.index.vectors_of(record), words)
+        similar = self._proper.index.find_similar(self._captures.index.sample_vectors(record), words)
         similar = [hit for hit in similar if not hit.record.path.startswith(f"{self._inbox}/")]
         linked = {
             path

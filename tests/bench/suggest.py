@@ -116,7 +116,7 @@ def ask(
     begun = time.perf_counter()
     found = enrich(document, vocabulary={}, places=word_ranks())
     words = " ".join([record.title, *(tags or found.tags[:4])])
-    kin = [one for one in index.find_similar(index.vectors_of(record), words) if one.record.path not in hidden]
+    kin = [one for one in index.find_similar(index.sample_vectors(record), words) if one.record.path not in hidden]
     given = suggest_for(SuggestionSubject(record.title, tags, document.text, ()), kin, known, {})
     tally.ms.append((time.perf_counter() - begun) * 1000)
     names = [one.what for one in given.folders]

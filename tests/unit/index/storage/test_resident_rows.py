@@ -17,12 +17,13 @@ from index.storage import arrow_rows, maintenance_policy
 from index.storage.chunk_rows import Row, sql_condition
 from index.storage.chunk_store import ChunkStore
 from index.storage.lancedb_table import value_to_sql
-from index.storage.resident_rows import Rows
+from index.storage.resident_rows import SPARE, Rows
 from tests.support.chunk_rows import DIMENSIONS, row, unit
 from tests.support.example_counts import examples
 from tests.support.until import until
 
 ALL = Filter()
+FINEST = 1 / 65_000  # half of the step in which memory keeps the components of a vector
 NAMES = st.sampled_from(["", "a", "a/b", "A", "o'neil", "'' OR true --", "日本", "\\", "%"])
 TAGS = st.lists(st.sampled_from(["x", "X/y", "x/y/z", "#", "日本", "o'neil"]), max_size=3).map(tuple)
 TIMES = st.sampled_from([-(10**30), -5, 0, 99, 100, 10**30])
@@ -298,10 +299,10 @@ def test_how_near_documents_are_is_the_same_from_the_table_and_from_memory(store
     own = {name: store.vectors_of(name) for name in asked}
     first = store.similarities(points, asked)
     held(store)
-    assert all(store.vectors_of(name) == pytest.approx(own[name], abs=1e-5) for name in asked)
+    assert all(store.vectors_of(name) == pytest.approx(own[name], abs=FINEST) for name in asked)
     second = store.similarities(points, asked)
     assert first.keys() == second.keys() == {name for name, own in texts.items() if own}
-    assert first == pytest.approx(second, abs=1e-5)
+    assert first == pytest.approx(second, abs=FINEST * DIMENSIONS**0.5)
     plain = {
         name: max(float(unit(text) @ unit(f"text {point}")) for text in own for point in ("7 part 1", "9 part 0"))
         for name, own in texts.items()
@@ -312,3 +313,23 @@ def test_how_near_documents_are_is_the_same_from_the_table_and_from_memory(store
     assert store.vectors_of("d7") == pytest.approx(np.stack([unit(text) for text in texts["d7"]]), abs=1e-3)
     assert store.vectors_of("unknown").shape == store.vectors_of("wordbound").shape == (0, points.shape[1])
     assert store.similarities(points, []) == {}
+
+
+def test_the_memory_of_removed_rows_is_given_back():
+    long = [row("long", n, f"passage {n}") for n in range(3 * SPARE)]
+    rows = Rows.of([row("a", 0, "stays")], 1, DIMENSIONS).replace({"long": long})
+    taken = rows._memory.vectors.nbytes
+    rows = rows.replace({"long": ()}).replace({"b": [row("b", 0, "new")]})
+    assert rows._memory.vectors.nbytes < taken / 3
+    assert len(rows) == 2
+    assert rows.nearest(unit("stays"), ALL, 5)[0].doc_id == "a"
+
+
+def test_a_sample_of_a_long_document_s_vectors_is_from_all_of_it_and_the_same_from_both(store):
+    texts = [f"passage {n}" for n in range(100)]
+    store.replace({"long": [row("long", n, text) for n, text in enumerate(texts)]})
+    cold = store.vectors_of("long", 5)
+    held(store)
+    assert store.vectors_of("long", 5) == pytest.approx(cold, abs=FINEST)
+    assert cold == pytest.approx(np.stack([unit(texts[n]) for n in (0, 25, 50, 74, 99)]), abs=1e-3)
+    assert store.vectors_of("long", 200).shape == store.vectors_of("long").shape
