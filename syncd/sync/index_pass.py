@@ -46,6 +46,7 @@ WINDOW_BYTES = 1_000_000  # most bytes of text in a window, unless one note is l
 MANY = 200  # above this number of paths, one listing of the whole vault is cheaper than checking each path
 BULK = 500  # above this number of files, a pass yields to calls: nobody waits for a single file
 TRIES = 5  # tries for a file that can't be read now, with growing pauses; then it waits for a listing
+INNER = 2  # most passes inside another: one over a large note, and one over small notes inside that
 POISONED = 100  # notes in a row that can't be indexed, above which the notes are not the cause
 
 Progress = Callable[[int, int, str], None]  # done, total, stage
@@ -87,6 +88,9 @@ class PassRequest:
     accept: bool = False  # accept every absence
     at_once: bool = False  # accept a small absence without waiting
     beside: Build | None = None  # while another build is made: the build that answers meanwhile, kept up to date
+    large_notes: int | None = (
+        None  # inside another pass: how many large notes it may index; None = as many as there are
+    )
 
 
 class IndexPass:
@@ -113,7 +117,7 @@ class IndexPass:
         self.on_look: Callable[[Listing, Collection[str] | None], object] = lambda *_: None
         self._tries: dict[str, int] = {}  # path → how often it was postponed
         self._poisoned = 0  # notes in a row that triggered a bug
-        self._urgent = False  # a pass over saved notes is running inside another pass
+        self._inner = 0  # number of passes over saved notes that are running inside another pass
 
     def run(self, request: PassRequest, progress: Progress | None = None) -> PassOutcome:
         """Run one pass. Raises Unavailable when a new build is being made and some notes can't be read."""
@@ -146,6 +150,8 @@ class IndexPass:
             self._tries.clear()
         gone = self._decide_removals(request, listing, missing)
         suspects.sort(key=lambda path: (self._locate(path).scope == "vault", -listing.files[path].mtime_ns))
+        if request.large_notes is not None:
+            suspects = self._choose_urgent(request.large_notes, suspects, listing.files)
         sizes = [listing.files[path].size for path in suspects]
         self._process(request, list(_split_into_windows(suspects, sizes)), gone, outcome, progress)
         if request.under is None and request.live and not self._pending_paths.stopped:
@@ -254,20 +260,32 @@ class IndexPass:
             outcome.removed += sum(path not in index.manifest for path in paths)
 
     def _run_urgent(self, request: PassRequest, outcome: PassOutcome, busy: Collection[str]) -> None:
-        """Index saved notes during a bulk run or a long embedding, so that they don't wait; `busy` are being processed."""
+        """Index saved notes during a bulk run or a long embedding, so that they don't wait; `busy` are being processed.
+
+        A large note is indexed between two windows, and small ones also while it is embedded."""
         answering = request.build if request.live else request.beside
-        if self._urgent or answering is None or not (due := self._pending_paths.take_due()):
+        if self._inner == INNER or answering is None or not (due := self._pending_paths.take_due()):
             return
         for path in (paths := frozenset(due)).intersection(busy):
             self._pending_paths.recheck(path, FINAL)
-        self._urgent = True
+        large = 0 if busy or self._inner else 1
+        self._inner += 1
         try:
             with self._pending_paths.processing(due):
-                done = self.run(PassRequest(answering, live=True, under=paths.difference(busy)))
+                under = paths.difference(busy)
+                done = self.run(PassRequest(answering, live=True, under=under, large_notes=large))
         finally:
-            self._urgent = False
+            self._inner -= 1
         if request.live:
             outcome.add(done)
+
+    def _choose_urgent(self, large: int, suspects: Sequence[str], files: Mapping[str, Stat]) -> list[str]:
+        """Choose what is indexed inside another pass: the first small notes, or so many `large` ones; the others wait."""
+        small = [path for path in suspects if files[path].size <= LARGE_TEXT]
+        chosen = small[:WINDOW] or list(suspects[:large])
+        for path in set(suspects).difference(chosen):
+            self._pending_paths.recheck(path, FINAL)
+        return chosen
 
     def _process_window(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import stat
 import threading
@@ -870,6 +871,57 @@ def test_another_encoder_is_embedded_beside_resumed_and_switched_to(tmp_path):
             assert world.app.agent_access.workspace("default").capture("embedded again").created
         world.app.opened.builds.drop_retired(grace=0)
         assert not old.exists()
+    finally:
+        world.close()
+
+
+class Ordered(FakeEncoder):
+    """Records in which order it gets these documents."""
+
+    def __init__(self, *args, **named):
+        super().__init__(*args, **named)
+        self.order: list[str] = []
+        self.on_large = lambda: None
+
+    def encode(self, texts, *, kind, urgent):
+        if kind == "document":
+            time.sleep(0.1)  # a saved file settles meanwhile
+        for text in texts if kind == "document" else ():
+            for name in re.findall(r"large\d|stonechat", text):
+                if name not in self.order:
+                    self.order.append(name)
+                    if name != "stonechat":
+                        self.on_large()
+        return super().encode(texts, kind=kind, urgent=urgent)
+
+
+def test_a_saved_note_waits_for_at_most_one_large_note(tmp_path, monkeypatch):
+    monkeypatch.setattr(index_pass, "WINDOW_BYTES", 1_000)
+    monkeypatch.setattr(index_pass, "LARGE_TEXT", 1_000)
+    encoder = Ordered(32, batch=4)
+    world = World(tmp_path, embedder=fake_embedder(encoder))
+    try:
+        with world.serving():
+            world.settled()
+
+            def save(name, text):
+                world.write(name, text)
+                world.app.opened.sync.hint([name])
+
+            def on_large():
+                if encoder.order == ["large0"]:  # the others come while the first is embedded
+                    for number in range(1, 8):
+                        save(f"Large {number}.md", " ".join(f"large{number} {n}" for n in range(3_000)))
+                elif len(encoder.order) == 2:
+                    save("Saved.md", "a stonechat\n")
+
+            encoder.on_large = on_large
+            world.write("Large 0.md", " ".join(f"large0 {n}" for n in range(3_000)))
+            until(lambda: len(encoder.order) == 9)
+            assert encoder.order.index("stonechat") <= 4, encoder.order
+            world.settled()
+            assert world.found("stonechat", mode="text") == ["Saved.md"]
+            assert len(indexed(world)) == 9
     finally:
         world.close()
 
