@@ -21,7 +21,7 @@ from index.storage.chunk_rows import Match, Row, to_row_filter
 
 EQUAL: Final = ("workspace", "namespace", "collection", "type", "source")
 TAGS: Final = len(EQUAL)  # index in `codes` for the tags
-UNIT: Final = 32_767  # the integer that stands for 1.0: finer than the 16 bits in which the vectors are stored
+LARGEST: Final = 32_767  # the integer for a vector's largest component: finer than the 16 bits in which it is stored
 BLOCK: Final = 1_024  # rows that are converted and compared at a time
 SPARE: Final = 1_024  # extra rows of room, in addition to half of the present rows; unused room costs no memory
 FEW: Final = 4  # if less than one row in so many passes a filter, only those are copied and compared
@@ -31,7 +31,8 @@ FEW: Final = 4  # if less than one row in so many passes a filter, only those ar
 class SharedRowMemory:
     """Holds the memory that successive `Rows` share. It only grows, except for rows that no visible state uses."""
 
-    vectors: NDArray[np.int16]  # [room, dimensions], of length UNIT; undefined for a row without a vector
+    vectors: NDArray[np.int16]  # [room, dimensions]; undefined for a row without a vector
+    scales: NDArray[np.float32]  # [room]: the factor that gives each vector unit length
     codes: NDArray[np.int32]  # [fields, room]: the number of each row's value in `values`
     created: NDArray[np.int64]  # [room]
     shown: list[tuple[str, int, str, str, int, bytes]]  # fields of a match; bytes, as one emoji makes a str 4 × larger
@@ -43,6 +44,7 @@ class SharedRowMemory:
         """Allocate memory for `room` rows."""
         return cls(
             np.empty((room, dimensions), np.int16),
+            np.empty(room, np.float32),
             np.empty((TAGS + 1, room), np.int32),
             np.empty(room, np.int64),
             [],
@@ -60,10 +62,28 @@ class SharedRowMemory:
         if row.vector is None:
             return False
         vector = row.vector.astype(np.float16).astype(np.float32)  # as it is stored
-        length = float(np.linalg.norm(vector))
-        if length:
-            self.vectors[at] = np.rint(vector * (UNIT / length))
-        return length > 0
+        largest = float(np.max(np.abs(vector)))
+        if largest:
+            steps = np.rint(vector * (LARGEST / largest))
+            self.vectors[at], self.scales[at] = steps, 1 / np.linalg.norm(steps)
+        return largest > 0
+
+    def to_unit(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the vectors at `places`, of unit length."""
+        return np.asarray(self.vectors[places], np.float32) * self.scales[places, None]
+
+    def compare(self, places: NDArray[np.int64] | slice, unit: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the cosine similarity of each vector at `places` to `unit`."""
+        vectors = self.vectors[places]
+        similar = np.empty(len(vectors), np.float32)
+        block = np.empty((min(BLOCK, len(vectors)), len(unit)), np.float32)
+        for start in range(0, len(vectors), BLOCK):
+            rows = vectors[start : start + BLOCK]
+            np.copyto(block[: len(rows)], rows)
+            # Not `@`: it would start one thread per core, which costs more than a comparison of this size.
+            np.einsum("rd,d->r", block[: len(rows)], unit, out=similar[start : start + len(rows)])
+        similar *= self.scales[places]
+        return similar
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +141,11 @@ class Rows:
         at, length = np.flatnonzero(self.passing_rows(restriction) & self.near), float(np.linalg.norm(point))
         if not len(at) or not length:
             return []
-        vectors, unit = self._memory.vectors, np.asarray(point / length, np.float32)
+        unit = np.asarray(point / length, np.float32)
         if len(at) * FEW < len(self.live):
-            similar = _compare(vectors[at], unit)
+            similar = self._memory.compare(at, unit)
         else:
-            similar = _compare(vectors[: len(self.live)], unit)[at]
+            similar = self._memory.compare(slice(len(self.live)), unit)[at]
         if len(at) > pool:
             best = similar >= np.partition(similar, len(at) - pool)[len(at) - pool]
             at, similar = at[best], similar[best]
@@ -148,11 +168,11 @@ class Rows:
     def vectors_of(self, doc_id: str, most: int | None = None) -> NDArray[np.float32]:
         """Return the vectors of a document's rows, of unit length; with `most`, so many of them, from all of it."""
         at = np.array(self.places.get(doc_id, ()), np.int64)
-        return _to_unit(self._memory.vectors[spread(at[self.near[at]], most)])
+        return self._memory.to_unit(spread(at[self.near[at]], most))
 
     def _nearest_similarities(self, at: NDArray[np.int64], units: NDArray[np.float32]) -> NDArray[np.float32]:
         blocks = [at[start : start + BLOCK] for start in range(0, len(at), BLOCK)]
-        best = [nearest_similarities(_to_unit(self._memory.vectors[block]), units) for block in blocks]
+        best = [nearest_similarities(self._memory.to_unit(block), units) for block in blocks]
         return np.concatenate(best) if best else np.empty(0, np.float32)
 
     def match(self, doc_id: str, ord: int, value: float) -> Match:
@@ -186,6 +206,7 @@ class Rows:
         count = len(kept)
         memory = SharedRowMemory.allocate(_capacity_for(count + added), self.dimensions)
         np.take(old.vectors, kept, axis=0, out=memory.vectors[:count])
+        memory.scales[:count] = old.scales[kept]
         memory.codes[:, :count], memory.created[:count] = old.codes[:, kept], old.created[kept]
         memory.shown.extend(old.shown[at] for at in kept.tolist())
         for new, known in zip(memory.values, old.values, strict=True):
@@ -206,7 +227,7 @@ def nearest_similarities(vectors: NDArray[np.float32], units: NDArray[np.float32
     """Return the cosine similarity of each of `vectors` to the nearest of `units`; all must have unit length."""
     best = np.full(len(vectors), -1.0, np.float32)
     for unit in units:
-        np.maximum(best, np.einsum("rd,d->r", vectors, unit), out=best)  # not `@`: see `_compare`
+        np.maximum(best, np.einsum("rd,d->r", vectors, unit), out=best)  # not `@`: see `SharedRowMemory.compare`
     return np.minimum(best, 1.0)
 
 
@@ -215,23 +236,6 @@ def spread(rows: NDArray[Any], most: int | None) -> NDArray[Any]:
     if most is None or len(rows) <= most:
         return rows
     return rows[np.linspace(0, len(rows) - 1, most).round().astype(np.int64)]
-
-
-def _to_unit(vectors: NDArray[np.int16]) -> NDArray[np.float32]:
-    return np.asarray(vectors, np.float32) / np.float32(UNIT)
-
-
-def _compare(vectors: NDArray[np.int16], unit: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the cosine similarity of each of the vectors to `unit`."""
-    similar = np.empty(len(vectors), np.float32)
-    block = np.empty((min(BLOCK, len(vectors)), len(unit)), np.float32)
-    for start in range(0, len(vectors), BLOCK):
-        rows = vectors[start : start + BLOCK]
-        np.copyto(block[: len(rows)], rows)
-        # Not `@`: it would start one thread per core, which costs more than a comparison of this size.
-        np.einsum("rd,d->r", block[: len(rows)], unit, out=similar[start : start + len(rows)])
-    similar /= UNIT
-    return similar
 
 
 def _capacity_for(rows: int) -> int:

@@ -88,9 +88,7 @@ class PassRequest:
     accept: bool = False  # accept every absence
     at_once: bool = False  # accept a small absence without waiting
     beside: Build | None = None  # while another build is made: the build that answers meanwhile, kept up to date
-    large_notes: int | None = (
-        None  # inside another pass: how many large notes it may index; None = as many as there are
-    )
+    large_notes: int | None = None  # how many large notes a pass inside another may index; None = all
 
 
 class IndexPass:
@@ -149,9 +147,7 @@ class IndexPass:
         if request.under is None:
             self._tries.clear()
         gone = self._decide_removals(request, listing, missing)
-        suspects.sort(key=lambda path: (self._locate(path).scope == "vault", -listing.files[path].mtime_ns))
-        if request.large_notes is not None:
-            suspects = self._choose_urgent(request.large_notes, suspects, listing.files)
+        suspects = self._choose(request.large_notes, suspects, listing.files)
         sizes = [listing.files[path].size for path in suspects]
         self._process(request, list(_split_into_windows(suspects, sizes)), gone, outcome, progress)
         if request.under is None and request.live and not self._pending_paths.stopped:
@@ -279,10 +275,15 @@ class IndexPass:
         if request.live:
             outcome.add(done)
 
-    def _choose_urgent(self, large: int, suspects: Sequence[str], files: Mapping[str, Stat]) -> list[str]:
-        """Choose what is indexed inside another pass: the first small notes, or so many `large` ones; the others wait."""
+    def _choose(self, large: int | None, suspects: Sequence[str], files: Mapping[str, Stat]) -> list[str]:
+        """Order the notes of a pass: captures first, then the last saved first.
+
+        Inside another pass, choose the first small notes, or so many `large` ones; the others wait."""
+        suspects = sorted(suspects, key=lambda path: (self._locate(path).scope == "vault", -files[path].mtime_ns))
+        if large is None:
+            return suspects
         small = [path for path in suspects if files[path].size <= LARGE_TEXT]
-        chosen = small[:WINDOW] or list(suspects[:large])
+        chosen = small[:WINDOW] or suspects[:large]
         for path in set(suspects).difference(chosen):
             self._pending_paths.recheck(path, FINAL)
         return chosen
