@@ -156,6 +156,10 @@ def dense(work: Path) -> Iterator[Row]:
         _done(one, _sent(one, "warm.txt", b"A small file first."))
         one.quiet()
         start = one.rss
+        _done(one, _sent(one, "chinese.txt", "我们今天讨论备份的计划。".encode()))
+        one.quiet()
+        yield Row("the first Chinese file: the dictionary of its words", "", f"{one.rss - start:.0f} MB, once", None)
+        start = one.rss
         for name, make in DENSE.items():
             data, jobs = make(DENSE_SIZE), one.jobs()
             with watched(one) as peak:
