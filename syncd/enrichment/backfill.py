@@ -206,10 +206,9 @@ class Backfill:
         if self._enricher.by == "off":
             return
         owing: list[tuple[Record, str, int]] = []
-        lacking = set(self._captures.index.unlabelled_paths())
-        for id, failures in self._enricher.pending_retries(
-            _now()
-        ):  # all of them first, so that notes that need no retry don't wait
+        due = list(self._enricher.pending_retries(_now()))
+        lacking = set(self._captures.index.unlabelled_paths()) if due else set()
+        for id, failures in due:  # all of them first, so that notes that need no retry don't wait
             record = self._captures.index.record(id)
             if record is None or record.type == "entity" or record.path not in lacking:
                 self._enricher.remove_retry(id)
