@@ -37,6 +37,7 @@ from syncd.cli.framework.commands import Group, flush_output
 from syncd.cli.framework.help_command import help_command
 from syncd.cli.graph import graph, memory_json, nodes, perspectives
 from syncd.cli.notes import consolidation, enrichment, files, history, notes, promotion, review
+from syncd.cli.page import open as page
 from syncd.cli.terminal import result_text
 from syncd.telemetry import log
 from syncd.version import installed
@@ -102,6 +103,7 @@ for command in (
         notes.delete,
         files.addfile,
         status.status,
+        page.open_,
         doctor.doctor,
         backup.backup,
         backup.restore,

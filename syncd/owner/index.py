@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, TypeAlias
@@ -10,6 +9,7 @@ from typing import Any, TypeAlias
 from index.errors import Unavailable
 from syncd.daemon.health import Health
 from syncd.daemon.open_parts import OpenParts
+from syncd.jobs.scheduler import Scheduler
 from syncd.sync.pipeline import Sync
 
 Arguments: TypeAlias = Mapping[str, Any]
@@ -17,13 +17,23 @@ Progress: TypeAlias = Callable[[dict[str, Any]], None]
 
 
 def operations(
-    opened: OpenParts, health: Health, stopping: Callable[[], threading.Event]
+    opened: OpenParts, health: Health, jobs: Callable[[], Scheduler]
 ) -> dict[str, Callable[[Arguments, Progress], Any]]:
-    """Return the owner's operations on the index, by name. `stopping`: the event that ends a check early."""
+    """Return the owner's operations on the index, by name. `jobs` returns the current scheduler; its stop ends a check early."""
 
     def status(arguments: Arguments, _: Progress) -> dict[str, Any]:
         facts = health.status(None) | health.facts()
         return facts | {"coverage": health.coverage()} if arguments.get("coverage") else facts
+
+    def stamp(_: Arguments, __: Progress) -> dict[str, Any]:
+        """Return numbers that change with the notes, the log, the queue and the jobs; cheap enough to ask continually."""
+        return {
+            "index": opened.builds.generation,
+            "pending": len(opened.sync.pending_paths),
+            "audit": opened.audit.head.seq,
+            "queue": opened.queue.stamp,
+            "jobs": [name for name, job in jobs().states().items() if job.running],
+        }
 
     def update(arguments: Arguments, progress: Progress) -> dict[str, Any]:
         sync, tell = _require_vault(opened.sync), _stage_reporter(progress)
@@ -39,14 +49,14 @@ def operations(
     def check(_: Arguments, progress: Progress) -> dict[str, Any]:
         sync, tell = _require_vault(opened.sync), _stage_reporter(progress)
         sync.run(progress=tell)  # a listing finds these changes without a deep check
-        checked = opened.check.run(stopping(), tell)
+        checked = opened.check.run(jobs().stopping, tell)
         return {"checked": checked.checked, "mended": checked.mended, "failed": sync.run(progress=tell).failed}
 
     def examine(_: Arguments, __: Progress) -> dict[str, str]:
         """Return the fault in the index of each scope; "" = none."""
         return {scope: scope_index.index.describe_differences() for scope, scope_index in opened.builds.scopes.items()}
 
-    return {"status": status, "index": update, "check": check, "index.examine": examine}
+    return {"status": status, "stamp": stamp, "index": update, "check": check, "index.examine": examine}
 
 
 def _require_vault(sync: Sync) -> Sync:

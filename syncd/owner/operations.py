@@ -45,7 +45,7 @@ def operations(
     """Return every operation by its name; each takes a dict of JSON values and returns a JSON value."""
     named = {
         **notes.operations(opened, agent_access, health.degraded_search),
-        **owner_index.operations(opened, health, lambda: jobs().stopping),
+        **owner_index.operations(opened, health, jobs),
         **workspaces_and_keys.operations(agent_access, opened.keys, opened.perspectives, state=opened.settings.state),
         "enrich": backfill.enrich_note,
         "enrich.backfill": backfill.enrich_all,

@@ -73,6 +73,18 @@ class ServerSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PageSettings:
+    """Holds the section `page`: the page that `memex open` shows in a browser."""
+
+    port: int = setting(
+        8766, "The port of the page on 127.0.0.1; 0 picks a free one at each start.", least=0, most=65_535
+    )
+    always: bool = setting(
+        False, "Whether the page keeps running without a browser; otherwise it ends after 30 unused minutes."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class McpSettings:
     """Holds the section `mcp`: how MCP clients see the tools."""
 
@@ -207,6 +219,7 @@ class Settings:
     vault: VaultSettings
     state: Path
     server: ServerSettings = field(default_factory=ServerSettings)
+    page: PageSettings = field(default_factory=PageSettings)
     mcp: McpSettings = field(default_factory=McpSettings)
     embed_section: EmbedSection = field(default_factory=EmbedSection)
     index: IndexSettings = field(default_factory=IndexSettings)
@@ -239,6 +252,7 @@ class Settings:
 SECTIONS: dict[str, type[Any]] = {
     "vault": VaultSettings,
     "server": ServerSettings,
+    "page": PageSettings,
     "mcp": McpSettings,
     "embed": EmbedSection,
     "index": IndexSettings,

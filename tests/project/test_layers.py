@@ -49,9 +49,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("syncd.owner",),
     ("syncd.app", "syncd.stdio"),
     ("syncd.cli.terminal",),
+    ("syncd.page.web",),
+    ("syncd.page.views",),
+    ("syncd.page",),
     ("syncd.cli.framework", "syncd.cli.doctor"),
     ("syncd.cli.clients",),
-    ("syncd.cli.notes", "syncd.cli.graph", "syncd.cli.daemon"),
+    ("syncd.cli.notes", "syncd.cli.graph", "syncd.cli.daemon", "syncd.cli.page"),
     ("syncd.cli",),
 )
 LEVEL = {package: level for level, line in enumerate(LAYERS) for package in line}
@@ -65,7 +68,19 @@ ROOTS = {"syncd.app": "mcp_server.server", "syncd.stdio": "mcp_server.stdio_brid
 # Law 1, captures only: what serves agents holds nothing of these, so that no tool and no route can reach the vault's notes.
 OWNERS_OWN = tuple(
     f"syncd.{name}"
-    for name in ("indexes", "vault", "sync", "promotion", "review", "consolidation", "owner", "daemon", "cli", "app")
+    for name in (
+        "indexes",
+        "vault",
+        "sync",
+        "promotion",
+        "review",
+        "consolidation",
+        "owner",
+        "daemon",
+        "cli",
+        "page",
+        "app",
+    )
 )
 
 

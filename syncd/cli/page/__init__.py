@@ -1,0 +1,1 @@
+"""The command `open` starts the page in a process of its own, and manages its browser sessions."""

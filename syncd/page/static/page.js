@@ -1,0 +1,207 @@
+// Enhance the page: live regions, keyboard shortcuts, and searches as one types. Everything works without it, except for these.
+
+const CHORD = 1500; // milliseconds within which a letter follows g
+const DEBOUNCE = 120; // milliseconds without a key before a search
+const body = document.body;
+
+// Live regions: elements with an id and data-live are replaced by those of the same address, fetched again.
+
+let fetching = null;
+
+export async function refresh(address = location.href, { only = "[data-live]" } = {}) {
+  fetching?.abort();
+  const controller = (fetching = new AbortController());
+  try {
+    const response = await fetch(address, { signal: controller.signal, headers: { accept: "text/html" } });
+    if (response.status === 401) return location.reload();
+    if (response.status === 503) return false;
+    const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+    for (const region of document.querySelectorAll(only)) replaceRegion(region, fresh.getElementById(region.id));
+    return true;
+  } catch (error) {
+    if (error.name !== "AbortError") return false;
+  } finally {
+    if (fetching === controller) fetching = null;
+  }
+}
+
+function replaceRegion(region, fresh) {
+  if (!fresh || region.outerHTML === fresh.outerHTML || isBeingEdited(region)) return;
+  const focused = region.contains(document.activeElement) ? document.activeElement : null;
+  const place = focused && (focused.id ? `#${CSS.escape(focused.id)}` : focused.getAttribute("href") && `[href="${CSS.escape(focused.getAttribute("href"))}"]`);
+  region.replaceWith(fresh);
+  if (place) fresh.querySelector(place)?.focus({ preventScroll: true });
+}
+
+function isBeingEdited(region) {
+  const field = document.activeElement;
+  if (region.contains(field) && field.matches("input, textarea, select")) return true;
+  return [...region.querySelectorAll("textarea, input")].some((input) =>
+    input.type === "checkbox" || input.type === "radio" ? input.checked !== input.defaultChecked : input.value !== input.defaultValue,
+  );
+}
+
+// Events: the page is told when data changed, and when the daemon is gone or back. A hidden page asks for nothing.
+
+const connection = document.getElementById("connection");
+let stream = null;
+let stamp = body.dataset.stamp;
+let wasGone = "waits" in body.dataset;
+
+function showConnection(text) {
+  connection.textContent = text;
+  connection.hidden = !text;
+}
+
+function follow() {
+  stream = new EventSource("/events");
+  stream.onmessage = (event) => onState(JSON.parse(event.data));
+  stream.onerror = () => {
+    if (stream.readyState === EventSource.CLOSED) location.reload(); // the session ended
+    else showConnection("The page has ended. To open it again, run memex open in a terminal.");
+  };
+}
+
+async function onState(state) {
+  if (!state.answers) {
+    wasGone = true;
+    return showConnection("The daemon does not run. This page continues by itself when it is back.");
+  }
+  if ("waits" in body.dataset) return location.reload();
+  showConnection("");
+  const changed = state.stamp !== stamp || wasGone;
+  stamp = state.stamp;
+  wasGone = false;
+  if (changed && document.querySelector("[data-live]")) await refresh();
+}
+
+function followWhileVisible() {
+  if (document.visibilityState === "visible") stream ?? follow();
+  else {
+    stream?.close();
+    stream = null;
+  }
+}
+
+if ("livePage" in body.dataset) {
+  document.addEventListener("visibilitychange", followWhileVisible);
+  addEventListener("pagehide", () => {
+    stream?.close();
+    stream = null;
+  });
+  addEventListener("pageshow", followWhileVisible);
+}
+
+// Searches as one types: a form with data-search shows its answer in the element that data-search names.
+
+for (const form of document.querySelectorAll("form[data-search]")) {
+  let timer = 0;
+  const search = async () => {
+    const values = [...new FormData(form)].filter(([, value]) => value !== "");
+    const address = `${form.getAttribute("action")}?${new URLSearchParams(values)}`;
+    history.replaceState(null, "", address);
+    await refresh(address, { only: form.dataset.search });
+  };
+  const later = (wait) => {
+    clearTimeout(timer);
+    timer = setTimeout(search, wait);
+  };
+  form.addEventListener("input", () => later(DEBOUNCE));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    later(0);
+  });
+}
+
+// Keyboard
+
+const help = document.getElementById("help");
+const helpButton = document.querySelector("[data-help]");
+let chord = 0; // when g was pressed
+
+if (helpButton) {
+  helpButton.hidden = false;
+  helpButton.addEventListener("click", () => help.showModal());
+}
+
+function items() {
+  return [...document.querySelectorAll("[data-list] [data-item]")].filter((item) => item.offsetParent !== null);
+}
+
+function step(by) {
+  const all = items();
+  if (!all.length) return false;
+  const at = all.findIndex((item) => item === document.activeElement || item.closest("li, tr")?.contains(document.activeElement));
+  const next = at < 0 ? (by > 0 ? 0 : all.length - 1) : at + by;
+  if (next < 0) return focusSearch();
+  all[Math.min(next, all.length - 1)].focus();
+  return true;
+}
+
+function focusSearch() {
+  const field = document.querySelector("input[type=search]");
+  if (!field) location.assign("/search");
+  else {
+    field.focus();
+    field.select();
+  }
+  return true;
+}
+
+function openInObsidian() {
+  const near = document.activeElement?.closest("li, tr, article");
+  const anchor = near?.querySelector("a[data-obsidian]") ?? document.querySelector("main > article a[data-obsidian]");
+  if (!anchor) return false;
+  anchor.click();
+  return true;
+}
+
+function goTo(key) {
+  const anchor = document.querySelector(`nav a[data-key="${CSS.escape(key)}"]`);
+  if (!anchor) return false;
+  anchor.click();
+  return true;
+}
+
+function act(event) {
+  const isTyping = event.target.matches?.("input, textarea, select, [contenteditable]");
+  if (isTyping) {
+    if (event.target.type === "search" && event.key === "ArrowDown") return step(1);
+    if (event.key === "Escape") event.target.blur();
+    return false;
+  }
+  if (chord && event.timeStamp - chord < CHORD) {
+    chord = 0;
+    return goTo(event.key);
+  }
+  const button = document.querySelector(`[data-press="${CSS.escape(event.key)}"]`);
+  if (button) {
+    button.click();
+    return true;
+  }
+  switch (event.key) {
+    case "g":
+      chord = event.timeStamp;
+      return true;
+    case "/":
+      return focusSearch();
+    case "?":
+      help.showModal();
+      return true;
+    case "j":
+    case "ArrowDown":
+      return step(1);
+    case "k":
+    case "ArrowUp":
+      return step(-1);
+    case "o":
+      return openInObsidian();
+    default:
+      return false;
+  }
+}
+
+addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || help?.open) return;
+  if (act(event)) event.preventDefault();
+});

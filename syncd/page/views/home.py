@@ -1,0 +1,126 @@
+"""Show the home view: Memex's health with what to do, what waits for the owner, what agents wrote today, and the jobs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from syncd.cli.terminal.status_page import verdict
+from syncd.jobs.job_names import job_name
+from syncd.page.web.view import View, Visit, get
+from syncd.version import installed
+
+ENTRIES: Final = 2_000  # newest entries of the log that are grouped
+NOTES: Final = 6  # most notes listed for one agent
+AGENTS: Final = frozenset({"mcp", "rest"})
+VERBS: Final[Mapping[str, str]] = {"create": "created", "update": "changed", "delete": "deleted", "moved": "moved"}
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenNote:
+    """Describes what an agent did last to one note today."""
+
+    path: str
+    verb: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentDay:
+    """Holds the notes that one agent wrote today, the newest first."""
+
+    agent: str
+    writes: int
+    notes: tuple[WrittenNote, ...]
+
+
+def show_home(visit: Visit) -> Response:
+    """Show the view."""
+    facts = dict(visit.ask("status")) | {"daemon": {"state": "running", "version": installed()}}
+    since = int(datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0).timestamp() * 1000)
+    entries = visit.ask("audit.list", since=since, limit=ENTRIES)
+    return visit.render(
+        "home.html",
+        verdict=verdict(facts),
+        facts=facts,
+        decisions=list_decisions(facts),
+        days=group_by_agent(entries),
+        most=NOTES,
+        is_cut=len(entries) == ENTRIES,
+        jobs=list_jobs(facts),
+        now=time.time_ns() // 1_000_000,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Describes something that waits for the owner, and the command that shows it."""
+
+    count: int
+    what: str
+    command: str
+    view: str = ""  # the view that shows it, if the page has it
+    is_urgent: bool = False
+
+
+def list_decisions(facts: Mapping[str, Any]) -> list[Decision]:
+    """Return what waits for the owner, from a status. Fields that another version of the daemon does not report count as 0."""
+    review, reports = facts.get("review") or {}, facts.get("consolidation") or {}
+    promotion, queue = facts.get("promotion") or {}, (facts.get("queue") or {}).get("jobs") or {}
+    rows = [
+        Decision(review.get("waiting", 0), "capture|captures", "memex review", "review"),
+        Decision(len(promotion.get("problems", ())), "capture that can't be promoted|captures that can't be promoted", "memex status --all", "review", True),
+        Decision(reports.get("waiting", 0), "proposal|proposals", "memex consolidate", "reports"),
+        Decision(queue.get("failed", 0), "failed import|failed imports", "memex job queue --status failed", "jobs", True),
+        Decision(int(facts.get("removals_held") or 0), "held removal|held removals", "memex index --accept-removals", "", True),
+    ]  # fmt: skip
+    return [row for row in rows if row.count]
+
+
+def group_by_agent(entries: Sequence[Mapping[str, Any]]) -> list[AgentDay]:
+    """Group the log's entries of writes by agent, the agent with the latest write first."""
+    by_agent: dict[str, list[Mapping[str, Any]]] = {}
+    for entry in sorted(entries, key=lambda entry: -int(entry["seq"])):
+        if entry["surface"] in AGENTS and entry["kind"] in VERBS and entry["path"]:
+            by_agent.setdefault(entry["name"] or entry["key"] or entry["surface"], []).append(entry)
+    return [AgentDay(agent, len(writes), tuple(_latest_notes(writes))) for agent, writes in by_agent.items()]
+
+
+def _latest_notes(writes: Iterable[Mapping[str, Any]]) -> list[WrittenNote]:
+    """Return the last write of each note: created, if it was created today and still exists."""
+    notes: dict[str, WrittenNote] = {}
+    for entry in writes:
+        path, verb = entry["path"], VERBS[entry["kind"]]
+        if path not in notes:
+            notes[path] = WrittenNote(path, verb, entry["at"])
+        elif verb == "created" and notes[path].verb == "changed":
+            notes[path] = WrittenNote(path, verb, notes[path].at)
+    return list(notes.values())
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """Describes a job that runs, or whose last run failed."""
+
+    name: str
+    running: bool
+    started_at: int | None
+    error: str
+
+
+def list_jobs(facts: Mapping[str, Any]) -> list[JobRow]:
+    """Return the jobs that run or failed, from a status; failed ones first."""
+    rows = [
+        JobRow(job_name(key), bool(job.get("running")), job.get("started_at"), str(job.get("error") or ""))
+        for key, job in (facts.get("jobs") or {}).items()
+        if job.get("running") or job.get("error")
+    ]
+    return sorted(rows, key=lambda row: (not row.error, row.name))
+
+
+VIEW: Final = View("home", "Home", "/", "h", (get("/", show_home),))

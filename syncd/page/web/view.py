@@ -1,0 +1,152 @@
+"""Define what a view is: a name in the navigation and routes, whose handlers get the visit of one browser.
+
+Law, tested: no handler of a change runs without the CSRF token of its session."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from index.errors import PermissionDenied
+from syncd.page.web.daemon_client import DaemonClient
+from syncd.page.web.rendering import render
+from syncd.page.web.sessions import Session
+from syncd.settings.settings import Settings
+
+CSRF: Final = "csrf"  # the name of the form field
+CSRF_HEADER: Final = "x-csrf-token"
+PART: Final = 8 * 1024 * 1024  # longest form field in bytes: a note of 5 MB, and more
+FILES: Final = 100  # most files in one form
+FIELDS: Final = 2_000  # most fields of one form
+
+
+class Visit:
+    """Gives the handler of a route what a browser asked for, the daemon, and answers in the page's layout."""
+
+    def __init__(self, request: Request, form: FormData | None = None) -> None:
+        self._request, self._form = request, form
+        self.settings: Settings = request.app.state.settings
+        self.daemon: DaemonClient = request.app.state.daemon
+        self.session: Session = request.scope["session"]
+
+    @cached_property
+    def _query(self) -> dict[str, list[str]]:
+        """Hold the query, in which a path that is not UTF-8 keeps its bytes."""
+        return parse_qs(self._request.scope["query_string"].decode("latin-1"), errors="surrogateescape")
+
+    def query(self, name: str) -> str:
+        """Return the last value of this name in the address; "" for none."""
+        return self._query.get(name, [""])[-1].strip()
+
+    def queries(self, name: str) -> list[str]:
+        """Return the values of this name in the address that are not empty."""
+        return [value.strip() for value in self._query.get(name, []) if value.strip()]
+
+    def field(self, name: str) -> str:
+        """Return a text field of the form; "" if it is missing."""
+        return next(iter(self.fields(name)), "")
+
+    def fields(self, name: str) -> list[str]:
+        """Return all values of a text field of the form."""
+        return [] if self._form is None else [value for value in self._form.getlist(name) if isinstance(value, str)]
+
+    def files(self, name: str) -> list[UploadFile]:
+        """Return the files of a form that a browser sent under this name."""
+        return (
+            [] if self._form is None else [value for value in self._form.getlist(name) if isinstance(value, UploadFile)]
+        )
+
+    def ask(self, operation: str, **arguments: Any) -> Any:
+        """Return the daemon's answer. Raises MemexError, which the page shows."""
+        return self.daemon.ask(operation, **arguments)
+
+    def render(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """Return a page in the layout."""
+        return render_page(self._request, template, status=status, **values)
+
+    def redirect(self, path: str, message: str = "") -> Response:
+        """Send the browser to another page after a change, which shows the message once."""
+        if message:
+            self.session.messages.append(message)
+        return RedirectResponse(path, status_code=303)
+
+
+Handler: TypeAlias = Callable[[Visit], Response]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Describes a view in the navigation; `key` opens it after the key g."""
+
+    name: str
+    title: str
+    path: str
+    key: str
+    routes: Sequence[Route]
+
+
+def get(path: str, handler: Handler) -> Route:
+    """Return the route of a page that changes nothing."""
+
+    def show(request: Request) -> Response:
+        return handler(Visit(request))
+
+    return Route(path, show, methods=["GET"], name=f"GET {path}")
+
+
+def post(path: str, handler: Handler) -> Route:
+    """Return the route of a change: its form, or a header, must carry the CSRF token of the session."""
+
+    async def change(request: Request) -> Response:
+        async with request.form(max_files=FILES, max_fields=FIELDS, max_part_size=PART) as form:
+            _check_token(request, form)
+            return await run_in_threadpool(handler, Visit(request, form))
+
+    return Route(path, change, methods=["POST"], name=f"POST {path}")
+
+
+def _check_token(request: Request, form: FormData) -> None:
+    sent = request.headers.get(CSRF_HEADER) or form.get(CSRF)
+    expected: str = request.scope["session"].csrf
+    if not isinstance(sent, str) or not hmac.compare_digest(sent.encode(), expected.encode()):
+        raise PermissionDenied("the form belongs to another session, so nothing was changed")
+
+
+def render_page(request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
+    """Return a page in the layout, with or without a session."""
+    state, session = request.app.state, request.scope.get("session")
+    messages: list[str] = []
+    if session is not None:
+        messages, session.messages = session.messages, []
+    layout = {
+        "views": state.views,
+        "paths": {view.name: view.path for view in state.views},
+        "view": next((view for view in state.views if _is_below(request.url.path, view.path)), None),
+        "csrf": session.csrf if session else "",
+        "messages": messages,
+        "stamp": request.scope.get("stamp", ""),
+        "vault": state.settings.vault.name or state.settings.vault.path.name,
+        "waits": False,
+    }
+    return HTMLResponse(render(state.templates, template, layout | values), status)
+
+
+def _is_below(path: str, top: str) -> bool:
+    return path == top or (top != "/" and path.startswith(f"{top}/"))
+
+
+def local_path(address: str) -> str:
+    """Return the path and query of an address for a redirect; "/" for an address of another place."""
+    parts = urlsplit(address)
+    is_local = address.startswith("/") and not address.startswith(("//", "/\\")) and not parts.netloc
+    return address if is_local and address.isprintable() else "/"
