@@ -53,6 +53,7 @@ DERIVED = frozenset(
         "daemon.json",
         "control.sock",
         "control.token",
+        "page",  # the lock, the socket and the log of the page's process
         HEAD,
         CAME,
         "commit",  # a commit in progress

@@ -25,16 +25,6 @@ def operations(
         facts = health.status(None) | health.facts()
         return facts | {"coverage": health.coverage()} if arguments.get("coverage") else facts
 
-    def stamp(_: Arguments, __: Progress) -> dict[str, Any]:
-        """Return numbers that change with the notes, the log, the queue and the jobs; cheap enough to ask continually."""
-        return {
-            "index": opened.builds.generation,
-            "pending": len(opened.sync.pending_paths),
-            "audit": opened.audit.head.seq,
-            "queue": opened.queue.stamp,
-            "jobs": [name for name, job in jobs().states().items() if job.running],
-        }
-
     def update(arguments: Arguments, progress: Progress) -> dict[str, Any]:
         sync, tell = _require_vault(opened.sync), _stage_reporter(progress)
         accept, full = bool(arguments.get("accept_removals")), bool(arguments.get("full"))
@@ -56,7 +46,24 @@ def operations(
         """Return the fault in the index of each scope; "" = none."""
         return {scope: scope_index.index.describe_differences() for scope, scope_index in opened.builds.scopes.items()}
 
-    return {"status": status, "stamp": stamp, "index": update, "check": check, "index.examine": examine}
+    return {
+        "status": status,
+        "stamp": lambda *_: _make_stamp(opened, jobs()),
+        "index": update,
+        "check": check,
+        "index.examine": examine,
+    }
+
+
+def _make_stamp(opened: OpenParts, jobs: Scheduler) -> dict[str, Any]:
+    """Return numbers that change with the notes, the log, the queue and the jobs; cheap enough to ask continually."""
+    return {
+        "index": opened.builds.generation,
+        "pending": len(opened.sync.pending_paths),
+        "audit": opened.audit.head.seq,
+        "queue": opened.queue.stamp,
+        "jobs": [name for name, job in jobs.states().items() if job.running],
+    }
 
 
 def _require_vault(sync: Sync) -> Sync:

@@ -18,8 +18,8 @@ from syncd.page.web.access_guard import STATIC, AccessGuard
 from syncd.page.web.daemon_client import DaemonClient
 from syncd.page.web.failures import Failure, describe_failure
 from syncd.page.web.live_events import LiveEvents
-from syncd.page.web.rendering import PAGE, make_templates
 from syncd.page.web.sessions import Sessions
+from syncd.page.web.templates import PAGE, make_templates
 from syncd.page.web.view import View, render_page
 from syncd.settings.settings import Settings
 

@@ -109,7 +109,7 @@ def sync_folder(folder: Path) -> None:
 
 # Names of unfinished files: of `write_private`, the control socket, index builds, backups and exported encoders.
 UNFINISHED = re.compile(r"\.(?:control\.sock\.\d+|[\w.-]+\.[0-9a-f]{8}|[\w.-]+\.tmp|building-\w+|backup-\w+)")
-PLACES = ("", "index", "models", "past")
+PLACES = ("", "index", "models", "page", "past")
 
 
 def remove_unfinished(state: Path, *, older_s: float) -> list[str]:

@@ -133,7 +133,7 @@ HOMES = {
     ),
     "jwt": ("mcp_server/guard/cloudflare_access.py",),
     "huggingface_hub": ("index/encoders/*",),
-    "jinja2": ("syncd/page/web/rendering.py",),
+    "jinja2": ("syncd/page/web/templates.py",),
     "lancedb": ("index/storage/lancedb_import.py",),
     "mammoth": ("syncd/files/conversion/readers/word_and_excel.py",),
     "markdown_it": ("syncd/notes/markdown_outline.py",),

@@ -83,6 +83,26 @@ OWNERS_OWN = tuple(
     )
 )
 
+# What the page may import besides itself: the socket's client, settings, the lock of a process, and pure modules.
+PAGE_IMPORTS = (
+    *(
+        "index.errors",
+        "index.names",
+        "index.text",
+        "syncd.notes",
+        "syncd.documents",
+        "syncd.links",
+        "syncd.cli.terminal",
+    ),
+    *(
+        "syncd.daemon.control_socket",
+        "syncd.jobs.job_names",
+        "syncd.settings",
+        "syncd.state.process_lock",
+        "syncd.version",
+    ),
+)
+
 
 def package_of(module: str) -> str:
     """The longest listed name that a module is or lies in; "" when none is listed."""
@@ -130,7 +150,19 @@ def walls(source: Source) -> list[str]:
     ]
 
 
-RULES = (layers, tops, walls)
+def page_client(source: Source) -> list[str]:
+    """The page is a client of the control socket: it imports what commands that ask the daemon import, and pure modules."""
+    if not f"{source.module}.".startswith("syncd.page."):
+        return []
+    return [
+        f"imports {module}, which the page may not hold"
+        for module, _ in imports(source)
+        if module.partition(".")[0] in PACKAGES
+        and not any(module == name or module.startswith(f"{name}.") for name in ("syncd.page", *PAGE_IMPORTS))
+    ]
+
+
+RULES = (layers, tops, walls, page_client)
 
 
 def circles(arrows: Mapping[str, Iterable[str]]) -> list[list[str]]:
@@ -210,6 +242,10 @@ DOC = '"""A sentence."""\n'
         *(
             pytest.param(walls, "mcp_server/x.py", f"def f():\n    from {package} import x", id=f"an agent reaches {package}")
             for package in OWNERS_OWN
+        ),
+        *(
+            pytest.param(page_client, "syncd/page/views/x.py", f"def f():\n    from {package} import x", id=f"the page reaches {package}")
+            for package in ("syncd.owner", "syncd.app", "syncd.daemon.health", "syncd.vault.vault", "syncd.state.ledger", "index.scope", "mcp_server.server", "vault_fixtures")
         ),
         pytest.param(walls, "mcp_server/tools/x.py", "from syncd.vault.vault import Vault", id="an agent reaches a module of the vault"),
     ],

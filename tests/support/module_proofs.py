@@ -54,6 +54,18 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "mcp_server/tools/thoughts_schema.py",
         "syncd/workspaces/workspace.py",
     ),
+    "tests/contract/test_page_access.py": (
+        "syncd/page/application.py",
+        "syncd/page/web/access_guard.py",
+        "syncd/page/web/view.py",
+    ),
+    "tests/integration/test_page.py": (
+        "syncd/cli/page/open.py",
+        "syncd/cli/page/process.py",
+        "syncd/page/server.py",
+        "syncd/page/web/daemon_client.py",
+        "syncd/page/web/live_events.py",
+    ),
     "tests/integration/test_audited_reads.py": ("mcp_server/operations/read_notes.py",),
     "tests/integration/test_consolidation_daemon.py": ("syncd/daemon/vault_services.py",),
     "tests/integration/test_daemon.py": (

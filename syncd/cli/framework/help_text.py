@@ -206,6 +206,11 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex node tag Heron hardware field", "replace its tags"),
         ("memex node tag Heron", "remove its tags"),
     ),
+    "open": (
+        ("memex open", "show the page in your browser"),
+        ("memex open --no-browser", "print the link, as on a machine that you reach with ssh"),
+        ("memex open --sessions", "list the browsers that have the page open"),
+    ),
     "perspective add": (
         ("memex perspective add legal law:", "add a perspective to the workspace default"),
         ('memex perspective add --workspace work risk "what may go wrong:"', "add a perspective to another workspace"),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {  # commands, grouped by purpose
-    "Every day": ("search", "capture", "get", "recent", "updatenote", "delete", "log", "undo", "status"),
+    "Every day": ("search", "capture", "get", "recent", "updatenote", "delete", "log", "undo", "status", "open"),
     "Review": ("review", "promote", "unpromote", "unarchive", "consolidate", "enrich"),
     "Graph": ("graph", "node", "relation", "perspective", "import", "export"),
     "Files": ("addfile",),
@@ -44,6 +44,7 @@ _ARGUMENTS: Final[Mapping[str, str]] = {  # by metavar, or by a command or group
     "key NAME": "the name of a key, or its id",
     "node NAME": "the name of an entity",
     "job NAME": "the name of a job; `memex job list` lists them",
+    "VIEW": "the view to begin with, such as search or review; default: home",
     "NAME": "the name of an entity",
     "NEW_NAME": "the new name of the entity",
     "PROMPT": "the text that Memex puts before each fact when it embeds the fact",

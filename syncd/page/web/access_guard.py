@@ -6,7 +6,6 @@ another origin, another port of this machine included, can neither read a page n
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -107,11 +106,9 @@ class AccessGuard:
 
 
 def request_cookie(headers: Headers, name: str) -> str:
-    """Return the value of a cookie; "" if it is missing, given twice, or unreadable."""
-    try:
-        values = [cookies[name].value for text in headers.getlist("cookie") if name in (cookies := SimpleCookie(text))]
-    except CookieError:
-        return ""
+    """Return the value of a cookie; "" if it is missing, or sent twice, as another server of this host may cause."""
+    pairs = [pair.strip().partition("=") for text in headers.getlist("cookie") for pair in text.split(";")]
+    values = [value for key, _, value in pairs if key == name]
     return values[0] if len(values) == 1 else ""
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from syncd.daemon import control_socket
+from syncd.daemon.control_socket import call
 
 ANSWER_S: Final = 60.0  # between two signs of life of the daemon
 
@@ -22,4 +22,4 @@ class DaemonClient:
 
         Raises the MemexError that the daemon answered, NoDaemon if none runs, Unavailable if it is silent or ends."""
         values = {name: value for name, value in arguments.items() if value is not None}
-        return control_socket.call(self.state, operation, values, timeout=timeout)
+        return call(self.state, operation, values, timeout=timeout)

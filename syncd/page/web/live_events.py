@@ -33,7 +33,7 @@ class DaemonState:
 
 
 class LiveEvents:
-    """Follows the daemon while a page is open, and tells every open page. Belongs to one event loop."""
+    """Follows the daemon while a page is open, and informs every open page. Belongs to one event loop."""
 
     def __init__(self, daemon: DaemonClient, sessions: Sessions, on_use: Callable[[], None]) -> None:
         self._daemon, self._sessions, self._on_use = daemon, sessions, on_use

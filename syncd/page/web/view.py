@@ -19,8 +19,8 @@ from starlette.routing import Route
 
 from index.errors import PermissionDenied
 from syncd.page.web.daemon_client import DaemonClient
-from syncd.page.web.rendering import render
 from syncd.page.web.sessions import Session
+from syncd.page.web.templates import render
 from syncd.settings.settings import Settings
 
 CSRF: Final = "csrf"  # the name of the form field

@@ -33,6 +33,7 @@ QUICK = {
     "config": (["config"], set()),
     "completion": (["completion", "bash"], set()),
     "help": (["help", "exit-codes"], set()),
+    "open": (["open", "--sessions"], set()),
     "status": (["status"], NOT_EVEN_SQL),
     "recent": (["recent"], NOT_EVEN_SQL),
     "get": (["get", "Captures/default/Heron.md"], NOT_EVEN_SQL | STORES),  # it prints passages as they are stored
