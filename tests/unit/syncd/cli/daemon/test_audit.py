@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC
+from types import SimpleNamespace
 
 import pytest
 
@@ -87,7 +88,7 @@ def test_it_can_be_followed_while_a_daemon_writes(served, capfd, monkeypatch):
             raise KeyboardInterrupt
         served.app.agent_access.workspace("work").capture(f"later {len(rounds)}")
 
-    monkeypatch.setattr(audit.time, "sleep", sleep)
+    monkeypatch.setattr(audit, "time", SimpleNamespace(sleep=sleep))  # its own only: the daemon's threads sleep too
     assert run_command(["audit", "--follow", "--workspace", "work", "--json"]) == 130
     assert [json.loads(line)["seq"] for line in lines(capfd)] == [2, 4, 5]
 
