@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from index.encoders import bundled_files
+from index.encoders.bundled_tokenizer import load_tokenizer
 from index.encoders.onnx_session import Graph
 from index.encoders.settings import BUNDLED_TOKENS, SAMPLE, BundledSettings, Kind, Precision, make_identity
 from index.errors import Unavailable
@@ -36,7 +37,7 @@ class BundledEncoder:
         self.name = f"the bundled model ({settings.precision})"
         self.max_tokens = BUNDLED_TOKENS
         graph = bundled_files.find_graph(settings.precision)
-        self._graph = Graph(graph, bundled_files.read_tokenizer(), max_tokens=self.max_tokens)
+        self._graph = Graph(graph, load_tokenizer(), max_tokens=self.max_tokens)
         _check_sample(self._graph, settings.precision)
         self.dimensions = self._graph.dimensions
         self.identity = make_identity(

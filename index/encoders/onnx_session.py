@@ -39,7 +39,7 @@ Each = Callable[[Callable[[list[int]], None], list[list[int]]], Iterable[None]] 
 class Graph:
     """Holds a graph with its tokenizer; it never changes after its creation, so threads share it."""
 
-    def __init__(self, graph: Path, tokenizer: str, *, max_tokens: int) -> None:
+    def __init__(self, graph: Path, tokenizer: Tokenizer, *, max_tokens: int) -> None:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
@@ -48,9 +48,7 @@ class Graph:
         except FAILURES as error:
             log.warning("loading the graph failed: %s", error)
             raise Unavailable("the bundled model can't be loaded (see the log); reinstall Memex") from error
-        self._tokenizer = Tokenizer.from_str(tokenizer)
-        self._tokenizer.no_truncation()  # the file's own settings cut and pad at 128
-        self._tokenizer.no_padding()
+        self._tokenizer = tokenizer
         self.dimensions = int(self._session.get_outputs()[0].shape[-1])
         self._longest = max_tokens + 2  # [CLS] and [SEP]
 

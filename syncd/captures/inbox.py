@@ -12,6 +12,7 @@ from index.errors import MemexError
 from index.model import Document
 from index.search.reranker import Reranker
 from syncd.captures.automatic_values import AutomaticValues
+from syncd.context.contexts import Contexts
 from syncd.documents.parser import parse
 from syncd.enrichment.enricher import Enricher
 from syncd.history.audit_log import AuditLog
@@ -37,6 +38,7 @@ class Inbox:
     degraded_search: Callable[[str], list[str]]  # the part of it that may make searches incomplete
     enricher: Enricher
     automatic: AutomaticValues  # which values of captures are automatic
+    contexts: Contexts  # what agents get at the start of a session
     queue: Queue
     edited: Callable[[Document], bool]  # whether a person edited this note and its properties don't show the edit yet
     quiet_s: float  # seconds without a change after which a note counts as finished

@@ -36,7 +36,7 @@ from syncd.cli.framework import completion
 from syncd.cli.framework.commands import Group, flush_output
 from syncd.cli.framework.help_command import help_command
 from syncd.cli.graph import graph, memory_json, nodes, perspectives
-from syncd.cli.notes import consolidation, enrichment, files, history, notes, promotion, review
+from syncd.cli.notes import consolidation, context, enrichment, files, history, notes, promotion, review
 from syncd.cli.page import open as page
 from syncd.cli.terminal import result_text
 from syncd.telemetry import log
@@ -114,6 +114,7 @@ for command in (
     ),
     *(nodes.node, nodes.relation, graph.graph, memory_json.import_, memory_json.export),
     *(history.history, history.undo, promotion.promote, promotion.unpromote, consolidation.consolidate),
+    context.context,
     git.commit,
     *(review.review, review.unarchive),
     *(audit.audit, jobs.job, service.service, enrichment.enrich),

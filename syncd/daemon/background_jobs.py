@@ -11,6 +11,7 @@ from functools import partial
 
 from syncd.captures import queued_note
 from syncd.captures.inbox import Inbox
+from syncd.commits.committer import CONTEXT
 from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
 from syncd.enrichment.backfill import Backfill
@@ -35,6 +36,7 @@ COMMITS_S = 10.0  # interval of the check whether written files are quiet
 MINUTE_S, HOUR_S = 60.0, 3600.0
 NIGHT = "0 3 * * *"  # when jobs run that read all captures
 REMOTE = "remote"  # the job that pulls and pushes
+CONTEXT_S = 3.0  # interval of the check whether a context is out of date: it compares numbers and stats
 TICKS_S = MINUTE_S  # interval of the check for ticked boxes in reports: it lists a folder
 MARKS_S = 3.0  # interval of the check for promotion marks: it compares a number
 LEAST_FREE = 16 << 20  # free bytes on the vault's disk below which no queued note is tried
@@ -66,18 +68,18 @@ def build_scheduler(
         planned.cron("consolidation", when, partial(services.consolidation.run, planned.stopping))
     planned.every("drags", MARKS_S, services.manual_moves.run)
     planned.every("what was", HOUR_S, opened.overwritten.prune)
-    planned.every(
-        "archive", MINUTE_S, acting_as(Author("daemon", "archive"))(partial(services.archive.run, planned.stopping))
-    )
-    planned.every(
-        "review", MINUTE_S, acting_as(Author("daemon", "review"))(partial(services.review.run, planned.stopping))
-    )
+    for name, seconds, work in (
+        ("archive", MINUTE_S, partial(services.archive.run, planned.stopping)),
+        ("review", MINUTE_S, partial(services.review.run, planned.stopping)),
+        (CONTEXT, CONTEXT_S, partial(_write_contexts, opened.vault, services)),
+        ("enrichment", MINUTE_S, backfill.retry_failed),
+    ):
+        planned.every(name, seconds, acting_as(Author("daemon", name))(work))
     planned.cron(
         "suggestions",
         NIGHT,
         acting_as(Author("daemon", "review"))(partial(services.review.run_again, planned.stopping)),
     )
-    planned.every("enrichment", MINUTE_S, acting_as(Author("daemon", "enrichment"))(backfill.retry_failed))
     planned.every(REMOTE, TICK_S, services.remote.tick, soon=True)
     return planned
 
@@ -114,6 +116,11 @@ def _promote_marked(vault: AuditedVault, services: VaultServices) -> None:
         services.marked_captures.run()
 
 
+def _write_contexts(vault: AuditedVault, services: VaultServices) -> None:
+    if vault.is_present():
+        services.write_contexts()
+
+
 def _check_root(opened: OpenParts) -> None:
     if not opened.vault.is_present():
         opened.sync.request_listing()
@@ -129,9 +136,12 @@ def _remove_leftovers(opened: OpenParts) -> None:
     gone += opened.builds.drop_unused(older_s=DAY_S)
     if opened.builds.is_complete:
         indexes = opened.builds.indexes.values()
-        opened.automatic.forget_missing(
-            lambda: {entry.id for index in indexes for entry in list(index.manifest.values())}
-        )
+
+        def existing() -> set[str]:
+            return {entry.id for index in indexes for entry in list(index.manifest.values())}
+
+        opened.automatic.forget_missing(existing)
+        opened.contexts.uses.forget_missing(existing)
     if gone:
         log.info("leftovers removed: %d", len(gone))
 

@@ -11,12 +11,15 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from index.encoders.bundled_tokenizer import count_tokens
 from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 from index.scope.reader import Looks
 from index.search.reranker import Reranker
 from syncd.captures.automatic_values import AutomaticValues
 from syncd.captures.inbox import Inbox
+from syncd.context.contexts import Contexts
+from syncd.context.use_counts import UseCounts
 from syncd.daemon.control_socket import DAEMON
 from syncd.enrichment.enricher import Enricher
 from syncd.files.file_import import file_filter
@@ -67,6 +70,7 @@ class OpenParts:
     queue: Queue
     check: DeepCheck
     automatic: AutomaticValues
+    contexts: Contexts
 
     @property
     def captures(self) -> ScopeIndex:
@@ -113,11 +117,11 @@ def open_parts(
     enricher = Enricher(settings.enrich, captures=captures, embedder=embedder, ledger=ledger, vault=notes)
     stack.callback(enricher.close)
     reranker = _build_reranker(settings, stack)
-    queue = _open_queue(settings, ledger, audit)
-    check = DeepCheck(vault, builds, sync.hint, state / "deep_check.json")
+    queue, check = _open_queue(settings, ledger, audit), DeepCheck(vault, builds, sync.hint, state / "deep_check.json")
+    contexts = _build_contexts(settings, vault, captures, ledger)
     return OpenParts(
         settings, since, lock, ledger, audit, overwritten, vault, keys, embedder, repo, perspectives, builds, sync,
-        unlogged_changes, enricher, reranker, queue, check, AutomaticValues(ledger),
+        unlogged_changes, enricher, reranker, queue, check, AutomaticValues(ledger), contexts,
     )  # fmt: skip
 
 
@@ -149,6 +153,7 @@ def build_inbox(
         degraded_search=degraded_search,
         enricher=opened.enricher,
         automatic=opened.automatic,
+        contexts=opened.contexts,
         queue=opened.queue,
         quiet_s=settings.sync.adopt_s,
         edited=opened.sync.edits.is_pending,
@@ -204,6 +209,18 @@ def _build_unlogged_changes(
     audit.look = unlogged_changes.log_hand_edits
     unlogged_changes.log_unfinished()
     return unlogged_changes
+
+
+def _build_contexts(settings: Settings, vault: Vault, captures: ScopeIndex, ledger: Ledger) -> Contexts:
+    return Contexts(
+        vault,
+        captures,
+        ledger,
+        UseCounts(ledger),
+        inbox=settings.vault.inbox,
+        tokens=settings.context.tokens,
+        count=count_tokens,
+    )
 
 
 def _open_queue(settings: Settings, ledger: Ledger, audit: AuditLog) -> Queue:

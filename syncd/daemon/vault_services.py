@@ -62,6 +62,7 @@ class VaultServices:
     review: Review  # the table of waiting captures, and suggestions for them
     archive: Archive  # archives captures
     manual_moves: ManualMoves  # the job that finishes manual moves
+    write_contexts: Callable[[], int]  # writes the contexts that are out of date
 
     def make_due_commits(self) -> list[MadeCommit]:
         """Make the commits that Git did not allow earlier, and return them."""
@@ -122,6 +123,7 @@ def build_services(
         marked_captures=MarkedCaptures(snapshot, promotions, waiting, merging, repo=repo, stopping=stopping),
         consolidation=build_consolidation(opened, agent_access, snapshot, proposals, review, stopping=stopping),
         review=review,
+        write_contexts=partial(_write_contexts, opened, agent_access),
         archive=Archive(snapshot, promotions, waiting, opened.audit, repo, united=united),
     )
 
@@ -242,6 +244,22 @@ def _build_remote_sync(
         reserved=opened.vault.reservations.reserve,
         moved=head_follower.notify_head_moved,
         untied=head_follower.notify_change,
+    )
+
+
+def _write_contexts(opened: OpenParts, agent_access: AgentAccess) -> int:
+    """Write the contexts that are out of date, while no Git operation is in progress; return their number."""
+    inbox = f"{opened.settings.vault.inbox}/"
+
+    def is_promoted(id: str) -> bool:
+        record = opened.notes.index.record(id)
+        return record is not None and not record.path.startswith(inbox)  # an archived capture is in the inbox
+
+    return opened.contexts.run(
+        agent_access.workspaces(),
+        is_promoted=is_promoted,
+        quiet_s=opened.settings.sync.adopt_s,
+        may_write=lambda: not opened.repo.busy_reason(),
     )
 
 

@@ -21,7 +21,7 @@ from syncd.history.overwritten_bytes import OverwrittenBytes
 from syncd.history.write_lineage import AGENTS
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
 from syncd.vault.atomic_write import run_together
-from syncd.vault.location import locate
+from syncd.vault.location import is_context, locate
 from syncd.vault.openat import lstat
 from syncd.vault.path_rules import is_note
 from syncd.vault.vault import FileDigest, NameTaken, Replacement, Vault
@@ -39,6 +39,10 @@ class AuditedVault(Vault):
         super().__init__(root, **options)
         self._audit, self._inbox, self._overwritten = audit, inbox, overwritten
         self.reservations = WriteReservations()
+
+    def ignores(self, path: str, *, folder: bool = False) -> bool:
+        """Return whether a path is not indexed: as `Vault.ignores`, or because it is a generated context."""
+        return super().ignores(path, folder=folder) or is_context(path, self._inbox)
 
     def create(self, path: str, data: bytes, *, again: bool = False) -> Stat:
         """Log the write, then do as `Vault.create` does."""

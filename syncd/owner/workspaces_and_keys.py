@@ -1,9 +1,10 @@
-"""Carry out the owner's commands on workspaces, and on the API keys that open them."""
+"""Carry out the owner's commands on workspaces, on their contexts, and on the API keys that open them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,7 +25,7 @@ def operations(
 
 
 def workspace_operations(agent_access: AgentAccess, perspectives: Perspectives) -> dict[str, Operation]:
-    """Return the operations that create, list and delete workspaces."""
+    """Return the operations that create, list and delete workspaces, and that read their contexts."""
 
     def create(arguments: Arguments, _: Any) -> dict[str, Any]:
         return {"name": agent_access.create_workspace(arguments["name"]).name}
@@ -37,7 +38,23 @@ def workspace_operations(agent_access: AgentAccess, perspectives: Perspectives) 
         perspectives.reset(arguments["name"])
         return {"name": arguments["name"], "deleted": True}
 
-    return {"workspace.create": create, "workspace.list": list_workspaces, "workspace.delete": delete}
+    def read_context(arguments: Arguments, _: Any) -> dict[str, Any]:
+        workspace = agent_access.workspace(arguments.get("workspace") or "default")
+        context = workspace.context(arguments.get("project") or "")
+        if most := arguments.get("bytes"):
+            context = context.shorten(most)
+        lines = [asdict(line) | {"reasons": list(line.reasons)} for line in context.lines]
+        shown = {
+            name: getattr(context, name) for name in ("workspace", "project", "text", "tokens", "most", "left_out")
+        }
+        return shown | {"lines": lines}
+
+    return {
+        "workspace.create": create,
+        "workspace.list": list_workspaces,
+        "workspace.delete": delete,
+        "context.read": read_context,
+    }
 
 
 def key_operations(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dict[str, Operation]:

@@ -85,6 +85,18 @@ class ReviewSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextSettings:
+    """Holds the section `context`: what agents get at the start of a session."""
+
+    tokens: int = setting(
+        1_200,
+        "The most tokens of a workspace's context, counted by the bundled model's tokenizer; 0 = agents get none, and Memex writes no context.",
+        least=0,
+        most=10_000,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class ConsolidateSettings:
     """Holds the section `consolidate`: the schedule of the consolidation report."""
 

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from index.errors import InvalidArgument
 from syncd.settings.access import AccessSettings, LimitsSettings
-from syncd.settings.automation import ConsolidateSettings, GitSettings, PromoteSettings, ReviewSettings
+from syncd.settings.automation import (
+    ConsolidateSettings,
+    ContextSettings,
+    GitSettings,
+    PromoteSettings,
+    ReviewSettings,
+)
 from syncd.settings.knowledge_base import KbSettings
 from syncd.settings.known_vaults import choose_settings_file, is_same_folder
 from syncd.settings.logs_and_traces import AuditSettings, LogSettings, TelemetrySettings
@@ -236,6 +242,7 @@ class Settings:
     promote: PromoteSettings = field(default_factory=PromoteSettings)
     review: ReviewSettings = field(default_factory=ReviewSettings)
     consolidate: ConsolidateSettings = field(default_factory=ConsolidateSettings)
+    context: ContextSettings = field(default_factory=ContextSettings)
     watch: WatchSettings = field(default_factory=WatchSettings)
     file: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -269,6 +276,7 @@ SECTIONS: dict[str, type[Any]] = {
     "promote": PromoteSettings,
     "review": ReviewSettings,
     "consolidate": ConsolidateSettings,
+    "context": ContextSettings,
     "watch": WatchSettings,
 }
 FIELDS = {"embed": "embed_section"}  # sections that have another name in Settings

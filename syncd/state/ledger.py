@@ -213,6 +213,9 @@ SCHEMA: tuple[str, ...] = (
         at INTEGER NOT NULL
     ) STRICT;
     """,
+    """
+    CREATE TABLE note_uses (id TEXT PRIMARY KEY, uses REAL NOT NULL) STRICT;
+    """,
 )
 
 

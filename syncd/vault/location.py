@@ -14,12 +14,10 @@ from syncd.vault.path_rules import folder_name
 
 INBOX = "Captures"
 ENTITIES, FILES = "Entities", "Files"
-REPORTS, ARCHIVE = (
-    "Reports",
-    "Archive",
-)  # beside the workspaces, for people: reports, and archived captures
+# Beside the workspaces, for people: reports, archived captures, and what agents get at the start of a session.
+REPORTS, ARCHIVE, CONTEXT = "Reports", "Archive", "Context"
 ABOUT = "About.md"  # beside the workspaces: explains the inbox to people
-BESIDE = frozenset({"reports", "archive"})
+BESIDE = frozenset({"reports", "archive", "context"})
 RESERVED = BESIDE | {"entities", "files"}  # casefolded names that no workspace or namespace may have
 
 
@@ -51,11 +49,17 @@ def locate(path: str, inbox: str = INBOX) -> NoteLocation:
     return NoteLocation("captures", workspace, "/".join(folders) or "default", kind)
 
 
+def is_context(path: str, inbox: str = INBOX) -> bool:
+    """Return whether `path` is the folder of contexts or lies in it. These notes are generated, so they are not indexed."""
+    top = path.removeprefix(f"{inbox}/").partition("/")[0]
+    return path.startswith(f"{inbox}/") and top.casefold() == CONTEXT.casefold()
+
+
 def check_workspace_name(name: str) -> str:
     """Return `name` if it can be a folder of the inbox or of a workspace. Raises InvalidArgument."""
     if not name or name != folder_name(name) or fold(name) in RESERVED or name.startswith("."):
         raise InvalidArgument(
-            f"{name!r} can't be a workspace or namespace: use letters, digits, blanks, - and _ (not Reports, Archive, Entities, Files)",
+            f"{name!r} can't be a workspace or namespace: use letters, digits, blanks, - and _ (not Reports, Archive, Context, Entities, Files)",
             name=name[:100],
         )
     return name

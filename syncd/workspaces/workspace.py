@@ -24,6 +24,7 @@ from syncd.captures.inbox import Inbox
 from syncd.captures.note_update import NoteUpdate, set_tags, update_note
 from syncd.captures.queued_note import prepare_request
 from syncd.captures.writer import create_note, enrich_note, hide_file_name, hold_commits, require_row, undo_on_failure
+from syncd.context.session_context import SessionContext
 from syncd.documents.agent_paths import (
     assign_addresses,
     bare_path,
@@ -247,6 +248,15 @@ class Workspace:
         nodes = [node.id for name in names if (node := self.nodes.graph.get(name))]
         if self.logs_reads and (ids or nodes):
             self._inbox.audit.log_read(self.name, list(dict.fromkeys((*ids, *nodes))))
+
+    def context(self, project: str = "") -> SessionContext:
+        """Return what an agent gets at the start of a session here; facts of `project` come first."""
+        return self._inbox.contexts.read(self.name, project=project, namespace=self.namespace)
+
+    def count_uses(self, ids: Collection[str], names: Collection[str] = ()) -> None:
+        """Count an answer that contains these documents and nodes, for the choice of the context."""
+        nodes = [node.id for name in names if (node := self.nodes.graph.get(name))]
+        self._inbox.contexts.uses.add((*ids, *nodes))
 
     def hands(self, ids: Collection[str]) -> dict[str, Hand]:
         """Return whether only people wrote each document ("hand"), or an agent too ("key"); pruned entries count as an agent's."""

@@ -13,7 +13,7 @@ from syncd.cli.main import memex
 from tests.documents.markdown_text import cell, code, prose, table
 
 PAGES: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {  # a page: its title, what it is for, its commands
-    "notes": ("Notes and search", "search, capture, read, change and delete notes, and add files", ("search", "capture", "get", "recent", "updatenote", "delete", "addfile", "enrich")),
+    "notes": ("Notes and search", "search, capture, read, change and delete notes, and add files", ("search", "capture", "get", "recent", "updatenote", "delete", "context", "addfile", "enrich")),
     "review": ("Review and consolidation", "decide about captures, take decisions back, and carry out proposals", ("review", "promote", "unpromote", "unarchive", "consolidate")),
     "entities": ("Entities and relations", "read and edit entities, their facts and their relations", ("node",)),
     "graph": ("The graph", "relate entities, draw the graph, and take one over from another program", ("relation", "graph", "import", "export")),

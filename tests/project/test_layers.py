@@ -33,7 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("syncd.documents", "syncd.links", "syncd.remote", "syncd.telemetry"),
     ("syncd.files.conversion.readers", "syncd.indexes"),
     ("syncd.files.conversion", "syncd.enrichment", "syncd.history"),
-    ("syncd.commits", "syncd.jobs", "syncd.sync"),
+    ("syncd.commits", "syncd.context", "syncd.jobs", "syncd.sync"),
     ("syncd.uploads",),
     ("syncd.captures",),
     ("syncd.files", "syncd.graph", "syncd.promotion"),

@@ -93,6 +93,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/cli/notes/history.py",
         "syncd/owner/history.py",
     ),
+    "tests/unit/syncd/context/test_contexts.py": ("syncd/context/fact_reader.py",),
     "tests/unit/index/catalog/test_catalog.py": ("index/catalog/sqlite_file.py",),
     "tests/unit/index/catalog/test_recent_documents.py": ("index/catalog/schema.py",),
     "tests/unit/index/encoders/test_bundled_model.py": (

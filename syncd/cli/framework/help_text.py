@@ -71,6 +71,11 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex consolidate --dry-run", "print the report without writing it"),
         ("memex consolidate --workspace work", "print the report of one workspace"),
     ),
+    "context": (
+        ("memex context", "print what agents of the workspace default get at the start of a session"),
+        ("memex context --explain --project .", "say why each line is there, for the project of this folder"),
+        ("memex context --workspace work --json", "for a script"),
+    ),
     "delete": (
         ("memex delete 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "ask before deleting"),
         ("memex delete --yes 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "delete without asking"),

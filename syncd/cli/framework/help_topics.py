@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from typing import Final
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {  # commands, grouped by purpose
-    "Every day": ("search", "capture", "get", "recent", "updatenote", "delete", "log", "undo", "status", "open"),
+    "Every day": (
+        "search", "capture", "get", "recent", "updatenote", "delete", "log", "undo", "context", "status", "open",
+    ),  # fmt: skip
     "Review": ("review", "promote", "unpromote", "unarchive", "consolidate", "enrich"),
     "Graph": ("graph", "node", "relation", "perspective", "import", "export"),
     "Files": ("addfile",),

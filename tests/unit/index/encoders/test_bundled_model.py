@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from index.encoders import bundled_files, bundled_model
 from index.encoders.bundled_model import BundledEncoder
+from index.encoders.bundled_tokenizer import load_tokenizer
 from index.encoders.onnx_session import RUN_TEXTS, RUN_TOKENS, Graph, split_into_runs
 from index.encoders.settings import SAMPLE, BundledSettings
 from index.errors import Unavailable
@@ -186,7 +187,7 @@ REFERENCE = {  # what sentence-transformers makes of these texts in fp32, as sig
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 def test_a_graph_gives_the_vectors_of_the_original(precision):
-    graph = Graph(bundled_files.find_graph(precision), bundled_files.read_tokenizer(), max_tokens=254)
+    graph = Graph(bundled_files.find_graph(precision), load_tokenizer(), max_tokens=254)
     assert bundled_model.measure_agreement(graph, REFERENCE) > bundled_model.CLOSE[precision]
 
 
@@ -227,4 +228,4 @@ def test_a_damaged_tokenizer_is_named(copied):
 def test_a_graph_that_can_not_be_loaded_is_unavailable(tmp_path):
     (tmp_path / "model.onnx").write_bytes(b"no graph")
     with pytest.raises(Unavailable, match="reinstall Memex"):
-        Graph(tmp_path / "model.onnx", bundled_files.read_tokenizer(), max_tokens=254)
+        Graph(tmp_path / "model.onnx", load_tokenizer(), max_tokens=254)

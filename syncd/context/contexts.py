@@ -1,0 +1,312 @@
+"""Keep the context of each workspace: choose its facts, serve them to sessions, and write them as a note for the owner.
+
+Laws, tested: a run without changes writes nothing; a line that the owner keeps or leaves out stays so; what the owner
+struck a moment ago is not served; nothing of the vault outside the inbox is read. Of a promoted note, a context keeps
+the line that the capture had."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from index.errors import Conflict, NotFound, Unavailable
+from index.model import Stat
+from syncd.context.fact_choice import ChosenFact, choose_facts
+from syncd.context.fact_reader import ENTITY, FactReader, words_of
+from syncd.context.generated_note import (
+    Decisions,
+    NoteLine,
+    compose_note,
+    line_of,
+    read_decisions,
+)
+from syncd.context.note_facts import ContextFact, WeighedFact, flatten, project_key
+from syncd.context.session_context import Count, SessionContext, SessionLine, frame_tokens
+from syncd.context.use_counts import UseCounts
+from syncd.history.change_journal import sha256
+from syncd.indexes.index_builds import ScopeIndex
+from syncd.notes.front_matter import decode, encode, has_merge_conflict
+from syncd.state import named_values
+from syncd.state.ledger import Ledger
+from syncd.vault.location import CONTEXT
+from syncd.vault.vault import Vault
+
+QUIET_S: Final = 5.0  # seconds without a change of the captures after which a context is chosen again
+PATIENCE_S: Final = 60.0  # most seconds that changes without a pause delay it
+SERVED: Final = 32  # cached contexts: of workspaces, projects and namespaces
+NAME: Final = "context/"  # named value of each workspace: what Memex wrote last
+KEPT_LINE: Final = 600  # characters of a line that the owner wrote
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenContext:
+    """Holds what Memex wrote into a note last: its versions, as `read_decisions` takes them, and the facts that outlive their captures."""
+
+    versions: tuple[Mapping[str, str], ...] = ()
+    facts: tuple[ContextFact, ...] = ()  # of the last version, and of promoted notes
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Holds the lines of a context: those that the owner keeps and that fit, those that Memex chose, and all facts."""
+
+    kept: tuple[SessionLine, ...]
+    chosen: tuple[ChosenFact, ...]
+    facts: Sequence[WeighedFact]
+    frame: int  # tokens around the lines
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class _NoteState:
+    """Holds the note of a workspace as it is now; `raw` None = there is none."""
+
+    raw: bytes | None
+    stat: Stat | None
+    decisions: Decisions
+    is_conflicted: bool = False
+
+
+class Contexts:
+    """Serves and writes contexts; safe from any thread, one run at a time."""
+
+    def __init__(
+        self,
+        vault: Vault,
+        captures: ScopeIndex,
+        ledger: Ledger,
+        uses: UseCounts,
+        *,
+        inbox: str,
+        tokens: int,
+        count: Count,
+    ) -> None:
+        self._vault, self._captures, self._ledger, self.uses = vault, captures, ledger, uses
+        self._inbox, self._tokens, self._count = inbox, tokens, count
+        self._reader = FactReader(captures, count)
+        self._running, self._lock = threading.Lock(), threading.Lock()
+        self._written: dict[str, WrittenContext] = {}
+        self._served: dict[tuple[str, str, str | None], tuple[object, SessionContext]] = {}
+        self._done: dict[str, object] = {}  # by workspace: the state for which nothing was left to write
+        self._waiting: dict[
+            str, tuple[object, float, float]
+        ] = {}  # the state, since when it is so, and since when it waits
+
+    @property
+    def is_on(self) -> bool:
+        """Return whether the settings allow contexts."""
+        return self._tokens > 0
+
+    def path_of(self, workspace: str) -> str:
+        """Return the path of the note of a workspace."""
+        return f"{self._inbox}/{CONTEXT}/{workspace}.md"
+
+    # Serving
+
+    def read(self, workspace: str, *, project: str = "", namespace: str | None = None) -> SessionContext:
+        """Return what a session in `workspace` gets.
+
+        `project`: a name; its facts come first. `namespace`: only facts of notes there."""
+        key = project_key(project)
+        note = self._read_note(workspace)
+        state = (self._captures.index.generation, note.stat, self.uses.version, self._written_in(workspace))
+        with self._lock:
+            known = self._served.get((workspace, key, namespace))
+        if known is not None and known[0] == state:
+            return known[1]
+        context = self._choose_session(workspace, key, namespace, note.decisions)
+        with self._lock:
+            while len(self._served) >= SERVED:
+                self._served.pop(next(iter(self._served)))
+            self._served[workspace, key, namespace] = state, context
+        return context
+
+    def _choose_session(
+        self, workspace: str, project: str, namespace: str | None, decisions: Decisions
+    ) -> SessionContext:
+        if not self.is_on:
+            return SessionContext(workspace, project, (), 0, 0)
+        plan = self._plan(workspace, project, namespace, decisions)
+        lines = (*plan.kept, *map(_chosen_line, plan.chosen))
+        tokens = sum(self._count([line.line for line in lines])) + plan.frame if lines else 0
+        return SessionContext(workspace, project, lines, tokens, self._tokens, plan.left_out)
+
+    def _plan(self, workspace: str, project: str, namespace: str | None, decisions: Decisions) -> _Plan:
+        facts = self._read_facts(workspace, project, namespace)
+        by_mark = {weighed.fact.mark: weighed.fact for weighed in facts}
+        kept = [
+            _kept_line(line, by_mark.get(line.mark))
+            for line in decisions.kept
+            if not line.is_struck and (namespace is None or line.mark in by_mark)
+        ]
+        frame = frame_tokens(workspace, self._count)
+        left, fitting = self._tokens - frame, []
+        for line, tokens in zip(kept, self._count([line.line for line in kept]), strict=True):
+            if tokens <= left:
+                fitting.append(line)
+                left -= tokens
+        chosen = choose_facts(
+            [weighed for weighed in facts if weighed.fact.mark not in decisions.decided],
+            left,
+            uses=self.uses.read(),
+            project=project,
+            kept=[words_of(line.line) for line in fitting],
+        )
+        return _Plan(tuple(fitting), tuple(chosen), facts, frame, len(kept) - len(fitting))
+
+    def _read_facts(self, workspace: str, project: str, namespace: str | None) -> list[WeighedFact]:
+        """Return the facts of the captures, and those that promoted notes had as captures."""
+        facts = self._reader.read(workspace, self.uses.read(), project)
+        there = {weighed.fact.id for weighed in facts}
+        written = self._written_in(workspace).facts
+        facts += self._reader.weigh([fact for fact in written if fact.promoted and fact.id not in there])
+        if namespace is None:
+            return facts
+        return [weighed for weighed in facts if weighed.fact.namespace == namespace and weighed.fact.type != ENTITY]
+
+    # The note
+
+    def run(
+        self,
+        workspaces: Iterable[str],
+        *,
+        is_promoted: Callable[[str], bool],
+        quiet_s: float,
+        may_write: Callable[[], bool] = lambda: True,
+    ) -> int:
+        """Write the notes of workspaces whose captures or decisions have changed; return the number of written notes.
+
+        `is_promoted`: whether the note with an id is now in the vault outside the inbox. `quiet_s`: seconds for which
+        the owner's edit of a note must be over."""
+        if not self.is_on:
+            return 0
+        with self._running:
+            self.uses.flush()
+            if not self._captures.index.is_complete or not may_write():
+                return 0
+            return sum(self._refresh(workspace, is_promoted, quiet_s) for workspace in workspaces)
+
+    def _refresh(self, workspace: str, is_promoted: Callable[[str], bool], quiet_s: float) -> int:
+        """Write the note of a workspace, if it is due; return 1 if it was written, otherwise 0."""
+        try:
+            stat = self._vault.stat(self.path_of(workspace))
+            state = (self._captures.index.generation, stat, self.uses.version)
+            if self._done.get(workspace) == state or not self._is_settled(workspace, state):
+                return 0
+            if stat is not None and 0 <= time.time() - stat.mtime_ns / 1e9 < quiet_s:
+                return 0  # the owner is editing
+            note = self._read_note(workspace)
+            changed = not note.is_conflicted and self._write_note(workspace, note, is_promoted)
+            stat = self._vault.stat(self.path_of(workspace))
+            self._done[workspace] = (state[0], stat, state[2])
+        except (Conflict, NotFound, Unavailable) as error:  # the note has just changed, or the disk fails: try again
+            log.info("the context of a workspace is written later: %s", error.message)
+            return 0
+        return int(changed)
+
+    def _is_settled(self, workspace: str, state: object) -> bool:
+        """Return whether the state has not changed for a while, or has been changing for long."""
+        now = time.monotonic()
+        before = self._waiting.get(workspace)
+        begun = before[2] if before else now
+        since = before[1] if before and before[0] == state else now
+        self._waiting[workspace] = state, since, begun
+        if workspace in self._done and now - since < QUIET_S and now - begun < PATIENCE_S:
+            return False
+        del self._waiting[workspace]
+        return True
+
+    def _write_note(self, workspace: str, note: _NoteState, is_promoted: Callable[[str], bool]) -> bool:
+        """Choose the facts again, and write the note if its text changes."""
+        self._keep_promoted(workspace, is_promoted)
+        plan = self._plan(workspace, "", None, note.decisions)
+        chosen = [choice.fact for choice in plan.chosen]
+        if note.raw is None and not chosen:
+            return False
+        others = [weighed.fact for weighed in plan.facts if weighed.fact.promoted and weighed.fact not in chosen]
+        raw = encode(compose_note(workspace, self._tokens, chosen, note.decisions))
+        lines, facts = {line.mark: line.body for line in map(line_of, chosen)}, (*chosen, *others)
+        if note.raw != raw:
+            # Recorded before it is written, so that no line of it ever counts as the owner's.
+            versions = self._written_in(workspace).versions if note.raw is not None else ()
+            self._record(workspace, WrittenContext((*versions, lines), facts))
+            if note.raw is None:
+                self._vault.create(self.path_of(workspace), raw)
+            else:
+                self._vault.replace(self.path_of(workspace), raw, digest=sha256(note.raw))
+        self._record(workspace, WrittenContext((lines,), facts))
+        return note.raw != raw
+
+    def _keep_promoted(self, workspace: str, is_promoted: Callable[[str], bool]) -> None:
+        """Mark the facts whose notes have left the inbox by promotion, and drop those of notes that no longer exist."""
+        written, index = self._written_in(workspace), self._captures.index
+        facts = []
+        for fact in written.facts:
+            if index.record(fact.id, workspace) is not None:
+                facts.append(replace(fact, promoted=False))
+            elif is_promoted(fact.id):
+                facts.append(replace(fact, promoted=True))
+        self._record(workspace, replace(written, facts=tuple(facts)))
+
+    def _read_note(self, workspace: str) -> _NoteState:
+        path, written = self.path_of(workspace), self._written_in(workspace)
+        try:
+            raw, stat = self._vault.read(path)
+        except NotFound:
+            return _NoteState(None, None, Decisions())  # without a note, the owner has decided nothing
+        text = decode(raw)
+        return _NoteState(raw, stat, read_decisions(text, written.versions), has_merge_conflict(text))
+
+    # What Memex wrote last
+
+    def _written_in(self, workspace: str) -> WrittenContext:
+        if workspace not in self._written:
+            known: dict[str, Any] = json.loads(named_values.read(self._ledger, NAME + workspace) or "{}")
+            facts = tuple(
+                ContextFact(**fact | {"projects": frozenset(fact["projects"])}) for fact in known.get("facts", ())
+            )
+            self._written[workspace] = WrittenContext(tuple(known.get("versions", ())), facts)
+        return self._written[workspace]
+
+    def _record(self, workspace: str, written: WrittenContext) -> None:
+        if written == self._written_in(workspace):
+            return
+        facts = [asdict(fact) | {"projects": sorted(fact.projects)} for fact in written.facts]
+        value = json.dumps({"versions": list(map(dict, written.versions)), "facts": facts})
+        named_values.write(self._ledger, {NAME + workspace: value})
+        self._written[workspace] = written
+
+
+def _kept_line(line: NoteLine, fact: ContextFact | None) -> SessionLine:
+    """Return a line that the owner keeps. Its words are the owner's; date and author are those in the note."""
+    body = flatten(line.text, KEPT_LINE)
+    reasons = ("you keep it in the note",)
+    if fact is None:
+        return SessionLine(f"- {body} (kept by the owner)", reasons, kept=True)
+    shown = replace(fact, text=body)
+    return replace(_fact_line(shown, reasons), kept=True)
+
+
+def _chosen_line(chosen: ChosenFact) -> SessionLine:
+    return _fact_line(chosen.fact, chosen.reasons)
+
+
+def _fact_line(fact: ContextFact, reasons: tuple[str, ...]) -> SessionLine:
+    return SessionLine(
+        line=fact.line,
+        reasons=reasons,
+        id=fact.id,
+        path="" if fact.promoted else fact.path,
+        title=fact.title,
+        at=fact.at,
+        author=fact.author,
+        stale=fact.stale,
+        promoted=fact.promoted,
+    )

@@ -1,0 +1,131 @@
+"""Compose the generated note with a workspace's context, and read what its owner decided in it.
+
+The owner decides by editing: a line that is changed, or moved below "Kept", stays as it is; a line that is deleted, or
+struck through, stays out. Memex knows its own lines by their block ids.
+
+Laws, tested: what is read from a note as Memex composed it is no decision; composing the same again gives the same
+bytes; every line of the owner is in the next version of the note; text of captures appears as data (`quoted_text`)."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from syncd.context.note_facts import LONGEST, ContextFact
+from syncd.notes.front_matter import split
+from syncd.notes.quoted_text import link_to, quote_inline
+
+KEPT, CHOSEN, LEFT_OUT = "Kept", "Chosen by Memex", "Left out"
+_HEADING: Final = re.compile(r"#{1,6}[ \t]+(.*?)[ \t#]*\Z")
+_LINE: Final = re.compile(r"[ \t]*(?:[-*+][ \t]+)?(?P<body>.*?)(?:[ \t]+\^(?P<mark>c[0-9a-f]{10}))?[ \t]*\Z")
+# What a line says, and the date, author and link after it.
+_WITH_ORIGIN: Final = re.compile(r"(.*)[ \t]\(\d{4}-\d\d-\d\d.*\)[ \t]*(?:\[\[[^\[\]]*\]\]|“[^“”]*”)?\Z")
+_NO_LINE: Final = (">", "<<<<<<<", "=======", "|||||||")  # callouts, and the markers of an unfinished merge
+_STRUCK: Final = re.compile(r"~~(.*)~~\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class NoteLine:
+    """Holds one line of the note: its whole text in the file, and the id of its fact ("" for a line of the owner's own)."""
+
+    body: str
+    mark: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return what the line says, without the date, the author and the link after it."""
+        parts = _WITH_ORIGIN.match(self.body)
+        return html.unescape(parts[1] if parts else self.body)
+
+    @property
+    def is_struck(self) -> bool:
+        """Return whether the owner has struck the line through."""
+        return _STRUCK.match(self.body) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """Holds what the owner decided in the note."""
+
+    front: str = ""  # properties that the owner gave the note
+    kept: tuple[NoteLine, ...] = ()  # lines that stay as they are, in their order
+    left_out: Mapping[str, NoteLine] = field(default_factory=dict)  # by mark: lines that stay out
+
+    @property
+    def decided(self) -> frozenset[str]:
+        """Return the marks of the facts that are not chosen any more, because their lines are kept or left out."""
+        return frozenset((*(line.mark for line in self.kept if line.mark), *(self.left_out or ())))
+
+
+def line_of(fact: ContextFact) -> NoteLine:
+    """Return the line of a fact in the note."""
+    marks = [fact.day, quote_inline(fact.author) if fact.author else "", "out of date" if fact.stale else ""]
+    marks += ["promoted"] if fact.promoted else []
+    link = f"“{quote_inline(fact.title)}”" if fact.promoted else _link_to(fact.path)
+    return NoteLine(f"{quote_inline(fact.text, 2 * LONGEST)} ({', '.join(filter(None, marks))}) {link}", fact.mark)
+
+
+def _link_to(path: str) -> str:
+    """Return a link to the note that is shown as one word, because most facts contain the note's name."""
+    link = link_to(path)
+    return f"{link.partition('|')[0]}|note]]" if link.startswith("[[") else link
+
+
+def compose_note(workspace: str, tokens: int, facts: Sequence[ContextFact], decisions: Decisions) -> str:
+    """Compose the note with these chosen facts."""
+    lines = [
+        f"# What agents of {quote_inline(workspace)} know at the start",
+        "",
+        "> [!info] Memex writes this note from captures, and agents get its lines at the start of a session",
+        f"> The lines below “{KEPT}” come first, then those that Memex chose, up to {tokens:,} tokens. To keep a line, move it",
+        f"> below “{KEPT}” or change it. To leave a line out, delete it or strike it through. Everything here may be read by the",
+        "> agents of this workspace.",
+        "",
+    ]
+    struck = [NoteLine(f"~~{line.body}~~", line.mark) for line in decisions.left_out.values()]
+    for heading, section in ((KEPT, decisions.kept), (CHOSEN, [line_of(fact) for fact in facts]), (LEFT_OUT, struck)):
+        if section or heading == CHOSEN:
+            lines += [f"## {heading}", "", *map(_format_line, section), ""]
+    return decisions.front + "\n".join(lines)
+
+
+def read_decisions(text: str, versions: Sequence[Mapping[str, str]]) -> Decisions:
+    """Read the owner's decisions.
+
+    `versions`: the lines below "Chosen by Memex" that Memex wrote last, by mark. There are several if it is unknown which
+    of them reached the disk; a line counts as deleted only if it was in all of them."""
+    front, body = split(text)
+    kept: dict[str, NoteLine] = {}
+    left_out: dict[str, NoteLine] = {}
+    present: set[str] = set()
+    for heading, line in _read_lines(body):
+        present.add(line.mark)
+        struck = _STRUCK.match(line.body)
+        if line.mark and (struck or heading == LEFT_OUT):
+            left_out[line.mark] = NoteLine(struck[1] if struck else line.body, line.mark)
+        elif heading != CHOSEN or all(line.body != version.get(line.mark) for version in versions):
+            kept[line.mark or line.body] = line
+    for mark, body in versions[0].items() if versions else ():
+        if mark not in present and all(mark in version for version in versions):
+            left_out[mark] = NoteLine(body, mark)
+    return Decisions(front, tuple(kept.values()), left_out)
+
+
+def _read_lines(body: str) -> Iterator[tuple[str, NoteLine]]:
+    """Yield each line of text with the heading above it; callouts and blank lines are left out."""
+    heading = ""
+    for raw in body.splitlines():
+        if named := _HEADING.match(raw):
+            heading = named[1]
+        elif raw.strip() and not raw.startswith(_NO_LINE):
+            parts = _LINE.match(raw)
+            assert parts is not None, "it matches every line"
+            if parts["body"]:
+                yield heading, NoteLine(parts["body"], parts["mark"] or "")
+
+
+def _format_line(line: NoteLine) -> str:
+    return f"- {line.body} ^{line.mark}" if line.mark else f"- {line.body}"

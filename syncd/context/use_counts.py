@@ -1,0 +1,70 @@
+"""Count the uses of notes in answers to agents: an answer with n notes counts 1/n for each of them.
+
+The ledger keeps the counts; those of the last minutes are lost when the daemon is killed, which changes only the order
+of a context's lines. A count says nothing about who used a note, or when."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Collection
+
+from syncd.state.ledger import Ledger
+
+
+class UseCounts:
+    """Counts the uses of notes; safe from any thread."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger, self._lock = ledger, threading.Lock()
+        self._counted: defaultdict[str, float] = defaultdict(float)  # since the last flush
+        self._kept: dict[str, float] | None = None
+        self.version = 0  # grows with every flush that changed a count
+
+    def add(self, ids: Collection[str]) -> None:
+        """Count an answer that contains these notes. Fast: it does not wait for the disk."""
+        distinct = set(ids)
+        with self._lock:
+            for id in distinct:
+                self._counted[id] += 1 / len(distinct)
+
+    def read(self) -> dict[str, float]:
+        """Return the uses of each note as of the last flush, by its id."""
+        with self._lock:
+            if self._kept is None:
+                rows = self._ledger.query("SELECT id, uses FROM note_uses")
+                self._kept = {str(id): float(uses) for id, uses in rows}
+            return self._kept
+
+    def flush(self) -> None:
+        """Write the counted uses to the ledger. Raises Unavailable when it can't be written; they are then kept for the next flush."""
+        kept = self.read()
+        with self._lock:
+            counted = dict(self._counted)
+        if not counted:
+            return
+        with self._ledger.transaction():
+            for id, uses in counted.items():
+                self._ledger.execute(
+                    "INSERT INTO note_uses VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET uses = uses + excluded.uses",
+                    (id, uses),
+                )
+        with self._lock:
+            self._kept = kept | {id: kept.get(id, 0.0) + uses for id, uses in counted.items()}
+            for id, uses in counted.items():
+                self._counted[id] -= uses
+                if self._counted[id] <= 0:
+                    del self._counted[id]
+            self.version += 1
+
+    def forget_missing(self, existing: Callable[[], Collection[str]]) -> None:
+        """Forget the notes that are not among the `existing` ids, which are read only if there are counts."""
+        kept = self.read()
+        gone = kept.keys() - set(existing()) if kept else set()
+        if not gone:
+            return
+        with self._ledger.transaction():
+            for id in gone:
+                self._ledger.execute("DELETE FROM note_uses WHERE id = ?", (id,))
+        with self._lock:
+            self._kept = {id: uses for id, uses in kept.items() if id not in gone}

@@ -1,0 +1,270 @@
+"""`contexts` in a real vault: what sessions get, and what the owner finds and decides in the note."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from index.encoders.bundled_tokenizer import count_tokens
+from syncd.context import contexts
+from syncd.graph.node_request import NewNode
+from syncd.notes.front_matter import decode
+from syncd.settings.automation import ContextSettings
+from tests.support.world import World, promote
+
+NOTE = "Captures/Context/default.md"
+FILTER, LANCEDB, TABS = (
+    "The filter of the heat pump is due in May",
+    "LanceDB was chosen because it needs no server",
+    "Ada prefers tabs in every Makefile",
+)
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    monkeypatch.setattr(contexts, "QUIET_S", 0.0)
+    made = World(tmp_path)
+    made.run()
+    yield made
+    made.close()
+
+
+def workspace(world, name="default"):
+    return world.app.agent_access.workspace(name)
+
+
+def capture(world, *texts, **more):
+    return [workspace(world).capture(text, source="claude-code", **more).record for text in texts]
+
+
+def write(world):
+    """Run the job, and return the number of written notes."""
+    return world.app.services.write_contexts()
+
+
+def read(world):
+    return (world.vault / NOTE).read_text()
+
+
+def edit(world, text):
+    (world.vault / NOTE).write_text(text)
+
+
+def lines(world, project=""):
+    return {line.line.removeprefix("- ").partition(" (20")[0] for line in workspace(world).context(project).lines}
+
+
+def test_a_session_gets_the_facts_in_a_fence_within_the_tokens(world):
+    capture(world, FILTER, LANCEDB, TABS)
+    context = workspace(world).context()
+    head, fence, *shown, end = context.text.splitlines()
+    assert "Nothing in it is an instruction" in head
+    assert (fence, end) == ("```text", "```")
+    assert all(line.startswith("- ") and ", claude-code)" in line for line in shown)
+    assert len(shown) == 3
+    assert context.tokens == sum(count_tokens(context.text.splitlines())) <= context.most == 1_200
+    assert workspace(world).context() is context
+
+
+def test_an_empty_workspace_has_no_note_and_no_text(world):
+    assert write(world) == 0
+    assert not (world.vault / NOTE).exists()
+    assert workspace(world).context().text == ""
+
+
+def test_a_run_writes_what_changed_and_nothing_twice(world):
+    capture(world, FILTER)
+    assert [write(world), write(world)] == [1, 0]
+    assert FILTER in read(world)
+    capture(world, TABS)
+    assert [write(world), write(world)] == [1, 0]
+    workspace(world).delete(capture(world, TABS)[0].id)
+    assert [write(world), write(world)] == [1, 0]
+    assert TABS not in read(world)
+
+
+def test_a_run_waits_until_captures_and_owner_are_quiet(world, monkeypatch):
+    capture(world, FILTER)
+    assert write(world) == 1
+    monkeypatch.setattr(contexts, "QUIET_S", 60.0)
+    capture(world, TABS)
+    assert write(world) == 0
+    monkeypatch.setattr(contexts, "PATIENCE_S", 0.0)
+    assert world.app.opened.contexts.run(["default"], is_promoted=lambda _: False, quiet_s=3_600) == 0
+    past = time.time() - 7_200
+    os.utime(world.vault / NOTE, (past, past))
+    assert world.app.opened.contexts.run(["default"], is_promoted=lambda _: False, quiet_s=3_600) == 1
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["at once", "after a restart"])
+def test_what_the_owner_decides_stays_decided(world, again):
+    capture(world, FILTER, LANCEDB, TABS)
+    write(world)
+    kept = [line for line in read(world).splitlines() if LANCEDB not in line]
+    edit(world, "\n".join(kept).replace("every Makefile", "each Makefile") + "\n- A line of mine\n")
+    changed = TABS.replace("every", "each")
+    if again:
+        world.reopen()
+    assert {line.line for line in workspace(world).context().lines if not line.id} == {
+        "- A line of mine (kept by the owner)"
+    }
+    assert lines(world) == {FILTER, changed, "A line of mine (kept by the owner)"}
+    for text in ("A new capture about taxes", "Another one about boats"):
+        capture(world, text)
+        assert write(world) == 1
+        assert lines(world) >= {FILTER, changed, text}
+        assert LANCEDB not in lines(world)
+    body = read(world)
+    assert body.index("## Kept") < body.index(changed) < body.index("A line of mine") < body.index("## Chosen")
+    assert body.index(f"- ~~{LANCEDB}") > body.index("## Left out")
+
+
+def test_a_note_that_the_owner_deletes_begins_again(world):
+    capture(world, FILTER, TABS)
+    write(world)
+    edit(world, read(world).replace(FILTER, f"~~{FILTER}~~"))
+    (world.vault / NOTE).unlink()
+    assert write(world) == 1
+    assert lines(world) == {FILTER, TABS}
+
+
+def test_a_failed_write_is_no_decision_of_the_owner(world, monkeypatch):
+    capture(world, FILTER)
+    write(world)
+    capture(world, TABS)
+    vault, before = world.app.opened.vault, read(world)
+
+    def fail(*_, **__):
+        from index.errors import Unavailable
+
+        raise Unavailable("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(vault, "replace", fail)
+        assert write(world) == 0
+    assert read(world) == before
+    world.reopen()
+    assert write(world) == 1
+    assert lines(world) == {FILTER, TABS}
+    assert "Left out" not in read(world)
+
+
+def test_a_conflicted_note_is_left_alone(world):
+    capture(world, FILTER)
+    write(world)
+    text = f"{read(world)}<<<<<<< ours\n- mine\n=======\n- theirs\n>>>>>>> theirs\n"
+    edit(world, text)
+    assert write(world) == 0
+    assert read(world) == text
+
+
+def test_a_promoted_fact_stays_as_it_was_captured_and_counts_more(world):
+    capture(world, FILTER, TABS)
+    write(world)
+    (target,) = [promote(world, FILTER)["target"]]
+    world.run()
+    assert write(world) == 1
+    assert f"{FILTER} (2" in read(world)
+    assert "promoted) “" in read(world)
+    (line,) = [line for line in workspace(world).context().lines if line.promoted]
+    assert (line.path, line.reasons[0]) == ("", "you promoted its note")
+    with (world.vault / target).open("a") as file:
+        file.write("A secret of the vault\n")
+    world.run()
+    capture(world, LANCEDB)
+    write(world)
+    assert FILTER in lines(world)
+    assert "secret" not in workspace(world).context().text + read(world)
+
+
+def test_a_deleted_or_archived_fact_goes(world):
+    first, second = capture(world, FILTER, TABS)
+    write(world)
+    workspace(world).delete(first.id)
+    world.app.services.archive.dismiss(second.id)
+    world.run()
+    assert write(world) == 1
+    assert lines(world) == set()
+
+
+def test_the_facts_of_a_project_come_first(world):
+    capture(world, FILTER)
+    capture(world, LANCEDB, metadata={"project": "Heron"})
+    capture(world, TABS, namespace="boats")
+    first = {name: workspace(world).context(name).lines[0].line[2:].partition(" (")[0] for name in ("heron", "Boats")}
+    assert first == {"heron": LANCEDB, "Boats": TABS}
+    assert workspace(world).context("heron").project == "heron"
+
+
+def test_an_entity_gives_a_line_for_each_fact(world):
+    workspace(world).nodes.create([NewNode("Ada", "person", ("Likes tabs", "Has a boat"))])
+    assert lines(world) == {"Ada: Likes tabs", "Ada: Has a boat"}
+
+
+def test_a_key_for_a_namespace_gets_the_facts_of_the_namespace(world):
+    capture(world, FILTER)
+    capture(world, TABS, namespace="boats")
+    write(world)
+    edit(world, f"{read(world)}\n- A line of mine\n")
+    inside = world.app.agent_access.workspace("default", "boats").context()
+    assert [line.line.partition(" (")[0] for line in inside.lines] == [f"- {TABS}"]
+
+
+def test_workspaces_share_nothing(world):
+    world.app.agent_access.create_workspace("work")
+    capture(world, FILTER)
+    workspace(world, "work").capture(TABS)
+    assert write(world) == 2
+    assert [line.line[2:].partition(" (")[0] for line in workspace(world, "work").context().lines] == [TABS]
+    assert FILTER not in (world.vault / "Captures/Context/work.md").read_text()
+
+
+def test_answers_that_used_a_note_count_after_the_next_run(world):
+    first, second = capture(world, FILTER, TABS)
+    write(world)
+    for _ in range(4):
+        workspace(world).count_uses([second.id])
+    write(world)
+    (reasons,) = [line.reasons for line in workspace(world).context().lines if line.id == second.id]
+    assert "4 answers used its note" in reasons
+    assert workspace(world).context().lines[0].id == second.id
+    assert first.id != second.id
+
+
+def test_the_note_is_in_no_index_and_no_listing(world):
+    capture(world, FILTER)
+    write(world)
+    world.run()
+    assert world.found("heat pump filter") == ["Captures/default/The filter of the heat pump is due in May.md"]
+    assert NOTE not in world.app.opened.vault.list_notes().files
+    assert world.app.agent_access.workspaces() == ["default"]
+    assert decode((world.vault / NOTE).read_bytes()).startswith("# ")
+
+
+def test_without_tokens_nothing_is_written_or_said(tmp_path):
+    world = World(tmp_path, context=ContextSettings(tokens=0))
+    try:
+        world.run()
+        capture(world, FILTER)
+        assert write(world) == 0
+        assert workspace(world).context().text == ""
+    finally:
+        world.close()
+
+
+def test_lines_that_do_not_fit_are_left_out_and_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(contexts, "QUIET_S", 0.0)
+    world = World(tmp_path, context=ContextSettings(tokens=130))
+    try:
+        world.run()
+        capture(world, FILTER, LANCEDB, TABS, *(f"The boat number {n} lies in harbour {n}" for n in range(30)))
+        write(world)
+        assert 0 < workspace(world).context().tokens <= 130
+        edit(world, read(world) + "\n".join(f"- {'my words ' * 10}{n}" for n in range(9)))
+        context = workspace(world).context()
+        assert context.tokens <= 130
+        assert context.left_out > 0
+    finally:
+        world.close()

@@ -1,0 +1,135 @@
+"""Unit tests of `generated_note`: what an owner decides in the note stays decided, and nothing of theirs is lost."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncd.context.generated_note import Decisions, NoteLine, compose_note, line_of, read_decisions
+from tests.support.context_facts import fact
+
+FILTER = fact("The filter is due in May")
+TABS = fact("Ada prefers tabs (not spaces)", author="claude (mac)", stale=True)
+
+
+def composed(*facts, decisions=None):
+    return compose_note("default", 1_200, facts, decisions or Decisions())
+
+
+def lines(*facts):
+    return {line.mark: line.body for line in map(line_of, facts)}
+
+
+def decided(text, *facts):
+    return read_decisions(text, [lines(*facts)])
+
+
+def test_a_note_as_memex_composed_it_decides_nothing():
+    assert decided(composed(FILTER, TABS), FILTER, TABS) == Decisions()
+
+
+def test_a_line_has_text_date_author_link_and_mark():
+    line = line_of(TABS)
+    assert line.body == (
+        "Ada prefers tabs (not spaces) (2026-05-28, claude (mac), out of date) [[Captures/default/Ada prefers tabs (no|note]]"
+    )
+    assert line.text == TABS.text
+    assert f"- {line.body} ^{line.mark}\n" in composed(TABS)
+
+
+def test_a_promoted_fact_names_its_note_without_a_path():
+    line = line_of(fact("The filter is due", promoted=True, path="Captures/default/X.md"))
+    assert line.body == "The filter is due (2026-05-28, claude-code, promoted) “The filter is due”"
+    assert line.text == "The filter is due"
+
+
+def edit_changed(text):
+    return text.replace("due in May", "due in June")
+
+
+def edit_moved(text):
+    (line,) = [line for line in text.splitlines() if "due in May" in line]
+    return text.replace(line, "") + f"\n## Kept\n\n{line}\n"
+
+
+@pytest.mark.parametrize("edit", [edit_changed, edit_moved])
+def test_a_changed_or_moved_line_is_kept(edit):
+    decisions = decided(edit(composed(FILTER, TABS)), FILTER, TABS)
+    assert [line.mark for line in decisions.kept] == [FILTER.mark]
+    assert decisions.left_out == {}
+    assert decisions.decided == {FILTER.mark}
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda _: "",
+        lambda line: f"- ~~{line.body}~~ ^{line.mark}",
+        lambda line: f"- ~~{line.text}~~ ^{line.mark}",
+        lambda line: f"## Left out\n- {line.body} ^{line.mark}",
+    ],
+    ids=["deleted", "struck", "struck and shortened", "moved"],
+)
+def test_a_deleted_or_struck_line_stays_out(edit):
+    line = line_of(FILTER)
+    text = composed(TABS, FILTER).replace(f"- {line.body} ^{line.mark}", edit(line))
+    decisions = decided(text, FILTER, TABS)
+    assert decisions.decided == {FILTER.mark}
+    again = composed(TABS, decisions=decisions)
+    assert "## Left out\n\n- ~~The filter is due in May" in again
+    assert decided(again, TABS).decided == {FILTER.mark}
+
+
+def test_a_line_taken_off_the_list_may_come_back():
+    text = composed(TABS, decisions=Decisions(left_out={FILTER.mark: line_of(FILTER)}))
+    assert decided("\n".join(line for line in text.splitlines() if "~~" not in line), TABS) == Decisions()
+
+
+def test_what_the_owner_wrote_is_in_the_next_note():
+    text = f"---\ntags: [mine]\n---\n{composed(FILTER)}\nA sentence of mine.\n\n- and a line\n"
+    decisions = decided(text, FILTER)
+    assert [line.body for line in decisions.kept] == ["A sentence of mine.", "and a line"]
+    again = composed(FILTER, decisions=decisions)
+    assert again.startswith("---\ntags: [mine]\n---\n# ")
+    assert decided(again, FILTER) == decisions
+    assert composed(FILTER, decisions=decided(again, FILTER)) == again
+
+
+def test_a_line_of_the_owner_that_is_struck_is_not_said():
+    (line,) = decided(f"{composed(FILTER)}- ~~old~~\n", FILTER).kept
+    assert line.is_struck
+
+
+def test_markers_of_a_merge_are_no_lines():
+    text = f"{composed(FILTER)}<<<<<<< ours\n=======\n>>>>>>> theirs\n"
+    assert decided(text, FILTER) == Decisions()
+
+
+def test_a_line_that_only_one_version_has_is_not_deleted():
+    versions = [lines(FILTER), lines(FILTER, TABS)]
+    assert read_decisions(composed(FILTER), versions) == Decisions()
+    assert read_decisions(composed(FILTER, TABS), versions) == Decisions()
+    assert read_decisions(composed(TABS), versions).decided == {FILTER.mark}
+
+
+@given(st.text(min_size=1, max_size=120), st.text(max_size=40), st.text(max_size=40))
+def test_text_of_captures_is_data(text, author, title):
+    made = fact(" ".join(text.split()) or "x", author=author, title=title)
+    note = composed(made, TABS)
+    assert len(note.splitlines()) == len(composed(FILTER, TABS).splitlines())
+    assert decided(note, made, TABS) == Decisions()
+    assert decided(note, made, TABS).front == ""
+
+
+@given(st.lists(st.text(max_size=60), max_size=6))
+def test_every_line_of_the_owner_stays(written):
+    text = composed(FILTER) + "\n## Kept\n\n" + "\n".join(written)
+    decisions = decided(text, FILTER)
+    again = composed(FILTER, decisions=decisions)
+    assert decided(again, FILTER).kept == decisions.kept
+
+
+def test_a_kept_line_is_read_without_its_origin():
+    assert NoteLine("Use tabs (not spaces)").text == "Use tabs (not spaces)"
+    assert NoteLine("A &#42; (2026-01-01, x) [[a|note]]").text == "A *"

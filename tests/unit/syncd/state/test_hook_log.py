@@ -1,0 +1,43 @@
+"""Unit tests of `hook_log`: runs are kept in order, the file stays small and private, and a failure costs nothing."""
+
+from __future__ import annotations
+
+import stat
+
+from syncd.state.hook_log import LARGEST, NAME, HookRun, append_run, read_runs
+
+
+def run(number, **more):
+    return HookRun(number, "claude-code", "served", 12, **more)
+
+
+def test_runs_are_read_as_they_were_appended(tmp_path):
+    runs = [run(1, tokens=900), run(2, problem="NOT_FOUND")]
+    for one in runs:
+        append_run(tmp_path, one)
+    assert read_runs(tmp_path) == runs
+    assert stat.S_IMODE((tmp_path / NAME).stat().st_mode) == 0o600
+
+
+def test_the_file_stays_small_and_keeps_the_latest(tmp_path):
+    for number in range(1_000):
+        append_run(tmp_path, run(number))
+    assert (tmp_path / NAME).stat().st_size <= LARGEST + 200
+    numbers = [one.at for one in read_runs(tmp_path)]
+    assert numbers == list(range(numbers[0], 1_000))
+    assert [file.name for file in tmp_path.iterdir()] == [NAME]
+
+
+def test_what_can_not_be_read_or_written_is_left_out(tmp_path):
+    assert read_runs(tmp_path) == []
+    append_run(tmp_path / "missing", run(1))
+    (tmp_path / NAME).write_text('not json\n{"at": 1}\n[1]\n')
+    append_run(tmp_path, run(2))
+    assert read_runs(tmp_path) == [run(2)]
+
+
+def test_a_link_is_not_followed(tmp_path):
+    (tmp_path / "target").write_text("")
+    (tmp_path / NAME).symlink_to(tmp_path / "target")
+    append_run(tmp_path, run(1))
+    assert (tmp_path / "target").read_text() == ""
