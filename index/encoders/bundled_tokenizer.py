@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from index.encoders import settings  # noqa: F401 - first: it sets what the library reads when it is loaded
-
-# isort: split
 import functools
 from collections.abc import Sequence
-
-from tokenizers import Tokenizer
+from typing import TYPE_CHECKING
 
 from index.encoders import bundled_files
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 
 @functools.cache
 def load_tokenizer() -> Tokenizer:
     """Load the tokenizer once for the whole process; threads share it. Raises Unavailable for a damaged installation."""
+    from tokenizers import Tokenizer  # noqa: PLC0415 - commands that count nothing open the same parts
+
     tokenizer = Tokenizer.from_str(bundled_files.read_tokenizer())
     tokenizer.no_truncation()  # the file's own settings cut and pad at 128
     tokenizer.no_padding()

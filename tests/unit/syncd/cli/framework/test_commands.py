@@ -37,6 +37,7 @@ QUICK = {
     "status": (["status"], NOT_EVEN_SQL),
     "recent": (["recent"], NOT_EVEN_SQL),
     "get": (["get", "Captures/default/Heron.md"], NOT_EVEN_SQL | STORES),  # it prints passages as they are stored
+    "context": (["context"], NOT_EVEN_SQL | STORES | {"tokenizers"}),  # it reads passages, and counts tokens
     "workspace create": (["workspace", "create", "other"], NOT_EVEN_SQL),
     "workspace list": (["workspace", "list"], NOT_EVEN_SQL),
     "perspective list": (["perspective", "list"], NOT_EVEN_SQL),
