@@ -9,8 +9,18 @@ from typing import Final
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {  # commands, grouped by purpose
     "Every day": (
-        "search", "capture", "get", "recent", "updatenote", "delete", "log", "undo", "context", "status", "open",
-    ),  # fmt: skip
+        "search",
+        "capture",
+        "get",
+        "recent",
+        "updatenote",
+        "delete",
+        "log",
+        "undo",
+        "context",
+        "status",
+        "open",
+    ),
     "Review": ("review", "promote", "unpromote", "unarchive", "consolidate", "enrich"),
     "Graph": ("graph", "node", "relation", "perspective", "import", "export"),
     "Files": ("addfile",),
