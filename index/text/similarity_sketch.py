@@ -12,7 +12,7 @@ import re
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,11 @@ SAMPLED: Final = 24  # least number of sampled runs of a text, if it has so many
 EVERY: Final = 8  # one of so many runs is sampled
 CROWD: Final = 24  # most texts with a common run that this run pairs; more frequent runs belong to templates
 RARE: Final = 12  # most texts with a common word that this word pairs
-KNOWN: Final = 24  # number of texts with a word above which the word is less distinctive
 FORM: Final = 4  # least number of texts with a run that belongs to a template
 PAIRS: Final = 2_000_000  # most pairs that common runs, or common words, produce; the rarest come first
 
 Words: TypeAlias = NDArray[np.uint32]
 Runs: TypeAlias = NDArray[np.uint64]
-AnyArray = TypeVar("AnyArray", Words, Runs)
 Pairs: TypeAlias = NDArray[np.int64]  # [n, 2], the lower number first, in order
 
 _WORD = re.compile(r"[^\W_]+")
@@ -126,43 +124,22 @@ def pairs_sharing_words(sketches: Sequence[Sketch], least: float) -> Pairs:
 
 @dataclass(frozen=True, slots=True)
 class FrequentRuns:
-    """Holds the frequent words and sampled runs of all texts, with the number of texts that have each."""
+    """Holds the sampled runs that FORM or more texts have."""
 
-    words: tuple[Words, NDArray[np.int64]]  # sorted hashes, and the count of each
-    runs: tuple[Runs, NDArray[np.int64]]
-
-    def distinctiveness(self, word: str) -> float:
-        """Return 1 for a word that at most KNOWN texts have, and less for a more frequent word."""
-        counts = [
-            _count(self.words, np.uint32(zlib.crc32(piece.encode("utf-8", "replace")))) for piece in word_stems(word)
-        ]
-        return float((KNOWN / max(KNOWN, min(counts, default=0))) ** 0.5)
+    runs: Runs  # sorted hashes
 
     def is_form(self, text: str, other: str) -> bool:
         """Return whether at least half of the runs that two texts share occur in FORM or more texts, as in a template."""
         shared = np.intersect1d(make_sketch(text).runs, make_sketch(other).runs)
-        often = sum(_count(self.runs, run) >= FORM for run in shared)
-        return bool(len(shared)) and often >= len(shared) / 2
+        often = np.count_nonzero(np.isin(shared, self.runs, assume_unique=True))
+        return bool(len(shared) and often >= len(shared) / 2)
 
 
 def find_frequent(sketches: Sequence[Sketch]) -> FrequentRuns:
-    """Count the words and runs that many texts have."""
-    words = np.concatenate([np.empty(0, np.uint32), *(sketch.words for sketch in sketches)])
+    """Find the runs that FORM or more texts have."""
     runs = np.concatenate([np.empty(0, np.uint64), *(sketch.runs for sketch in sketches)])
-    return FrequentRuns(_most_frequent(words, KNOWN), _most_frequent(runs, FORM))
-
-
-def _most_frequent(values: AnyArray, least: int) -> tuple[AnyArray, NDArray[np.int64]]:
-    """Return the values that occur at least `least` times, sorted, and their counts; the many rare ones are dropped."""
-    distinct, counts = np.unique(values, return_counts=True)
-    return distinct[counts >= least], counts[counts >= least]
-
-
-def _count(counted: tuple[Words | Runs, NDArray[np.int64]], value: np.uint32 | np.uint64) -> int:
-    """Return the count of a value; 0 = it is not frequent."""
-    values, counts = counted
-    at = int(np.searchsorted(values, value))
-    return int(counts[at]) if at < len(values) and values[at] == value else 0
+    distinct, counts = np.unique(runs, return_counts=True)
+    return FrequentRuns(distinct[counts >= FORM])
 
 
 def word_overlap(sketches: Sequence[Sketch], pairs: Pairs) -> NDArray[np.float32]:

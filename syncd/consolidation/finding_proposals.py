@@ -21,10 +21,8 @@ OBJECTS: Final[
 ] = {  # types of notes that a kind applies to; other data depends on files and entities
     "merge-duplicates": frozenset({"note"}),
     "archive": frozenset({"note"}),
-    "supersede": frozenset({"note", "file"}),
 }
 LISTS: Final[Mapping[str, tuple[str, ...]]] = {  # by kind: the lists of findings it is made from
-    "supersede": ("supersedes",),
     "merge-duplicates": ("duplicates", "near"),
     "tag-merge": ("synonyms",),
     "relate": ("relations",),

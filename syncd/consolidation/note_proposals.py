@@ -1,4 +1,4 @@
-"""Plan the proposals that change captures, from the files as they are now: supersede, merge, archive, rename a tag.
+"""Plan the proposals that change captures, from the files as they are now: merge, archive, rename a tag.
 
 Law, tested: every link to a capture that moves is updated to its new path."""
 
@@ -35,23 +35,8 @@ PAGE: Final = 500  # notes read from the index at a time
 
 def note_kinds(snapshot: VaultSnapshot) -> tuple[FileKind, ...]:
     """Return the kinds of proposals that change captures."""
-    plans = {"supersede": supersede, "merge-duplicates": merge, "tag-merge": replace_tag, "archive": archive}
+    plans = {"merge-duplicates": merge, "tag-merge": replace_tag, "archive": archive}
     return tuple(FileKind(name, partial(plan, snapshot)) for name, plan in plans.items())
-
-
-def supersede(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
-    """Plan to write into the older capture that the newer one replaces it."""
-    newer, older = read_proposed(snapshot, proposed)
-    link = _shortest_link(snapshot, newer.path, older.path)
-    if read_marks(decode(older.raw)).superseded_by not in (None, f"[[{link}]]"):
-        raise Conflict(f"{older.name} already names the note that replaces it")
-    after = edit_capture(older, mark_superseded, decode(older.raw), link)
-    return Plan(
-        [note_step(older.path, older.raw, after)] if after != older.raw else [],
-        f"{older.name} now says that {newer.name} replaces it",
-        f"Mark {older.name} as superseded",
-        proposed["ids"],
-    )
 
 
 def merge(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:

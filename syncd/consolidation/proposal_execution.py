@@ -26,7 +26,7 @@ from syncd.promotion.proposal_store import Proposals
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.vault.location import REPORTS
 
-KINDS: Final = ("supersede", "merge-duplicates", "tag-merge", "relate", "summary", "archive")
+KINDS: Final = ("merge-duplicates", "tag-merge", "relate", "summary", "archive")
 # The graph does these before the journal has an entry; they are not rolled back.
 BY_GRAPH: Final = ("relate", "summary")
 MOST: Final = 1_000  # log entries searched for the writes of one proposal

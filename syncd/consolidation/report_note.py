@@ -49,10 +49,6 @@ class WorkspaceReport:
 
 # By kind, in the order of the report: the heading, and what a tick does.
 _KINDS: Final[Mapping[str, tuple[str, str]]] = {
-    "supersede": (
-        "Outdated notes",
-        "Memex writes the property `superseded_by` into the older note. The note stays in its place, and ranks lower in searches (half its score).",
-    ),
     "merge-duplicates": (
         "Duplicates",
         "One note stays, with the tags, properties and paragraphs of both. The other moves to the archive, and links to it keep working.",
@@ -72,7 +68,6 @@ _KINDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
 }
 _ARROWS: Final[Mapping[str, str]] = {
-    "supersede": "supersedes",
     "merge-duplicates": "says the same as",
     "relate": "may be related to",
 }
@@ -179,8 +174,6 @@ def _describe_entry(entry: ReportEntry) -> str:
     links = [link_to(path) for path in entry.paths]
     texts = [quote_inline(text, 400) for text in entry.would]
     match entry.kind, links, texts:
-        case "supersede", [newer, older], _:
-            says = f"Mark {older} as superseded by {newer}"
         case "merge-duplicates", [kept, copy], _:
             says = f"Keep {kept}, add the text that only {copy} has, and archive {copy}"
             says = says if entry.adds else f"Keep {kept}, and archive its duplicate {copy}"

@@ -127,7 +127,7 @@ def _compare_captures(
     common = sketches.find_frequent(drawn)
     del drawn  # frees much memory for a large inbox
     return capture_attention.compare_pairs(
-        captured.workspace, captured.captures, pairs, captured.texts, word_ranks(), common=common, go_on=go_on
+        captured.workspace, captured.captures, pairs, captured.texts, common=common, go_on=go_on
     )
 
 
@@ -157,7 +157,6 @@ def _find_synonyms(scan: _Scan) -> tuple[Finding, ...]:
 FINDINGS: Final[Mapping[str, Callable[[_Scan], tuple[Finding, ...]]]] = {
     "duplicates": lambda scan: scan.compared.duplicates,
     "near": lambda scan: scan.compared.near,
-    "supersedes": lambda scan: scan.compared.supersedes,
     "relations": _find_relations,
     "unused": _find_unused,
     "synonyms": _find_synonyms,

@@ -39,7 +39,6 @@ class Inbox:
             name: tuple(one for one in findings if one.kind == kind)
             for name, kind in (
                 ("duplicates", "merge-duplicates"),
-                ("supersedes", "supersede"),
                 ("relations", "relate"),
                 ("unused", "archive"),
                 ("synonyms", "tag-merge"),
@@ -99,4 +98,4 @@ class Inbox:
 
 def _nothing(name: str) -> Findings[Any]:
     graph: Report[Any] = Report((), (), (), (), None, {"stale_summaries": 0, "orphaned_nodes": 0})
-    return Findings(name, 0, (), (), (), (), (), (), (), graph, {}, {})
+    return Findings(name, 0, (), (), (), (), (), (), graph, {}, {})

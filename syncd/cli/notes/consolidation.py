@@ -19,7 +19,7 @@ def consolidate(dry_run: bool, workspace: str | None) -> None:
 
     Memex first carries out the ticked proposals of earlier reports. If there is nothing new, it writes no report. With
     --workspace, the report covers one workspace and is printed, not written. With --json: {"workspaces": [{"workspace", "documents", "duplicates", "near",
-    "supersedes", "synonyms", "relations", "unused", "clusters", "stale_summaries", "orphaned_nodes", "degraded"}], "proposals",
+    "synonyms", "relations", "unused", "clusters", "stale_summaries", "orphaned_nodes", "degraded"}], "proposals",
     "new", "report", "carried": [{"done", "said"}]}, and "text" if the report is printed."""
     result = ask("consolidate", {"dry_run": dry_run, "workspace": workspace})
     print_answer(result, lambda: format_result(result))

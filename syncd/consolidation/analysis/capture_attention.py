@@ -1,4 +1,4 @@
-"""Find the captures of a workspace that need attention: copies, outdated or unused captures, and tags to merge.
+"""Find the captures of a workspace that need attention: copies, unused captures, and tags to merge.
 
 Notes are compared when they share runs of words or rare words, or are near in meaning: the likeliest pairs first and at
 most `LOOKED_AT` pairs, so that the time is bounded. The result states how many pairs were left out.
@@ -8,7 +8,6 @@ finding about them; a note has at most one role towards another note."""
 
 from __future__ import annotations
 
-import functools
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,17 +18,8 @@ from index.search import vector_similarity
 from index.search.vector_similarity import Neighbours
 from index.text import similarity_sketch
 from index.text.similarity_sketch import FrequentRuns, Pairs, Sketch
-from syncd.consolidation.analysis.contradiction_rules import INSTEAD, IS, IS_NOT, OVER
-from syncd.consolidation.analysis.contradictions import (
-    NoteClaims,
-    OpposedClaims,
-    Telling,
-    compare_titles,
-    find_contradictions,
-)
-from syncd.consolidation.analysis.duplicates import Duplicate, find_duplicate
+from syncd.consolidation.analysis.duplicates import ComparedNote, Duplicate, find_duplicate
 from syncd.consolidation.analysis.findings import Finding, Kind, Quote, key_of
-from syncd.consolidation.analysis.sentence_claims import Claims
 from syncd.consolidation.analysis.tag_synonyms import find_synonyms
 from syncd.notes.secret_patterns import redact
 
@@ -40,17 +30,15 @@ RUNS: Final = 0.25  # lowest share of the shorter note's runs of three words
 RARE: Final = 1.6  # lowest sum of the rarities of shared rare words
 SHARED: Final = 0.3  # lowest share of the shorter note's words; below it a pair is skipped
 BATCH: Final = 256  # pairs whose texts are read at a time
-HELD: Final = 1_500  # notes whose claims stay in memory
-SERIES: Final = 4  # notes that differ only in figures: from this number on, they are a log and all true
+HELD: Final = 1_500  # notes whose sentences stay in memory
 QUOTED: Final = 240  # characters of a sentence
 QUOTES: Final = 4  # sentences that only the copy has
 OLD_MS: Final = 180 * 86_400_000  # age from which a capture may be called unused
 
-REASONS: Final[Mapping[tuple[str, str], str]] = {
-    IS: "the newer note affirms what the older one denies",
-    IS_NOT: "the newer note denies what the older one affirms",
-    OVER: "the newer note says that it has ended",
-    INSTEAD: "the newer note names a replacement",
+REASONS: Final[Mapping[str, str]] = {
+    "equal": "both have the same words",
+    "edited": "they differ only in small edits",
+    "part": "the first contains everything in the second, and more",
 }
 # Texts returns the texts of captures by their numbers, without missing ones. GoOn returns, or raises to stop the scan.
 Texts: TypeAlias = Callable[[Sequence[int]], Mapping[int, str]]
@@ -63,7 +51,6 @@ class ComparisonResult:
 
     duplicates: tuple[Finding, ...]
     near: tuple[Finding, ...]
-    supersedes: tuple[Finding, ...]
     left_out: int
 
 
@@ -86,7 +73,6 @@ def compare_pairs(
     captures: Sequence[DocumentOverview],
     pairs: Pairs,
     texts: Texts,
-    places: Mapping[str, int],
     *,
     common: FrequentRuns,
     go_on: GoOn = lambda: None,
@@ -94,62 +80,45 @@ def compare_pairs(
 ) -> ComparisonResult:
     """Compare the sentences of these pairs; `captures` are ordered by id, `common` has the frequent runs."""
     looked = sorted(map(tuple, pairs[:looked_at].tolist()))
-    reader = ReadTexts(captures, texts, Claims(places), functools.cache(common.distinctiveness))
+    reader = ReadTexts(captures, texts)
     copies: list[tuple[int, int, Duplicate]] = []
-    opposed: list[tuple[int, int, tuple[OpposedClaims, ...]]] = []
     for start in range(0, len(looked), BATCH):
         go_on()
         some = looked[start : start + BATCH]
         reader.read_ahead({n for pair in some for n in pair})
         for a, b in some:
             older, newer = _older_first(a, b, captures)
-            older_note, newer_note = reader.read.get(older), reader.read.get(newer)
-            if older_note is None or newer_note is None:
+            notes = reader.read.get(older), reader.read.get(newer)
+            if notes[0] is None or notes[1] is None:
                 continue
-            sentences = find_contradictions(older_note[1], newer_note[1])
-            copy = None if sentences else find_duplicate(older_note, newer_note)
-            if not sentences and not copy:
-                continue
-            if compare_titles(older_note[1], newer_note[1]) == "loose" and common.is_form(older_note[0], newer_note[0]):
-                continue  # one form, filled in for two things
-            if copy:
+            copy = find_duplicate(notes[0], notes[1])
+            again = copy is not None and copy.how == "equal" and notes[0].name == notes[1].name
+            if copy and (again or not common.is_form(notes[0].text, notes[1].text)):
                 copies.append((older, newer, copy))
-            elif _is_surely_later(captures[older], captures[newer]):
-                opposed.append((older, newer, sentences))
     duplicates, near = _find_duplicates(workspace, captures, copies)
-    return ComparisonResult(
-        duplicates, near, _find_superseded(workspace, captures, opposed), max(0, len(pairs) - looked_at)
-    )
+    return ComparisonResult(duplicates, near, max(0, len(pairs) - looked_at))
 
 
 @dataclass(slots=True)
 class ReadTexts:
-    """Caches the texts and claims of the notes that are being compared."""
+    """Caches the notes that are being compared."""
 
     captures: Sequence[DocumentOverview]
     texts: Texts
-    claims: Claims
-    telling: Telling
-    read: dict[int, tuple[str, NoteClaims]] = field(default_factory=dict)
+    read: dict[int, ComparedNote] = field(default_factory=dict)
 
     def read_ahead(self, numbers: Collection[int]) -> None:
         """Load the notes with these numbers, and drop others if there are too many."""
         if len(self.read) > HELD:
             self.read = {n: note for n, note in self.read.items() if n in numbers}
         for n, text in sorted(self.texts(sorted(set(numbers) - self.read.keys())).items()):
-            self.read[n] = (text, NoteClaims.of(*self.claims.read(self.captures[n].title, text), self.telling))
+            self.read[n] = ComparedNote(self.captures[n].title, text)
 
 
 def _older_first(a: int, b: int, captures: Sequence[DocumentOverview]) -> tuple[int, int]:
     """Return the two numbers, the older note first."""
     older, newer = sorted((a, b), key=lambda n: (captures[n].created_at, captures[n].id))
     return older, newer
-
-
-def _is_surely_later(older: DocumentOverview, newer: DocumentOverview) -> bool:
-    """Return whether the newer note is surely the later statement: an old note that was edited since may be right."""
-    changed = older.created_at if older.updated_at is None else older.updated_at
-    return older.created_at < newer.created_at and changed < (newer.updated_at or newer.created_at)
 
 
 def _find_duplicates(
@@ -170,12 +139,7 @@ def _find_duplicates(
     whole: list[Finding] = []
     near: list[Finding] = []
     for copy, (score, kept, duplicate) in chosen.items():
-        how = {
-            "equal": "both have the same words",
-            "edited": "they differ only in small edits",
-            "part": "the first contains everything in the second, and more",
-            "words": "they say the same in different words",
-        }[duplicate.how]
+        how = REASONS[duplicate.how]
         more = f"; only the second contains “{quote_text(duplicate.lost[0])}”" if duplicate.lost else ""
         quotes = tuple(Quote(captures[copy].id, quote_text(text, QUOTED)) for text in duplicate.lost[:QUOTES])
         finding = _make_finding(
@@ -183,58 +147,6 @@ def _find_duplicates(
         )
         (whole if duplicate.how == "equal" else near).append(finding)
     return _best_first(whole), _best_first(near)
-
-
-def _find_superseded(
-    workspace: str, captures: Sequence[DocumentOverview], opposed: Sequence[tuple[int, int, tuple[OpposedClaims, ...]]]
-) -> tuple[Finding, ...]:
-    """Pair each older note with the newest note that contradicts it, unless they are entries of a log."""
-    logs = _find_series([(older, newer) for older, newer, _ in opposed])
-    newest: dict[int, tuple[int, tuple[OpposedClaims, ...]]] = {}
-    for older, newer, claims in opposed:
-        if older in logs and not any(claim.changed for claim in claims):
-            continue
-        known = newest.get(older)
-        if known is None or (captures[newer].created_at, captures[newer].id) > (
-            captures[known[0]].created_at,
-            captures[known[0]].id,
-        ):
-            newest[older] = (newer, claims)
-    findings = []
-    for older, (newer, claims) in newest.items():
-        before, after = claims[0].difference
-        reason = REASONS.get(
-            (before, after), f"the newer says “{quote_text(after, 60)}” where the older says “{quote_text(before, 60)}”"
-        )
-        quotes = tuple(
-            quote
-            for claim in claims
-            for quote in (
-                Quote(captures[newer].id, quote_text(claim.newer, QUOTED)),
-                Quote(captures[older].id, quote_text(claim.older, QUOTED)),
-            )
-        )
-        both = [captures[newer], captures[older]]
-        findings.append(_make_finding(workspace, "supersede", both, claims[0].score, reason, quotes))
-    return _best_first(findings)
-
-
-def _find_series(pairs: Sequence[tuple[int, int]]) -> set[int]:
-    """Return the notes in groups of at least `SERIES` notes that contradict each other."""
-    group: dict[int, int] = {}
-
-    def find_root(n: int) -> int:
-        while group.setdefault(n, n) != n:
-            n = group[n]
-        return n
-
-    for older, newer in pairs:
-        a, b = sorted((find_root(older), find_root(newer)))
-        group[b] = a
-    members: dict[int, list[int]] = defaultdict(list)
-    for n in list(group):
-        members[find_root(n)].append(n)
-    return {n for numbers in members.values() if len(numbers) >= SERIES for n in numbers}
 
 
 def find_unused(

@@ -1,170 +1,175 @@
-"""Decide whether two notes are duplicates: equal, edited, in another order, one part of the other, or reworded.
+"""Decide whether two notes are duplicates: whether one of them says all that the other says, sentence by sentence.
 
-Laws, tested: a note is a duplicate of itself; two notes are not duplicates if each states a figure, date or name for
-which the other note states another."""
+The note with fewer words is the copy. A sentence of the copy is in the other note if a sentence there has most of its
+words. Two such sentences may differ in words that one of them adds, or in spelling; if a word stands in place of
+another, as in an update or in a form that was filled in for two things, the notes are not duplicates.
+
+Laws, tested: a note of some length is a duplicate of itself; the order of two notes does not change whether they are
+duplicates; notes with a sentence that states another figure or name, or is denied in one of them, are not duplicates."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cached_property
 from typing import Final, Literal
 
-from index.text.similarity_sketch import RUN, word_stems
-from syncd.consolidation.analysis.contradictions import NoteClaims, compare_titles
-from syncd.consolidation.analysis.sentence_claims import WIDE, Claim
+from index.text.sentences import plain_text, split_markdown
+from index.text.similarity_sketch import word_stems
+from index.text.tags import fold_accents
 
-LEAST: Final = 2.0  # lowest worth of a note's words; shorter notes are not compared
-RUNS: Final = 0.5  # lowest share of the shorter note's runs of three words in an edited copy
-WORDS: Final = 0.75  # lowest share of the shorter note's word worth in a reworded copy
-BOTH: Final = 0.6  # lowest share of the word worth of both notes in a reworded copy
-LOST: Final = 0.12  # highest worth of a claim's words that the kept note may lack
-SAME: Final = 0.6  # lowest share of equal characters in titles of scripts without blanks
-SLOTTED: Final = 3  # words in titles that differ in one word, from which they name two things
+LEAST: Final = 12  # fewest different words of a copy
+PART: Final = 0.5  # lowest size of a copy relative to the other note; a smaller one is a note of its own, as an excerpt
+SAME: Final = 0.6  # share of a sentence's words in a sentence of the other note, from which both are about one thing
+COVERED: Final = 0.95  # lowest share of the copy's words in sentences that are in the other note
+SPELLING: Final = 0.75  # lowest similarity of two spellings of a word
+READ: Final = 20_000  # characters read from a text
+_HEADING: Final = re.compile(r"^[ ]{0,3}#{1,6}[ \t].*$", re.MULTILINE)
+_CODE: Final = re.compile(r"^\s*(?:`{3,}|~{3,})[^\n]*\n(.*?)(?:^\s*(?:`{3,}|~{3,})\s*$|\Z)", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"\[\[(?:[^\]|#\n]*/)?([^\]|#\n/]+)")
-_BLANKS: Final = re.compile(r"\{\{[^{}\n]+\}\}|<%.+?%>")  # placeholders of a template
-_BLANK: Final = re.compile(r"[\W_]+")
+_PLACEHOLDER: Final = re.compile(r"\{\{[^{}\n]+\}\}|<%.+?%>")
+_FIGURE: Final = re.compile(r"\d+(?:[.,:/-]\d+)*")
+_NOT: Final = re.compile(
+    r"(?<![^\W_])(?:not|no|never|cannot|\w+n['’]t|nobody|nothing|none|nicht|kein\w*|nie|niemals|nichts|pas|jamais|rien|"
+    r"nunca|tampoco|nada|não|nem|non|mai|niente|niet|geen|nooit|не|нет|никогда|nigdy)(?![^\W_])|ません|ない|なかった|不|没|未|无|않|없|아니",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """Describes a duplicate: "equal" in its words, "edited", a "part" of the other note, or in other "words"."""
+    """Describes a duplicate: "equal" in its words, "edited", or a "part" of the other note."""
 
-    how: Literal["equal", "edited", "part", "words"]
+    how: Literal["equal", "edited", "part"]
     kept: int  # 0 or 1: the note that contains everything
     score: float
     lost: tuple[str, ...]  # sentences that only the other has
 
 
-def normalize(text: str) -> str:
-    """Reduce a text to its letters and digits."""
-    return _BLANK.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
-
-
 @dataclass(frozen=True, slots=True)
-class _Note:
-    """Prepares a note for comparison."""
+class Sentence:
+    """Holds a sentence, its words, and whether it denies something."""
 
     text: str
-    said: NoteClaims
+    words: frozenset[str]
+    negated: bool
 
-    @property
-    def words(self) -> dict[str, float]:
-        """Return the words of its text with their worth; of its title if it has no text."""
-        claims = self.said.claims or (self.said.title,)
-        return {word: worth for claim in claims for word, worth in claim.words.items()}
 
-    @property
+@dataclass(frozen=True)
+class ComparedNote:
+    """Prepares a note for comparison."""
+
+    title: str
+    text: str
+
+    @cached_property
+    def sentences(self) -> tuple[Sentence, ...]:
+        """Return the sentences of its text, and its lines of code, without repeats."""
+        return tuple(map(_read_sentence, dict.fromkeys(_split_text(self.text[:READ]))))
+
+    @cached_property
+    def headings(self) -> tuple[Sentence, ...]:
+        """Return its headings."""
+        return tuple(map(_read_sentence, map(plain_text, _HEADING.findall(self.text[:READ]))))
+
+    @cached_property
+    def words(self) -> Counter[str]:
+        """Return in how many of its sentences each word is."""
+        return Counter(word for sentence in self.sentences for word in sentence.words)
+
+    @cached_property
     def name(self) -> tuple[str, ...]:
         """Return the words of its title."""
-        return tuple(normalize(self.said.title.text).split())
+        return _name_words(self.title)
 
-    @property
-    def links(self) -> set[tuple[str, ...]]:
+    @cached_property
+    def links(self) -> frozenset[tuple[str, ...]]:
         """Return the names of the notes that it links to."""
-        return {tuple(normalize(link).split()) for link in _LINK.findall(self.text)}
+        return frozenset(map(_name_words, _LINK.findall(self.text)))
+
+    @cached_property
+    def figures(self) -> frozenset[str]:
+        """Return the figures of its sentences and headings."""
+        return frozenset(
+            figure for sentence in (*self.sentences, *self.headings) for figure in _FIGURE.findall(sentence.text)
+        )
 
 
-def find_duplicate(note: tuple[str, NoteClaims], other: tuple[str, NoteClaims]) -> Duplicate | None:
-    """Decide whether two notes, the older first, are duplicates; each is given with its text."""
-    older, newer = _Note(*note), _Note(*other)
-    ours, theirs = older.words, newer.words
-    sizes = sum(ours.values()), sum(theirs.values())
-    named = compare_titles(older.said, newer.said)
-    if named == "apart" or min(sizes) < LEAST * (1.5 if named else 1):
-        return None  # too little text to decide; titles that may name two things need more
-    if normalize(older.text) == normalize(newer.text):
+def find_duplicate(older: ComparedNote, newer: ComparedNote) -> Duplicate | None:
+    """Decide whether two notes are duplicates."""
+    kept = 0 if older.words.total() >= newer.words.total() else 1
+    whole, copy = (older, newer) if kept == 0 else (newer, older)
+    if len(copy.words) < LEAST or copy.words.total() < PART * whole.words.total():
+        return None
+    if word_stems(older.text) == word_stems(newer.text):
         return Duplicate("equal", 0, 1.0, ())
-    runs, its_runs = _word_runs(older.text), _word_runs(newer.text)
-    in_runs = len(runs & its_runs) / max(1, min(len(runs), len(its_runs)))
-    shared = sum(worth for word, worth in ours.items() if word in theirs)
-    in_words = shared / min(sizes)
-    both = 2 * shared / sum(sizes)
-    if in_words < WORDS or (in_runs < RUNS and both < BOTH) or _are_two_things(older, newer):
+    if _are_two_things(whole, copy):
         return None
-    kept = 0 if sizes[0] >= sizes[1] else 1
-    copy, whole = (newer.said, older.said) if kept == 0 else (older.said, newer.said)
-    if _tells_of_change(newer.said) and not _tells_of_change(older.said):
-        return None  # the newer note says that something changed
-    if not _has_all_values(whole, copy) or (
-        _is_negated(older.said) != _is_negated(newer.said) and min(sizes) < 2 * LEAST
-    ):
+    shared, lost = 0, list[str]()
+    for sentence in copy.sentences:
+        match = _find_match(sentence, whole.sentences)
+        if match is None:
+            lost.append(sentence.text)
+        elif _differ(sentence, match):
+            return None
+        else:
+            shared += len(sentence.words)
+    share = shared / copy.words.total()
+    if share < COVERED:
         return None
-    lost = tuple(claim.text for claim in copy.claims if _is_new(claim, whole))
-    how: Literal["edited", "part", "words"] = (
-        "words" if in_runs < RUNS else "part" if min(sizes) < 0.75 * max(sizes) else "edited"
+    how: Literal["edited", "part"] = "part" if copy.words.total() < 0.75 * whole.words.total() else "edited"
+    return Duplicate(how, kept, round(share, 3), tuple(lost))
+
+
+def _find_match(sentence: Sentence, sentences: Sequence[Sentence]) -> Sentence | None:
+    """Return the sentence that has most of the words of `sentence`, if one has enough of them."""
+    best = max(sentences, key=lambda other: (len(sentence.words & other.words), -len(other.words)), default=sentence)
+    return best if len(sentence.words & best.words) >= SAME * len(sentence.words) else None
+
+
+def _differ(sentence: Sentence, match: Sentence) -> bool:
+    """Return whether one of two sentences is denied, or has a word in place of another."""
+    only, others = sentence.words - match.words, match.words - sentence.words
+    replaced = {word for word in only if not any(_are_spellings(word, other) for other in others)}
+    return sentence.negated != match.negated or bool(replaced and others)
+
+
+def _are_spellings(word: str, other: str) -> bool:
+    """Return whether two words without figures are spelt nearly alike."""
+    return word.isalpha() and other.isalpha() and SequenceMatcher(None, word, other).ratio() >= SPELLING
+
+
+def _are_two_things(whole: ComparedNote, copy: ComparedNote) -> bool:
+    """Return whether the notes are about two things although they share most of their words."""
+    return (
+        bool(_PLACEHOLDER.search(whole.text)) != bool(_PLACEHOLDER.search(copy.text))  # one is a template
+        or copy.name in whole.links - copy.links  # one links to the other as to another note
+        or whole.name in copy.links - whole.links
+        or set(_FIGURE.findall(whole.title)) != set(_FIGURE.findall(copy.title))  # days, parts of a series
+        or not copy.figures <= whole.figures
+        or _differ_in_one_word(whole.name, copy.name)  # "Theme A", "Theme B"
+        or any((match := _find_match(heading, whole.headings)) and _differ(heading, match) for heading in copy.headings)
     )
-    score = round(min(1.0, 0.5 * in_words + 0.3 * both + 0.2 * in_runs), 3)
-    return Duplicate(how, kept, score, lost)
 
 
-def _are_two_things(older: _Note, newer: _Note) -> bool:
-    """Return whether two notes are about two things although they share most of their words."""
-    return any(
-        differ(older, newer)
-        for differ in (_one_is_template, _one_links_to_other, _follow_own_titles, _titles_differ_in_slot)
-    )
+def _differ_in_one_word(name: Sequence[str], other: Sequence[str]) -> bool:
+    return len(name) == len(other) > 1 and sum(a != b for a, b in zip(name, other, strict=True)) == 1
 
 
-def _one_is_template(older: _Note, newer: _Note) -> bool:
-    """Return whether exactly one of them is a template with placeholders."""
-    return bool(_BLANKS.search(older.text)) != bool(_BLANKS.search(newer.text))
+def _name_words(text: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"[^\W_]+", fold_accents(text)))
 
 
-def _one_links_to_other(older: _Note, newer: _Note) -> bool:
-    """Return whether one of them links to the other, which does not link to itself."""
-    return newer.name in older.links - newer.links or older.name in newer.links - older.links
+def _split_text(text: str) -> Iterator[str]:
+    yield from split_markdown(_HEADING.sub("\n", text))
+    for block in _CODE.finditer(text):
+        yield from (line.strip() for line in block[1].splitlines() if any(c.isalnum() for c in line))
 
 
-def _follow_own_titles(older: _Note, newer: _Note) -> bool:
-    """Return whether each text has a word of its own title that the other note lacks."""
-    older_only = older.said.title.words.keys() - newer.said.words
-    newer_only = newer.said.title.words.keys() - older.said.words
-    return bool(older_only & older.words.keys() and newer_only & newer.words.keys())
-
-
-def _titles_differ_in_slot(older: _Note, newer: _Note) -> bool:
-    """Return whether the titles differ in one word, and either each note lacks the other's word or both titles are long."""
-    if not _differ_in_one_word(list(older.name), list(newer.name)):
-        return False
-    lacking = all(
-        set(note.name) - set(normalize(other.text).split()) for note, other in ((older, newer), (newer, older))
-    )
-    return lacking or min(len(older.name), len(newer.name)) >= SLOTTED
-
-
-def _differ_in_one_word(title: list[str], other: list[str]) -> bool:
-    """Return whether two titles differ in one word: "Theme A", "Theme B"."""
-    if WIDE.search("".join(title + other)):
-        title, other = list(" ".join(title)), list(" ".join(other))
-        least = min(len(title), len(other))
-        begins = next((n for n in range(least) if title[n] != other[n]), least)
-        ends = next((n for n in range(least - begins) if title[-1 - n] != other[-1 - n]), least - begins)
-        return begins + ends < least and begins + ends >= SAME * max(len(title), len(other))
-    return len(title) == len(other) > 1 and sum(a != b for a, b in zip(title, other, strict=True)) == 1
-
-
-def _tells_of_change(note: NoteClaims) -> bool:
-    return note.title.changed or any(claim.changed for claim in note.claims)
-
-
-def _word_runs(text: str) -> set[tuple[str, ...]]:
-    words = word_stems(text)
-    return {tuple(words[n : n + RUN]) for n in range(max(1, len(words) - RUN + 1))}
-
-
-def _has_all_values(whole: NoteClaims, copy: NoteClaims) -> bool:
-    """Return whether the whole contains all figures, dates and names of the copy."""
-    held = {(value.kind, value.value) for claim in (whole.title, *whole.claims) for value in claim.values}
-    copied = {(value.kind, value.value) for claim in copy.claims for value in claim.values if value.kind != "side"}
-    return copied <= held
-
-
-def _is_negated(note: NoteClaims) -> bool:
-    return sum(claim.negated for claim in note.claims) % 2 == 1
-
-
-def _is_new(claim: Claim, whole: NoteClaims) -> bool:
-    """Return whether much of a claim is missing in the whole."""
-    lacking = sum(worth for word, worth in claim.words.items() if word not in whole.words)
-    return lacking > max(LOST, 0.25 * claim.weight)
+def _read_sentence(text: str) -> Sentence:
+    # A stem is cut to six characters, a figure is not.
+    words = frozenset(word_stems(text)) | frozenset(_FIGURE.findall(text))
+    return Sentence(text, words, len(_NOT.findall(text)) % 2 == 1)

@@ -12,9 +12,8 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar
 from index.model import DocumentOverview
 from syncd.graph.attention_report import Report
 
-# merge-duplicates: the second note adds nothing to the first. supersede: the first, newer note replaces the second.
-# relate: two entities may need a relation. tag-merge: one tag becomes another. archive: a capture is unused.
-Kind: TypeAlias = Literal["merge-duplicates", "supersede", "relate", "tag-merge", "archive"]
+# merge-duplicates: the second note adds nothing to the first. relate: two entities may need a relation. tag-merge: one tag becomes another. archive: a capture is unused.
+Kind: TypeAlias = Literal["merge-duplicates", "relate", "tag-merge", "archive"]
 
 KEY: Final = 16  # hexadecimal digits of a key
 
@@ -33,7 +32,7 @@ class Quote:
 class Finding:
     """Describes a proposal.
 
-    `ids` are in the order of its kind: kept and copy, newer and older, two entities, one capture, none.
+    `ids` are in the order of its kind: kept and copy, two entities, one capture, none.
 
     `hashes` are the content hashes of the compared notes: they are compared again before the proposal is carried
     out."""
@@ -65,8 +64,7 @@ class Findings(Generic[E]):
     workspace: str
     documents: int  # number of scanned notes
     duplicates: tuple[Finding, ...]  # equal words
-    near: tuple[Finding, ...]  # edited or reworded
-    supersedes: tuple[Finding, ...]
+    near: tuple[Finding, ...]  # edited, or a part of the other
     relations: tuple[Finding, ...]
     unused: tuple[Finding, ...]
     synonyms: tuple[Finding, ...]
@@ -79,7 +77,7 @@ class Findings(Generic[E]):
     @property
     def proposals(self) -> tuple[Finding, ...]:
         """Return all findings that can be carried out, in the order of the report."""
-        return (*self.supersedes, *self.duplicates, *self.near, *self.synonyms, *self.relations, *self.unused)
+        return (*self.duplicates, *self.near, *self.synonyms, *self.relations, *self.unused)
 
 
 def key_of(workspace: str, kind: Kind, ids: tuple[str, ...], would: tuple[str, ...]) -> str:

@@ -107,29 +107,6 @@ def test_a_promotion_under_way_and_a_tick_wait_for_each_other(inbox):
     assert not (inbox.world.vault / one.path).exists()
 
 
-def test_a_note_that_says_already_what_takes_its_place_is_left_alone(inbox):
-    older, newer = inbox.capture("the port is 80"), inbox.capture("the port is 8080")
-    inbox.say(inbox.finding("supersede", newer.id, older.id))
-    (path,) = [inbox.run()["report"]]
-    file = inbox.world.vault / older.path
-    file.write_text(file.read_text().replace("\n---\n", '\nsuperseded_by: "[[Mine]]"\n---\n', 1))
-    inbox.world.run()
-    key = inbox.tick(path, "as superseded by")
-    assert "already" in inbox.look()[key]
-    assert "[[Mine]]" in file.read_text()
-
-
-def test_the_older_note_says_which_one_takes_its_place(inbox):
-    older, newer = inbox.capture("the port is 80"), inbox.capture("the port is 8080")
-    inbox.say(inbox.finding("supersede", newer.id, older.id))
-    (path,) = [inbox.run()["report"]]
-    inbox.tick(path, "as superseded by")
-    before = inbox.read(older.path)
-    (said,) = inbox.look().values()
-    assert "replaces it" in said
-    assert inbox.read(older.path) == before.replace("\n---\n", '\nsuperseded_by: "[[the port is 8080]]"\n---\n', 1)
-
-
 def test_a_relation_and_a_summary_go_through_the_graph(inbox):
     nodes = inbox.app.agent_access.workspace("default").nodes
     ada, bab = nodes.create([NewNode("Ada", "person", ("wrote",)), NewNode("Bab", "person", ("built",))])
@@ -171,16 +148,16 @@ def test_of_boxes_that_are_ticked_together_none_keeps_another_from_being_carried
     inbox.say(
         inbox.finding("tag-merge", would=("kubernetes", "k8s")),
         inbox.finding("merge-duplicates", newer.id, copy.id),
-        inbox.finding("supersede", newer.id, older.id),
+        inbox.finding("archive", older.id),
     )
     (path,) = [inbox.run()["report"]]
-    for words in ("Replace the tag “k8s”", "Keep [[", "as superseded by"):
+    for words in ("Replace the tag “k8s”", "Keep [[", "Archive [["):
         inbox.tick(path, words)
     said = list(inbox.look().values())
     assert len(said) == 3
     assert not [one for one in said if "changed since" in one]
-    assert "superseded_by" in inbox.read(older.path)
-    assert "#k8s" not in inbox.read(older.path) + inbox.read(newer.path)
+    assert not (inbox.world.vault / older.path).exists()
+    assert "#k8s" not in inbox.read(newer.path)
 
 
 def test_an_unused_capture_goes_to_the_archive_where_no_agent_sees_it(inbox):

@@ -62,7 +62,7 @@ GRAMMAR = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
 def entries(draw):
-    kinds = ("supersede", "merge-duplicates", "tag-merge", "relate", "summary", "archive", "other")
+    kinds = ("merge-duplicates", "tag-merge", "relate", "summary", "archive", "other")
     found = []
     for number in range(draw(st.integers(0, 5))):
         kind = draw(st.sampled_from(kinds))
@@ -244,12 +244,12 @@ def _valid(drawn, files):
 
 def test_the_overview_is_bounded_and_names_notes_apart_that_are_called_the_same():
     many = [
-        ReportEntry(f"{n:016x}", "supersede", "w", (f"Captures/w/{n}a.md", f"Captures/w/{n}b.md"), (), "r")
+        ReportEntry(f"{n:016x}", "relate", "w", (f"Captures/w/{n}a.md", f"Captures/w/{n}b.md"), (), "r")
         for n in range(500)
     ]
     text = compose_report("2026-11-21", [WorkspaceReport("w", tuple(many))])
     assert len(re.findall(r"^    n\d+\[", text, re.MULTILINE)) == 80
-    twins = ReportEntry(ID, "supersede", "w", ("Captures/w/A.md", "Captures/v/A.md"), (), "r")
+    twins = ReportEntry(ID, "relate", "w", ("Captures/w/A.md", "Captures/v/A.md"), (), "r")
     text = compose_report("2026-11-21", [WorkspaceReport("w", (twins,))])
     assert 'n0["Captures/w/A.md"]' in text
     assert 'n1["Captures/v/A.md"]' in text
@@ -260,7 +260,7 @@ def test_the_overview_is_bounded_and_names_notes_apart_that_are_called_the_same(
 def test_mermaid_itself_reads_the_overview():
     names = [re.sub(r"[/\x00]", " ", name) for name in HOSTILE]
     pairs = [
-        ReportEntry(f"{n:016x}", "supersede", "w", (f"Captures/w/{n} {name}.md", f"Captures/w/{n} older.md"), (), "r")
+        ReportEntry(f"{n:016x}", "relate", "w", (f"Captures/w/{n} {name}.md", f"Captures/w/{n} older.md"), (), "r")
         for n, name in enumerate(names)
     ]
     drawn = re.search(

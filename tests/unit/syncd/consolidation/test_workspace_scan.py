@@ -8,11 +8,10 @@ from index.errors import Unavailable
 from syncd.consolidation import workspace_scan
 from syncd.enrichment.enricher import EnrichSettings
 from syncd.graph.node_request import NewNode
-from tests.bench.consolidate import pairs
+from tests.bench.consolidation import pairs
 from tests.support.world import World
 
-CONTRARY = pairs("contradictions")[0]
-TWICE = pairs("again")[1]
+TWICE = pairs("again")[2]
 
 
 @pytest.fixture
@@ -29,8 +28,8 @@ def note(world, id, title, text, *, day=1, tags="", workspace="default", folder=
 
 
 def planted(world, workspace="default"):
-    note(world, "old", CONTRARY.older[0], CONTRARY.older[1], tags="kubernetes", workspace=workspace)
-    note(world, "new", CONTRARY.newer[0], CONTRARY.newer[1], day=9, tags="kubernetes", workspace=workspace)
+    note(world, "pods", "Pods", "A pod holds containers.", tags="kubernetes", workspace=workspace)
+    note(world, "nodes", "Nodes", "A node runs pods.", day=9, tags="kubernetes", workspace=workspace)
     note(world, "one", TWICE.older[0], TWICE.older[1], day=3, tags="k8s", workspace=workspace)
     note(world, "two", TWICE.newer[0], TWICE.newer[1], day=5, workspace=workspace)
 
@@ -40,29 +39,25 @@ def test_what_is_planted_is_found_with_what_it_can_be_checked_by(world):
     world.run()
     told = world.app.services.consolidation._look("default")
     assert told.documents == 4
-    [one] = told.supersedes
-    assert (one.kind, one.ids, one.workspace) == ("supersede", ("new", "old"), "default")
-    assert [quote.id for quote in one.quotes] == ["new", "old"]
-    assert "db-7" in one.quotes[0].text
-    assert "db-3" in one.quotes[1].text
-    assert [set(one.ids) for one in told.near] == [{"one", "two"}]
+    [one] = told.near
+    assert (one.kind, set(one.ids), one.workspace) == ("merge-duplicates", {"one", "two"}, "default")
     assert [one.would for one in told.synonyms] == [("kubernetes", "k8s")]
-    assert told.named["old"].title == CONTRARY.older[0]
-    assert told.of["supersedes"] == 1
+    assert told.named["one"].title == TWICE.older[0]
+    assert told.of["near"] == 1
     assert {one.key for one in told.proposals} == {
         one.key for one in world.app.services.consolidation._look("default").proposals
     }
 
 
 def test_nothing_crosses_workspaces(world):
-    note(world, "old", CONTRARY.older[0], CONTRARY.older[1])
-    note(world, "new", CONTRARY.newer[0], CONTRARY.newer[1], day=9, workspace="work")
-    world.write(f"Notes/{CONTRARY.newer[0]}.md", CONTRARY.newer[1])
+    note(world, "one", TWICE.older[0], TWICE.older[1])
+    note(world, "two", TWICE.newer[0], TWICE.newer[1], day=9, workspace="work")
+    world.write(f"Notes/{TWICE.newer[0]}.md", TWICE.newer[1])
     world.run()
     for workspace in ("default", "work"):
         told = world.app.services.consolidation._look(workspace)
         assert told.documents == 1
-        assert not told.supersedes + told.near + told.duplicates
+        assert not told.near + told.duplicates
 
 
 def test_a_link_from_anywhere_but_a_report_says_that_a_capture_is_used(world):
@@ -100,7 +95,7 @@ def test_captures_without_vectors_are_compared_by_their_words(world, tmp_path):
     blind = type("Blind", (), {"__getattr__": lambda _, name: getattr(index, name)})()
     blind.document_vectors = lambda _: ([], index.document_vectors("default")[1][:0])
     told = workspace_scan.scan_workspace(blind, "default", graph, linked=(), now=0)
-    assert told.supersedes
+    assert told.near
     assert "4 captures have no vectors yet" in told.degraded[0]
 
 

@@ -2,173 +2,112 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from syncd.consolidation.analysis.contradictions import NoteClaims
-from syncd.consolidation.analysis.duplicates import BOTH, LEAST, LOST, WORDS, find_duplicate
-from syncd.consolidation.analysis.sentence_claims import Claim, Value
+from syncd.consolidation.analysis.duplicates import LEAST, ComparedNote, find_duplicate
 
-BIT = 0.001
-TEXT = "the gateway in the cellar keeps its packets"
-EDITED = f"{TEXT} warm"
-OTHER = "wholly unlike in every run of three"
-
-
-def claim(text="", words=(), **flags):
-    empty = {"negated": False, "denied": frozenset(), "changed": False, "instead": False, "over": False, "once": False}
-    return Claim(**{"text": text, "words": dict(words), "values": (), "new": False, **empty, **flags})
+WORDS = ["gateway", "cellar", "packet", "uplink", "antenna", "battery", "harbour", "station", "reading", "warden", "ladder", "orchard", "kettle", "violin", "saddle", "meadow"]
+LINES = [f"The {WORDS[n]} near the {WORDS[n + 1]} needs a {WORDS[n + 2]} each {WORDS[n + 3]}." for n in range(0, 12, 2)]
+TEXT = "\n\n".join(LINES)
 
 
-def note(text, *claims, title="", named=(), extra=()):
-    """A note with its text; its title names nothing unless `named` says what."""
-    words = {word for each in claims for word in each.words} | set(dict(named)) | set(extra)
-    return text, NoteClaims(claim(title, named), claims, frozenset(words), named=False)
+def note(text, title="Gateway"):
+    return ComparedNote(title, text)
 
 
-def worth(text, words, **flags):
-    """A note of one claim."""
-    return note(text, claim("short", words, **flags))
-
-
-SAME = worth(TEXT, {"gateway": 4.0}), worth(EDITED, {"gateway": 4.0})
-
-
-def sizes(older, newer, *, text=OTHER):
-    """Two notes that share all of what the lesser says, and few runs of words unless `text` says so."""
-    extra = {"cellar": newer - older} if newer > older else {}
-    return worth(TEXT, {"gateway": older}), worth(text, {"gateway": older} | extra)
-
-
-def parts(shared):
-    """Two notes that say 4 each, of which they share so much."""
-    return (
-        worth(TEXT, {"gateway": shared, "cellar": 4 - shared}),
-        worth(EDITED, {"gateway": shared, "attic": 4 - shared}),
-    )
+def duplicate(text, other, title="Gateway", other_title="Gateway"):
+    return find_duplicate(note(text, title), note(other, other_title))
 
 
 @pytest.mark.parametrize(
-    ("same", "apart"),
+    ("other", "how"),
     [
-        pytest.param(sizes(LEAST, LEAST, text=EDITED), sizes(LEAST - BIT, LEAST - BIT, text=EDITED), id="too short"),
-        pytest.param(parts(4 * WORDS), parts(4 * WORDS - BIT), id="words"),
-        pytest.param(sizes(3.0, 6 / BOTH - 3), sizes(3.0, 6 / BOTH - 3 + BIT), id="of both together"),
-        pytest.param(
-            (worth("a b c d e f", {"w": 3.0}), worth("a b c d x y", {"w": 3.0, "v": 9.0})),
-            (worth("a b c d e f g", {"w": 3.0}), worth("a b c d t u v", {"w": 3.0, "v": 9.0})),
-            id="half of the runs",
-        ),
-        pytest.param(
-            (worth(TEXT, {"gateway": 4.0}, changed=True), worth(EDITED, {"gateway": 4.0}, changed=True)),
-            (worth(TEXT, {"gateway": 4.0}), worth(EDITED, {"gateway": 4.0}, changed=True)),
-            id="the newer one tells of a change",
-        ),
-        pytest.param(
-            (worth(TEXT, {"gateway": 4.0}, negated=True), worth(EDITED, {"gateway": 2 * LEAST})),
-            (worth(TEXT, {"gateway": 4.0 - BIT}, negated=True), worth(EDITED, {"gateway": 2 * LEAST - BIT})),
-            id="one denies, and they are short",
-        ),
-        pytest.param(
-            (worth(TEXT, {"gateway": 4.0}), worth(EDITED, {"gateway": 4.0}, values=(Value("side", "1", "0", True),))),
-            (worth(TEXT, {"gateway": 4.0}), worth(EDITED, {"gateway": 4.0}, values=(Value("number", "eur", "8"),))),
-            id="the copy has a figure of its own",
-        ),
-        pytest.param(
-            (worth("{{date}} " + TEXT, {"gateway": 4.0}), worth("{{date}} " + EDITED, {"gateway": 4.0})),
-            (worth(TEXT, {"gateway": 4.0}), worth("<% tp.date() %> " + EDITED, {"gateway": 4.0})),
-            id="one is a template",
-        ),
+        pytest.param(f"**{TEXT.upper()}**", "equal", id="the same words"),
+        pytest.param("\n\n".join(reversed(LINES)), "edited", id="another order"),
+        pytest.param(TEXT.replace("antenna", "antena"), "edited", id="another spelling"),
+        pytest.param(TEXT.replace("uplink each", "uplink, well packed, each"), "edited", id="words more"),
+        pytest.param("\n\n".join(LINES[:4]), "part", id="a part"),
+        pytest.param(f"I found this:\n\n{TEXT}\n\nAsk if you need more.", "edited", id="framed"),
+        pytest.param(f"```\n{TEXT}\n```", "equal", id="in a block of code"),
     ],
 )
-def test_notes_say_the_same_just_above_a_threshold(same, apart):
-    assert find_duplicate(*same) is not None
-    assert find_duplicate(*apart) is None
-
-
-def titled(title, other, text=TEXT, edited=EDITED):
-    return (
-        note(text, claim("short", {"gateway": 4.0}), title=title),
-        note(edited, claim("short", {"gateway": 4.0}), title=other),
-    )
+def test_a_copy_is_a_duplicate_however_it_was_edited(other, how):
+    assert duplicate(TEXT, other).how == how
+    assert duplicate(other, TEXT).how == how
 
 
 @pytest.mark.parametrize(
-    ("same", "apart"),
+    "other",
     [
+        pytest.param(TEXT.replace("needs a uplink", "needs a kettle"), id="another word in its place"),
+        pytest.param(TEXT.replace("needs a uplink", "needs no uplink"), id="denied"),
+        pytest.param(TEXT.replace("needs a uplink", "doesn't need a uplink"), id="denied in short"),
         pytest.param(
-            titled("Attic", "Loft", f"{TEXT} [[Loft]]", f"{EDITED} [[Loft]]"),
-            titled("Attic", "Loft", f"{TEXT} [[Loft]]"),
-            id="the older links to the newer",
+            TEXT.replace("needs a uplink", "needs 3 uplinks") + " It has 2.", id="a figure that the other lacks"
         ),
-        pytest.param(
-            titled("Attic", "Loft", f"{TEXT} [[Elsewhere]]"),
-            titled("Attic", "Loft", edited=f"{EDITED} [[rooms/Attic|up]]"),
-            id="the newer links to the older",
-        ),
-        pytest.param(titled("Theme", "Paint"), titled("Theme A", "Theme B"), id="one word of the titles"),
-        pytest.param(
-            titled("Theme A", "Theme B", f"theme {TEXT}", f"theme {EDITED} a"),
-            titled("Theme A", "Theme B", f"theme {TEXT}", f"theme {EDITED}"),
-            id="that a note lacks",
-        ),
-        pytest.param(
-            titled("Theme A", "Theme B", f"theme {TEXT} b", f"theme {EDITED} a"),
-            titled("My Theme A", "My Theme B", f"my theme {TEXT} b", f"my theme {EDITED} a"),
-            id="one word of long titles",
-        ),
-        pytest.param(titled("Theme A", "Paint B"), titled("Theme A", "Theme B"), id="two words of the titles"),
-        pytest.param(
-            titled("青い本の色の話", "赤い車"), titled("青い本の色の話", "赤い本の色の話"), id="without blanks"
-        ),
+        pytest.param("\n\n".join(LINES[:2]), id="an excerpt"),
+        pytest.param("\n\n".join(LINES[:4]) + "\n\nNobody ever saw the mountain burn at dawn.", id="much that is new"),
+        pytest.param(f"{TEXT}\n\n{{{{date}}}} and <% tp.date.now() %>", id="a template"),
     ],
 )
-def test_notes_under_titles_that_name_two_things_do_not_say_the_same(same, apart):
-    assert find_duplicate(*same) is not None
-    assert find_duplicate(*apart) is None
-
-
-def test_each_tells_of_what_its_own_title_names():
-    def pair(*, known=()):
-        first = note(TEXT, claim("short", {"gateway": 8.0, "loft": 1.0}), title="L", named={"loft": 1.0}, extra=known)
-        return first, note(EDITED, claim("short", {"gateway": 8.0, "attic": 1.0}), title="A", named={"attic": 1.0})
-
-    assert find_duplicate(*pair()) is None
-    assert find_duplicate(*pair(known=["attic"])) is not None
-
-
-def test_under_titles_that_may_name_two_things_notes_must_say_more():
-    def pair(worth):
-        notes = [
-            note(text, claim("short", {"gateway": worth}), title=title, named={title: 1.0})
-            for text, title in ((TEXT, "loft"), (EDITED, "attic"))
-        ]
-        return [(text, replace(said, named=True)) for text, said in notes]
-
-    assert find_duplicate(*pair(1.5 * LEAST)) is not None
-    assert find_duplicate(*pair(1.5 * LEAST - BIT)) is None
-
-
-def test_the_note_that_says_more_is_kept_and_how_they_are_the_same_is_told():
-    equal = find_duplicate(worth(TEXT, {"gateway": 4.0}), worth(f"**{TEXT.upper()}**", {"gateway": 4.0}))
-    assert (equal.how, equal.kept, equal.score, equal.lost) == ("equal", 0, 1.0, ())
-    assert (find_duplicate(*SAME).how, find_duplicate(*SAME).kept, find_duplicate(*SAME).score) == ("edited", 0, 1.0)
-    assert (find_duplicate(*sizes(3.0, 4.0, text=EDITED)).how, find_duplicate(*sizes(3.0, 4.0, text=EDITED)).kept) == (
-        "edited",
-        1,
-    )
-    assert find_duplicate(*sizes(3.0, 4.0 + BIT, text=EDITED)).how == "part"
-    words = find_duplicate(*sizes(3.0, 6.0))
-    assert (words.how, words.kept, words.score) == ("words", 1, 0.7)
-    assert find_duplicate(*reversed(sizes(3.0, 6.0))).kept == 0
+def test_what_says_something_else_is_no_duplicate(other):
+    longer = f"{TEXT}\n\nIt came up in the spring."
+    assert duplicate(longer, other) is None
+    assert duplicate(other, longer) is None
 
 
 @pytest.mark.parametrize(
-    ("lacking", "weight", "lost"),
-    [(LOST, 0.2, False), (LOST + BIT, 0.2, True), (0.25, 1.0, False), (0.25 + BIT, 1.0, True)],
+    ("text", "same", "apart"),
+    [
+        pytest.param(TEXT, "A {} of the harbour", "Day {}", id="one word of the titles"),
+        pytest.param(f"# Notes\n\n{TEXT}", "Gateway", "2025-03-{:02}", id="days"),
+    ],
 )
-def test_a_sentence_of_the_copy_is_lost_if_the_whole_lacks_much_of_it(lacking, weight, lost):
-    whole = worth(TEXT, {"gateway": 9.0, "run": 2.0})
-    copy = note(EDITED, claim("kept", {"gateway": 9.0}), claim("new", {"attic": lacking, "run": weight - lacking}))
-    assert find_duplicate(whole, copy).lost == (("new",) if lost else ())
+def test_titles_that_name_two_things_of_a_kind_keep_notes_apart(text, same, apart):
+    edited = f"{text}\n\nIt came up in the spring."
+    assert duplicate(text, edited, same.format("note"), same.format("note")) is not None
+    assert duplicate(text, edited, apart.format(1), apart.format(2)) is None
+
+
+def test_headings_that_name_two_things_of_a_kind_keep_notes_apart():
+    def headed(heading):
+        return f"# {heading}\n\n{TEXT}"
+
+    assert duplicate(headed("Rules of the harbour"), headed("Rules of the harbour") + "\n\nSo be it.") is not None
+    assert duplicate(headed("Rules of the harbour"), headed("Rules of the orchard") + "\n\nSo be it.") is None
+    assert duplicate(headed("Visit 1"), headed("Visit 2") + "\n\nSo be it.") is None
+
+
+def test_a_note_that_links_to_the_other_is_another_note():
+    more = f"{TEXT}\n\nSo be it."
+    assert duplicate(f"{more} See [[rooms/Loft|up]].", TEXT, "Attic", "Loft") is None
+    assert duplicate(TEXT, f"{more} See [[Attic]].", "Attic", "Loft") is None
+    assert duplicate(f"{more} See [[Cellar]].", TEXT, "Attic", "Loft") is not None
+
+
+def test_a_note_of_a_few_words_is_too_short_to_decide():
+    words = ["one", "two", "six", "ten", "red", "sun", "sea", "oak", "elm", "fir", "ash", "yew"]
+    assert len(words) == LEAST
+    assert duplicate(" ".join(words), " ".join(words)) is not None
+    assert duplicate(" ".join(words[1:]), " ".join(words[1:])) is None
+
+
+def test_the_note_that_says_more_is_kept_and_what_only_the_copy_says_is_told():
+    most = "\n\n".join(LINES + [line.replace("near", "under") for line in LINES])
+    copy = f"{most}\n\nNobody ever saw mountains."
+    kept = f"{most}\n\nIt came up in the spring, when the warden asked for a ladder."
+    found = duplicate(copy, kept)
+    assert (found.kept, found.lost) == (1, ("Nobody ever saw mountains.",))
+    assert 0.95 <= found.score < 1
+    assert duplicate(kept, copy).kept == 0
+
+
+@given(
+    st.lists(st.sampled_from(LINES), min_size=3, max_size=9), st.lists(st.sampled_from(LINES), min_size=3, max_size=9)
+)
+def test_the_order_of_two_notes_does_not_change_whether_they_are_duplicates(some, others):
+    text, other = "\n\n".join(some), "\n\n".join(others)
+    assert (duplicate(text, other) is None) == (duplicate(other, text) is None)
+    assert len(note(text).words) < LEAST or duplicate(text, text).how == "equal"
