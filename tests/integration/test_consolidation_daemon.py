@@ -25,7 +25,7 @@ def test_what_is_ticked_comes_about_by_itself_and_over_a_kill(tmp_path, models):
         memex.run("index")
         memex.serve()
         same = "Hybrid search fuses the ranks of words and vectors, and neither leg may outweigh the other."
-        for title, text, tag in (("Search", same, "k8s"), ("Search 2", f"{same} Always.", "kubernetes")):
+        for title, text, tag in (("Search", f"{same} Always.", "k8s"), ("Search 2", same, "kubernetes")):
             memex.capture(text, metadata={"title": title, "tags": [tag, "search"]})
         memex.capture("The port of Atlas is 8080.", metadata={"tags": ["k8s"]})
         memex.capture("A cluster of kubernetes nodes.", metadata={"tags": ["kubernetes"]})

@@ -168,14 +168,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/commits/commit_selection.py",
         "syncd/git/ignored_paths.py",
     ),
-    "tests/unit/syncd/consolidation/analysis/test_capture_attention.py": (
-        "syncd/consolidation/analysis/contradictions.py",
-        "syncd/consolidation/analysis/findings.py",
-    ),
-    "tests/unit/syncd/consolidation/analysis/test_contradiction_rules.py": (
-        "syncd/consolidation/analysis/change_words.py",
-        "syncd/consolidation/analysis/sentence_claims.py",
-    ),
+    "tests/unit/syncd/consolidation/analysis/test_capture_attention.py": ("syncd/consolidation/analysis/findings.py",),
     "tests/unit/syncd/consolidation/test_consolidation.py": (
         "syncd/consolidation/finding_proposals.py",
         "syncd/consolidation/graph_proposals.py",

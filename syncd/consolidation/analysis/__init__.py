@@ -1,1 +1,1 @@
-"""Pure functions find duplicates, contradictions, tag synonyms, unused captures and topic groups among the captures of a workspace."""
+"""Pure functions find duplicates, tag synonyms, unused captures and topic groups among the captures of a workspace."""

@@ -148,11 +148,18 @@ def _are_two_things(whole: ComparedNote, copy: ComparedNote) -> bool:
         bool(_PLACEHOLDER.search(whole.text)) != bool(_PLACEHOLDER.search(copy.text))  # one is a template
         or copy.name in whole.links - copy.links  # one links to the other as to another note
         or whole.name in copy.links - whole.links
-        or set(_FIGURE.findall(whole.title)) != set(_FIGURE.findall(copy.title))  # days, parts of a series
-        or not copy.figures <= whole.figures
+        or _differ_in_figures(whole, copy)  # days, parts of a series
+        or not copy.figures <= whole.figures  # another value
         or _differ_in_one_word(whole.name, copy.name)  # "Theme A", "Theme B"
         or any((match := _find_match(heading, whole.headings)) and _differ(heading, match) for heading in copy.headings)
     )
+
+
+def _differ_in_figures(note: ComparedNote, other: ComparedNote) -> bool:
+    """Return whether two titles have different figures; "Search" and "Search 2" are one title, taken twice."""
+    shorter, longer = sorted((note.name, other.name), key=len)
+    numbered = len(longer) > len(shorter) and longer[:-1] == shorter and longer[-1].isdigit()
+    return not numbered and set(_FIGURE.findall(note.title)) != set(_FIGURE.findall(other.title))
 
 
 def _differ_in_one_word(name: Sequence[str], other: Sequence[str]) -> bool:

@@ -264,20 +264,23 @@ def test_a_duplicate_that_is_brought_back_is_no_longer_superseded_unless_its_own
     assert inbox.record(copy.id).superseded_by == ("Mine" if own else None)
 
 
-def test_what_two_notes_say_against_each_other_is_found_reported_and_carried_out(tmp_path):
+def test_what_two_notes_say_twice_is_found_reported_and_carried_out(tmp_path):
     world = World(tmp_path)
     try:
         workspace = world.app.agent_access.workspace("default")
-        older = workspace.capture("The staging server of project Atlas listens on port 8080 since March.").record
-        newer = workspace.capture(
-            "The staging server of project Atlas listens on port 9090 now, as 8080 was taken."
-        ).record
+        text = (
+            "The staging server of project Atlas listens on port 8080 since March, in the cellar of the old town hall."
+        )
+        kept = workspace.capture(f"{text} Ada installed it.").record
+        copy = workspace.capture(text).record
         report = world.vault / world.app.operations["consolidate"]({}, lambda _: None)["report"]
-        report.write_text(report.read_text().replace("- [ ] Mark", "- [x] Mark"))
+        report.write_text(report.read_text().replace("- [ ] Keep", "- [x] Keep"))
         told = world.app.operations["consolidate"]({}, lambda _: None)
         assert [one["done"] for one in told["carried"]] == [True]
         assert told["new"] == 0
-        stem = newer.path.rpartition("/")[2].removesuffix(".md")
-        assert f'superseded_by: "[[{stem}]]"' in (world.vault / older.path).read_text()
+        stem = kept.path.rpartition("/")[2].removesuffix(".md")
+        assert not (world.vault / copy.path).exists()
+        (archived,) = (world.vault / "Captures/Archive").rglob("*.md")
+        assert f'superseded_by: "[[{stem}]]"' in archived.read_text()
     finally:
         world.close()

@@ -138,10 +138,11 @@ def test_the_report_on_the_page_is_what_is_written(tmp_path):
     world = World(tmp_path)
     try:
         workspace = world.app.agent_access.workspace("default")
-        workspace.capture("# Staging\n\nThe staging server listens on port 8080.", metadata={"tags": ["kubernetes"]})
+        text = "The staging server listens on port 8080, and its logs are kept for 30 days."
+        workspace.capture(f"# Staging\n\n{text}", metadata={"tags": ["kubernetes"]})
         workspace.capture("# Pods\n\nA pod holds containers.", metadata={"tags": ["kubernetes"]})
-        text = "# Staging has moved\n\nThe staging server listens on port 9090 since March."
-        workspace.capture(text, metadata={"tags": ["k8s"]})
+        more = f"# Staging server\n\n{text} Ask Ada for access to the machine."
+        workspace.capture(more, metadata={"tags": ["k8s"]})
         written = (world.vault / world.app.operations["consolidate"]({}, lambda _: None)["report"]).read_text()
     finally:
         world.close()

@@ -23,8 +23,8 @@ from tests.support.example_counts import examples
 DAY = 86_400_000
 NOTES = [
     note
-    for name in ("contradictions", "apart", "again")
-    for pair in pairs(name)[::2]
+    for name, step in (("contradictions", 4), ("apart", 4), ("again", 1))
+    for pair in pairs(name)[::step]
     for note in (pair.older, pair.newer)
 ]
 
@@ -144,10 +144,10 @@ def test_a_text_that_many_notes_share_is_a_form_unless_the_very_same_note_was_ca
 
 def test_no_secret_is_quoted():
     key = "sk-ant-api03-" + "aBcdEfgHi" * 10
-    words = ("logs", "maps", "tides", "keys", "poles", "lamps", "nets", "ropes", "buoys", "masts")
+    words = ("logs", "maps", "tides", "chisels", "poles", "lamps", "nets", "ropes", "buoys", "masts", "tar", "paint")
     shared = " ".join(f"The harbour team keeps {word} in the cellar of the old customs house." for word in words)
     notes = [
-        noted(1, "Harbour", f"{shared} {shared.replace('keeps', 'lends')}"),
+        noted(1, "Harbour", f"Berth 03 is free on Sundays in spring. {shared}"),
         noted(2, "Token", f"Use {key}. {shared}"),
     ]
     told = repr([(one.reason, one.quotes) for one in proposals(notes)])

@@ -8,7 +8,24 @@ from hypothesis import strategies as st
 
 from syncd.consolidation.analysis.duplicates import LEAST, ComparedNote, find_duplicate
 
-WORDS = ["gateway", "cellar", "packet", "uplink", "antenna", "battery", "harbour", "station", "reading", "warden", "ladder", "orchard", "kettle", "violin", "saddle", "meadow"]
+WORDS = [
+    "gateway",
+    "cellar",
+    "packet",
+    "uplink",
+    "antenna",
+    "battery",
+    "harbour",
+    "station",
+    "reading",
+    "warden",
+    "ladder",
+    "orchard",
+    "kettle",
+    "violin",
+    "saddle",
+    "meadow",
+]
 LINES = [f"The {WORDS[n]} near the {WORDS[n + 1]} needs a {WORDS[n + 2]} each {WORDS[n + 3]}." for n in range(0, 12, 2)]
 TEXT = "\n\n".join(LINES)
 
@@ -27,7 +44,7 @@ def duplicate(text, other, title="Gateway", other_title="Gateway"):
         pytest.param(f"**{TEXT.upper()}**", "equal", id="the same words"),
         pytest.param("\n\n".join(reversed(LINES)), "edited", id="another order"),
         pytest.param(TEXT.replace("antenna", "antena"), "edited", id="another spelling"),
-        pytest.param(TEXT.replace("uplink each", "uplink, well packed, each"), "edited", id="words more"),
+        pytest.param(TEXT.replace("antenna each", "antenna, well packed, each"), "edited", id="words more"),
         pytest.param("\n\n".join(LINES[:4]), "part", id="a part"),
         pytest.param(f"I found this:\n\n{TEXT}\n\nAsk if you need more.", "edited", id="framed"),
         pytest.param(f"```\n{TEXT}\n```", "equal", id="in a block of code"),
@@ -41,11 +58,11 @@ def test_a_copy_is_a_duplicate_however_it_was_edited(other, how):
 @pytest.mark.parametrize(
     "other",
     [
-        pytest.param(TEXT.replace("needs a uplink", "needs a kettle"), id="another word in its place"),
-        pytest.param(TEXT.replace("needs a uplink", "needs no uplink"), id="denied"),
-        pytest.param(TEXT.replace("needs a uplink", "doesn't need a uplink"), id="denied in short"),
+        pytest.param(TEXT.replace("needs a antenna", "needs a kettle"), id="another word in its place"),
+        pytest.param(TEXT.replace("needs a antenna", "needs no antenna"), id="denied"),
+        pytest.param(TEXT.replace("needs a antenna", "doesn't need a antenna"), id="denied in short"),
         pytest.param(
-            TEXT.replace("needs a uplink", "needs 3 uplinks") + " It has 2.", id="a figure that the other lacks"
+            TEXT.replace("needs a antenna", "needs 3 antennas") + " It has 2.", id="a figure that the other lacks"
         ),
         pytest.param("\n\n".join(LINES[:2]), id="an excerpt"),
         pytest.param("\n\n".join(LINES[:4]) + "\n\nNobody ever saw the mountain burn at dawn.", id="much that is new"),
@@ -69,6 +86,12 @@ def test_titles_that_name_two_things_of_a_kind_keep_notes_apart(text, same, apar
     edited = f"{text}\n\nIt came up in the spring."
     assert duplicate(text, edited, same.format("note"), same.format("note")) is not None
     assert duplicate(text, edited, apart.format(1), apart.format(2)) is None
+
+
+def test_a_number_behind_a_title_that_was_taken_names_no_other_thing():
+    more = f"{TEXT}\n\nSo be it."
+    assert duplicate(TEXT, more, "Field visit", "Field visit 2") is not None
+    assert duplicate(TEXT, more, "Field visit 3", "Field visit 2") is None
 
 
 def test_headings_that_name_two_things_of_a_kind_keep_notes_apart():
