@@ -83,12 +83,12 @@ class ComparedNote:
     @cached_property
     def name(self) -> tuple[str, ...]:
         """Return the words of its title."""
-        return _name_words(self.title)
+        return _split_words(self.title)
 
     @cached_property
     def links(self) -> frozenset[tuple[str, ...]]:
         """Return the names of the notes that it links to."""
-        return frozenset(map(_name_words, _LINK.findall(self.text)))
+        return frozenset(map(_split_words, _LINK.findall(self.text)))
 
     @cached_property
     def figures(self) -> frozenset[str]:
@@ -104,24 +104,22 @@ def find_duplicate(older: ComparedNote, newer: ComparedNote) -> Duplicate | None
     whole, copy = (older, newer) if kept == 0 else (newer, older)
     if len(copy.words) < LEAST or copy.words.total() < PART * whole.words.total():
         return None
-    if word_stems(older.text) == word_stems(newer.text):
+    if _split_words(older.text) == _split_words(newer.text):
         return Duplicate("equal", 0, 1.0, ())
     if _are_two_things(whole, copy):
         return None
-    shared, lost = 0, list[str]()
+    total, missing, lost = copy.words.total(), 0, list[str]()
     for sentence in copy.sentences:
         match = _find_match(sentence, whole.sentences)
+        if match and _differ(sentence, match):
+            return None
         if match is None:
             lost.append(sentence.text)
-        elif _differ(sentence, match):
-            return None
-        else:
-            shared += len(sentence.words)
-    share = shared / copy.words.total()
-    if share < COVERED:
-        return None
-    how: Literal["edited", "part"] = "part" if copy.words.total() < 0.75 * whole.words.total() else "edited"
-    return Duplicate(how, kept, round(share, 3), tuple(lost))
+            missing += len(sentence.words)
+            if missing > (1 - COVERED) * total:
+                return None
+    how: Literal["edited", "part"] = "part" if total < 0.75 * whole.words.total() else "edited"
+    return Duplicate(how, kept, round(1 - missing / total, 3), tuple(lost))
 
 
 def _find_match(sentence: Sentence, sentences: Sequence[Sentence]) -> Sentence | None:
@@ -166,7 +164,7 @@ def _differ_in_one_word(name: Sequence[str], other: Sequence[str]) -> bool:
     return len(name) == len(other) > 1 and sum(a != b for a, b in zip(name, other, strict=True)) == 1
 
 
-def _name_words(text: str) -> tuple[str, ...]:
+def _split_words(text: str) -> tuple[str, ...]:
     return tuple(re.findall(r"[^\W_]+", fold_accents(text)))
 
 

@@ -103,6 +103,12 @@ def test_headings_that_name_two_things_of_a_kind_keep_notes_apart():
     assert duplicate(headed("Visit 1"), headed("Visit 2") + "\n\nSo be it.") is None
 
 
+def test_long_figures_are_compared_to_their_last_digit():
+    dated = f"{TEXT}\n\nThe export is called 20250304."
+    assert duplicate(dated, dated).how == "equal"
+    assert duplicate(dated, dated.replace("20250304", "20250305")) is None
+
+
 def test_a_note_that_links_to_the_other_is_another_note():
     more = f"{TEXT}\n\nSo be it."
     assert duplicate(f"{more} See [[rooms/Loft|up]].", TEXT, "Attic", "Loft") is None
