@@ -8,9 +8,10 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 # Read by the libraries when they are loaded; the modules that load them import this first: no report to their makers, no threads but ours.
 for _name, _value in {

@@ -1,7 +1,8 @@
 """The reranker reorders search results with a local model that reads query and passage together, in its own thread.
 
-Law, tested: a search waits for it no longer than its time limit; a failure leaves the order as it was, and is
-reported."""
+The model's score and the score of the search count half each, because the model knows neither the titles that the query
+names nor the other passages. Laws, tested: a search waits for it no longer than its time limit; a failure leaves the order
+as it was, and is reported; a query or a passage in another language than the model's is not judged."""
 
 from __future__ import annotations
 
@@ -10,15 +11,17 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from index.encoders import model_files
 from index.errors import Unavailable
 from index.model import Answer, Hit, Query
-from index.search.fusion import demote_superseded, place_below_successors
+from index.search.fusion import STALE, place_below_successors
+from index.search.language_check import ANY, may_be_in
 from index.tracing import span
 
 if TYPE_CHECKING:  # it imports torch
@@ -30,6 +33,9 @@ OWNER: Final = "cross-encoder"  # the owner on the hub of models that are named 
 RUN: Final = 4  # pairs that are scored at once: larger runs pad more, and can't be cancelled in between
 RETRY_S: Final = 60.0  # seconds before Memex retries a model that failed
 CLOSED_S: Final = 15.0  # seconds that closing waits for the model's current work
+POLL_S: Final = 0.05  # seconds between two looks at a model that is loading
+SHARE: Final = 0.5  # of the model in a score; the rest is the score of the search
+GOOD: Final = 0.5  # the model's score from which a hit is not weak
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +55,8 @@ class Reranker:
     """Manages the state and lifetime of the model; safe to call from several threads.
 
     The first search that needs the model loads it, but only after `start`: a command that ends at once would load it in
-    vain. The model scores at most `pool` documents, each by its best passage, within `seconds`."""
+    vain. The model scores at most `pool` documents, each by its best passage, within `seconds`. It is asked only about queries
+    and passages in its `languages`, given by their codes."""
 
     def __init__(
         self,
@@ -58,12 +65,14 @@ class Reranker:
         seconds: float,
         *,
         threads: int = 0,
+        languages: Collection[str] = (ANY,),
         load: Load | None = None,
         retry_s: float = RETRY_S,
     ) -> None:
         self.model, self.pool, self.seconds = model, pool, seconds
         self.state: Literal["unused", "loading", "ready", "broken"] = "unused"
         self.problem = ""  # why it is broken
+        self._languages = languages
         self._threads, self._load, self._retry_s = threads, load or load_model, retry_s
         self._judge: RerankerModel | None = None
         self._failed_at = -math.inf
@@ -81,6 +90,14 @@ class Reranker:
     def start(self) -> None:
         """Start the thread that waits for searches; return at once."""
         self._thread.start()
+
+    def wait(self, timeout: float) -> bool:
+        """Request loading of the model, and wait until it ends; return True when the model is ready."""
+        end = time.monotonic() + timeout
+        self._request_model()
+        while self.state == "loading" and time.monotonic() < end:
+            time.sleep(POLL_S)
+        return self.state == "ready"
 
     def close(self) -> None:
         """Stop, and cancel running work."""
@@ -100,11 +117,11 @@ class Reranker:
     # searching
 
     def search(self, query: Query, search: Callable[[Query], Answer]) -> Answer:
-        """Return the results of `search` in the order of the model; a search by words only stays unchanged.
+        """Return the results of `search` in the order of both scores; a search by words only stays unchanged.
 
-        A score is then the model's, 0..1, and comparable within the answer. Results beyond the pool follow, with their own
-        score times the lowest score of the model. If the model could not work, `degraded` contains the reason."""
-        if query.mode == "text":
+        A score is 0..1, and comparable within the answer. A result that the model does not judge, because of its language or
+        because it is beyond the pool, keeps its place. If the model could not work, `degraded` contains the reason."""
+        if query.mode == "text" or not may_be_in(query.text, self._languages):
             return search(query)
         if self._judge is None:
             answer = search(query)
@@ -115,10 +132,10 @@ class Reranker:
         return replace(results, hits=hits[: query.limit], degraded=(*results.degraded, *degraded))
 
     def _order(self, text: str, hits: tuple[Hit, ...]) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
-        head, rest = hits[: self.pool], hits[self.pool :]
-        if not head:
+        places = [place for place, hit in enumerate(hits[: self.pool]) if may_be_in(hit.chunk, self._languages)]
+        if not places:
             return hits, ()
-        task = _Task(text, [passage_text(hit) for hit in head])
+        task = _Task(text, [passage_text(hits[place]) for place in places])
         with self._giving:
             if not self._closed:
                 self._tasks.put(task)
@@ -127,10 +144,8 @@ class Reranker:
             task.given_up = True
             late = f"reranker: it took longer than {self.seconds:g} s; results keep the order of the search"
             return hits, (self.degraded or late,)
-        pairs = sorted(zip(scores, head, strict=True), key=lambda pair: -pair[0])
-        least = pairs[-1][0]
-        judged = demote_superseded([replace(hit, score=score, weak=False) for score, hit in pairs])
-        return tuple(place_below_successors([*judged, *(replace(hit, score=hit.score * least) for hit in rest)])), ()
+        blended = [_blend(hits[place], score) for place, score in zip(places, scores, strict=True)]
+        return tuple(place_below_successors(_put_at(hits, places, place_below_successors(blended)))), ()
 
     def _request_model(self) -> str:
         """Request loading of the model if it is due; return the message for the search."""
@@ -186,6 +201,20 @@ class Reranker:
     def _mark_broken(self, problem: str) -> None:
         self._judge, self._failed_at = None, time.monotonic()
         self.state, self.problem = "broken", problem
+
+
+def _blend(hit: Hit, score: float) -> Hit:
+    score = score if hit.record.superseded_by is None else STALE * score
+    return replace(hit, score=SHARE * score + (1 - SHARE) * hit.score, weak=hit.weak and score < GOOD)
+
+
+def _put_at(hits: Sequence[Hit], places: Sequence[int], judged: Sequence[Hit]) -> list[Hit]:
+    """Return `hits` with those at `places` replaced by `judged`; no score is higher than the one before it."""
+    placed = list(hits)
+    for place, hit in zip(places, judged, strict=True):
+        placed[place] = hit
+    least = accumulate((hit.score for hit in placed), min)
+    return [replace(hit, score=score) for hit, score in zip(placed, least, strict=True)]
 
 
 def search_reranked(reranker: Reranker | None, query: Query, search: Callable[[Query], Answer]) -> Answer:

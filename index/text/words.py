@@ -63,7 +63,7 @@ def detect_language(text: str, places: Mapping[str, int]) -> TextLanguage:
     """Return the language whose function words are most frequent in `text`; English when there are none."""
     hits = dict.fromkeys(stopwords.LANGUAGES, 0)
     for match in _WORD.finditer(text[:6_000]):
-        for name in _languages_by_word().get(match[0].lower(), ()):
+        for name in languages_by_word().get(match[0].lower(), ()):
             hits[name] += 1
     best = max(hits, key=lambda name: (hits[name], name == "en"))
     wide = len(_WIDE.findall(text[:6_000]))
@@ -71,7 +71,7 @@ def detect_language(text: str, places: Mapping[str, int]) -> TextLanguage:
 
 
 @functools.cache
-def _languages_by_word() -> dict[str, tuple[str, ...]]:
+def languages_by_word() -> dict[str, tuple[str, ...]]:
     """Return the languages of each function word; for English only words that hardly any other language has."""
     known = {
         **stopwords.LANGUAGES,

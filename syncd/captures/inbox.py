@@ -19,6 +19,7 @@ from syncd.history.audit_log import AuditLog
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.jobs.queue import Queue
 from syncd.notes.secret_patterns import refuse_secret
+from syncd.telemetry.search_log import SearchLog
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.location import namespace_path
 from syncd.vault.vault import Vault
@@ -44,6 +45,7 @@ class Inbox:
     quiet_s: float  # seconds without a change after which a note counts as finished
     uploads: Uploads
     collections: tuple[str, ...]  # all known collections, the default first
+    searches: SearchLog
     reranker: Reranker | None = None  # reorders search results, if one is set
     # By workspace: held while entities or memos change.
     writing: dict[str, threading.Lock] = field(default_factory=dict)

@@ -36,6 +36,7 @@ from syncd.cli.framework import completion
 from syncd.cli.framework.commands import Group, flush_output
 from syncd.cli.framework.help_command import help_command
 from syncd.cli.graph import graph, memory_json, nodes, perspectives
+from syncd.cli.models import evaluation, model
 from syncd.cli.notes import consolidation, context, enrichment, files, history, notes, promotion, review
 from syncd.cli.page import open as page
 from syncd.cli.terminal import result_text
@@ -118,6 +119,7 @@ for command in (
     git.commit,
     *(review.review, review.unarchive),
     *(audit.audit, jobs.job, service.service, enrichment.enrich),
+    *(model.model, evaluation.evaluate, evaluation.searches),
     *(serve.mcp, keys_and_config.config, completion.completion, git.hook, git.sync, help_command),
 ):
     memex.add_command(command)

@@ -40,6 +40,7 @@ from syncd.state.vault_claim import VaultClaim
 from syncd.sync.deep_check import DeepCheck
 from syncd.sync.hand_edits import HandEdits
 from syncd.sync.pipeline import Sync
+from syncd.telemetry.search_log import SearchLog
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.vault import Vault
 from syncd.workspaces.api_keys import ApiKeys, read_environment_keys
@@ -67,6 +68,7 @@ class OpenParts:
     unlogged_changes: UnloggedChanges
     enricher: Enricher
     reranker: Reranker | None
+    searches: SearchLog
     queue: Queue
     check: DeepCheck
     automatic: AutomaticValues
@@ -121,7 +123,8 @@ def open_parts(
     contexts = _build_contexts(settings, vault, captures, ledger)
     return OpenParts(
         settings, since, lock, ledger, audit, overwritten, vault, keys, embedder, repo, perspectives, builds, sync,
-        unlogged_changes, enricher, reranker, queue, check, AutomaticValues(ledger), contexts,
+        unlogged_changes, enricher, reranker, SearchLog(state, enabled=settings.search.log), queue, check,
+        AutomaticValues(ledger), contexts,
     )  # fmt: skip
 
 
@@ -160,6 +163,7 @@ def build_inbox(
         uploads=Uploads(settings.state, opened.queue, settings.kb, vault=settings.vault.path, now=_now),
         collections=settings.kb.all_collections,
         reranker=opened.reranker,
+        searches=opened.searches,
     )
 
 
@@ -257,6 +261,10 @@ def _build_reranker(settings: Settings, stack: ExitStack) -> Reranker | None:
     search = settings.search
     if not search.reranker:
         return None
-    reranker = Reranker(search.reranker, search.rerank_pool, search.rerank_s, threads=settings.embed_section.threads)
+    reranker = Reranker(
+        *(search.reranker, search.rerank_pool, search.rerank_s),
+        threads=settings.embed_section.threads,
+        languages=search.rerank_languages,
+    )
     stack.callback(reranker.close)
     return reranker

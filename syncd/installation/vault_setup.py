@@ -224,7 +224,7 @@ def _claim_settings_file(file: Path, settings: Settings, environ: Mapping[str, s
     vault = f"[vault]\npath = {toml_string(settings.vault.path)}\n"
     if not file.exists():
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write_settings_file(file, f"{HEAD}\n{state}{vault}")
+        write_settings_file(file, f"{HEAD}\n{state}{vault}")
         return True
     text = file.read_bytes().decode()
     written = tomllib.loads(text)
@@ -234,7 +234,7 @@ def _claim_settings_file(file: Path, settings: Settings, environ: Mapping[str, s
                 f"the settings file {file} names no vault: write `path = {toml_string(settings.vault.path)}` under [vault]"
             )
         end = _line_end(text)
-        _write_settings_file(file, state.replace("\n", end) + text.rstrip() + f"\n\n{vault}".replace("\n", end))
+        write_settings_file(file, state.replace("\n", end) + text.rstrip() + f"\n\n{vault}".replace("\n", end))
         return True
     return load({"config": str(file)}, calm).vault.path == settings.vault.path
 
@@ -260,14 +260,14 @@ def write_git_choice(file: Path, *, commit: bool) -> None:
         agrees = False
     if not agrees:
         raise Conflict(f"the settings file {file} can't be changed line by line: write `{line}` under [git] there")
-    _write_settings_file(file, text)
+    write_settings_file(file, text)
 
 
 def _line_end(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def _write_settings_file(file: Path, text: str) -> None:
+def write_settings_file(file: Path, text: str) -> None:
     """Write the target of `file`, because a person may keep the settings elsewhere behind a symbolic link."""
     write_private(Path(os.path.realpath(file)), text)
 

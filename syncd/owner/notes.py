@@ -51,6 +51,7 @@ def read_operations(
         scopes = [name for name in SCOPES if scope in (name, "all")]
         left_out = LeftOut(opened.vault, opened.settings.vault.inbox, nothing=bool(arguments.get("hidden")))
         answer = search_reranked(opened.reranker, query, lambda wider: _search_scopes(opened, wider, scopes, left_out))
+        opened.searches.record(query.text, [hit.record.id for hit in answer.hits])
         return {
             "hits": [_hit_fields(opened, hit) | _successor_fields(opened, hit.record) for hit in answer.hits],
             "left_out": sorted(left_out.paths),

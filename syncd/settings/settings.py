@@ -156,6 +156,15 @@ class SearchSettings:
         least=0.05,
         most=10,
     )
+    rerank_languages: tuple[str, ...] = setting(
+        ("en",),
+        "The languages of the reranker as two-letter codes, or `all`. It does not judge queries and passages in other languages.",
+    )
+    log: bool = setting(
+        False,
+        "Whether Memex records each query with the ids of its hits, so that `memex model try` and `memex eval` can use them. "
+        "`memex searches` lists and erases them.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,6 +210,7 @@ class Workspace:
         namespace = self.namespace or query.filter.namespace
         narrowed = replace(query, filter=replace(query.filter, workspace=self.name, namespace=namespace))
         answer = search_reranked(self._inbox.reranker, narrowed, self._index.search)
+        self._inbox.searches.record(query.text, [hit.record.id for hit in answer.hits])
         degraded = self._inbox.degraded_search(self._counted_folder)
         return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *degraded))))
 

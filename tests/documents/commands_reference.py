@@ -19,6 +19,7 @@ PAGES: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {  # a page: its 
     "graph": ("The graph", "relate entities, draw the graph, and take one over from another program", ("relation", "graph", "import", "export")),
     "perspectives": ("Perspectives", "change the prompts under which facts are embedded and searched", ("perspective",)),
     "vaults": ("Vaults and settings", "set up a vault, choose one, and see the settings", ("init", "demo", "vaults", "use", "config", "completion")),
+    "models": ("Models and measurements", "choose the model for search by meaning, and measure it and settings on your notes", ("model", "eval", "searches")),
     "daemon": ("The daemon", "run the daemon, see its health, and connect clients", ()),
     "keys": ("Workspaces and keys", "give each agent a key of its own, and limit what the key opens", ("workspace", "key")),
     "history": ("History and Git", "see who wrote what, take it back, and work with Git", ("log", "undo", "audit", "commit", "sync", "hook")),

@@ -32,7 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("syncd.git", "syncd.notes", "syncd.settings", "syncd.watch"),
     ("syncd.documents", "syncd.links", "syncd.remote", "syncd.telemetry"),
     ("syncd.files.conversion.readers", "syncd.indexes"),
-    ("syncd.files.conversion", "syncd.enrichment", "syncd.history"),
+    ("syncd.files.conversion", "syncd.enrichment", "syncd.history", "syncd.measurement"),
     ("syncd.commits", "syncd.context", "syncd.jobs", "syncd.sync"),
     ("syncd.uploads",),
     ("syncd.captures",),
@@ -54,7 +54,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("syncd.page",),
     ("syncd.cli.framework", "syncd.cli.doctor"),
     ("syncd.cli.clients",),
-    ("syncd.cli.notes", "syncd.cli.graph", "syncd.cli.daemon", "syncd.cli.page"),
+    ("syncd.cli.notes", "syncd.cli.graph", "syncd.cli.daemon", "syncd.cli.models", "syncd.cli.page"),
     ("syncd.cli",),
 )
 LEVEL = {package: level for level, line in enumerate(LAYERS) for package in line}

@@ -65,6 +65,13 @@ class FakeEncoder:
         self.closed = True
 
 
+class BlindEncoder(FakeEncoder):
+    """An encoder that gives all texts one vector, so that it tells nothing apart."""
+
+    def encode(self, texts: Sequence[str], *, kind: Kind, urgent: bool) -> np.ndarray:  # noqa: ARG002 - as above
+        return np.tile(np.eye(1, self.dimensions, dtype=np.float32), (len(texts), 1))
+
+
 def fake_embedder(encoder: Encoder | None = None) -> Embedder:
     """Return a real Embedder, ready at once, over `encoder` (a FakeEncoder of 64 dimensions if left out)."""
     from index.encoders.embedder import Embedder, EmbedSettings

@@ -94,6 +94,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/owner/history.py",
     ),
     "tests/unit/syncd/context/test_contexts.py": ("syncd/context/fact_reader.py",),
+    "tests/unit/syncd/cli/models/test_model.py": ("syncd/cli/models/measurement_text.py",),
     "tests/unit/index/catalog/test_catalog.py": ("index/catalog/sqlite_file.py",),
     "tests/unit/index/catalog/test_recent_documents.py": ("index/catalog/schema.py",),
     "tests/unit/index/encoders/test_bundled_model.py": (

@@ -79,6 +79,13 @@ def vaults(_: click.Context, __: click.Parameter, typed: str) -> list[Completion
     return _matching_items(((vault_name(vault, known), str(vault.path)) for vault in known), typed)
 
 
+def models(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return the names of the models that Memex knows, with their languages."""
+    from index.encoders.model_presets import PRESETS  # noqa: PLC0415 - only this completion needs it
+
+    return _matching_items(((preset.name, preset.languages) for preset in PRESETS), typed)
+
+
 def keys(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Return the names of keys that are not revoked."""
     rows = _ask_daemon(ctx, "key.list", {}) or []

@@ -172,6 +172,24 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex mcp --workspace work --toolset core", "the command for a client that starts its MCP servers"),
         ("memex mcp --key-file ~/.memex-key", "use the client's key in a file"),
     ),
+    "eval": (
+        ("memex eval --set search.reranker=ms-marco-MiniLM-L6-v2", "measure a reranker before you turn it on"),
+        ("memex eval --set index.chunk_tokens=128 --json", "measure smaller passages, for a script"),
+    ),
+    "model try": (
+        ("memex model try minilm-int8", "measure the smaller form of the bundled model beside the present model"),
+        ("memex model try multilingual-e5-small --download", "fetch a model and measure it"),
+        ("memex model try ollama:nomic-embed-text", "measure a model of Ollama on this machine"),
+    ),
+    "model use": (
+        ("memex model use minilm-int8", "choose a model that was measured"),
+        ("memex model use minilm --force", "go back to the bundled model without a measurement"),
+    ),
+    "model": (("memex model", "list the models"), ("memex model --json", "for a script")),
+    "searches": (
+        ("memex searches", "list the recorded searches"),
+        ("memex searches --erase", "erase them after a question"),
+    ),
     "node add": (
         ('memex node add "Ada Lovelace" --type person', "add an entity by its name"),
         (

@@ -28,6 +28,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {  # commands, grouped by purpose
     "Clients and keys": ("connect", "key", "workspace", "mcp"),
     "Care": (
         *("init", "vaults", "use", "serve", "stop", "service", "demo", "index", "doctor", "job", "audit"),
+        *("model", "eval", "searches"),
         *("backup", "restore", "config", "completion", "help"),
     ),
 }
@@ -57,6 +58,8 @@ _ARGUMENTS: Final[Mapping[str, str]] = {  # by metavar, or by a command or group
     "node NAME": "the name of an entity",
     "job NAME": "the name of a job; `memex job list` lists them",
     "VIEW": "the view to begin with, such as search or review; default: home",
+    "model try NAME": "a name that `memex model` lists, `ollama:NAME`, a folder, or a name on the hub or the server",
+    "model use NAME": "a name that `memex model` lists, `ollama:NAME`, a folder, or a name on the hub or the server",
     "NAME": "the name of an entity",
     "NEW_NAME": "the new name of the entity",
     "PROMPT": "the text that Memex puts before each fact when it embeds the fact",

@@ -94,6 +94,11 @@ def search(world, text="stove", limit=10, mode="hybrid"):
     return world.app.agent_access.workspace("default").search(Query(text, limit, mode))
 
 
+def reranker_off(world, mode):
+    """The hits of the same search without a reranker."""
+    return world.app.opened.captures.index.search(Query("stove", 10, mode)).hits
+
+
 def titles(answer):
     return [hit.record.title for hit in answer.hits]
 
@@ -107,12 +112,13 @@ def ready(world, reranker):
 @pytest.mark.parametrize("mode", ["hybrid", "vector"])
 def test_what_was_found_stands_in_the_order_of_the_model(world, reranker, mode):
     ready(world, reranker)
+    before = {hit.record.title: hit.score for hit in reranker_off(world, mode)}
     answer = search(world, mode=mode)
     assert titles(answer)[:2] == ["most", "some"]
     assert set(titles(answer)) == set(TEXTS)
     assert answer.degraded == ()
     scores = [hit.score for hit in answer.hits]
-    assert scores[:2] == [1 - 1 / 5, 1 - 1 / 3]
+    assert scores[:2] == pytest.approx([(1 - 1 / 5 + before["most"]) / 2, (1 - 1 / 3 + before["some"]) / 2])
     assert scores == sorted(scores, reverse=True)
 
 
@@ -182,6 +188,41 @@ def test_nothing_found_is_nothing_judged(world, reranker, judge):
     world.run()
     assert search(world).hits == ()
     assert judge.asked == []
+
+
+# Languages
+
+
+def test_a_query_in_another_language_is_left_to_the_search(tmp_path, folder, loading, judge):
+    texts = {"plain": "ein Ofen", "most": "gold gold gold und der Ofen ist nicht warm"}
+    reranker = Reranker(str(folder), 30, 20.0, languages=("en",), load=loading)
+    with world_with(tmp_path, reranker, texts) as world:
+        reranker.start()
+        assert reranker.wait(30)
+        before = titles(search(world, "wie warm ist der Ofen"))
+        assert titles(search(world, "wie warm ist der Ofen")) == before
+        assert judge.asked == []
+        search(world, "gold oven")
+        assert judge.queries == ["gold oven"]
+
+
+def test_a_passage_in_another_language_keeps_its_place(tmp_path, folder, loading, judge):
+    texts = {
+        "first": "stove stove stove",
+        "ja": "stove ストーブは冷たいので、薪を足してください。",
+        "third": "stove gold gold gold, and much more is said here about it and about the winter",
+    }
+    reranker = Reranker(str(folder), 30, 20.0, languages=("en",), load=loading)
+    with world_with(tmp_path, reranker, texts) as world:
+        place = titles(search(world)).index("ja")
+        reranker.start()
+        assert reranker.wait(30)
+        answer = search(world)
+        scores = [hit.score for hit in answer.hits]
+        assert titles(answer).index("ja") == place
+        assert titles(answer).index("third") < titles(answer).index("first")
+        assert scores == sorted(scores, reverse=True)
+        assert not any("ストーブ" in passage for passage in judge.asked)
 
 
 # Loading

@@ -192,7 +192,11 @@ def test_every_command_that_takes_a_yes_refuses_without_one():
             yield from leaves(command, (*words, name)) if below else [(" ".join((*words, name)), command)]
 
     asking = {path for path, command in leaves(memex) if any("--yes" in param.opts for param in command.params)}
-    assert asking == {" ".join(line.split()[:-1]) for line in DESTROYING if "--" not in line} | {"key reset", "init"}
+    assert asking == {" ".join(line.split()[:-1]) for line in DESTROYING if "--" not in line} | {
+        "key reset",
+        "init",
+        "searches",
+    }
 
 
 def test_workspaces_are_made_listed_and_deleted(daemon, capfd):

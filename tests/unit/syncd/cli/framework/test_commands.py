@@ -31,6 +31,8 @@ NOT_EVEN_SQL = {"numpy", "sqlite3", "git"}  # what only a command that opens no 
 QUICK = {
     "vaults": (["vaults"], set()),
     "config": (["config"], set()),
+    "model": (["model"], set()),
+    "searches": (["searches"], set()),
     "completion": (["completion", "bash"], set()),
     "help": (["help", "exit-codes"], set()),
     "open": (["open", "--sessions"], set()),
@@ -67,7 +69,7 @@ OTHERS = {
     *("hook install", "hook uninstall", "hook status", "hook secret", "sync", "commit"),
     *("index", "search", "capture", "updatenote", "delete", "addfile", "enrich", "undo", "consolidate", "workspace delete"),
     *("promote", "unpromote", "review", "review approve", "review dismiss", "unarchive"),
-    *("job run", "job retry", "job wait", "import", "export"),
+    *("job run", "job retry", "job wait", "import", "export", "model try", "model use", "eval"),
     *("perspective add", "perspective set", "perspective remove", "perspective reset"),
     *("node add", "node search", "node rename", "node remove", "node summary", "node tag", "node observe"),
     *("node replace", "node forget", "relation add", "relation remove", "relation rename"),

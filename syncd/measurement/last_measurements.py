@@ -1,0 +1,65 @@
+"""Keep the last measurements of models in the state folder, to decide whether a switch would be a measured loss."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from syncd.state.folder import read_regular_file, write_private
+
+FILE: Final = "measurements.json"
+MOST: Final = 20  # measurements that are kept
+REVERSED: Final = {"better": "worse", "worse": "better"}
+
+
+def keep_measurement(
+    state: Path, present: Mapping[str, Any], changed: Mapping[str, Any], result: Mapping[str, Any], at: int
+) -> None:
+    """Keep the result for `changed`, measured beside `present` at `at` (epoch ms); both are tables of encoder settings."""
+    kept = [
+        entry
+        for entry in _read(state)
+        if {_key(entry["present"]), _key(entry["changed"])} != {_key(present), _key(changed)}
+    ]
+    entry = {
+        "at": at,
+        "present": dict(present),
+        "changed": dict(changed),
+        "verdict": result["verdict"],
+        "search": result["search"],
+    }
+    write_private(state / FILE, json.dumps([*kept, entry][-MOST:]))
+
+
+def find_verdict(state: Path, present: Mapping[str, Any], changed: Mapping[str, Any]) -> tuple[str, int] | None:
+    """Return the last verdict on `changed` beside `present`, and its time; None if these two were never measured.
+
+    A measurement of `present` beside `changed` says the opposite."""
+    for entry in reversed(_read(state)):
+        pair = _key(entry["present"]), _key(entry["changed"])
+        if pair == (_key(present), _key(changed)):
+            return entry["verdict"], entry["at"]
+        if pair == (_key(changed), _key(present)):
+            return REVERSED.get(entry["verdict"], entry["verdict"]), entry["at"]
+    return None
+
+
+def _key(encoder: Mapping[str, Any]) -> str:
+    """Return what makes the vectors of an encoder: its settings without those that only say where and how it runs."""
+    return json.dumps(
+        {name: value for name, value in encoder.items() if name not in ("device", "download")}, sort_keys=True
+    )
+
+
+def _read(state: Path) -> list[dict[str, Any]]:
+    try:
+        entries = json.loads(read_regular_file(state / FILE))
+        return [
+            entry
+            for entry in entries
+            if isinstance(entry["verdict"], str) and entry["present"] and entry["changed"] and entry["at"]
+        ]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []  # none yet, or damaged: the owner measures again

@@ -1,0 +1,46 @@
+"""syncd/measurement/last_measurements.py: the last verdict on a pair of models is found, in both directions."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncd.measurement.last_measurements import FILE, MOST, find_verdict, keep_measurement
+
+SMALL, LARGE = {"kind": "bundled"}, {"kind": "local", "model": "m", "query_prompt": "q: "}
+
+
+def keep(state, verdict, present=SMALL, changed=LARGE, at=1):
+    keep_measurement(state, present, changed, {"verdict": verdict, "search": {}}, at)
+
+
+def test_a_verdict_is_found_for_its_pair_only(tmp_path):
+    assert find_verdict(tmp_path, SMALL, LARGE) is None
+    keep(tmp_path, "better")
+    assert find_verdict(tmp_path, SMALL, LARGE) == ("better", 1)
+    assert find_verdict(tmp_path, LARGE, SMALL) == ("worse", 1)
+    assert find_verdict(tmp_path, SMALL, {**LARGE, "query_prompt": ""}) is None
+
+
+def test_the_last_measurement_of_a_pair_counts_whatever_its_direction(tmp_path):
+    keep(tmp_path, "better")
+    keep(tmp_path, "no difference", present=LARGE, changed=SMALL, at=2)
+    assert find_verdict(tmp_path, SMALL, LARGE) == ("no difference", 2)
+
+
+def test_where_a_model_runs_does_not_count(tmp_path):
+    keep(tmp_path, "worse", changed={**LARGE, "device": "cuda", "download": True})
+    assert find_verdict(tmp_path, SMALL, LARGE) == ("worse", 1)
+
+
+def test_the_file_is_private_and_bounded(tmp_path):
+    for number in range(MOST + 5):
+        keep(tmp_path, "better", changed={"kind": "local", "model": str(number)})
+    assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
+    assert find_verdict(tmp_path, SMALL, {"kind": "local", "model": "0"}) is None
+    assert find_verdict(tmp_path, SMALL, {"kind": "local", "model": str(MOST + 4)}) is not None
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "{}", "[1]", '[{"verdict": 1}]', "null"])
+def test_a_damaged_file_is_no_measurement(tmp_path, damage):
+    (tmp_path / FILE).write_text(damage)
+    assert find_verdict(tmp_path, SMALL, LARGE) is None
