@@ -122,9 +122,8 @@ def open_parts(
     queue, check = _open_queue(settings, ledger, audit), DeepCheck(vault, builds, sync.hint, state / "deep_check.json")
     contexts = _build_contexts(settings, vault, captures, ledger)
     return OpenParts(
-        settings, since, lock, ledger, audit, overwritten, vault, keys, embedder, repo, perspectives, builds, sync,
-        unlogged_changes, enricher, reranker, SearchLog(state, enabled=settings.search.log), queue, check,
-        AutomaticValues(ledger), contexts,
+        settings, since, lock, ledger, audit, overwritten, vault, keys, embedder, repo, perspectives, builds, sync, unlogged_changes,
+        enricher, reranker, SearchLog(state, enabled=settings.search.log), queue, check, AutomaticValues(ledger), contexts,
     )  # fmt: skip
 
 
