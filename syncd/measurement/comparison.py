@@ -144,14 +144,15 @@ def _limit_size(sample: Sequence[Document], speeds: Sequence[float]) -> list[Doc
 def _report(results: dict[str, TrialResult], questions: Sequence[Question]) -> dict[str, Any]:
     present, changed = results["present"], results["changed"]
     difference = compare_ranks(changed.ranks, present.ranks)
+    near_difference = compare_ranks(changed.near_ranks, present.near_ranks)
     return {
         "questions": {kind: sum(question.kind == kind for question in questions) for kind in KINDS},
         "search": {name: _intervals(compute_figures(result.ranks)) for name, result in results.items()}
         | {"difference": _intervals(difference)},
         "meaning": {name: _intervals(compute_figures(result.near_ranks)) for name, result in results.items()}
-        | {"difference": _intervals(compare_ranks(changed.near_ranks, present.near_ranks))},
+        | {"difference": _intervals(near_difference)},
         "cost": {name: dict(_costs(result)) for name, result in results.items()},
-        "verdict": judge(difference, len(questions)),
+        "verdict": judge([difference, near_difference], len(questions)),
     }
 
 

@@ -48,14 +48,16 @@ def compare_ranks(ranks: Sequence[Rank], base: Sequence[Rank]) -> dict[str, Inte
     }
 
 
-def judge(differences: Mapping[str, Interval], questions: int) -> Verdict:
-    """Return whether a search is better or worse: the interval of the decisive figure's difference must exclude 0."""
+def judge(kinds: Sequence[Mapping[str, Interval]], questions: int) -> Verdict:
+    """Return whether a setup is better or worse, from the differences of each kind of search.
+
+    It is worse if the interval of the decisive figure is below 0 for any kind, and else better if it is above 0 for any."""
     if questions < LEAST:
         return "too few questions"
-    difference = differences[DECISIVE]
-    if difference.low > 0:
-        return "better"
-    return "worse" if difference.high < 0 else "no difference"
+    differences = [differences[DECISIVE] for differences in kinds]
+    if any(difference.high < 0 for difference in differences):
+        return "worse"
+    return "better" if any(difference.low > 0 for difference in differences) else "no difference"
 
 
 def estimate(values: Sequence[float]) -> Interval:

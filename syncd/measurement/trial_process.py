@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 from index.errors import MemexError, Unavailable, from_dict
 
 T = TypeVar("T")
-STOP_S = 5.0  # seconds that a killed child may take to end
+STOP_S = 10.0  # seconds that a process may take to end after its answer
 
 
 def call_in_process(function: Callable[..., T], *arguments: Any, progress: Callable[[dict[str, Any]], None]) -> T:
@@ -23,33 +23,43 @@ def call_in_process(function: Callable[..., T], *arguments: Any, progress: Calla
     spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
     receiver, sender = spawn.Pipe(duplex=False)
     child = spawn.Process(target=_answer, args=(sender, function, arguments), daemon=True)
-    child.start()
+    handler = signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # the process inherits it: Ctrl-C reaches both, and this one ends it
+    try:
+        child.start()
+    finally:
+        signal.signal(signal.SIGINT, handler)
     sender.close()
     try:
-        while True:
-            kind, value = receiver.recv()
-            if kind == "result":
-                result: T = value
-                return result
-            if kind == "error":
-                raise from_dict(value)
-            progress(value)
+        kind, value = _receive_answer(receiver, progress)
+        child.join(STOP_S)
     except EOFError:
         child.join(STOP_S)
         message = f"the process that measured ended without an answer (exit code {child.exitcode}); it may lack memory"
         raise Unavailable(message) from None
     finally:
         child.kill()
-        child.join(STOP_S)
+        child.join()
         receiver.close()
+    if kind == "error":
+        raise from_dict(value)
+    result: T = value
+    return result
+
+
+def _receive_answer(receiver: Connection, progress: Callable[[dict[str, Any]], None]) -> tuple[str, Any]:
+    while True:
+        kind, value = receiver.recv()
+        if kind != "progress":
+            return kind, value
+        progress(value)
 
 
 def _answer(sender: Connection, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both processes; the parent ends this one
     try:
         result = function(*arguments, progress=lambda event: sender.send(("progress", event)))
     except MemexError as error:
-        failure: Mapping[str, Any] = error.as_dict()
-        sender.send(("error", failure))
+        sender.send(("error", error.as_dict()))
     else:
         sender.send(("result", result))

@@ -10,9 +10,9 @@ from syncd.cli.terminal import result_text
 FIGURES: Final = ("R@1", "R@5", "MRR")
 KINDS: Final = {"title": "titles", "heading": "headings", "link": "link texts", "alias": "aliases"}
 VERDICTS: Final = {
-    "better": "{changed} finds more: the interval of the difference in MRR is above 0.",
-    "worse": "{changed} finds less: the interval of the difference in MRR is below 0.",
-    "no difference": "These questions show no difference: the interval of the difference in MRR contains 0.",
+    "better": "{changed} finds more: an interval of the difference in MRR is above 0, and none is below.",
+    "worse": "{changed} finds less: an interval of the difference in MRR is below 0.",
+    "no difference": "These questions show no difference: both intervals of the difference in MRR contain 0.",
     "too few questions": "These are too few questions to decide anything.",
 }
 

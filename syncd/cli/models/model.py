@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from index.errors import Conflict, InvalidArgument, NotFound
+from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.cli.framework.commands import (
     Group,
     flags,
@@ -97,7 +97,12 @@ def model_try(name: str, options: ModelOptions) -> None:
     present, changed = _table(_present_encoder(chosen)), _table(encoder)
     if present == changed:
         raise InvalidArgument(f"{name} is the model in use; `memex model` lists others")
-    result = measure(chosen, load(flags() | {SETTING: json.dumps([changed])}, os.environ))
+    try:
+        result = measure(chosen, load(flags() | {SETTING: json.dumps([changed])}, os.environ))
+    except Unavailable as error:
+        if changed["kind"] != "local" or options.download:
+            raise
+        raise Unavailable(f"{error.message}; to fetch it from its hub: --download", retryable=False) from error
     from syncd.measurement.last_measurements import keep_measurement
 
     keep_measurement(chosen.state, present, changed, result, now())

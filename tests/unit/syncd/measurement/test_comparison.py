@@ -89,6 +89,7 @@ def test_a_setup_beside_itself_shows_no_difference(settings):
 def test_an_encoder_that_sees_nothing_is_worse_by_meaning(settings):
     result = compare(settings, blind(settings))
     assert result["meaning"]["difference"]["MRR"]["high"] < 0
+    assert result["verdict"] == "worse"
 
 
 def test_a_slow_encoder_gets_fewer_notes(settings):

@@ -48,4 +48,11 @@ def test_an_interval_covers_what_the_theory_says():
     ],
 )
 def test_a_difference_decides_only_if_its_interval_excludes_zero(ranks, base, verdict):
-    assert judge(compare_ranks(ranks, base), len(ranks)) == verdict
+    assert judge([compare_ranks(ranks, base)], len(ranks)) == verdict
+
+
+def test_a_loss_of_one_kind_of_search_outweighs_a_gain_of_another():
+    gain, loss, equal = (compare_ranks(ranks, [2] * 40) for ranks in ([1] * 40, [3] * 40, [2] * 40))
+    assert judge([gain, loss], 40) == "worse"
+    assert judge([gain, equal], 40) == "better"
+    assert judge([equal, equal], 40) == "no difference"

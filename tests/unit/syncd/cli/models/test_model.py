@@ -121,7 +121,7 @@ def test_the_table_names_both_models_the_figures_and_the_verdict(vault, capfd):
         (["try", "minilm"], 2, "is the model in use"),
         (["try", "minlm"], 2, 'Did you mean "minilm"?'),
         (["try", "minilm", "--query-prompt", "q"], 2, "no prompts"),
-        (["try", "org/nowhere"], 7, "org/nowhere"),
+        (["try", "org/nowhere"], 7, "--download"),
     ],
 )
 def test_what_can_t_be_measured_is_refused(vault, capfd, words, code, text):
