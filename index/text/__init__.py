@@ -1,1 +1,1 @@
-"""Pure functions split text into chunks, sentences and words, derive tags, key terms and summaries without a language model, and find hidden characters, unsafe links and code that a plugin of Obsidian may run."""
+"""Pure functions split text into chunks, sentences and words, define tags, extract key terms, draft summaries of nodes, and find hidden characters, unsafe links and code that a plugin of Obsidian may run."""

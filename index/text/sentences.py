@@ -32,22 +32,24 @@ _TAGS = re.compile(r"</?[A-Za-z][^<>\n]{0,500}>|\{\{[^{}\n]{0,500}\}\}|<%[^%\n]{
 _FOOT = re.compile(r"\[\^[^\[\]\s]{1,100}\]:?|(?:^|[ \t])\^[\w-]{1,100}$")
 _FIELD = re.compile(r"^[\w -]{1,60}::[ \t]*|\[[\w -]{1,60}::[ \t]*([^\[\]\n]{1,300})\]")
 _EMPHASIS = re.compile(r"(?<![\s\\])\*{1,3}|(?<!\\)\*{1,3}(?!\s)|(?<![\w\\])_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|~~|==|`+")
-_STRONG = re.compile(r"\*\*([^*\n]{2,80})\*\*|==([^=\n]{2,80})==")
+_STRONG = re.compile(
+    r"\*\*([^*\n]{2,80})\*\*|==([^=\n]{2,80})==|(?<![*\w])\*([^*\s][^*\n]{1,40})\*(?!\*)|\[\[([^\[\]\n|#]{2,40})\]\]|[「『《]([^「」『』《》\n]{2,20})[」』》]|[«“„] ?([^«»“”„\n]{2,30}?) ?[»”“]"
+)  # bold, highlighted or slanted text, the names of notes, and quoted names
 _HASH = re.compile(r"(?<!\S)#(?=[^\s#])")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _UNSEEN = re.compile(
     r"[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\uffff]|[\ud800-\udfff]|[\U000e0000-\U000e0fff]"
 )
+_LOOSE_STOP = re.compile(r" \.(?=\s|\Z)")
 _BLANK = re.compile(r"\s+")
 _WIDE = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60]")
 # A full stop after these does not end a sentence: abbreviations, an initial, the day of a date.
 _ABBREVIATED = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|al|approx|no|nr|art|fig|vol|pp?|st|mr|mrs|ms|dr|prof|inc|ltd|co|bzw|ca|evtl|ggf|inkl|usw|"
-    r"vgl|abs|bspw|sog|tel|str|sra?|srta|ud|uds|ej|av|avda|núm|pág|aprox|m|mm|mme|jan|feb|mar|apr|jun|jul|aug|sept?|okt|oct|nov|de[cz])"
-    r"|\b[^\W\d_]|(?<!\d)\d{1,2})\.$",
+    r"vgl|abs|bspw|sog|engl|max|min|allg|bzgl|tel|str|sra?|srta|ud|uds|ej|av|avda|núm|pág|aprox|m|mm|mme|jan|feb|mar|apr|jun|jul|aug|sept?|okt|oct|nov|de[cz])"
+    r"|\b[^\W\d_]|(?<![\d,])\d{1,2})\.$",
     re.IGNORECASE,
 )
-_CLAUSE = re.compile(r"[,;:](?=\s)|\s[–—-](?=\s)|[，、；：]|\s\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def plain_text(text: str) -> str:
     text = _EMPHASIS.sub("", text)
     text = _HASH.sub("", text)
     text = html.unescape(_ESCAPE.sub(r"\1", text))
-    return _BLANK.sub(" ", _UNSEEN.sub("", text)).replace("( )", "").replace("()", "").replace(" .", ".").strip()
+    return _LOOSE_STOP.sub(".", _BLANK.sub(" ", _UNSEEN.sub("", text))).replace("( )", "").replace("()", "").strip()
 
 
 def _shown_name(target: str) -> str:
@@ -175,18 +177,13 @@ def split_line(line: str) -> list[str]:
 
 
 def shorten(line: str, most: int) -> str:
-    """Return `line`, or its beginning up to the end of a clause or a word, in at most `most` characters."""
+    """Return `line`, or its beginning up to the end of a word, in at most `most` characters."""
     line = line.strip().rstrip(",;:，、；：")
     if len(line) <= most:
         return line
     room = most - len(ELLIPSIS)
-    clauses = [match.start() for match in _CLAUSE.finditer(line, 0, room + 1) if match.start() >= room * 3 // 5]
-    at = clauses[-1] if clauses else room
-    if not clauses:
-        white = line.rfind(" ", room // 2, room + 1)
-        at = (
-            white
-            if white > 0
-            else next((place for place in range(room, 0, -1) if is_grapheme_boundary(line, place)), room)
-        )
+    white = line.rfind(" ", room // 2, room + 1)
+    at = (
+        white if white > 0 else next((place for place in range(room, 0, -1) if is_grapheme_boundary(line, place)), room)
+    )
     return line[:at].rstrip(" ,;:，、；：–—-(（「『《\u201c") + ELLIPSIS

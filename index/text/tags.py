@@ -30,7 +30,7 @@ SHORT: Final = {
 }  # fmt: skip
 SPELT: Final = {"c++": "cpp", "c#": "csharp", "f#": "fsharp", ".net": "dotnet"}
 ENDINGS: Final = {  # language → endings that one form of a word may have and another lack
-    "en": ("s", "es"), "de": ("n", "en", "e", "er", "s", "es", "nen"), "es": ("s", "es"), "pt": ("s", "es"), "fr": ("s", "x"), "nl": ("en", "s"),
+    "en": ("s", "es"), "de": ("n", "en", "e", "er", "s", "es", "nen"), "es": ("s", "es", "e"), "pt": ("s", "es", "e"), "fr": ("s", "x"), "nl": ("en", "s"),
 }  # fmt: skip
 
 _LATIN = 0x0530  # letters below this code point lose their accents in a key; above it, an accent makes another letter

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,10 +16,24 @@ from index.text import stopwords
 from index.text.tags import fold_accents, key_of, to_tag
 
 KANJI, KATAKANA, HIRAGANA = "\u3400-\u9fff\uf900-\ufaff々〆", "\u30a1-\u30fa\u30fc", "\u3041-\u309f"
-_WIDE = re.compile(rf"[{KANJI}{KATAKANA}{HIRAGANA}]+")
+_WIDE = re.compile(
+    rf"[{KANJI}{KATAKANA}{HIRAGANA}]+(?:(?<=[{KATAKANA}])・(?=[{KATAKANA}])[{KANJI}{KATAKANA}{HIRAGANA}]+)*"
+)
 _KANA = re.compile(rf"[{HIRAGANA}{KATAKANA}]")
 _HANGUL = re.compile(r"[\uac00-\ud7a3]{2,}")
-_RUN = re.compile(rf"(?:[{KANJI}]|[{KATAKANA}]{{2,}})+")
+_RUN = re.compile(
+    rf"(?:[{KANJI}]|[{KATAKANA}]{{2,}}(?:・[{KATAKANA}]{{2,}}){{0,2}})+"
+)  # names have a dot: ジョン・バーナル
+_KANJI = re.compile(f"[{KANJI}]")
+_INFLECTED = re.compile(r"[えきくぐけげじずたちっつてぬびぶべみむめらりるれろわいうん]|こ(?!と)")  # 考える, 強い
+_ADJECTIVE = re.compile(r"な(?![どらがか])")  # 重要な
+_DONE = re.compile(r"[しさすせ]")  # a noun that is used as a verb: 加盟した
+_JAPANESE_TAIL = re.compile(
+    r"(?:以外|以降|以来|以前|以後|以上|以下|以内|不可能|唯一|自体|全体|同士|当時|中心|[上内後前中時等第又沿])\Z"
+)
+_CHINESE_PART = re.compile(
+    r"[我你他她它这那或和与在].*|.*[了着的里]|.{2,}[成去到]"
+)  # words that the dictionary cuts wrongly
 _COUNT = re.compile(
     r"[〇一二三四五六七八九十百千万億兆年月日時分秒人回個件本枚円度位歳代目第約数何両全半間週号巻章話]+"
 )
@@ -28,8 +43,17 @@ PIECE: Final = re.compile(
     rf"{_WIDE.pattern}|{_WORD.pattern}"
 )  # a unit that is tokenized separately: a word, or a run of a script without spaces
 _FIGURE = re.compile(r"[\d.,:/×x-]+(?:[^\W\d_]{1,4}|[%°])?|[\da-f]{8,}|\d+(?:st|nd|rd|th)", re.IGNORECASE)
-_BREAK = re.compile(r"[^\s]")
-JOINS: Final = frozenset({"de", "del", "di", "da", "do", "dos", "du", "des"})  # base de datos
+_BREAK = re.compile(r"[^\s«»“”„‹›\"]")  # quotation marks separate no words
+JOINS: Final = frozenset({"de", "del", "di", "da", "do", "dos", "du", "des", "d'"})  # base de datos
+GENITIVE: Final = frozenset(
+    {"des", "eines", "dieses", "jedes", "jenes", "seines", "ihres", "unseres", "meines", "deines", "keines", "eures"}
+)  # articles before a noun with the ending s
+_GENITIVE_ENDING = re.compile(r"(?<=[^\Weaiosuß])s\Z|(?<=kt|tt|ig|og|ld|rt|st|tz|pf|ck|ch|lt|ft|lg|hr|hm|hl|ss)es\Z")
+ELIDING: Final = frozenset({"fr", "it"})  # languages that write an article and its noun as one word: l'image
+_ELIDED = re.compile(
+    r"(?:l|d|qu|s|n|c|j|m|t|jusqu|lorsqu|puisqu|quelqu|un|(?:d|n|s|c)?(?:all|ell|ull|oll)|quest|quell)['’](?=\w{2})",
+    re.IGNORECASE,
+)
 SPACED: Final = frozenset({"es", "fr", "it", "pt"})
 # jieba's part-of-speech flags of words that may be terms, with their worth: mostly nouns, names and abbreviations.
 CHINESE_WORTH: Final = {
@@ -47,6 +71,11 @@ class Token:
     worth: float
     glue: str = "-"
     join: bool = False  # a preposition that may occur inside a term
+    capital: bool = False  # has a capital that the beginning of a sentence does not explain
+    first: bool = False  # begins a sentence
+    plural: bool = False  # ends with s in the text, which `text` lacks
+    wide: bool = False  # of a script without spaces
+    verb: bool = False  # a verb or a phrase with a verb, according to a dictionary
     thing: bool = True  # may be the last word of a term of several words
 
 
@@ -83,6 +112,7 @@ def languages_by_word() -> dict[str, tuple[str, ...]]:
 
 def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
     """Split one sentence into words, in order; None marks punctuation between them."""
+    text = unicodedata.normalize("NFC", text)  # some systems write an accent as a character of its own
     at, first, before = 0, True, ""
     for piece in re.finditer(rf"(?P<wide>{_WIDE.pattern})|(?P<word>{_WORD.pattern})", text):
         between = text[at : piece.start()]
@@ -102,9 +132,15 @@ def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
                 continue
             if _WIDE.fullmatch(part):
                 yield from _japanese_tokens(part, counted=counted) if language.japanese else _chinese_tokens(part)
-            else:
-                yield _spaced_token(part, language, before=None if first else before, glued=glued)
-        first, before = False, piece[0].lower()
+                continue
+            elided = _ELIDED.match(part) if language.language in ELIDING else None
+            if elided:  # l'image
+                article = elided[0].lower().replace("’", "'")
+                yield Token(article, article, 0.0, join=article in JOINS)
+                part, before, first, glued = part[elided.end() :], article, False, False  # noqa: PLW2901 - the word behind the article
+            yield _spaced_token(part, language, before=None if first else before, glued=glued)
+        weak = before in GENITIVE and piece[0].islower() and piece[0].endswith("en")  # des neuen Servers
+        first, before = False, before if weak else piece[0].lower()
 
 
 def _spaced_token(word: str, language: TextLanguage, *, before: str | None, glued: bool) -> Token | None:
@@ -116,53 +152,63 @@ def _spaced_token(word: str, language: TextLanguage, *, before: str | None, glue
         return None
     if _HANGUL.match(word):
         return _korean_token(word)
-    join = lower in JOINS and language.language in SPACED
-    known = stopwords.LANGUAGES[language.language]
     plain = lower.removesuffix("'s")
-    if (
-        lower in known
-        or plain in known
-        or (language.language != "nl" and plain in stopwords.ENGLISH and not word[1:].isupper())
-    ):
-        return Token(lower, lower, 0.0, join=join)
+    if _is_function_word(word, lower, plain, language):
+        return Token(lower, lower, 0.0, join=lower in JOINS and language.language in SPACED)
+    if language.language == "de" and before in GENITIVE:
+        plain = _GENITIVE_ENDING.sub("", plain)
     text = to_tag(plain)
     if len(text) < 2 or len(word) > 40 or not any(c.isalpha() for c in text):
         return Token(lower, lower, 0.0)
     proper = word[0].isupper() and before is not None
-    mixed = any(c.isupper() for c in word[1:])
-    worth = _worth(plain, language, proper=proper, first=before is None)
+    mixed, plural = any(c.isupper() for c in word[1:]), False
+    worth = _worth(plain, language, proper=proper, before=before)
     if mixed:
         worth = max(worth, 0.9) * 1.25
     elif re.search(r"\.(?!js$)[a-z]{2,4}$", lower):  # the name of a site or file
         worth *= 0.3
     elif language.language == "en" and not proper:
         text = _singular(text, language.places)
+        plural = len(text) < len(to_tag(plain))
         if text in stopwords.ENGLISH:
             return Token(lower, lower, 0.0)
         worth *= 0.7 if before is None else 0.4 if before in stopwords.BEFORE_VERBS else 1.0  # an imperative, or a verb
     elif language.language in SPACED and not proper:
         worth *= 1.15 if before in stopwords.BEFORE_NOUNS else 0.8 if before is None else 0.5
-    return Token(text, key_of(text), worth, glue="" if glued else "-", thing=worth >= 0.3)
+    glue, thing = "" if glued else "-", worth >= 0.3
+    return Token(
+        text, key_of(text), worth, glue=glue, thing=thing, capital=proper or mixed, first=before is None, plural=plural
+    )
 
 
-def _worth(word: str, language: TextLanguage, *, proper: bool, first: bool) -> float:
+def _is_function_word(word: str, lower: str, plain: str, language: TextLanguage) -> bool:
+    """Return whether a word is one of its language, or of English unless it is an abbreviation."""
+    known = stopwords.LANGUAGES[language.language]
+    if lower in known or plain in known:
+        return True
+    return language.language != "nl" and plain in stopwords.ENGLISH and not word[1:].isupper()
+
+
+def _worth(word: str, language: TextLanguage, *, proper: bool, before: str | None) -> float:
     match language.language:
         case "en":
             worth = _english_worth(word, language.places)
             return worth * 1.2 if proper else worth
         case "de":  # nouns are written with a capital
-            return (1.1 if proper else 0.8 if first else 0.35) * (0.9 if len(word) < 5 else 1.0)
+            return (1.1 if proper else 0.8 if before is None else 0.35) * (0.9 if len(word) < 5 else 1.0)
         case "es" | "pt" | "it" | "fr":
             worth = 1.05 if proper else 0.9
-            if word.endswith(("mente", "ment")) and len(word) > 7:
+            named = before in stopwords.BEFORE_NOUNS  # le déplacement, el mercado
+            if not named and word.endswith(("mente", "ment")) and len(word) > 7:
                 return worth * 0.3
-            if word.endswith(_VERBS[language.language]) and len(word) > 4:
+            if len(word) > 4 and word.endswith(_INFINITIVES if named else _VERBS[language.language]):
                 return worth * 0.45
             return worth * (0.8 if len(word) < 5 else 1.0)
         case _:
             return 1.0 if proper else 0.9
 
 
+_INFINITIVES: Final = ("ar", "er", "ir", "are", "ere", "ire")
 _VERBS: Final = {
     "es": ("ando", "iendo", "aron", "ieron", "aba", "aban", "ían", "arse", "erse", "irse", "amos", "emos", "imos", "ar", "er", "ir", "ado", "ada", "ido", "ida", "ados", "adas", "idos", "idas"),
     "pt": ("ando", "endo", "indo", "aram", "eram", "ava", "avam", "ar", "er", "ir", "ado", "ada", "ido", "ida", "ados", "idos"),
@@ -189,7 +235,11 @@ _RARE: Final = ((300, 0.2), (1_000, 0.45), (2_500, 0.65), (6_000, 0.85), (12_000
 def _singular(word: str, places: Mapping[str, int]) -> str:
     """Return the singular of an English plural if it is a known or likely word, otherwise `word`."""
     head, dash, last = word.rpartition("-")
-    if len(last) < 4 or not last.endswith("s") or last.endswith(("ss", "us", "is", "news")):
+    if (
+        len(last) < 4
+        or not last.endswith("s")
+        or last.endswith(("ss", "us", "is", "news", "ics", "lens", "canvas", "atlas"))
+    ):
         return word
     forms = [last[:-3] + "y", last[:-1]] if last.endswith("ies") else []
     forms += [last[:-2]] if last.endswith(("sses", "xes", "ches", "shes", "oes", "zes")) else []
@@ -218,30 +268,44 @@ def _japanese_tokens(text: str, *, counted: bool) -> Iterator[Token | None]:
         if run.start() > at or at:
             yield None
         at = run.end()
-        word = run[0]
-        head = next(
-            (head for head in stopwords.JAPANESE_HEADS if word.startswith(head) and len(word) > len(head) + 1), ""
-        )
-        word = max(word[len(head) :].split("的"), key=len).strip("々")
-        if (len(word) > 3 and word[-1] in "後前中時等第又") or (len(word) == 3 and word[:2] in stopwords.JAPANESE):
-            word = word[:-1]
-        meaningful = not (
-            len(word) < 2 or word in stopwords.JAPANESE or _COUNT.fullmatch(word) or word.strip("ー") == ""
-        )
-        key = key_of(word) if meaningful else word
-        size = {2: 0.75, 3: 0.95}.get(len(word), 1.1) if len(word) <= 12 else 0.4
-        yield Token(fold_accents(word), key, size if meaningful else 0.0, glue="")
+        yield _japanese_token(run[0], text[at : at + 2])
+
+
+def _japanese_token(word: str, behind: str) -> Token:
+    """Return the token of a run of kanji and katakana. `behind`: the hiragana after it, which show what it is."""
+    if _INFLECTED.match(behind) and _KANJI.match(word[-1]):
+        word = word[:-1]  # the last character begins a verb or an adjective, as in 考える
+    head = next((head for head in stopwords.JAPANESE_HEADS if word.startswith(head) and len(word) > len(head) + 1), "")
+    word = word[len(head) :]
+    adjective = word.endswith("的") or bool(_ADJECTIVE.match(behind))
+    word = max(word.split("的"), key=len).strip("々・")
+    if len(word) > 3 or (len(word) > 2 and word[-1] in "内中"):
+        word = _JAPANESE_TAIL.sub("", word)
+    if len(word) == 3 and (word[:2] in stopwords.JAPANESE or word[-1] in "第又等"):
+        word = word[:-1]
+    meaningful = not (len(word) < 2 or word in stopwords.JAPANESE or _COUNT.fullmatch(word) or word.strip("ー") == "")
+    size = ({2: 0.75, 3: 0.95}.get(len(word), 1.1) if len(word) <= 12 else 0.4) if meaningful else 0.0
+    key = key_of(word) if meaningful else word
+    thing = not (adjective or (len(word) == 2 and _DONE.match(behind)))
+    return Token(fold_accents(word), key, size, glue="", thing=thing, wide=True)
 
 
 def _chinese_tokens(text: str) -> Iterator[Token | None]:
     for word, flag in _load_tagger().tag(text):
         worth = CHINESE_WORTH.get(flag, 0.0) if len(word) > 1 and word not in stopwords.CHINESE else 0.0
+        worth *= 0.0 if _CHINESE_PART.fullmatch(word) else 1.0
         worth *= 0.45 if flag == "nr" and len(word) == 2 else 1.0  # rarely a name
         if not worth:
-            yield Token(word, word, 0.0, glue="")
+            yield Token(word, word, 0.0, glue="", wide=True)
         else:
             yield Token(
-                word, word, worth * (1.1 if len(word) > 2 else 1.0), glue="", thing=flag[:1] in "nj" or flag == "vn"
+                word,
+                word,
+                worth * (1.1 if len(word) > 2 else 1.0),
+                glue="",
+                thing=flag[:1] in "nj" or flag == "vn",
+                wide=True,
+                verb=flag in ("v", "l", "i", "a"),
             )
 
 

@@ -20,7 +20,7 @@ from index.names import fold
 from index.process_memory import LARGE_TEXT
 from index.scope.index import Index
 from index.scope.prepared_document import PreparedDocument
-from index.text.summary_and_tags import Enrichment
+from index.topics.summary_and_tags import Enrichment
 from index.tracing import span
 from syncd.captures.automatic_values import Name, Value
 from syncd.captures.value_renewal import filled_values

@@ -19,8 +19,8 @@ from typing import Any, Final, TypeAlias
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.foreground import foreground
 from index.model import Document, Record
-from index.text.summary_and_tags import Enrichment
 from index.text.tags import key_of
+from index.topics.summary_and_tags import Enrichment
 from syncd.documents.parser import parse
 from syncd.enrichment.enricher import DefectiveNote, Enricher, missing_properties
 from syncd.indexes import note_lookup

@@ -24,8 +24,8 @@ from index.encoders.word_frequency import word_ranks
 from index.errors import InvalidArgument, MemexError, Unavailable
 from index.model import Document
 from index.text.sentences import SUMMARY, plain_text, read_prose, shorten
-from index.text.summary_and_tags import NOTHING, Enrichment, enrich, normalize_answer
 from index.text.tags import MOST
+from index.topics.summary_and_tags import NOTHING, Enrichment, enrich, normalize_answer
 from syncd.documents.collection_membership import tag_changes
 from syncd.documents.parser import derived_summary
 from syncd.indexes.index_builds import ScopeIndex

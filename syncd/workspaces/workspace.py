@@ -19,7 +19,7 @@ from index.names import fold
 from index.query import make_filter
 from index.scope.index import Index
 from index.search.reranker import search_reranked
-from index.text.summary_and_tags import Enrichment
+from index.topics.summary_and_tags import Enrichment
 from syncd.captures.inbox import Inbox
 from syncd.captures.note_update import NoteUpdate, set_tags, update_note
 from syncd.captures.queued_note import prepare_request

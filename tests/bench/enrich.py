@@ -1,8 +1,9 @@
-"""`python -m tests.bench.enrich [--data DIR] [--json FILE] [--seed N]`: what enrichment makes of real paragraphs, and of many.
+"""`python -m tests.bench.enrich COMMAND`: what enrichment makes of real paragraphs, for a blind comparison, and of many notes.
 
-Paragraphs are picked by a seed: English from two vaults, Japanese and Chinese from one each; German and Spanish, of
-which the data has none, are ours. Their summaries and tags are for a person to judge. Drift is counted over 300
-captures, each a note of its own, once with every note for itself and once with the vocabulary of those before it."""
+`answers` prints the summary and tags of a part of the sample, by this code or by that of another checkout; `sheet` puts
+two files of answers side by side in random order, without naming them; `unblind` joins the verdicts that a person wrote
+into the sheet with the hidden order; `score` counts verdicts. `drift` counts the tags of 300 captures, each a note of
+its own, once with every note for itself and once with the vocabulary of those before it."""
 
 from __future__ import annotations
 
@@ -10,85 +11,113 @@ import argparse
 import json
 import os
 import random
-import re
+import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from index.encoders.embedder import Embedder, EmbedSettings
 from index.encoders.word_frequency import word_ranks
 from index.model import Document
-from index.text.summary_and_tags import Enrichment, enrich
 from index.text.tags import Vectors, are_variants
+from index.topics.summary_and_tags import enrich
 from syncd.documents.parser import parse
+from tests.bench.enrichment_sample import PARTS, SOURCES, Paragraph, draw
 from tests.bench.measure import ROOT, p50, p95
 
-PICKED = (
-    ("en", "vault_kepano/**/*.md", 6, (150, 900)),
-    ("en", "known_tasks_docs/notes/**/*.md", 12, (150, 900)),
-    ("ja", "jsquad_valid/notes/**/*.md", 14, (100, 600)),
-    ("zh", "vault_oldwinter_md/**/*.md", 14, (80, 600)),
-)
-DRIFT = (
+DRIFT: Final = (
     ("known_tasks_docs/notes/**/*.md", 100),
     ("jsquad_valid/notes/**/*.md", 100),
     ("vault_oldwinter_md/**/*.md", 130),
 )
-VOCABULARY = 100
-OURS = (
-    ("de", "Die Datenbank für die Messwerte läuft seit gestern auf dem neuen Server. Die nächtliche Sicherung dauert jetzt vier Minuten statt einer Stunde, weil der fehlende Index auf der Zeitspalte angelegt wurde. Offen ist noch, wie lange wir alte Messwerte aufheben."),
-    ("de", "Beim Sauerteig kommt es auf die Temperatur an: Unter 22 Grad braucht der Teig fast doppelt so lang. Ich stelle die Schüssel deshalb in den ausgeschalteten Ofen mit brennender Lampe. Roggenmehl nimmt mehr Wasser auf als Weizenmehl, darum den Teig lieber etwas weicher ansetzen."),
-    ("de", "Vorstellungsgespräch mit einer Bewerberin für die Stelle in der Elektronik. Sie hat drei Jahre lang Leiterplatten für Medizingeräte entworfen und kennt die Zulassung. Ihre Frage nach der Fehlerkultur im Team fand ich gut. Zweites Gespräch am Dienstag mit Dario."),
-    ("de", "Wärmepumpe: Der Filter muss einmal im Jahr gereinigt werden, am besten im Mai. Der Druck im Heizkreis soll zwischen 1,5 und 2 bar liegen. Wenn er fällt, zuerst das Ausdehnungsgefäß prüfen und nicht einfach Wasser nachfüllen."),
-    ("de", "Tomaten im Freien bekommen in nassen Sommern fast immer Braunfäule. Ein Dach über dem Beet hilft mehr als jedes Spritzmittel, denn der Pilz braucht nasse Blätter. Befallene Blätter sofort entfernen und nicht auf den Kompost werfen."),
-    ("de", "Entscheidung: Wir verschlüsseln die Sicherungen, bevor sie das Haus verlassen. Der Schlüssel liegt im Passwortmanager und zusätzlich auf Papier im Tresor. Ein Wiederherstellungstest steht jedes Quartal im Kalender."),
-    ("de", "Die Bahnverbindung nach Kopenhagen dauert mit dem Nachtzug dreizehn Stunden. Man muss in Hamburg umsteigen, die Reservierung für den Schlafwagen lohnt sich früh. Fahrräder dürfen nur in den Sommermonaten mit."),
-    ("de", "Gelesen: ein Aufsatz über Vergessenskurven. Verteiltes Wiederholen schlägt langes Pauken deutlich, besonders wenn die Abstände wachsen. Karteikarten wirken nur, wenn man die Antwort selbst abruft, statt sie bloß wiederzuerkennen."),
-    ("es", "La base de datos de lecturas se movió ayer al servidor nuevo. La copia de seguridad nocturna tarda ahora cuatro minutos en lugar de una hora, porque faltaba un índice en la columna de la fecha. Queda por decidir cuánto tiempo guardamos las lecturas antiguas."),
-    ("es", "Receta de gazpacho para seis personas: un kilo de tomates maduros, medio pepino, un pimiento verde, ajo, aceite de oliva y vinagre de Jerez. Se tritura todo y se deja enfriar dos horas en la nevera. El pan es opcional, pero da cuerpo al gazpacho."),
-    ("es", "El oxígeno disuelto en el estanque baja por la noche, cuando las plantas respiran y no producen. Si baja de cinco miligramos por litro, los peces suben a la superficie. Una bomba de aire pequeña basta para mantener el oxígeno durante el verano."),
-    ("es", "Reunión con la cooperativa de regantes: quieren sensores de humedad en veinte parcelas antes de mayo. Les preocupa la cobertura de radio detrás de la colina. Ofrecimos una segunda antena en el depósito de agua, sin coste durante la prueba."),
-    ("es", "Aprender un idioma con tarjetas de memoria funciona mejor si cada tarjeta lleva una frase completa. Las palabras sueltas se olvidan en pocos días. Yo repaso veinte tarjetas cada mañana y escribo un diario breve por la noche."),
-    ("es", "El alquiler del taller sube un ocho por ciento en enero. El contrato permite salir con tres meses de aviso. He visto un local más pequeño cerca de la estación, con mejor luz y sin humedad en las paredes."),
-    ("es", "La migración de los servidores a Kubernetes terminó el viernes. Cada servicio tiene ahora límites de memoria y comprobaciones de salud. El siguiente paso es automatizar el despliegue con la integración continua y retirar las máquinas antiguas."),
-    ("es", "Notas sobre el insomnio: el café después de las dos cuesta una hora de sueño, el té no. Una habitación fresca ayuda más que cualquier pastilla. El teléfono fuera del dormitorio fue el cambio con más efecto."),
-)  # fmt: skip
+VOCABULARY: Final = 100
+JUDGEMENTS: Final = Path(__file__).parent / "judged/enrichment.tsv"
+VERDICTS: Final = {"g": "good", "f": "fair", "b": "bad"}
+COLUMNS: Final = ("key", "language", "before_tags", "before_summary", "after_tags", "after_summary")
+# Run by the code that answers, which may be another checkout; it reads paragraphs on stdin.
+ANSWER: Final = """
+import json, sys, time
+from index.encoders.word_frequency import word_ranks
+try:
+    from index.topics.summary_and_tags import enrich
+except ImportError:  # an earlier checkout
+    from index.text.summary_and_tags import enrich
+from syncd.documents.parser import parse
+for text in json.load(sys.stdin):
+    note = parse(text.encode(), "Captures/default/Untitled.md", mtime_ms=0)
+    enrich(note, vocabulary={}, places=word_ranks())  # loads dictionaries
+    begun = time.perf_counter()
+    answer = enrich(note, vocabulary={}, places=word_ranks())
+    ms = (time.perf_counter() - begun) * 1000
+    print(json.dumps({"summary": answer.summary, "tags": answer.tags, "ms": ms}))
+"""
 
 
-def paragraphs(data: Path, seed: int) -> Iterator[tuple[str, str, str]]:
-    """Language, origin and text of each paragraph."""
-    dice = random.Random(seed)
-    for language, pattern, count, (least, most) in PICKED:
-        files = sorted(data.glob(pattern))
-        dice.shuffle(files)
-        found = 0
-        for file in files:
-            parts = file.read_text("utf-8", "ignore").split("\n\n")
-            # A paragraph, not a list, a table or an address.
-            parts = [
-                p
-                for p in parts
-                if least <= len(p) <= most and p[0] not in "-|`#!><*" and not re.search("http|<!--|```", p)
-            ]
-            if parts and found < count:
-                found += 1
-                yield language, f"{file.relative_to(data)}", dice.choice(parts)
-    for language, text in OURS:
-        yield language, "ours", text
+def answers(paragraphs: Sequence[Paragraph], code: Path) -> list[dict[str, Any]]:
+    """Return the summary, the tags and the milliseconds of each paragraph, by the code in the folder `code`."""
+    texts = json.dumps([paragraph.text for paragraph in paragraphs])
+    done = subprocess.run([sys.executable, "-c", ANSWER], cwd=code, input=texts, text=True, stdout=-1, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def sheet(paragraphs: Sequence[Paragraph], before: list[Any], after: list[Any], dice: random.Random) -> tuple[str, str]:
+    """Return a sheet that shows two answers to each paragraph in random order, and the key that tells the order."""
+    lines, key = [], []
+    order = list(zip(paragraphs, before, after, strict=True))
+    dice.shuffle(order)
+    for paragraph, old, new in order:
+        swapped = dice.random() < 0.5
+        lines.append(f"{paragraph.key}\n   {' '.join(paragraph.text.split())}")
+        for name, answer in zip("XY", (new, old) if swapped else (old, new), strict=True):
+            lines.append(f"   {name} = {answer['summary']}\n   {name} # {'  '.join(answer['tags'])}")
+        key.append(f"{paragraph.key}\t{'YX' if swapped else 'XY'}")
+    return "\n".join(lines) + "\n", "\n".join(key) + "\n"
+
+
+def unblind(verdicts: str, key: str) -> str:
+    """Join verdicts with the key. A line of verdicts: the key of a paragraph, then for X and for Y two letters of
+    g, f and b: the tags' and the summary's."""
+    order = dict(line.split("\t") for line in key.splitlines())
+    rows = ["\t".join(COLUMNS)]
+    for line in verdicts.splitlines():
+        name, x, y = line.split()
+        old, new = (x, y) if order.pop(name) == "XY" else (y, x)
+        rows.append("\t".join((name, name.partition("-")[0], *(VERDICTS[letter] for letter in old + new))))
+    if order:
+        raise SystemExit(f"{len(order)} paragraphs have no verdict: {' '.join(order)}")
+    return "\n".join([rows[0], *sorted(rows[1:])]) + "\n"
+
+
+def score(judgements: str) -> Iterator[str]:
+    """Yield a line for each language, and for all: how many paragraphs are good, fair and bad, before and after.
+
+    A paragraph is as good as the worse of its tags and its summary."""
+    rows = [dict(zip(COLUMNS, line.split("\t"), strict=True)) for line in judgements.splitlines()[1:]]
+    for language in (*dict.fromkeys(row["language"] for row in rows), "all"):
+        chosen = [row for row in rows if language in (row["language"], "all")]
+        parts = []
+        for version in ("before", "after"):
+            tags, summary = ([row[f"{version}_{what}"] for row in chosen] for what in ("tags", "summary"))
+            both = [max(pair, key=list(VERDICTS.values()).index) for pair in zip(tags, summary, strict=True)]
+            figures = (
+                f"{name} {'/'.join(str(verdicts.count(verdict)) for verdict in VERDICTS.values())}"
+                for name, verdicts in (("tags", tags), ("summary", summary), ("both", both))
+            )
+            parts.append(f"{version}: {', '.join(figures)}")
+        yield f"{language:>3} {len(chosen):>3}  {'   '.join(parts)}"
 
 
 def document(text: str) -> Document:
-    """A capture that says `text`, as the daemon would name it."""
+    """Return a capture with this text, as the daemon would name it."""
     return parse(text.encode(), "Captures/default/Untitled.md", mtime_ms=0)
 
 
 def drift(data: Path, vectors: Vectors, *, prefer: bool, seed: int) -> dict[str, Any]:
-    """Tags over 300 captures: how many distinct ones, how many of them used once, how many pairs are variants."""
+    """Count the tags of 300 captures: the distinct ones, those used once, and the pairs of variants."""
     dice = random.Random(seed)
     notes: list[Document] = []
     for pattern, count in DRIFT:
@@ -115,56 +144,62 @@ def drift(data: Path, vectors: Vectors, *, prefer: bool, seed: int) -> dict[str,
     }
 
 
-def timed(note: Document) -> tuple[Enrichment, float]:
-    """What is found, and the milliseconds that it took."""
-    begun = time.perf_counter()
-    found = enrich(note, vocabulary={}, places=word_ranks())
-    return found, (time.perf_counter() - begun) * 1000
-
-
-def write(line: str) -> None:
-    """One line on stdout."""
-    sys.stdout.write(line + "\n")
-
-
-def main() -> None:
-    """Print all of it."""
-    asked = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    asked.add_argument("--data", type=Path, default=Path(os.environ.get("MEMEX_DATA", ROOT.parent / "shared/data")))
-    asked.add_argument("--json", type=Path)
-    asked.add_argument("--seed", type=int, default=11)
-    given = asked.parse_args()
-    if not given.data.is_dir():
-        sys.exit(f"no data at {given.data}: name it by --data")
-    rows, times = [], []
-    for n, (language, origin, text) in enumerate(paragraphs(given.data, given.seed), 1):
-        timed(document(text))  # a dictionary may have to be loaded first
-        found, ms = timed(document(text))
-        times.append(ms)
-        rows.append(
-            {"language": language, "origin": origin, "text": text, "summary": found.summary, "tags": list(found.tags)}
-        )
-        write(
-            f"\n{n:>2} {language} {origin}\n   {' '.join(text.split())[:400]}\n   = {found.summary}\n   # {' '.join(found.tags)}"
-        )
-    write(f"\n{len(rows)} paragraphs; enrichment takes {p50(times):.1f} ms p50, {p95(times):.1f} ms p95")
+def both_drifts(data: Path, seed: int) -> Iterator[str]:
+    """Yield the figures of drift, without and with the vocabulary of the captures before."""
     embedder = Embedder(EmbedSettings(), cache=ROOT / "bench/models")
     embedder.start()
     embedder.wait()
     try:
         vectors: Vectors = lambda texts: embedder.embed_documents(texts, urgent=True).tolist()  # noqa: E731 - one use, with its type
-        drifts = {
-            name: drift(given.data, vectors, prefer=prefer, seed=given.seed)
-            for name, prefer in (("alone", False), ("vocabulary", True))
-        }
+        for name, prefer in (("alone", False), ("vocabulary", True)):
+            figures = drift(data, vectors, prefer=prefer, seed=seed)
+            yield f"{name:>10}: " + ", ".join(f"{what} {figure}" for what, figure in figures.items())
     finally:
         embedder.close()
-    for name, figures in drifts.items():
-        write(f"{name:>10}: " + ", ".join(f"{what} {figure}" for what, figure in figures.items()))
-    if given.json:
-        given.json.write_text(
-            json.dumps({"paragraphs": rows, "ms": times, "drift": drifts}, ensure_ascii=False, indent=1)
-        )
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=("answers", "sheet", "unblind", "score", "drift"))
+    parser.add_argument("files", nargs="*", type=Path, help="sheet: answers before and after; unblind: verdicts, key")
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("MEMEX_DATA", ROOT.parent / "shared/data")))
+    parser.add_argument("--manuals", type=Path, help="folder with the unpacked Debian packages")
+    parser.add_argument("--part", choices=PARTS, default=PARTS[0])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--code", type=Path, default=ROOT, help="the checkout whose code answers")
+    parser.add_argument("--skip", type=Path, help="a file of judgements whose paragraphs are not drawn again")
+    return parser.parse_intermixed_args()
+
+
+def main() -> None:
+    """Run one command."""
+    given = _arguments()
+    if not given.data.is_dir():
+        sys.exit(f"no data at {given.data}: name it by --data")
+    skipped = {line.split("\t")[0] for line in given.skip.read_text("utf-8").splitlines()} if given.skip else set()
+    folders = (given.data, *([given.manuals] if given.manuals else []))
+    match given.command:
+        case "answers":
+            paragraphs = list(draw(folders, given.part, given.seed, skipped))
+            rows = answers(paragraphs, given.code)
+            sys.stdout.write(json.dumps(rows, ensure_ascii=False))
+            for language in SOURCES:
+                times = [row["ms"] for p, row in zip(paragraphs, rows, strict=True) if p.language == language]
+                if times:
+                    sys.stderr.write(f"{language} {len(times)}: {p50(times):.2f} ms p50, {p95(times):.2f} ms p95\n")
+        case "sheet":
+            paragraphs = list(draw(folders, given.part, given.seed, skipped))
+            before, after = (json.loads(file.read_text("utf-8")) for file in given.files)
+            text, key = sheet(paragraphs, before, after, random.Random(given.seed))
+            given.files[0].with_name("sheet.txt").write_text(text, "utf-8")
+            given.files[0].with_name("key.tsv").write_text(key, "utf-8")
+        case "unblind":
+            verdicts, key = (file.read_text("utf-8") for file in given.files)
+            JUDGEMENTS.write_text(unblind(verdicts, key), "utf-8")
+        case "score":
+            sys.stdout.writelines(f"{line}\n" for line in score(JUDGEMENTS.read_text("utf-8")))
+        case _:
+            sys.stdout.writelines(f"{line}\n" for line in both_drifts(given.data, given.seed))
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ from pathlib import Path
 from index.encoders.word_frequency import word_ranks
 from index.model import Record, Stat
 from index.scope.index import Index
-from index.text.summary_and_tags import enrich
 from index.text.tags import key_of
+from index.topics.summary_and_tags import enrich
 from syncd.app import App
 from syncd.documents.parser import parse
 from syncd.review.suggestions import SURE, TAG, SuggestionSubject, VaultHabits, folder_of, learn_habits

@@ -26,6 +26,7 @@ from tests.support.sources import PACKAGES, Source, called, imports, sources
 # Decisions: functions of values. They import each other, and nothing that has a device behind it. Packages that are pure as a whole:
 PURE_PACKAGES = (
     "index/text",
+    "index/topics",
     "syncd/notes",
     "syncd/notes/secret_rules",
     "syncd/documents",

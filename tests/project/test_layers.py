@@ -22,6 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("index.query", "index.timings"),
     ("index.encoders", "index.text"),
+    ("index.topics",),
     ("index.graph", "index.storage"),
     ("index.catalog",),
     ("index.memos", "index.search"),

@@ -20,7 +20,7 @@ from tests.documents.phrases import BANNED, banned_phrases
 from tests.support.paths import ROOT
 from tests.support.sources import sources
 
-DATA = {"index/text/stopwords.py"}  # lists of words, not sentences
+DATA = {"index/text/stopwords.py", "index/topics/word_classes.py"}  # lists of words, not sentences
 CONSTANT = re.compile(r"\b[A-Z]{2,}_[A-Z_]+\b")
 VARIABLES = ("MEMEX_", "XDG_", "OTEL_")  # of the environment, which people set
 OTHER_WORDS = re.compile(r"\b(?:rim|desk|thought|memo|node|observation|document)s?\b", re.IGNORECASE)

@@ -123,11 +123,12 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     ),
     "tests/unit/index/test_document_ids.py": ("index/names.py",),
     "tests/unit/index/text/test_chunking.py": ("index/model.py",),
-    "tests/unit/index/text/test_summary_and_tags.py": (
+    "tests/unit/index/topics/test_summary_and_tags.py": (
         "index/text/sentences.py",
         "index/text/stopwords.py",
         "index/text/words.py",
     ),
+    "tests/unit/index/topics/test_word_roles.py": ("index/topics/word_classes.py",),
     "tests/unit/mcp_server/guard/test_cloudflare_access.py": ("syncd/settings/access.py",),
     "tests/unit/mcp_server/rest/test_git_webhook.py": ("syncd/remote/push_webhook.py",),
     "tests/unit/mcp_server/rest/test_upload_form.py": ("mcp_server/http/body_limits.py",),

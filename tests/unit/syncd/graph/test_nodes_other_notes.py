@@ -6,7 +6,7 @@ import pytest
 
 from index.errors import InvalidArgument, NotFound
 from index.graph.vertex import Edge
-from index.text.summary_and_tags import Enrichment
+from index.topics.summary_and_tags import Enrichment
 from tests.support.node_notes import ENTITIES, facts, made, text
 
 

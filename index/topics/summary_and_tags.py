@@ -1,7 +1,7 @@
 """Derive a summary and tags from the words of a note: a summary of one line, and three to seven tags.
 
-The method is extractive and deterministic. The summary is the sentence with the most important words of the note, or
-the beginning of that sentence. Tags are terms of the note, spelled as in the workspace's vocabulary if it has them.
+The method is extractive and deterministic. The summary is one or two central sentences. Tags are nouns and noun phrases
+of the note, spelled as in the workspace's vocabulary if it has them; those of the vocabulary come first.
 
 Laws, tested: equal notes and vocabularies give equal results; a summary is one line of at most 140 characters."""
 
@@ -9,27 +9,30 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
 from index.model import Document
-from index.text.sentences import SUMMARY, Prose, plain_text, read_prose, shorten
-from index.text.tags import FEWEST, MOST, Vectors, key_of, to_tag, unify_spelling
-from index.text.words import TextLanguage, Token, detect_language, tokenize
+from index.text.sentences import SUMMARY, plain_text, read_prose, shorten
+from index.text.tags import FEWEST, MOST, Vectors, are_variants, key_of, to_tag, unify_spelling
+from index.text.words import SPACED, TextLanguage, Token, detect_language, tokenize
+from index.topics import word_classes
+from index.topics.central_sentences import choose_summary
+from index.topics.noun_phrases import NounPhrase, marked_phrase, noun_phrases
 
 HEADING, MARKED, LEAD = 2.2, 0.6, 1.3  # weights of a word in a heading, in bold, and in the first sentence
+NAMED: Final = 1.6  # weight of a whole phrase in bold, in quotes or in a link
 TITLED: Final = 1.3  # factor for a term that occurs in the title
-KNOWN: Final = 1.8  # factor for a term of the vocabulary
-FLOOR: Final = 0.5  # least score of a tag after the third, as a share of the first tag's score
-PHRASE: Final = 4  # most words of a term
+KNOWN: Final = 2.0  # factor for a term of the vocabulary
+FLOOR: Final = 0.55  # least score of a tag after the third, as a share of the first tag's score
+LEAST: Final = 0.4  # least score of the second and third tag, as a share of the first tag's score
+LENGTH: Final = 400  # characters of a text for which it gets one more tag
+VAGUE: Final = 0.35  # factor for a noun that names no topic
+MODIFYING: Final = 0.6  # factor for a noun that always stands before another noun
 _UNNAMED = re.compile(r"Capture \d{4}-\d\d-\d\d .*|\d{4}-\d\d-\d\d.*|Untitled.*|無題.*|未命名.*", re.DOTALL)
-_DANGLING = re.compile(
-    r"(?:this|that|these|those|it|he|she|they|but|however|and|so|also|then|diese[rs]?|das|es|sie|aber|und|esto|eso|pero|"
-    r"y|ello|además|also)\b|(?:これ|それ|この|その|しかし|また|そして|这|那|但|而且|因此|所以)",
-    re.IGNORECASE,
-)
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7a3]")
 
 
@@ -56,10 +59,12 @@ class _Term:
     first: int = 0
     headed: bool = False
     titled: bool = False
-    runs: int = 0  # number of times that it is a whole run between words without meaning
+    runs: int = 0  # number of times that no longer phrase contains it
+    heads: int = 0  # number of times that no noun follows it
     forms: dict[str, int] = field(default_factory=dict)
     score: float = 0.0
-    compound: bool = False  # written without a gap, as in Chinese, or joined by a preposition
+    doubt: float = 1.0  # factor for a word that names a topic only in a longer phrase
+    compound: bool = False  # all its words are nouns, or a preposition joins them
 
 
 def enrich(
@@ -84,10 +89,12 @@ def enrich(
     parted = [list(tokenize(sentence, language)) for sentence in content.sentences]
     headed = [list(tokenize(heading, language)) for heading in headings]
     marked = [list(tokenize(words, language)) for words in content.marked]
-    terms = _collect_terms(headed, parted, marked)
+    terms = _collect_terms(headed, parted, marked, language)
+    worth = {term.words[0]: term.score * term.doubt for term in terms.values() if len(term.words) == 1}
+    most = min(MOST, FEWEST + 1 + sum(map(len, content.sentences)) // LENGTH)
     return Enrichment(
-        choose_summary(content, parted, terms, headings),
-        tuple(_choose_tags(terms, vocabulary, language, vectors)),
+        choose_summary(content.sentences, parted, worth) or shorten(" ".join(headings[:1]), SUMMARY) or None,
+        tuple(_choose_tags(terms, vocabulary, language, vectors, most=most)),
     )
 
 
@@ -108,73 +115,50 @@ def _collect_terms(
     headed: Sequence[Sequence[Token | None]],
     parted: Sequence[Sequence[Token | None]],
     marked: Sequence[Sequence[Token | None]],
+    language: TextLanguage,
 ) -> dict[str, _Term]:
-    """Return the words and phrases of a note by key, scored."""
+    """Return the nouns and noun phrases of a note by key, scored."""
     terms: dict[str, _Term] = {}
     place = 0
-    for group, weight in ((headed, HEADING), (parted, 1.0), (marked, MARKED)):
+    times = Counter(tuple(token.key for token in line if token) for line in marked)
+    names = [marked_phrase(line, language, times[tuple(token.key for token in line if token)]) for line in marked]
+    for name in filter(None, names):
+        _count_phrase(terms, name, NAMED, 0, titled=False, headed=False)
+    plain = [line for line, name in zip(marked, names, strict=True) if not name]
+    for group, weight in ((headed, HEADING), (parted, 1.0), (plain, MARKED)):
         for n, line in enumerate(group):
             line_weight = (
                 weight * (LEAD if group is parted and n == 0 else 1.0) / (1 + n * 0.3 if group is headed else 1)
             )
-            for run in _split_runs(line):
-                for phrase in _list_phrases(run):
-                    titled = group is headed and n == 0
-                    _count_phrase(
-                        terms,
-                        phrase,
-                        line_weight,
-                        place,
-                        titled=titled,
-                        headed=group is headed,
-                        alone=len(phrase) == len(run),
-                    )
-                place += len(run)
+            for phrase in noun_phrases(line, language):
+                _count_phrase(
+                    terms, phrase, line_weight, place, titled=group is headed and n == 0, headed=group is headed
+                )
+                place += 1
     single = {term.words[0]: term for term in terms.values() if len(term.words) == 1}
+    vague = word_classes.VAGUE.get(language.language, frozenset()) | word_classes.EAST_ASIAN_VAGUE
+    within: dict[str, int] = {}  # word → most uses of a phrase that contains it
     for term in terms.values():
-        term.score = _score_term(term, single, place)
         term.tag = max(term.forms, key=lambda form: (term.forms[form], -len(form)))
+        term.score = _score_term(term, single, place)
+        head = term.tag.partition("-")[0] if language.language in SPACED else term.tag.rpartition("-")[2]
+        if len(term.words) > 1 and head in vague and (language.language in SPACED or not term.compound):
+            term.doubt = MODIFYING  # as in "número de píxeles", "brief overview"
+        elif len(term.words) > 1 and term.compound:
+            within |= {word: max(within.get(word, 0), term.count) for word in term.words}
+    for word, term in single.items():
+        term.doubt = VAGUE if term.tag in vague else 1.0
+        term.doubt *= 1.0 if term.heads else MODIFYING
+        term.doubt *= MODIFYING if within.get(word, 0) >= term.count else 1.0
     return terms
 
 
-def _split_runs(line: Sequence[Token | None]) -> Iterator[list[Token]]:
-    """Yield the runs of meaningful words, with the prepositions between them."""
-    run: list[Token] = []
-    for n, token in enumerate(line):
-        following = line[n + 1] if n + 1 < len(line) else None
-        if token and (token.worth or (token.join and run and following and following.worth)):
-            run.append(token)
-        elif run:
-            yield run
-            run = []
-    if run:
-        yield run
-
-
-def _list_phrases(run: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
-    for start, token in enumerate(run):
-        if not token.worth:
-            continue
-        yield (token,)
-        for end in range(start + 2, min(len(run), start + PHRASE) + 1):
-            phrase = tuple(run[start:end])
-            if phrase[-1].worth and phrase[-1].thing and sum(bool(word.worth) for word in phrase) <= 3:
-                yield phrase
-
-
 def _count_phrase(
-    terms: dict[str, _Term],
-    phrase: tuple[Token, ...],
-    weight: float,
-    place: int,
-    *,
-    titled: bool,
-    headed: bool,
-    alone: bool,
+    terms: dict[str, _Term], phrase: NounPhrase, weight: float, place: int, *, titled: bool, headed: bool
 ) -> None:
-    text = phrase[0].text + "".join(token.glue + token.text for token in phrase[1:])
-    tag = to_tag(text)
-    words = tuple(token.key for token in phrase if token.worth)
+    tokens = phrase.tokens
+    tag = to_tag(tokens[0].text + "".join(token.glue + token.text for token in tokens[1:]))
+    words = tuple(token.key for token in tokens if not token.join)
     key = key_of(tag)
     if not tag or not key:
         return
@@ -183,11 +167,10 @@ def _count_phrase(
     term.count += 1
     term.headed |= headed
     term.titled |= titled
-    term.compound = (len(phrase) == 2 and not phrase[1].glue and all(token.thing for token in phrase)) or any(
-        token.join for token in phrase
-    )
-    term.runs += alone
-    term.worth = max(term.worth, sum(token.worth for token in phrase) / len(words))
+    term.compound = phrase.compound or any(token.join for token in tokens)
+    term.runs += phrase.whole
+    term.heads += phrase.head
+    term.worth = max(term.worth, sum(token.worth for token in tokens) / sum(token.worth > 0 for token in tokens))
     term.forms[tag] = term.forms.get(tag, 0) + 1
 
 
@@ -206,29 +189,37 @@ def _score_term(term: _Term, single: Mapping[str, _Term], places: int) -> float:
     elif term.compound:
         sure = 1.1 + 0.2 * alone
     else:
-        sure = 0.3 + 0.72 * alone
+        sure = 0.4 + 0.75 * alone
     if len(term.words) > 2:
         sure *= 0.75 if term.count == 1 else 0.9
     return score * sure * min(1.0, 0.45 + 0.7 * weakest)
 
 
 def _choose_tags(
-    terms: Mapping[str, _Term], vocabulary: Mapping[str, int], language: TextLanguage, vectors: Vectors | None
+    terms: Mapping[str, _Term],
+    vocabulary: Mapping[str, int],
+    language: TextLanguage,
+    vectors: Vectors | None,
+    *,
+    most: int,
 ) -> list[str]:
     known = {key_of(tag): tag for tag in sorted(vocabulary, key=lambda tag: (vocabulary[tag], tag))}
-    scored = {key: term.score * (KNOWN if key in known else 1.0) for key, term in terms.items()}
+    scored = {key: term.score * (KNOWN if key in known else term.doubt) for key, term in terms.items()}
     ranked = sorted(terms, key=lambda key: (-scored[key], terms[key].first, key))[:60]
     chosen: list[str] = []
     taken: list[tuple[str, ...]] = []
-    while ranked and len(chosen) < MOST:
+    while ranked and len(chosen) < most:
         key = max(ranked, key=lambda key: (_novelty(terms[key].words, taken) * scored[key], -terms[key].first, key))
         ranked.remove(key)
         worth = _novelty(terms[key].words, taken) * scored[key]
         new = bool(known) and key not in known
-        if not worth or (len(chosen) >= FEWEST and worth < FLOOR * scored[chosen[0]]):
+        share = FLOOR if len(chosen) >= FEWEST else LEAST
+        if not worth or (chosen and worth < share * scored[chosen[0]]):
             break
         if new and len(chosen) >= FEWEST and any(chosen_key in known for chosen_key in chosen):
             continue  # if a tag of the vocabulary fits, new tags only fill up to FEWEST
+        if any(are_variants(terms[key].tag, terms[other].tag, language.language) for other in chosen):
+            continue
         chosen.append(key)
         taken.append(terms[key].words)
     return unify_spelling(
@@ -252,40 +243,3 @@ def _novelty(words: tuple[str, ...], taken: Sequence[tuple[str, ...]]) -> float:
         ):
             share = max(share, 0.6)
     return 1.0 - 0.6 * share
-
-
-# The summary
-
-
-def choose_summary(
-    content: Prose, parted: Sequence[Sequence[Token | None]], terms: Mapping[str, _Term], headings: Sequence[str]
-) -> str | None:
-    """Return the most informative sentence, shortened if necessary; the first heading if there are no sentences."""
-    if not content.sentences:
-        return shorten(headings[0], SUMMARY) or None if headings else None
-    worth = {term.words[0]: term.score for term in terms.values() if len(term.words) == 1}
-    rated = [
-        _rate_sentence(sentence, words, n, worth)
-        for n, (sentence, words) in enumerate(zip(content.sentences, parted, strict=True))
-    ]
-    best = max(range(len(rated)), key=lambda n: (rated[n], -n))
-    return shorten(content.sentences[best], SUMMARY) or None
-
-
-def _rate_sentence(sentence: str, words: Sequence[Token | None], n: int, worth: Mapping[str, float]) -> float:
-    keys = {token.key for token in words if token and token.worth}
-    weight = sum(worth.get(key, 0.0) for key in keys) / math.pow(len(keys) + 3, 0.75)
-    wide = len(_WIDE.findall(sentence))
-    length = len(sentence) + wide  # a wide character counts as two letters
-    rating = weight * (1 + 0.5 / (1 + n))
-    if length < 35:
-        rating *= 0.6
-    if len(sentence) > SUMMARY:
-        rating *= 0.9
-    if sentence.endswith(("?", "？")):
-        rating *= 0.7
-    if sentence.endswith((":", "：")):
-        rating *= 0.4
-    if n and _DANGLING.match(sentence):
-        rating *= 0.75
-    return rating

@@ -1,0 +1,84 @@
+"""Find the nouns and noun phrases of a sentence, which may be terms of its topic.
+
+Law, tested: every phrase is a part of one run of words between punctuation, verbs and function words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from index.text.words import SPACED, TextLanguage, Token
+from index.topics import word_classes
+from index.topics.word_roles import LATIN, Role, word_roles
+
+LONGEST: Final = 4  # most words of a phrase, with the prepositions
+MEANINGFUL: Final = 3  # most of its words that are no prepositions
+
+_Run: TypeAlias = Sequence[tuple[Token, Role]]
+
+
+@dataclass(frozen=True, slots=True)
+class NounPhrase:
+    """Holds a phrase. `whole`: no longer phrase contains it; `head`: no noun follows it; `compound`: all words are nouns."""
+
+    tokens: tuple[Token, ...]
+    whole: bool
+    head: bool
+    compound: bool
+
+
+def noun_phrases(line: Sequence[Token | None], language: TextLanguage) -> Iterator[NounPhrase]:
+    """Yield the nouns and noun phrases of a sentence in order, overlapping ones too."""
+    run: list[tuple[Token, Role]] = []
+    for token, role in zip([*line, None], [*word_roles(line, language), Role.OTHER], strict=True):
+        if token and role is not Role.OTHER:
+            run.append((token, role))
+        elif run:
+            yield from _phrases_of_run(run, nouns_first=language.language in SPACED)
+            run = []
+
+
+def marked_phrase(line: Sequence[Token | None], language: TextLanguage, times: int) -> NounPhrase | None:
+    """Return a phrase that its author put in bold, in quotes or in a link, as a whole, if it is short enough for a term.
+
+    `times`: how often it is marked; a phrase may end with a function word if it is marked again."""
+    tokens = tuple(token for token in line if token)
+    if not 1 < len(tokens) <= LONGEST or len(tokens) < len(line):
+        return None
+    roles = word_roles(line, language)
+    if roles[0] is Role.OTHER or Role.NOUN not in roles or not (tokens[-1].worth or times > 1):
+        return None
+    return NounPhrase(tokens, whole=True, head=True, compound=True)
+
+
+def _phrases_of_run(run: _Run, *, nouns_first: bool) -> Iterator[NounPhrase]:
+    """Yield the phrases of a run. `nouns_first`: adjectives stand behind their noun, as in Spanish."""
+    nouns = [n for n, (_, role) in enumerate(run) if role is Role.NOUN]
+    if not nouns:
+        return
+    first, last = (nouns[0], len(run) - 1) if nouns_first else (0, nouns[-1])
+    for start in range(first, last + 1):
+        for end in range(start, min(last + 1, start + LONGEST)):
+            phrase = run[start : end + 1]
+            if not _is_phrase(phrase, nouns_first=nouns_first):
+                continue
+            beside_noun = end < last and run[end + 1][1] is Role.NOUN
+            token = phrase[-1][0]
+            yield NounPhrase(
+                tuple(token for token, _ in phrase),
+                whole=start == first and (end == last or (nouns_first and not beside_noun)),
+                head=nouns_first or token.wide or token.text[0] > LATIN or not beside_noun,
+                compound=len(phrase) > 1 and all(role is Role.NOUN for _, role in phrase),
+            )
+
+
+def _is_phrase(phrase: _Run, *, nouns_first: bool) -> bool:
+    roles = [role for _, role in phrase]
+    if roles[0 if nouns_first else -1] is not Role.NOUN or Role.JOIN in (roles[0], roles[-1]):
+        return False
+    if len(phrase) > 1 and any(token.text[0] > LATIN and not token.wide for token, _ in phrase):
+        return False  # of a language whose grammar is not known here
+    if nouns_first and len(phrase) > 1 and phrase[-1][0].text in word_classes.ROMANCE_MANNERS:
+        return False  # outils de façon automatique
+    return sum(role is not Role.JOIN for role in roles) <= MEANINGFUL

@@ -1,0 +1,240 @@
+"""List words by class: verbs, adjectives and adverbs, and nouns that name no topic, in each language.
+
+Nothing in these lists is a tag of one word. The lists are lower case and need not be complete: words around a word
+show its class too."""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+def _word_set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Verbs that are rarely nouns, in their basic form, and the past of irregular ones.
+ENGLISH_VERBS: Final = _word_set("""
+accept accomplish accommodate accumulate achieve acknowledge acquire act activate adapt adjust admit adopt advance affect afford agree aim alert align
+allocate alter amaze amend amortize analyze analyse announce annoy answer anticipate apologize appear append apply appreciate approach
+approve argue arise arrange arrive assemble assert assess assign assist associate assume assure attach attempt attend attract automate avoid await
+balance ban bake beat beg begin behave believe belong bend bind bite blame blend bless blow boil borrow bother bounce buy break breathe build burn burst bury
+calculate cancel capture care carry catch celebrate challenge charge chase cheat check clarify clean clear climb cling close collapse collect combine
+comfort commit communicate compare compensate compete complain complete comply compose compress compute conceal concentrate conclude conduct
+confirm conform confuse connect conserve constitute construct consume contain continue contribute convert convey convince cook cope
+copy correspond count crash crawl cry cultivate customise customize cut deal declare decorate decrease dedicate define delay delete
+deliver demonstrate deny depart deploy deprecate derive describe deserve destroy detach detect determine develop devote die differ dig diminish disable disagree
+disappear discard disclose disconnect discourage discover discuss display distinguish distribute dive divide donate drag draw dream drink drive drop
+duplicate earn eat edit elaborate eliminate embed embrace emerge emphasise emphasize employ empower enable encounter encourage endure enforce engage enhance
+enjoy enlarge enrich enroll ensure enter entertain equip erase escape establish estimate evaluate evolve examine exceed exchange exclude excuse execute exist
+expand expect explain explore export expose express extend extract face facilitate fall fasten favor fear feed fetch fight fill
+fit fix flow fly focus fold forbid force forget forgive form format forward foster freeze fulfil fulfill function gather generate grab grant
+grasp greet grind guarantee guard guide handle hang hate heal hear hesitate hide highlight hire hit hurt identify ignore illustrate imagine implement imply
+import impose impress improve incline incorporate increase incur indicate induce infer influence inform inherit inhibit initiate inject insert insist inspect inspire install instruct
+integrate intend interact interfere interpret interrupt introduce invent invest investigate invite invoke involve isolate issue join judge jump justify kick kill kiss knock
+laugh launch lay lead lean leap lend let lie lift limit link listen load locate lock log love maintain manage manipulate mark marry match
+mention merge mind mitigate mix modify monitor motivate multiply narrow navigate negotiate notice notify obey observe obtain obviate occupy occur omit
+open operate oppose optimise optimize organise organize overcome overlap overlook override overwrite overwhelm owe own pack paint park participate paste pause perceive perform permeate permit persist persuade
+plan plant play point pop possess postpone pour practise praise pray precede predict preheat prepare prescribe preserve press pretend proceed process produce
+prohibit promise promote prompt propose protect prove publish pull punish purchase pursue push quit raise rate reach react realise realize
+reassure rebuild recall recognise recognize recommend reconcile record recover reduce refer reflect refresh refuse regard register regret regulate reject relate relax release rely
+remind rename render repair repeat reply report represent reproduce request rescue resemble resent reserve reset reside resist resolve
+respect respond rest restart restore restrict result resume retain retire retrieve retry return reuse reveal reverse revert review revise reward rewrite rid ride ring rise risk rob roll rotate
+rub ruin rush satisfy save scatter schedule scratch scream scroll search secure select separate serve settle shake shape shift shine ship shoot
+shorten shout shrink shut sign simplify simulate sing sink skip sleep slide slip smash smell smile smoke solve sound spare spawn speak specify spell spin split spoil spread
+spring squeeze stack stare state steal step stick stimulate stir store strengthen stretch strike strip strive struggle study submit subscribe subtract succeed suck suffer suit summarise summarize
+supply suppose suppress surround survive suspect suspend sustain swear sweep swim swing tackle tap teach tear tempt tend terminate throw tidy tie tighten toggle touch
+trace track trade transfer transform translate transmit travel treat trigger trim trust twist type undergo undertake undo unfold unify unlock unpack update upgrade upload
+urge utilise utilize validate vanish vary verify view violate visit visualise visualize wake walk wander warm warn wash waste watch wear weigh welcome widen wipe wish withdraw worry
+worsen wrap wreck yell yield zoom abstract accompany accuse achieve acquire adhere administer advertise advise advocate aggregate aid alleviate amuse appoint articulate ask assume attain
+authenticate authorize authorise beep blur boost broaden browse calm categorize cease cherish circulate cite classify click clone cluster commence compel compile comprehend comprise concern condemn configure confront consent contemplate contend convene
+crush curate debate debug decline decode decrypt deem default defend defer delegate delight deliberate demand denote deprive designate desire devise diagnose dictate digest disrupt dissolve
+drift eject elevate elicit encode encrypt encompass endorse enlist entail enumerate envision equal equate erect erupt evoke exclaim exert exhibit exploit facet fade flag flip float flourish forecast fork fuel
+furnish glance grieve hinder hop howl impact impair import indulge infect inflict insulate intensify invade iterate label lag manifest map masquerade mean
+mimic minimise minimize mislead nest neglect nod normalise normalize notify nudge nurture omit opt originate outline paraphrase parse pinpoint plug poll populate portray pose precipitate presume preview prioritize prioritise
+probe prosper purge query quote rank reckon recreate recur redirect redo refactor refine reinforce reiterate relieve relocate renew rent reorder replicate resize restructure retrieve scan scrape seize sense showcase shuffle signify snap snooze sort
+spark specialise specialize steer stem stress submerge subside substitute swap sync synchronise synchronize tag tailor thrive toss traverse tune undermine unveil uphold usher venture wield wrestle
+borne splurge ate beat began begun bent bet bit blew blown bore born bought bound broke broken built burnt caught chose clung crept dealt drank drawn dreamt drew driven drove drunk dug eaten fallen fed fell flew flown
+forbidden forgot forgotten forgave fought froze frozen grew grown hid hidden hung heard hurt laid lain lent lit meant mistaken overcame paid proven quit ran rang risen rode ridden rose rung
+sang sank sat shaken shone shook shot shrank shut slept slid sold sought spoke spoken spun sprang sprung stole stolen stood struck stuck stung sung sunk swam swept swore sworn swung taught
+threw thrown tore torn understood underwent woke woken won wore worn woven withdrew wound wept
+am're aren wasn hasn hadn doesn didn isn weren won wouldn couldn shouldn don ain ll ve re
+""")
+# Of these, the forms without an ending are nouns as often as verbs; context decides.
+ENGLISH_EITHER: Final = _word_set("""
+act advance aim alert answer approach attempt balance ban bake beat bite blend blow break burn burst capture care catch challenge charge chase check climb
+comfort conduct copy count crash cry cut deal decrease default delay demand desire digest display dream drift drink drive drop duplicate edit escape estimate exchange exhibit exploit export express
+face fall favor fear feed fight fit fix flag flow focus fold force forecast fork form format forward freeze fuel function grant guarantee guard guide handle hate highlight hit hurt impact import increase influence
+issue judge jump kick kiss knock label lag laugh launch lead leap lie lift limit link load lock log love map mark match mention merge mind mix monitor
+nest notice outline pack paint park paste pause plan plant play plug point poll pop pose practise praise press preview probe process promise prompt purchase push query quote rank rate reach
+record refresh register regret release rent repair reply report request rescue reserve reset respect rest restart result return reverse review reward ride ring rise risk roll rush
+scan schedule scratch scream search sense separate shape shift ship shoot sign skip sleep slide slip smell smile smoke snap sort sound spark spell spin split spread spring stack state
+stem step stick store stress stretch strike strip struggle study supply swap swing sync tag tap tear toggle touch trace track trade transfer transform travel trigger trust tune twist type
+update upgrade upload urge venture view visit walk wash waste watch wear welcome yield zoom abstract aggregate aid boost bounce blur clone cluster concern debate decline delight equal float
+flip sink swim wake wound born bit bore bound bet lit rose shot won ran debug build cook balance refactor click deploy drag scroll copy
+""")
+ENGLISH_ADJECTIVES: Final = _word_set("""
+absolute abstract active actual acute additional adequate advanced afraid aggressive alive alternative amazing ambiguous ancient angry annual anonymous apparent appropriate arbitrary artificial asleep
+automatic average aware awful awkward bare beautiful bitter blank bold boring brief bright brilliant broad brown busy calm central cheap chief chronic clean clear clever close cold comfortable
+compact comparable compatible competent complete complex comprehensive concise concrete confident conscious consistent constant contemporary content continuous contrary convenient cool cooperative
+costly crazy creative crisp critical crucial crude curious cute daily damp dangerous dark dead deaf dear decent deep deliberate delicate delicious dense dependent desirable detailed different
+digital direct dirty disposable distant distinct diverse divine double downstream dry dull durable dynamic eager earlier eastern effective efficient elaborate electric electronic elegant eligible
+empty enormous entire equal equivalent essential eternal ethical exact excellent exceptional excess excited exciting exclusive existing exotic expensive experienced explanatory explicit external extra extreme
+fair faithful false familiar famous fancy fascinating fast fat favorite favourite fierce firm fit fixed flat flexible fluffy fluid foreign formal fortunate fragile free frequent fresh friendly front frozen full functional
+fundamental funny future general generic gentle genuine giant gigantic global golden gradual grand graphical grateful gray grey green gross happy harsh healthy heavy helpful hidden higher highest historical hollow holy honest horizontal horrible hostile hot
+huge human humble hungry ideal identical idle ill illegal imaginary immediate immense imminent impressive inadequate incompatible incomplete incorrect incredible independent indirect individual inevitable
+inferior infinite inherent initial inner innocent innovative inside insane instant intact integral intelligent intense interactive interested interesting interim internal international intimate intricate intuitive invalid inverse invisible irrelevant isolated joint keen
+lazy lean left legal legitimate lengthy lesser lightweight limited linear literal lively local logical lonely longer loose loud lower loyal lucky mad magic magical major mandatory manual married massive mature
+maximum meaningful mechanical medium mental mere messy mighty mild military minimal minimum minor missing mobile moderate modern modest monthly moral multi multiple mutual naive naked narrow nasty national native natural neat negative
+nervous neutral nearby nested noisy notable noticeable novel numeric numerical numerous obscure obsolete obvious odd offline older oldest online open operational optimal optional oral organic original outer overall painful pale parallel partial
+passive patient peculiar perfect permanent persistent personal physical plain pleasant poor popular portable positive potential powerful practical precious precise predictable preferred pregnant premium prepared
+pretty primary primitive prior private probable productive professional profound prominent prone proper proud public pure quiet random rapid rare raw realistic reasonable recurring reduced redundant regular related relative relevant
+reliable religious reluctant remaining remarkable remote repetitive respective responsible responsive restricted rich right rigid robust romantic rotten rough round royal rude rural rusty sacred safe salty scared secondary
+secret secure selfish sensitive separate sequential serious severe shallow sharp shiny shy sick silent silly silver similar sincere skilled sleepy slight slim smart smooth social soft sole solid sophisticated sore sour southern spare spatial
+special spectacular stable standard static statistical steady steep sticky stiff straight straightforward strange strict strong structural stubborn stupid stylish subjective subsequent subtle successful sudden sufficient suitable sunny superb superior
+sure surprising suspicious sweet swift symbolic sympathetic synthetic systematic tall temporary tender tense terrible thick thin thorough tidy tight tiny tired tough traditional transparent tremendous tricky trivial tropical true typical ugly ultimate
+unable unaware unclear uncommon underlying undesirable uneven unexpected unfair unfortunate unhappy uniform unique universal unknown unlikely unlimited unnecessary unpleasant unrelated unusual upcoming upset upstream urban urgent usable useless vague valid valuable
+variable vast verbose vertical viable vibrant vicious violent virtual visible visual vital vivid vulnerable warm weak wealthy weekly weird western wet wicked wild willing wise wonderful wooden worldwide worse worst worthwhile worthy wrong yearly yellow young younger
+accurate actionable adjacent affordable aforementioned aligned analogous appealing applicable associated atomic attractive audible built-in case-insensitive case-sensitive catchy chemical circular civil classic classical climatic coherent collective colourful colorful commercial complicated conditional
+confidential consecutive considerable contextual controversial conventional corresponding cosmic cultural custom customizable dedicated default defensive definite deprecated desired diagonal differing discrete domestic easier easiest economic educational emotional
+empirical enabled environmental evergreen everyday evident exhaustive expected explicit faster finite further geographical gifted greater grown-up handy hard-coded heightened high-level historic hourly hybrid implicit inaccurate inactive inclusive inconsistent
+industrial insensitive insignificant instantaneous institutional intended intentional involved iterative jealous larger largest legacy literary live longitudinal long-term low-level lossy lossless lovely malicious managerial mathematical maximal medical memorable mixed moral
+multi-line multilingual narrative next-generation non-empty nonexistent normal observable occasional official ongoing open-ended orderly outdated outgoing outstanding peaceful philosophical plausible pleasing plural political postal pragmatic present-day presentable prevalent previous
+private procedural prompt prospective psychological punctual quick-and-dirty radical readable real-world reciprocal recursive refined reflective regional resilient retail revolutionary rhetorical rightful ripe satisfactory satisfying scalable scarce scenic scientific seamless second-hand second-rate seasonal
+self-contained semantic sensible sheer short-lived short-term single-user sizable slippery smaller smallest sociable spiritual spontaneous stand-alone standalone step-by-step stochastic subconscious substantial superficial supplementary supportive surplus sustainable tactical talented technical temporal
+tentative textual third-party timeless timely top-level trendy unambiguous unchanged uncertain unconscious uncomfortable understandable unified unintended unspecified untouched up-to-date user-defined user-friendly useful well-known widespread wider
+""")
+# Nouns made of a verb.
+ENGLISH_GERUNDS: Final = _word_set("meeting setting building finding listing testing offering opening meaning training")
+# Nouns that name no topic alone; a tag of several words may contain them.
+ENGLISH_VAGUE: Final = _word_set("""
+ability action activity addition advantage aim amount answer approach area aspect attempt attention attitude basis beginning behalf benefit bunch capability category center chance change character circumstance choice combination comment
+comparison concept concern conclusion condition consequence consideration content context copy corner couple criterion deal decade degree detail difference difficulty direction edge effect effort element emphasis entry event evidence exception
+existence expectation experience explanation extent extra fact factor failure fashion feature feeling figure form function future goal group guide hand head high hint hole idea impact importance impression improvement increase individual influence
+information instance instruction intent intention interest issue item kind lack length letter limit limitation list location look loss low luck majority manner mark mass match means mention method middle mistake moment motion move name
+nature need notice notion number object objective occasion occurrence opinion opportunity option outcome outside overview pair paragraph participant part party pattern perspective phase phrase piece position possibility practice presence priority problem procedure process product progress
+property proportion purpose quality quantity question range rate reaction reader reality relation relationship relevance requirement respect response responsibility rest restriction result return rise role row rule scenario scope section sense sequence
+series shape side sign significance situation size solution source spot stage standard statement status step structure stuff style subject success sum surface symbol technique term theme title topic track trend trouble
+truth unit update usage use value variety version view volume whole width wording bit call click default guess hope talk try turn worth gap thanks shift front ton anyone none mind lot setting name state point line thing way stack
+""")
+GERMAN_VAGUE: Final = _word_set("""
+allgemeinen folgenden letzteren letzterer ersteren erstere anzahl gegensatz fällen falls falle möglichkeit möglichkeiten eigenschaft eigenschaften beispiele beispiels beispielen übersicht bereich bereiche bereichs reihe reihenfolge gründe gründen teile teilen teils wert werte werten wertes größe höhe länge
+breite liste listen art arten form formen lage weise stelle stellen seite seiten zeile zeilen zahl zahlen wunsch einsatz folge folgen rolle regel regeln vorteil vorteile nachteil nachteile unterschied unterschiede umstand umstände bedeutung
+richtung schritt schritte schritten aktion aktionen ergebnis ergebnisse ergebnissen zweck zwecke hauptzweck einzelheiten abschnitt kapitel tabelle abbildung vorgang vorgänge verfügung hilfe verwendung nutzung lösung lösungen situation anfang
+tages dank bedarf bezug hinsicht rahmen ziel ziele auswirkung auswirkungen option optionen besonderes besonderheit besonderheiten übrigen sinn absicht eindruck eindrücke gefühl gedanke gedanken idee ideen mensch menschen person personen aufgabe
+aufgaben maß menge mengen vergleich versuch grundlage gruppe gruppen element elemente elementen objekt objekte titel thema themen text texte wort worte wörter begriff begriffe namen name inhalt inhalte aspekt aspekte erstellung bearbeitung auswahl anleitung
+übereinstimmung mittel zustand voraussetzung voraussetzungen wirkung effekt effekte engl standardeinstellung voreinstellung sie ihnen ihre ihrer ihrem ihren einzige meisten weiteres folgendes folgende folgenden folgender
+""")
+SPANISH_VAGUE: Final = _word_set("""
+embargo plano característica anterior cuarto interés intereses mente momento mínimo máximo método construcción utilización división recuadro caso casos mitad centro parte partes orden
+mayoría cantidad vista cuenta lado manera maneras número lista listas posibilidad posibilidades opción opciones valor valores tamaño nivel niveles parámetro efecto efectos diferencia diferencias razón razones ejemplos necesidad
+conjunto serie resultado resultados función funciones elemento elementos proceso procesos nombre nombres contenido información idea ideas sentido medida referencia título tema temas vez veces método métodos objeto objetos
+propiedad propiedades característica características ventaja desventaja detalle detalles condición condiciones situación solución origen relación cambio cambios grupo grupos línea líneas materia materias control final finales
+objetivo objetivos componente componentes diversidad elección forma formas tipo tipos par pares sección capítulo página páginas paso pasos acceso uso usos término términos respuesta respuestas pregunta preguntas acción acciones principio
+realidad favor motivo motivos ayuda cuestión cuestiones versión versiones gracias sitio posición cierto mitad total resto fin causa falta gente mundo hecho hechos aspecto aspectos papel región área áreas zona zonas
+""")
+FRENCH_VAGUE: Final = _word_set("""
+pratique dessous dessus certitude chances celui-ci celle-ci ceux-ci celles-ci celui-là celle-là biais guise masse préalable précaution droit peu intérêt moment temps
+cas lieu exemple exemples sein effet effets doute ailleurs défaut général nombre liste listes option options valeur valeurs taille niveau niveaux paramètre différence différences raison raisons besoin besoins ensemble série résultat
+résultats fonction fonctions élément éléments processus nom noms contenu information informations idée idées sens mesure référence titre thème sujet façon façons manière manières méthode méthodes objet objets propriété propriétés
+caractéristique caractéristiques avantage inconvénient détail détails condition conditions situation solution origine relation changement changements groupe groupes ligne lignes fin début but objectif type types sorte paire section chapitre
+page pages étape étapes accès utilisation usage terme termes réponse réponses question questions action actions principe réalité aide version versions position moitié reste cause manque gens monde suite aspect aspects rôle zone zones
+tableau création remarque conseil contraire travers possibilité possibilités quantité choix état état coup côté tour fait mise moyens moyen majorité plupart instant moment moments endroit endroits forme formes peine partir
+""")
+ITALIAN_VAGUE: Final = _word_set("""
+numero lista elenco opzione opzioni valore valori dimensione livello differenza ragione esempio esempi bisogno insieme serie risultato risultati funzione funzioni elemento elementi processo nome nomi contenuto informazione
+informazioni idea idee senso misura titolo tema maniera modi metodo oggetto proprietà caratteristica caratteristiche vantaggio dettaglio dettagli condizione condizioni situazione soluzione origine relazione cambiamento gruppo
+linea fine inizio scopo tipo tipi sezione capitolo pagina passo accesso uso termine termini risposta domanda azione principio aiuto versione posizione resto causa mancanza gente mondo fatto aspetto ruolo zona possibilità quantità scelta
+""")
+PORTUGUESE_VAGUE: Final = _word_set("""
+número lista opção opções valor valores tamanho nível diferença razão exemplo exemplos necessidade conjunto série resultado resultados função funções elemento elementos processo nome nomes conteúdo informação informações ideia
+ideias sentido medida título tema maneira modo método objeto propriedade característica vantagem detalhe detalhes condição condições situação solução origem relação mudança grupo linha fim início objetivo tipo tipos seção capítulo
+página passo acesso uso termo termos resposta pergunta ação princípio ajuda versão posição resto causa falta gente mundo fato aspecto papel zona possibilidade quantidade escolha maioria
+""")
+VAGUE: Final = {
+    "en": ENGLISH_VAGUE,
+    "de": GERMAN_VAGUE,
+    "es": SPANISH_VAGUE,
+    "fr": FRENCH_VAGUE,
+    "it": ITALIAN_VAGUE,
+    "pt": PORTUGUESE_VAGUE,
+}
+EAST_ASIAN_VAGUE: Final = _word_set("""
+当初 従来 条件 物事 役割 機能 活動 計画 意見 機関 組織 問題 技法 思想 年齢 影響 地域 各地 世界 国家 政府 事件 観点 立場 考え 傾向 要素 概念 種類 規模 表記 選択 時点 決定 実行 責任 任務 項目 不可欠 最大 合計 多数 項 上記 下記 様式 詳細 総称 自己 同士 側面 反発
+順次 メートル キロメートル センチメートル マイクロメートル サービス 期間 設立 開始 不可能 指導 加盟 採用 提唱 支配 建国 成功 復帰 要求 評価 指摘 批判 反対 支持 議論 研究 調査 報告 意向 予測 期待 主流 正確
+距离 联系 次数 肩膀 先生 脑子里 那时 关键 意味 影响 生活 作品 建议 办法 项目 市场 身份 战略 产品 团队 传统 习惯 价值 现象 标准 效果 能力 机会 经验 知识 信息 理论 概念 规则 原则 结构 系统 功能 阶段 领域 层面 因素 条件 目标 任务 环境 社会 世界 国家 时代 历史 朋友 孩子 父母 家庭 行为 活动 工作 选择 需求 要求 变化 发展 全力 努力 东西 感觉 想法
+跨度 大量 大部分 段落 属性 主旨 通俗 类型 类别 版本 格式 名称 名字 单位 数量 大小 长度 位置 文字 语言 话题 主题 观点 态度 记录 总结 分析 文件 内容 标记 整理 影响 贡献 重大贡献 那时候 一年 很多人 朋友们 人会 指人 一件 小事
+""")
+
+# Adjectives that stand before their noun, and others that no tag of one word should be.
+ROMANCE_ADJECTIVES: Final = _word_set("""
+ciertos ciertas general generales correspondiente correspondientes dicho dicha dichos dichas ambos ambas demás nombreux nombreuses divers
+primeras primeros premiers premières primi prime primeiras primeiros llamado llamada llamados llamadas pequeño pequeña pequeños pequeñas gran grande grandes buen bueno buena buenos buenas nuevo nueva nuevos nuevas viejo vieja bello bella primer primera segundo segunda tercer tercera último última últimos últimas mismo misma mismos mismas mejor mejores peor
+mayor mayores menor menores simple simples principal principales verdadero verdadera siguiente siguientes anterior anteriores propio propia único única varios varias diferente diferentes diversos diversas distinto distinta distintos distintas actual
+actuales posible posibles necesario necesaria importante importantes largo larga corto corta alto alta bajo baja malo mala mal doble presente final finales tal tales
+petit petite petits petites grand grande grands grandes nouveau nouvelle nouveaux nouvelles nouvel bon bonne bons bonnes beau belle vieux vieille jeune joli gros grosse long longue mauvais mauvaise haut haute premier première derniers dernier dernière dernières autre autres
+même vrai vraie seul seule certain certaine certains certaines différent différents différente différentes divers diverses meilleur meilleure meilleurs principal principale principaux simple simples important importante importants importantes suivant suivante suivants suivantes
+précédent précédente actuel actuelle possible possibles nécessaire nécessaires présent présente tel telle tels telles même mêmes plusieurs quelques propre propres double
+piccolo piccola grande nuovo nuova nuovi nuove vecchio buono buona bello bella primo prima ultimo ultima stesso stessa migliore peggiore vero vera seguente precedente proprio unico diverso diversi diverse pequeno pequena novo nova novos novas velho bom boa
+primeiro primeira último mesmo mesma melhor pior verdadeiro seguinte próprio próprio único diferente diferentes
+""")
+
+# Function words, by what the words around them are.
+ENGLISH_ARTICLES: Final = _word_set("""
+the a an my your his her its our their this these those each every any some no another which whose
+""")  # a noun follows
+ENGLISH_PREPOSITIONS: Final = _word_set("""
+of in for with from by about without between into per via
+""")  # a noun or a gerund follows
+ENGLISH_OBJECTS: Final = _word_set("""
+the a an my your his her its our their this these those them him us me it each every any some all both yourself itself themselves
+""")  # a verb or a preposition stands before
+ENGLISH_SUBJECTS: Final = _word_set("""
+i you we they he she who can can't cannot will won't would should must may might could don't doesn't didn't please let's lets
+""")  # a verb follows
+ENGLISH_LINKS: Final = _word_set("""
+it that which not never always also then to and or
+""")  # a word that may be a verb is one behind these
+ENGLISH_COPULAS: Final = _word_set("""
+is are was were be been being isn't aren't wasn't very too so more most less quite rather as how seem seems feel feels become becomes
+""")  # an adjective follows
+ROMANCE_ARTICLES: Final = {  # a noun follows, perhaps after an adjective
+    "es": _word_set("""
+el la los las un una unos unas del al su sus mi mis tu tus nuestro nuestra nuestros nuestras este esta estos estas ese esa esos esas aquel aquella
+cada otro otra otros otras cualquier ningún ninguna algún alguna algunos algunas varios varias muchos muchas todo toda dos tres cuatro
+"""),
+    "fr": _word_set("""
+le la les l' un une du des au aux ce cet cette ces chaque son sa ses mon ma mes ton ta tes votre notre nos vos leur leurs quel quelle quels quelles
+plusieurs quelques certains certaines tout toute deux trois quatre
+"""),
+    "it": _word_set("""
+il lo la i gli le l' un uno una un' del dello della dei degli delle dell' al allo alla ai agli alle all' dal dalla dai dalle dall' nel nello nella nei
+nelle nell' sul sulla sui sulle sull' col suo sua suoi sue mio mia tuo tua nostro nostra questo questa questi queste ogni due tre
+"""),
+    "pt": _word_set("""
+o a os as um uma uns umas do da dos das no na nos nas ao aos à às pelo pela seu sua seus suas meu minha este esta esse essa cada outro outra dois três
+"""),
+}
+ROMANCE_PREPOSITIONS: Final = {  # a noun or an infinitive follows
+    "es": _word_set("""
+de con sin por para sobre entre desde hasta según mediante durante en
+"""),
+    "fr": _word_set("""
+de d' dans sur avec sans pour par sous vers chez contre selon en
+"""),
+    "it": _word_set("""
+di d' con senza per su fra tra da in
+"""),
+    "pt": _word_set("""
+de com sem por para sobre entre desde até em
+"""),
+}
+ROMANCE_CONJUNCTIONS: Final = _word_set("y e o u et ou ni a à")  # anything may follow
+ROMANCE_PRONOUNS: Final = _word_set(
+    "la los las le les l' lo gli o os as"
+)  # articles that are also objects of a verb behind them
+BEFORE_PRONOUNS: Final = _word_set(
+    "que qui se ne no non não on je tu nous vous il elle ils elles che si ya"
+)  # behind these, they are objects
+ROMANCE_MANNERS: Final = _word_set(
+    "façon manière mode manera forma modo maniera maneira"
+)  # behind "de", they begin an adverb

@@ -1,0 +1,241 @@
+"""Decide the role of each word in its sentence: a noun, an adjective beside one, or nothing that a term contains.
+
+The words around it, its ending and word lists decide; no model is needed. In doubt, an English or German word is a
+noun, and a word of a Romance language is none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from index.text import stopwords
+from index.text.words import TextLanguage, Token
+from index.topics import word_classes
+
+LATIN: Final = "\u024f"  # the last Latin letter: of other scripts with spaces, only function words are known
+
+
+class Role(Enum):
+    """Says what a word is in its sentence."""
+
+    NOUN = "noun"
+    MODIFIER = "modifier"  # an adjective or a participle beside a noun
+    JOIN = "join"  # a preposition between two nouns
+    OTHER = "other"  # anything that no term contains
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Holds a word with the words around it; "" where punctuation is."""
+
+    token: Token
+    earlier: str  # the word before `before`
+    before: str
+    after: str
+    behind_noun: bool  # `earlier` is a noun
+    joined: bool  # `before` is a preposition that may occur inside a term
+    beside: bool  # a meaningful word follows
+    beside_name: bool  # a word with a capital follows
+    behind_word: bool  # `before` is a meaningful word
+
+
+def word_roles(line: Sequence[Token | None], language: TextLanguage) -> list[Role]:
+    """Return the role of each word of a sentence."""
+    roles: list[Role] = []
+    for n, token in enumerate(line):
+        roles.append(_role(_place(line, n, token, roles), language.language) if token else Role.OTHER)
+    for n, role in enumerate(roles):
+        if role is Role.JOIN and (n + 1 == len(roles) or roles[n + 1] is not Role.NOUN or roles[n - 1] is Role.OTHER):
+            roles[n] = Role.OTHER
+    return roles
+
+
+def _place(line: Sequence[Token | None], n: int, token: Token, roles: Sequence[Role]) -> _Place:
+    before = line[n - 1] if n else None
+    earlier = line[n - 2] if n > 1 else None
+    after = line[n + 1] if n + 1 < len(line) else None
+    return _Place(
+        token,
+        earlier=earlier.text if earlier else "",
+        before=before.text if before else "",
+        after=after.text if after else "",
+        behind_noun=n > 1 and roles[n - 2] is Role.NOUN,
+        joined=bool(before and before.join),
+        beside=bool(after and after.worth),
+        beside_name=bool(after and after.capital),
+        behind_word=bool(before and before.worth),
+    )
+
+
+def _role(place: _Place, language: str) -> Role:
+    token = place.token
+    if not token.worth or (token.verb and place.before != "的"):
+        return Role.JOIN if token.join else Role.OTHER
+    if token.wide:
+        return Role.NOUN if token.thing or token.verb else Role.MODIFIER
+    if token.text[0] > LATIN or (token.capital and not (language == "en" and _is_capital_verb(place))):
+        return Role.NOUN
+    match language:
+        case "en":
+            role = _english_role(place)
+        case "de":
+            role = Role.NOUN if token.first and _GERMAN_NOUN.fullmatch(token.text) else Role.OTHER
+        case "es" | "pt" | "it" | "fr":
+            role = _romance_role(place, language)
+        case _:
+            role = Role.NOUN
+    return role
+
+
+_GERMAN_NOUN: Final = re.compile(
+    r".{4,}(?:ung|ungen|heit|keit|keiten|schaft|tion|tionen|tät|ismus|nis|tum|werk|zeug|ling|ator|ik)"
+)
+
+# English
+
+_ADJECTIVE: Final = re.compile(r".{3,}(?:able|ible|ful|less|ous|ish|iest|ally)")
+_MAYBE_ADJECTIVE: Final = re.compile(r".{2,}(?:al|ic|ive|ent|ant|ary|ory|ate|ed|ing|y|er|ar|id|ian|ese)")
+_ADVERB: Final = re.compile(r"(?!.*(?:fami|assemb|supp|rep|anoma|ital|monopo|butterf)ly).{2,}ly|.+wise|.+ward")
+_PARTICIPLE: Final = re.compile(r"(?!.*(?:eed|bed|shed|sled|hundred|thread|bread|head|seed)).{2,}ed")
+_ENDINGS: Final = (("s", ""), ("es", ""), ("ies", "y"), ("ed", ""), ("d", ""), ("ied", "y"), ("ing", ""), ("ing", "e"))
+
+
+def _english_role(place: _Place) -> Role:
+    word = place.token.text
+    if _ADVERB.fullmatch(word):
+        return Role.OTHER
+    base = _verb_base(word)
+    modifying = (
+        word in word_classes.ENGLISH_ADJECTIVES
+        or bool(_ADJECTIVE.fullmatch(word) or _PARTICIPLE.fullmatch(word))
+        or (base in word_classes.ENGLISH_EITHER and not place.before)  # an imperative, or a noun before another
+    )
+    if modifying:
+        return Role.MODIFIER if place.beside else Role.OTHER
+    if base and (word.endswith("ing") or base not in word_classes.ENGLISH_EITHER):
+        return _sure_verb_role(place)
+    return Role.OTHER if _is_verb_here(place, base) or _is_predicate(place) else Role.NOUN
+
+
+def _sure_verb_role(place: _Place) -> Role:
+    """Return the role of a word that is a verb, or made of one: behind an article it belongs to a noun."""
+    if place.before not in word_classes.ENGLISH_ARTICLES:
+        return Role.OTHER
+    if place.beside:
+        return Role.MODIFIER
+    gerund = place.token.text.endswith("ing") and place.after not in word_classes.ENGLISH_OBJECTS
+    return Role.NOUN if gerund else Role.OTHER
+
+
+def _is_verb_here(place: _Place, base: str) -> bool:
+    """Return whether the words around it show that a word is a verb. `base`: the verb that it may be a form of."""
+    if base and place.token.plural and place.before in ("this", "that"):
+        return True  # this sounds; a plural would stand behind "these"
+    if place.before in word_classes.ENGLISH_ARTICLES | word_classes.ENGLISH_PREPOSITIONS:
+        return place.token.text.endswith("ing") and place.after in word_classes.ENGLISH_OBJECTS
+    if base and place.token.plural and (place.before == "it" or (place.behind_word and place.beside)):
+        return True  # the search handles tasks
+    return (
+        place.after in word_classes.ENGLISH_OBJECTS
+        or (bool(base) and place.after == "to")
+        or place.before in word_classes.ENGLISH_SUBJECTS
+        or (bool(base) and place.before in word_classes.ENGLISH_LINKS)
+        or (place.token.text.endswith("ing") and place.before in word_classes.ENGLISH_COPULAS)
+    )
+
+
+def _is_predicate(place: _Place) -> bool:
+    """Return whether a word is probably an adjective behind "is" or "very"."""
+    return (
+        place.before in word_classes.ENGLISH_COPULAS
+        and not place.beside
+        and bool(_MAYBE_ADJECTIVE.fullmatch(place.token.text))
+    )
+
+
+def _is_capital_verb(place: _Place) -> bool:
+    """Return whether an English verb has a capital because a quotation or a button begins with it."""
+    base = _verb_base(place.token.text)
+    return bool(base) and base not in word_classes.ENGLISH_EITHER and not place.beside_name
+
+
+def _verb_base(word: str) -> str:
+    """Return the basic form of an English verb; "" if the word is none that is known."""
+    if word in word_classes.ENGLISH_GERUNDS:
+        return ""
+    forms = [word]
+    for ending, instead in _ENDINGS:
+        stem = word.removesuffix(ending)
+        if len(word) > len(stem) > 1:
+            forms.append(stem + instead)
+            if not instead and len(stem) > 2 and stem[-1] == stem[-2]:
+                forms.append(stem[:-1])
+    forms += [form.removeprefix(prefix) for form in forms for prefix in ("over", "under", "re", "mis", "un", "dis")]
+    inflected = word.endswith(("ing", "ed"))
+    return next(
+        (form for form in forms if form in word_classes.ENGLISH_VERBS or (inflected and form in stopwords.ENGLISH)), ""
+    )
+
+
+# Spanish, French, Italian and Portuguese
+
+_VERBAL: Final = {
+    "es": re.compile(r".{2,}(?:ando|iendo|[aei]rse|aron|ieron|aba|aban|ían|[aei]mos|[aei]rá|[aei]rán|ría|rían|[aei]rl[oa]s?|ar|er|ir|[ai]d[oa]s?)"),
+    "pt": re.compile(r".{2,}(?:[aei]ndo|aram|eram|ava|avam|ar|er|ir|[ai]d[oa]s?)"),
+    "it": re.compile(r".{2,}(?:ando|endo|[aei]re|[aei]rsi|[aiu]t[oaie]|ano|ono)"),
+    "fr": re.compile(r".{2,}(?:er|ir|re|ait|aient|ant|ée?s?|era|eront|ez|ons)"),
+}  # fmt: skip
+_ADVERBIAL: Final = re.compile(r".{3,}(?:mente|amment|emment|[eéiu]ment)")
+_SURE_NOUN: Final = re.compile(
+    r".+(?:[^u]os|as|ones|ores|enes|ales|dades|ción|sión|dad|tad|miento|aje|ura|ez|ism[oe]|ista|or|eza|ncia|[ts]ion|té|age|ment|eur|ure|[ae]nce|zione|tà|ção|dade)"
+)
+_AGREEING: Final = {  # endings of adjectives
+    "fr": re.compile(r".{2,}(?:ifs?|ives?|al|ales?|aux|els?|elles?|iques?|[ai]bles?|eux|euses?|aires?|ée?s?|[ae]ntes?|oires?|aine?s?|iens?|iennes?|oise?s?)"),
+    "": re.compile(r".{2,}(?:al|ales|bles?|ntes?|ic[oa]s?|iv[oa]s?|il|iles|ar|ares|bil[ei]|al[ei]|ais|vel|veis)"),
+}  # fmt: skip
+
+
+def _romance_role(place: _Place, language: str) -> Role:
+    word = place.token.text
+    articles = word_classes.ROMANCE_ARTICLES[language]
+    if word in word_classes.ROMANCE_ADJECTIVES or word in articles:
+        return Role.OTHER
+    if place.before in articles or place.before in word_classes.ROMANCE_ADJECTIVES:
+        return Role.OTHER if _is_behind_pronoun(place) else Role.NOUN
+    if _ADVERBIAL.fullmatch(word):
+        return Role.OTHER
+    if place.joined or place.before in word_classes.ROMANCE_PREPOSITIONS[language]:
+        return Role.OTHER if _VERBAL[language].fullmatch(word) else Role.NOUN
+    verbal = bool(_VERBAL[language].fullmatch(word))
+    joined = place.before in word_classes.ROMANCE_CONJUNCTIONS
+    if not verbal and (_SURE_NOUN.fullmatch(word) if joined else _is_noun_without_article(place)):
+        return Role.NOUN
+    modifying = place.behind_word and place.after not in articles and _agrees(place.before, word, language)
+    return Role.MODIFIER if modifying else Role.OTHER
+
+
+def _is_noun_without_article(place: _Place) -> bool:
+    """Return whether a word is a noun of a title or a list: "Escala de grises", "anchura, desplazamientos"."""
+    named = place.after in ("de", "d'", "di") and (not place.before or place.token.text.endswith("s"))
+    return named or (not place.before and bool(_SURE_NOUN.fullmatch(place.token.text)))
+
+
+def _is_behind_pronoun(place: _Place) -> bool:
+    """Return whether the article before a word is the object of a verb instead, as in "GIMP la divide"."""
+    if place.before not in word_classes.ROMANCE_PRONOUNS or (place.before + place.token.text[-1]).endswith("ss"):
+        return False  # a plural article before a plural is an article
+    return place.behind_noun or place.earlier in word_classes.BEFORE_PRONOUNS
+
+
+def _agrees(noun: str, word: str, language: str) -> bool:
+    """Return whether `word` has the ending of an adjective that belongs to `noun`."""
+    if noun.endswith(("s", "x")) != word.endswith(("s", "x")):
+        return False
+    if language == "fr":
+        return bool(_AGREEING["fr"].fullmatch(word))
+    ending, of_noun = word.rstrip("s")[-1:], noun.rstrip("s")[-1:]
+    same = ending in ("a", "o") and (ending == of_noun or of_noun not in ("a", "o"))
+    return same or bool(_AGREEING[""].fullmatch(word))

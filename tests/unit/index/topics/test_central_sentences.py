@@ -1,0 +1,56 @@
+"""index/topics/central_sentences.py: which sentences of a note are its summary."""
+
+import pytest
+
+from index.encoders.word_frequency import word_ranks
+from index.text.sentences import SUMMARY, split_markdown
+from index.topics.summary_and_tags import enrich
+from syncd.documents.parser import parse
+
+FILLER = (
+    "The gardener came by in the morning and drank a cup of tea with the plumber and the neighbours from next door."
+)
+
+
+def summary(text):
+    note = parse(text.encode(), "Captures/default/Untitled.md", mtime_ms=0)
+    return enrich(note, vocabulary={}, places=word_ranks()).summary
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("The boat has a keel of lead. It was cold.", "The boat has a keel of lead.", id="the central one"),
+        pytest.param("However, it was. The boat has a keel of lead.", "The boat has a keel of lead.", id="none that points back"),
+        pytest.param("Boat, keel, lead, anchor, rudder. The boat has a keel of lead.", "The boat has a keel of lead.", id="no list of words"),
+        pytest.param("Is the boat cold? The boat has a keel of lead.", "The boat has a keel of lead.", id="rather no question"),
+        pytest.param(f"The boat has a keel of lead (it was cast in the year in which {'the old ' * 15}yard was sold).", "The boat has a keel of lead.", id="without a remark if it is too long"),
+        pytest.param(f"The boat that we bought last year has a heavy keel of lead; {'we like the boat a lot and ' * 5}sail.", "The boat that we bought last year has a heavy keel of lead…", id="up to a semicolon"),
+        pytest.param(f"The boat that we bought last year has a heavy keel, because {'we like the boat a lot and ' * 5}sail.", "The boat that we bought last year has a heavy keel…", id="up to the end of its main clause"),
+    ],
+)  # fmt: skip
+def test_a_summary_is_a_sentence_that_can_stand_alone(text, expected):
+    assert summary(text) == expected
+
+
+def test_a_sentence_with_a_condition_is_not_cut_behind_it():
+    text = f"If the boat has a heavy keel of lead, {'we like to sail it in the wind and ' * 6}it is fast."
+    assert summary(text) == text[: summary(text).index("…")] + "…"
+    assert len(summary(text)) > SUMMARY - 12
+
+
+def test_a_long_text_may_get_two_sentences_in_their_order():
+    rest = "We were there again and liked it very much, as always when we go out together for so long in the end."
+    text = f"The boat has a keel of lead. {rest} {rest} The keel of the boat is heavy. {rest}"
+    assert summary(text) == "The boat has a keel of lead. The keel of the boat is heavy."
+    rest = "とてもよかったと思うので、またいつかみんなでいきたいとずっとおもっている。" * 9
+    assert summary(f"船には鉛の竜骨がある。{rest}船の竜骨は重い。") == "船には鉛の竜骨がある。船の竜骨は重い。"
+
+
+@pytest.mark.parametrize(
+    "text", [FILLER * 4, "(" + "a remark of many words, " * 7 + ")", "word " * 100, "東" * 500, "x; " * 200]
+)
+def test_whatever_the_text_a_summary_is_made_of_its_sentences(text):
+    line = summary(text)
+    assert 0 < len(line) <= SUMMARY
+    assert line.removesuffix("…").split(". ")[0] in " ".join(split_markdown(text))

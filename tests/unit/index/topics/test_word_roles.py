@@ -1,0 +1,78 @@
+"""index/topics/word_roles.py: which words of a sentence are nouns, in each language."""
+
+import pytest
+
+from index.encoders.word_frequency import word_ranks
+from index.text.words import detect_language, tokenize
+from index.topics.word_classes import ENGLISH_ADJECTIVES, ENGLISH_EITHER, ENGLISH_VERBS
+from index.topics.word_roles import Role, word_roles
+
+
+def nouns(text):
+    language = detect_language(text, word_ranks())
+    line = list(tokenize(text, language))
+    return [token.text for token, role in zip(line, word_roles(line, language), strict=True) if role is Role.NOUN]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The scrollbar appears when you scroll the page.", ["scrollbar", "page"]),
+        ("You can combine them, stack them and enlarge the description box.", ["description", "box"]),
+        ("The process stops if you process the query.", ["process", "query"]),
+        ("The tool is invalid, but the notice is very vibrant.", ["tool", "notice"]),
+        ("We are querying the vault by clicking on the little pencil.", ["vault", "pencil"]),
+        ("Remember to install the plugin quickly.", ["plugin"]),
+        ("They said “Choose Live Preview” to the painter.", ["preview", "painter"]),
+    ],
+)
+def test_an_english_verb_or_adjective_is_no_noun(text, expected):
+    assert nouns(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("Der Filter des neuen Servers wird schnell gereinigt.", ["filter", "server"], id="genitive"),
+        pytest.param("Versionierung ist für die Datei wichtig.", ["versionierung", "datei"], id="first word"),
+        pytest.param("Wenn Sie auf das Fenster klicken, ist es offen.", ["fenster"], id="verb and pronoun"),
+    ],
+)
+def test_a_german_noun_is_a_word_with_a_capital(text, expected):
+    assert nouns(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("El archivo que la contiene no es el mismo.", ["archivo"], id="Spanish: la before a verb"),
+        pytest.param("GIMP la divide en las pequeñas piezas.", ["gimp", "piezas"], id="Spanish: an adjective first"),
+        pytest.param("Il possède des options pour l’image et les calques.", ["options", "image", "calques"], id="French: elision"),
+        pytest.param("La copia per il server è nel cassetto della cucina.", ["copia", "server", "cassetto", "cucina"], id="Italian"),
+        pytest.param("A cópia do servidor não está na gaveta com uma chave.", ["cópia", "servidor", "gaveta", "chave"], id="Portuguese"),
+    ],
+)  # fmt: skip
+def test_a_noun_of_a_romance_language_stands_behind_an_article_or_a_preposition(text, expected):
+    assert nouns(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("従来考えられていた技法を継続する。", ["技法"]),
+        ("国連に加盟した。", ["国連"]),
+        ("重要な気象現象である。", ["気象現象"]),
+        ("ジョン・バーナルが梅雨入りを発表した。", ["ジョン-バーナル", "梅雨"]),
+    ],
+)
+def test_japanese_verbs_and_adjectives_are_no_nouns(text, expected):
+    assert nouns(text.replace("ジョン-", "ジョン・")) == [word.replace("-", "・") for word in expected]
+
+
+def test_chinese_verbs_are_no_nouns():
+    assert nouns("我们购买数据库软件。") == ["数据库", "软件"]
+
+
+def test_the_lists_agree():
+    assert set() == ENGLISH_EITHER - ENGLISH_VERBS
+    assert {"task", "note", "server", "plugin", "database"} & (ENGLISH_VERBS | ENGLISH_ADJECTIVES) == set()
