@@ -1,4 +1,4 @@
-"""Define the prompts that a person picks in a host: recall, capture-session, consolidate.
+"""Define the prompts that a person picks in a host: context, recall, capture-session, consolidate.
 
 Law: a prompt quotes text of notes as data, one JSON object per line inside a fence. No note can end the line or the
 fence, and the prompt says that nothing inside is an instruction."""
@@ -48,16 +48,24 @@ DATA: Final = (
 )
 
 
-class _PromptRequest(RequestModel):
-    """Validate the arguments that all prompts share."""
+_SHARED: Final = ("tags", "workspace")  # arguments of several prompts, in their order at the end of the list
 
-    tags: str = Field("", max_length=500, description="Tags, separated by commas")
+
+class _WorkspaceRequest(RequestModel):
+    """Validate the argument that all prompts share."""
+
     workspace: str = Field("", max_length=200, description="Workspace to use. Default: the workspace of the tools")
 
-    @field_validator("tags", "workspace")
+    @field_validator("tags", "workspace", check_fields=False)
     @classmethod
     def _strip(cls, value: str) -> str:
         return value.strip()
+
+
+class _PromptRequest(_WorkspaceRequest):
+    """Validate the arguments that all prompts about chosen notes share."""
+
+    tags: str = Field("", max_length=500, description="Tags, separated by commas")
 
     @property
     def tag_list(self) -> list[str]:
@@ -81,6 +89,19 @@ class Consolidate(_PromptRequest):
     """Validate the arguments of `consolidate`."""
 
     topic: str = Field("", max_length=LONGEST_QUERY, description="Subject of the notes. Default: the latest notes")
+
+
+class Context(_WorkspaceRequest):
+    """Validate the arguments of `context`."""
+
+    project: str = Field("", max_length=200, description="Project whose facts come first")
+
+
+def context(workspace: Workspace, arguments: Context, _: Settings, __: frozenset[str]) -> str:
+    """Return the facts for the start of a session, as the workspace's context quotes them."""
+    shown = workspace.context(arguments.project)
+    workspace.log_reads([line.id for line in shown.lines if line.id])
+    return shown.text or f"The workspace {json.dumps(workspace.name, ensure_ascii=False)} in Memex has no facts yet."
 
 
 def recall(workspace: Workspace, arguments: Recall, settings: Settings, tools: frozenset[str]) -> str:
@@ -199,14 +220,16 @@ class PromptKind:
     name: str
     title: str
     description: str
-    given: type[_PromptRequest]
+    given: type[_WorkspaceRequest]
     text: Callable[[Workspace, Any, Settings, frozenset[str]], str]
     writes: bool = False  # whether its steps need a tool that writes
 
     @property
     def arguments(self) -> list[PromptArgument]:
         """Return the arguments of this prompt: its own ones first, then those that all prompts share."""
-        fields = sorted(self.given.model_fields.items(), key=lambda item: item[0] in _PromptRequest.model_fields)
+        fields = sorted(
+            self.given.model_fields.items(), key=lambda item: _SHARED.index(item[0]) if item[0] in _SHARED else -1
+        )
         return [
             PromptArgument(name=name, description=field.description, required=field.is_required())
             for name, field in fields
@@ -216,6 +239,7 @@ class PromptKind:
 KINDS: Final[Mapping[str, PromptKind]] = {
     kind.name: kind
     for kind in (
+        PromptKind("context", "Context", "Begin with the facts that were captured before.", Context, context),
         PromptKind("recall", "Recall", "Answer a question from the captured notes.", Recall, recall),
         PromptKind(
             "capture-session",
@@ -253,7 +277,7 @@ def find_kind(name: str) -> PromptKind:
     return kind
 
 
-def check_arguments(kind: PromptKind, arguments: Mapping[str, str]) -> _PromptRequest:
+def check_arguments(kind: PromptKind, arguments: Mapping[str, str]) -> _WorkspaceRequest:
     """Validate the arguments of `kind`. Raises InvalidArgument."""
     try:
         return kind.given.model_validate(dict(arguments))
@@ -262,7 +286,7 @@ def check_arguments(kind: PromptKind, arguments: Mapping[str, str]) -> _PromptRe
 
 
 def build_prompt(
-    runner: OperationRunner, caller: Caller, kind: PromptKind, arguments: _PromptRequest, tools: frozenset[str]
+    runner: OperationRunner, caller: Caller, kind: PromptKind, arguments: _WorkspaceRequest, tools: frozenset[str]
 ) -> GetPromptResult:
     """Build the prompt that the host gives to the model, for the listed `tools`. Raises NotFound as calls do."""
     agent_access = runner.agent_access

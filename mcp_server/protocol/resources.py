@@ -1,4 +1,4 @@
-"""Serve the notes of the inbox as MCP resources under `note://{workspace}/{+path}`.
+"""Serve the notes of the inbox as MCP resources under `note://{workspace}/{+path}`, and contexts under `context://{workspace}`.
 
 Law: a missing note, a note that the request may not see and a URI that names no note all give NOT_FOUND with identical
 words. A resource is the note's text; its properties, including the person's, stay in the file."""
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from syncd.workspaces.workspace import Workspace
 
 SCHEME: Final = "note://"
+CONTEXT_SCHEME: Final = "context://"
 MARKDOWN: Final = "text/markdown"
 LISTED: Final = 20  # notes; a search, a completion or list_recent finds the others
 LONGEST_URI: Final = 4_000  # characters; a path of 1,000 bytes takes up to three characters for each byte
@@ -70,7 +71,9 @@ def find_notes(agent_access: AgentAccess, caller: Caller, named: Iterable[str]) 
 
 
 def read(agent_access: AgentAccess, caller: Caller, named: str) -> ReadResourceContents:
-    """Return the text of a note. Raises NotFound, and ResourceExhausted for more than `LONGEST_TEXT` bytes."""
+    """Return the text of a note or a context. Raises NotFound, and ResourceExhausted for more than `LONGEST_TEXT` bytes."""
+    if named.startswith(CONTEXT_SCHEME):
+        return _read_context(agent_access, caller, named)
     workspace, record = find_note(agent_access, caller, named)
     try:
         text = replace_surrogates(workspace.read_content(record))
@@ -87,7 +90,7 @@ def read(agent_access: AgentAccess, caller: Caller, named: str) -> ReadResourceC
 
 
 def list_recent(agent_access: AgentAccess, caller: Caller) -> list[Resource]:
-    """List the latest notes of the tools' workspace, which a host offers to a person as attachments."""
+    """List the context and the latest notes of the tools' workspace, which a host offers to a person as attachments."""
     try:
         workspace = resolve_workspace(agent_access, caller)
     except NotFound:
@@ -95,9 +98,35 @@ def list_recent(agent_access: AgentAccess, caller: Caller) -> list[Resource]:
     records = workspace.recent(LISTED)
     addresses = workspace.addresses(records)
     workspace.log_reads(list(addresses))
-    return [
+    notes = [
         _describe_note(workspace.name, addresses[record.id], record) for record in records if record.id in addresses
     ]
+    return [_describe_context(workspace.name), *notes] if workspace.context().text else notes
+
+
+def context_uri(workspace: str) -> str:
+    """Return the URI of a workspace's context."""
+    return f"{CONTEXT_SCHEME}{quote(workspace, safe='')}"
+
+
+def _read_context(agent_access: AgentAccess, caller: Caller, named: str) -> ReadResourceContents:
+    name = unquote(named[len(CONTEXT_SCHEME) :]) if len(named) <= LONGEST_URI else ""
+    if name not in visible_workspaces(agent_access, caller):
+        raise _not_found()
+    workspace = open_workspace(agent_access, caller, name)
+    context = workspace.context()
+    workspace.log_reads([line.id for line in context.lines if line.id])
+    return ReadResourceContents(content=context.text, mime_type=MARKDOWN, meta=suspicious_meta(context.text))
+
+
+def _describe_context(workspace: str) -> Resource:
+    return Resource(
+        uri=context_uri(workspace),
+        name="context",
+        title=f"Context of {replace_surrogates(workspace)}",
+        description="Facts from the captured notes of the workspace, for the start of a session.",
+        mime_type=MARKDOWN,
+    )
 
 
 def suspicious_meta(*texts: str) -> dict[str, list[str]]:

@@ -22,7 +22,7 @@ from mcp_server.http.metrics_page import CONTENT_TYPE
 from mcp_server.http.request_log import CLOSED
 from mcp_server.operations.operation import Operation, OperationRunner
 from mcp_server.operations.wire_format import compact_schema, encode_payload, error_body, http_status
-from mcp_server.rest import openapi, upload_form
+from mcp_server.rest import context_route, openapi, upload_form
 from mcp_server.rest.upload_form import Endpoint
 from mcp_server.tools import kb, thoughts
 
@@ -49,6 +49,7 @@ ROUTES: Final = (
     RouteOperation("GET", "/thought/{id}", "get_thought", "query"),
     RouteOperation("DELETE", "/thought/{id}", "delete_thought", "query"),
     RouteOperation("GET", "/thoughts", "list_recent", "query"),
+    RouteOperation("GET", "/context", context_route.OPERATION.name, "query"),
     RouteOperation("POST", "/api/v1/search", "kb_search", "body"),
     RouteOperation("POST", "/api/v1/jobs", "kb_addnote", "body", 202),
     RouteOperation("GET", "/api/v1/jobs", "list_jobs", "query"),
@@ -59,7 +60,10 @@ ROUTES: Final = (
     RouteOperation("PATCH", "/api/v1/notes/{id}", "kb_update_note", "body"),
     RouteOperation("GET", "/api/v1/status", "kb_status", "query"),
 )
-OPERATIONS: Final = {operation.name: operation for operation in (*thoughts.OPERATIONS, *kb.OPERATIONS, *kb.ROUTED)}
+OPERATIONS: Final = {
+    operation.name: operation
+    for operation in (*thoughts.OPERATIONS, context_route.OPERATION, *kb.OPERATIONS, *kb.ROUTED)
+}
 
 
 def rest_routes(runner: OperationRunner, *, version: str) -> list[BaseRoute]:

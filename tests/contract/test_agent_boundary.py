@@ -28,7 +28,12 @@ SHARED = "The same words stand in both."  # in a note outside the inbox, and cap
 ID = "11111111-2222-4333-8444-555555555555"
 WAYS = [("http", "legacy", "/mcp"), ("http", "2026-07-28", "/mcp/thoughts"), ("sse", "legacy", "/sse")]
 NOTE = ResourceTemplateReference(type="ref/resource", uri="note://{workspace}/{+path}")
-PROMPTS = {"recall": {"question": "what opens the safe"}, "consolidate": {"topic": ""}, "capture-session": {}}
+PROMPTS = {
+    "context": {},
+    "recall": {"question": "what opens the safe"},
+    "consolidate": {"topic": ""},
+    "capture-session": {},
+}
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{32}\b")
 
 
@@ -211,6 +216,8 @@ def every_route(probe, key):
         probe.rest("POST", "/search", key=key, json=sent)
     for sent in LISTS:
         probe.rest("GET", "/thoughts", key=key, params=sent)
+    for sent in ({}, {"project": "Diary"}, {"project": TITLE}):
+        probe.rest("GET", "/context", key=key, params=sent)
     for id in (*ids(), *made):
         probe.rest("GET", f"/thought/{id}", key=key)
     for id in ids():
@@ -277,6 +284,7 @@ def every_workspace(probe, key):
         headers = {} if name is None else {"X-Memory-Workspace": name}
         probe.rest("POST", "/search", key=key, json={"query": "the safe is opened with"}, headers=headers)
         probe.rest("GET", "/thoughts", key=key, headers=headers)
+        probe.rest("GET", "/context", key=key, headers=headers)
         probe.rest("GET", f"/thought/{ID}", key=key, headers=headers)
         if name in ("work", "default", None):
             continue
@@ -314,6 +322,7 @@ def every_tool(probe, key, ways):
                 made += [answer["structuredContent"]["id"]] if answer.get("structuredContent") else []
             for uri in (
                 "file:///etc/passwd",
+                *(f"context://{name}" for name in ("work", "default", "Reports", "..", "work/../default", "")),
                 *(f"note://{root}/{path}" for root in ("work", "default", "work/..", ".", "") for path in OUTSIDE),
                 *(f"note://work/{TITLE}{number}.md" for number in ("", " 2", " 3")),
             ):
@@ -356,10 +365,10 @@ def every_tool(probe, key, ways):
 
 
 def outside(rim):
-    """Every file and folder but the workspaces' own notes."""
-    inside = re.compile(r"Captures/(work|default|secret)/[^.]")
+    """Every file and folder but the workspaces' own notes, and the contexts that Memex makes of them."""
+    inside = re.compile(r"Captures/(work|default|secret|Context)/[^.]")
     folders = {str(one.relative_to(rim.world.vault)) for one in rim.world.vault.rglob("*") if one.is_dir()}
-    folders -= {"Captures/work/Files", "Captures/default/Files"}
+    folders -= {"Captures/work/Files", "Captures/default/Files", "Captures/Context"}
     return {path: raw for path, raw in rim.files().items() if not inside.match(path)}, folders
 
 
@@ -377,6 +386,7 @@ def tended(world):
     services.archive.run()
     services.review.run()
     services.consolidation.run(threading.Event())
+    services.write_contexts()
     world.app.opened.sync.run()
 
 

@@ -67,7 +67,7 @@ SIGNED = Rule("a signature", "none")  # no key at all opens it
 ROUTES = {
     "GET /healthz": OPEN, "GET /readyz": OPEN, "GET /metrics": OWNER, "GET /openapi.json": ANY, "POST /hooks/git": SIGNED,
     "POST /capture": WRITE, "POST /search": READ, "GET /thought/{id}": READ, "DELETE /thought/{id}": WRITE,
-    "GET /thoughts": READ, "POST /api/v1/search": READ, "POST /api/v1/jobs": WRITE, "GET /api/v1/jobs": READ,
+    "GET /thoughts": READ, "GET /context": READ, "POST /api/v1/search": READ, "POST /api/v1/jobs": WRITE, "GET /api/v1/jobs": READ,
     "POST /api/v1/jobs as a form": WRITE, "GET /api/v1/jobs/{id}": READ, "GET /api/v1/documents": READ,
     "GET /api/v1/documents/{id}": READ, "PUT /api/v1/documents/{id}/tags": WRITE, "PATCH /api/v1/notes/{id}": WRITE,
     "GET /api/v1/status": READ, "GET /sse": BOUND, "POST /sse/messages": ANY,
@@ -97,9 +97,9 @@ METHODS = {
     "resources/list": FILTERED, "resources/templates/list": ANY, "resources/read": NOTE, "completion/complete": FILTERED,
     "subscriptions/listen": NOTE, "resources/subscribe": NOTE, "resources/unsubscribe": ANY, "initialize": ANY,
 }  # fmt: skip
-PROMPTS = {"recall": READ, "capture-session": READ, "consolidate": READ}
+PROMPTS = {"context": READ, "recall": READ, "capture-session": READ, "consolidate": READ}
 COMPLETIONS = {
-    "note workspace": FILTERED, "note path": FILTERED, "recall question": FILTERED, "recall tags": FILTERED,
+    "context project": FILTERED, "context workspace": FILTERED, "note workspace": FILTERED, "note path": FILTERED, "recall question": FILTERED, "recall tags": FILTERED,
     "recall workspace": FILTERED, "capture-session focus": FILTERED, "capture-session tags": FILTERED,
     "capture-session workspace": FILTERED, "consolidate topic": FILTERED, "consolidate tags": FILTERED,
     "consolidate workspace": FILTERED,
@@ -113,6 +113,7 @@ COMMANDS = [
     "check",
     "commit",
     "consolidate",
+    "context.read",
     "delete",
     "enrich",
     "enrich.backfill",

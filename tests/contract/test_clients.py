@@ -21,7 +21,7 @@ CLIENTS = ROOT / "tests/clients"
 NODE = CLIENTS / "node_modules/.bin/node"
 TOOLS = [operation.safe_name for family in FAMILIES.values() for operation in family]
 ENDPOINTS = [("/mcp", TOOLS), ("/mcp/core", list(CORE))]
-PROMPTS = ["recall", "capture-session", "consolidate"]
+PROMPTS = ["context", "recall", "capture-session", "consolidate"]
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 
 pytestmark = [

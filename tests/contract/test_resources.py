@@ -61,7 +61,8 @@ def test_a_capture_is_read_as_a_resource_byte_for_byte(rim, mode):
     body = "# Heron, 100 % grey?\r\n\nstands\u2028here  \n"
     made = space.capture(body)
     ((listed,),) = ([one.resources for one in asked(rim, space.name, lambda mcp: mcp.list_resources(), mode=mode)],)
-    (shown,) = listed
+    context, shown = listed
+    assert (context.uri, context.name) == (resources.context_uri(space.name), "context")
     assert (shown.title, shown.mime_type) == ("Heron, 100 grey", "text/markdown")
     (read,) = asked(rim, space.name, reading(shown.uri), mode=mode)
     (content,) = read.contents
@@ -161,7 +162,7 @@ def test_a_key_that_may_not_read_is_told_so(rim, mode):
     ]
     *refused, prompts = asked(rim, "writer", *calls, mode=mode)
     assert {(error.error.code, error.error.data["code"]) for error in refused} == {(-32000, "PERMISSION_DENIED")}
-    assert len(prompts.prompts) == 3
+    assert len(prompts.prompts) == 4
 
 
 def test_the_number_in_a_files_name_is_told_to_nobody(rim):
@@ -391,4 +392,4 @@ def test_capture_session_knows_the_tags_in_use_and_is_hidden_from_readers(rim):
     assert '["alpha", "beta"]' in text
     assert "the fix" in text
     (names,) = asked(rim, space.name, lambda mcp: mcp.list_prompts(), X_MCP_Readonly="true")
-    assert [one.name for one in names.prompts] == ["recall", "consolidate"]
+    assert [one.name for one in names.prompts] == ["context", "recall", "consolidate"]

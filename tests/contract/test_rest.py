@@ -476,6 +476,7 @@ def test_the_description_is_valid_openapi_and_names_every_route(rim):
         "/search",
         "/thought/{id}",
         "/thoughts",
+        "/context",
         "/api/v1/search",
         "/api/v1/jobs",
         "/api/v1/jobs/{id}",

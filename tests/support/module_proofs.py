@@ -8,6 +8,7 @@ from typing import Final
 
 MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/contract/test_authorisation.py": ("mcp_server/operations/caller.py",),
+    "tests/contract/test_context.py": ("mcp_server/rest/context_route.py",),
     "tests/contract/test_core_toolset.py": ("mcp_server/protocol/instructions.py",),
     "tests/contract/test_agent_boundary.py": ("syncd/workspaces/agent_access.py",),
     "tests/contract/test_graph_contract.py": (
