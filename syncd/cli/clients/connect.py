@@ -9,7 +9,7 @@ import re
 import shlex
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
@@ -28,6 +28,7 @@ from syncd.cli.clients.client_formats import (
     paste_text,
 )
 from syncd.cli.clients.entry_editor import put_entry, read_entry, remove_entry
+from syncd.cli.clients.session_hooks import HOOK_FILES, hook_command, put_hook, remove_hook
 from syncd.cli.framework.commands import (
     Command,
     ask,
@@ -89,6 +90,11 @@ class Wish:
 @click.option(
     "--write", is_flag=True, help="Write the client's settings file, and keep a copy of the old one beside it."
 )
+@click.option(
+    "--hooks",
+    is_flag=True,
+    help="Let each session of claude-code or codex begin with the context of the workspace; see `memex context`.",
+)
 @click.option("--file", "path", type=click.Path(), help="The client's settings file, if it is not the usual one.")
 @click.option("--name", default=USUAL, show_default=True, help="The name of this vault in the client.")
 @click.option("--renew", is_flag=True, help="Create a new key, and revoke the client's old one.")
@@ -99,6 +105,7 @@ def connect(
     *,
     workspace: str,
     write: bool,
+    hooks: bool,
     path: str | None,
     name: str,
     renew: bool,
@@ -108,8 +115,9 @@ def connect(
     """Connect an AI client: create a key for it, and print the lines to paste into its settings.
 
     The key is called CLIENT@HOST, and reads and writes one workspace. Memex shows it only now. With --write, Memex writes the
-    settings of claude-desktop, codex, cursor, gemini or opencode, and shows no key. With --json: {"client", "name",
-    "workspace", "url", "file", "backup", "changed", "key", "lines"}."""
+    settings of claude-desktop, codex, cursor, gemini or opencode, and shows no key. --hooks writes one command into the hooks of
+    claude-code or codex, and creates no key; --remove takes it away too. With --json: {"client", "name", "workspace", "url",
+    "file", "backup", "changed", "key", "lines"}."""
     if list_ or client is None:
         if not list_:
             raise InvalidArgument(
@@ -121,6 +129,9 @@ def connect(
         raise InvalidArgument("--name must begin with a letter and have at most 32 letters, digits, - or _")
     chosen = load_settings()
     known, command = CLIENTS[client], tuple(memex_words(chosen))
+    if hooks:
+        _change_hooks(client, workspace, command, path=path, remove=remove)
+        return
     wish = Wish(client, known, name, workspace, _find_file(known, path), renew, command)
     with open_session() as call:
         if remove:
@@ -129,6 +140,52 @@ def connect(
             _write(call, wish, _require_file(wish), client_url(chosen))
         else:
             _print(call, wish, client_url(chosen))
+
+
+def _find_hook_file(client: str, path: str | None = None) -> ClientFile:
+    """Return the file with the client's hooks. Raises InvalidArgument for a client that documents none."""
+    hook_file = HOOK_FILES.get(client)
+    if hook_file is None:
+        raise InvalidArgument(
+            f"{CLIENTS[client].title} has no hooks that Memex knows: choose {' or '.join(HOOK_FILES)}"
+        )
+    if path is not None:
+        named = Path.cwd() / Path(path).expanduser()
+        return ClientFile(Path(os.path.realpath(named.parent)), named.name)
+    if folder := os.environ.get(hook_file.variable, ""):
+        return ClientFile(Path(os.path.realpath(Path(folder).expanduser())), Path(hook_file.path).name)
+    return ClientFile(Path.home(), hook_file.path)
+
+
+def _change_hooks(client: str, workspace: str, words: Sequence[str], *, path: str | None, remove: bool) -> None:
+    """Install the hook at the start of a session, or remove it; `words` start `memex` for this vault."""
+    file, command = _find_hook_file(client, path), hook_command(words, client, workspace)
+    backup, changed = _edit_hooks(file, command, client, remove=remove)
+    answer = {"client": client, "workspace": workspace, "file": str(file), "command": command, "changed": changed}
+
+    def text() -> str:
+        if not changed:
+            return (
+                f"{file} has no hook of this vault" if remove else f"{file} has this hook already; nothing was changed"
+            )
+        done = f"removed the hook from {file}" if remove else f"wrote {file}"
+        old = f"; the old file is {backup}" if backup else ""
+        then = (
+            "" if remove else f"\nEach session begins with the context of {workspace}. Then {HOOK_FILES[client].then}."
+        )
+        return done + old + then
+
+    print_answer(answer | {"backup": str(backup) if backup else None}, text)
+
+
+def _edit_hooks(file: ClientFile, command: str, client: str, *, remove: bool) -> tuple[Path | None, bool]:
+    """Change the file with hooks; return the path of the backup, and whether the file was changed."""
+    state = read_file(file)
+    try:
+        text = (remove_hook if remove else put_hook)(state.text, command, client)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{file} was not changed: {error.message}") from error
+    return (write_file(file, state, text), True) if text != state.text else (None, False)
 
 
 def _find_file(client: Client, path: str | None) -> ClientFile | None:
@@ -244,6 +301,10 @@ def _remove(call: Call, wish: Wish) -> None:
             message = "; ".join([*done, error.message])
             raise _reworded(error, f"{message}. The file may still contain the entry {wish.name!r}") from error
         done += [f"removed the entry {wish.name!r} from {wish.file}"] if taken else []
+    if wish.id in HOOK_FILES:
+        file = _find_hook_file(wish.id)
+        if _edit_hooks(file, hook_command(wish.command, wish.id, wish.workspace), wish.id, remove=True)[1]:
+            done.append(f"removed the hook from {file}")
     if rest := wish.client.remove(wish.name):
         done.append(f"to remove the entry: {rest}")
     nothing = f"{wish.client.title} is not connected as {wish.key_name}; nothing was changed"

@@ -40,6 +40,19 @@ def read_jsonc(text: str) -> Any:
     return _read_root(text).data if _skip(text, 0) < len(text) else {}
 
 
+def read_value_text(text: str, path: Sequence[str]) -> str | None:
+    """Return the text of the value at `path` with its comments; None when there is none. Raises ValueError for malformed text."""
+    if _skip(text, 0) == len(text):
+        return None
+    here = _read_root(text)
+    for key in path:
+        member = _find(here, key)
+        if member is None:
+            return None
+        here = member.value
+    return text[here.start : here.end]
+
+
 def set_member(text: str, path: Sequence[str], data: Any) -> str:
     """Return the text with `data` at `path`, creating missing objects. Raises ValueError for text that can't be edited."""
     if _skip(text, 0) == len(text):  # a line comment at the end of the text needs a line end before the object

@@ -37,6 +37,7 @@ def doctor(fix: bool) -> int:
 
     With --json: `{"well", "findings": [{"check", "is", "says", "mend", "fixable", "mended"}]}`, where "is" is ok, advice
     or wrong."""
+    from syncd.cli.doctor.agent_checks import AGENT_CHECKS
     from syncd.cli.doctor.doctor import Finding, examine, format_finding, format_summary, is_healthy
     from syncd.cli.doctor.host_checks import HOST_CHECKS
     from syncd.cli.doctor.service_checks import SERVICE_CHECKS
@@ -46,7 +47,7 @@ def doctor(fix: bool) -> int:
     width = min(shutil.get_terminal_size().columns if sys.stdout.isatty() else 80, 120)
     with show_progress() as progress:
         try:
-            checks = (*STATE_CHECKS, *HOST_CHECKS, *SERVICE_CHECKS)
+            checks = (*STATE_CHECKS, *HOST_CHECKS, *SERVICE_CHECKS, *AGENT_CHECKS)
             looks = examine(load_settings(), os.environ, checks, fix=fix, progress=progress)
         except InvalidArgument as error:
             looks = iter(

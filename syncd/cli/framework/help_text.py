@@ -64,6 +64,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex connect claude-code", "print the line that adds Memex to Claude Code, with a key of its own"),
         ("memex connect cursor --write --workspace work", "write Cursor's settings file; Cursor sees one workspace"),
         ("memex connect cursor --remove", "revoke Cursor's key and remove the entry"),
+        ("memex connect claude-code --hooks", "let each session of Claude Code begin with what was captured before"),
         ("memex connect --list", "show the connected clients, and when each was last seen"),
     ),
     "consolidate": (

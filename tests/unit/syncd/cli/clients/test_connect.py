@@ -357,3 +357,40 @@ def test_no_link_in_the_home_folder_is_followed(world, capfd, tmp_path):
     assert "link" in capfd.readouterr().err
     assert list((tmp_path / "shared").iterdir()) == []
     assert list(keys(world)) == ["owner"]
+
+
+@pytest.mark.parametrize(("client", "path"), [("claude-code", ".claude/settings.json"), ("codex", ".codex/hooks.json")])
+def test_hooks_are_written_and_taken_away(world, capfd, client, path, monkeypatch):
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    file = Path.home() / path
+    assert run_command(["connect", client, "--hooks"]) == 0
+    out = capfd.readouterr().out
+    assert out.startswith(f"wrote {file}\n")
+    (group,) = json.loads(file.read_text())["hooks"]["SessionStart"]
+    command = group["hooks"][0]["command"]
+    assert command.endswith(f" context --workspace default --hook {client}")
+    assert str(world.state) in command
+    assert keys(world).keys() == {"owner"}
+    assert run_command(["connect", client, "--hooks", "--json"]) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert (told["changed"], told["command"]) == (False, command)
+    assert run_command(["connect", client, "--hooks", "--remove"]) == 0
+    assert "removed the hook" in capfd.readouterr().out
+    assert json.loads(file.read_text()) == {}
+    assert run_command(["connect", client, "--hooks"]) == 0
+    assert run_command(["connect", client, "--remove"]) == 0
+    assert f"removed the hook from {file}" in capfd.readouterr().out
+    assert json.loads(file.read_text()) == {}
+
+
+def test_hooks_are_for_the_clients_that_document_them(world, capfd, tmp_path, monkeypatch):
+    assert run_command(["connect", "cursor", "--hooks"]) == 2
+    assert "choose claude-code or codex" in capfd.readouterr().err
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    assert run_command(["connect", "claude-code", "--hooks"]) == 0
+    assert (tmp_path / "settings.json").is_file()
+    named = tmp_path / "other.json"
+    named.write_text('{"hooks": 3}')
+    assert run_command(["connect", "claude-code", "--hooks", "--file", str(named)]) == 2
+    assert f"{named} was not changed" in capfd.readouterr().err
+    assert named.read_text() == '{"hooks": 3}'
