@@ -18,9 +18,9 @@ from typing import Final
 from syncd.context.note_facts import ContextFact, LineWords, WeighedFact
 
 # Chosen with `python -m tests.bench.context --tune` on two conversations.
-HALF_LIFE_DAYS: Final = 40.0  # a fact so much older than the newest one counts half
+HALF_LIFE_DAYS: Final = 30.0  # a fact so much older than the newest one counts half
 OLDEST: Final = 0.15  # least factor of an old fact
-USED: Final = 0.5  # added for each doubling of the uses
+USED: Final = 0.25  # added for each doubling of the uses; small, because in these conversations nobody asks twice
 QUESTION: Final = 0.5  # factor of a text that ends with a question mark: it states nothing
 REPEATED: Final = 0.5  # factor of a word for each chosen line that contains it
 SAME: Final = 0.8  # share of the words of two lines that both contain, from which they say the same

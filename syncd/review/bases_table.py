@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from syncd.vault.location import ARCHIVE, ENTITIES, REPORTS
+from syncd.vault.location import ARCHIVE, CONTEXT, ENTITIES, REPORTS
 
 NAME: Final = "Review.base"
 DISMISSED: Final = "dismissed"
@@ -68,6 +68,7 @@ def compose_table(inbox: str) -> str:
             "    - not:\n",
             _format_filter(8, f"file.path.lower().startsWith({_quote_text(f'{lower}/{REPORTS.lower()}/')})"),
             _format_filter(8, f"file.path.lower().startsWith({_quote_text(f'{lower}/{ARCHIVE.lower()}/')})"),
+            _format_filter(8, f"file.path.lower().startsWith({_quote_text(f'{lower}/{CONTEXT.lower()}/')})"),
             _format_filter(8, 'note.type == "entity"'),
             _format_filter(8, f"note.type.isEmpty() && file.folder.endsWith({_quote_text(f'/{ENTITIES}')})"),
             _format_filter(4, "note.promoted_at.isEmpty()"),

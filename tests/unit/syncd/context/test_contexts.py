@@ -8,8 +8,11 @@ import time
 import pytest
 
 from index.encoders.bundled_tokenizer import count_tokens
+from index.errors import InvalidArgument, Unavailable
+from syncd.commits.committer import CONTEXT, QUIET
 from syncd.context import contexts
 from syncd.graph.node_request import NewNode
+from syncd.history.audit_log import Author, acting_as
 from syncd.notes.front_matter import decode
 from syncd.settings.automation import ContextSettings
 from tests.support.world import World, promote
@@ -137,8 +140,6 @@ def test_a_failed_write_is_no_decision_of_the_owner(world, monkeypatch):
     vault, before = world.app.opened.vault, read(world)
 
     def fail(*_, **__):
-        from index.errors import Unavailable
-
         raise Unavailable("the disk is full")
 
     with monkeypatch.context() as patched:
@@ -268,3 +269,29 @@ def test_lines_that_do_not_fit_are_left_out_and_counted(tmp_path, monkeypatch):
         assert context.left_out > 0
     finally:
         world.close()
+
+
+def test_a_context_is_committed_with_the_next_captures_and_causes_no_commit(world):
+    world.git("init", "-q", "-b", "main")
+    world.git("config", "user.name", "Ada")
+    world.git("config", "user.email", "ada@example.org")
+    capture(world, FILTER)
+    audit, seen = world.app.opened.audit, world.app.opened.audit.head.seq
+    with acting_as(Author("daemon", CONTEXT)):
+        assert write(world) == 1
+    assert audit.write_times(seen, without=QUIET) is None
+    world.app.services.commits.flush()
+    assert NOTE in world.git("show", "--name-only", "--format=").splitlines()
+    edit(world, read(world).replace(FILTER, "Mine"))
+    world.app.services.commits.flush()
+    assert "Mine" not in world.git("show", f"HEAD:{NOTE}")
+
+
+def test_a_workspace_can_not_be_called_context(world):
+    with pytest.raises(InvalidArgument):
+        world.app.agent_access.create_workspace("context")
+    (world.vault / "Captures/context/deep").mkdir(parents=True)
+    world.write("Captures/context/deep/A.md", FILTER)
+    world.run()
+    assert world.app.agent_access.workspaces() == ["default"]
+    assert world.found("filter") == []

@@ -33,7 +33,7 @@ def test_lines_fit_into_the_tokens():
     [
         pytest.param(FILTER, fact("The filter of the oil boiler is due in June", days=200), {}, id="newer"),
         pytest.param(
-            fact("The filter of the oil boiler is due in June", days=30), FILTER, {"uses": 5}, id="used in answers"
+            fact("The filter of the oil boiler is due in June", days=10), FILTER, {"uses": 5}, id="used in answers"
         ),
         pytest.param(
             fact("The filter of the oil boiler is due in June", days=30, promoted=True), FILTER, {}, id="promoted"

@@ -11,6 +11,7 @@ from syncd.vault.location import VAULT, NoteLocation, locate
         pytest.param("Projects/Rover.md", VAULT, id="the vault proper"),
         pytest.param("Captures/Review.base", VAULT, id="beside the workspaces"),
         pytest.param("Captures/note.md", VAULT, id="a note beside the workspaces is no capture"),
+        pytest.param("Captures/Context/default.md", VAULT, id="contexts are generated"),
         pytest.param("Captures/Reports/2026-11-20 Consolidation.md", VAULT, id="reports are for people"),
         pytest.param("Captures/Archive/default/Old.md", VAULT, id="what was set aside is for people"),
         pytest.param("captures/default/a.md", VAULT, id="the inbox's name is exact"),
