@@ -16,7 +16,7 @@ from tests.support.paths import ROOT
 PACKAGES = ("index", "syncd", "mcp_server", "vault_fixtures")
 FOLDERS = (*PACKAGES, "tests", "docs", "systemd")  # a code span that begins with one of these is a path
 PAGES = ("*.md", "docs/**/*.md")
-LINES = {"ARCHITECTURE.md": 250, "CONTRIBUTING.md": 130, "docs/design/*.md": 150}
+LINES = {"ARCHITECTURE.md": 300, "CONTRIBUTING.md": 130, "docs/design/*.md": 150}
 LAWS = 9
 IMPORTED = {  # the libraries that the design names, by what a module imports
     "watchdog": "watchdog",
