@@ -42,10 +42,13 @@ def evaluate(values: tuple[str, ...]) -> None:
     changes = dict(map(_parse_change, values))
     present = load_settings()
     result = measure(present, load(flags() | changes, os.environ))
-    label = ", ".join(f"{name}={value}" for name, value in changes.items())
+    change = ", ".join(f"{name} = {value}" for name, value in changes.items())
     print_answer(
         {"settings": changes, **result},
-        lambda: format_measurement(result, "present settings", result_text.line(label, 60), color=has_color()),
+        lambda: (
+            f"changed settings: {result_text.line(change)}\n"
+            + format_measurement(result, "present settings", "changed settings", color=has_color())
+        ),
     )
 
 

@@ -47,7 +47,7 @@ def test_a_setting_is_measured_and_stays(vault, capfd):
 def test_the_table_names_the_change(vault, capfd):
     code, out, _ = run(capfd, "eval", "--set", "search.mode=text")
     assert code == 0
-    assert "present settings" in out and "search.mode=text" in out
+    assert "present settings" in out and "changed settings: search.mode = text\n" in out
 
 
 @pytest.mark.parametrize(
