@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from index.errors import InvalidArgument
-from index.names import did_you_mean, pluralize
+from index.names import did_you_mean
 from syncd.cli.framework.arguments import YES, confirm
 from syncd.cli.framework.commands import Command, flags, has_color, load_settings, print_answer
 from syncd.cli.models.measurement_text import format_measurement
@@ -66,7 +66,7 @@ def searches(erase: bool, yes: bool) -> None:
     if erase:
         confirm("Erase all recorded searches?", yes=yes)
         count = erase_searches(chosen.state)
-        print_answer({"erased": count}, lambda: f"{pluralize(count, 'recorded search')} erased")
+        print_answer({"erased": count}, lambda: f"recorded searches erased: {count:,}")
         return
     rows: list[dict[str, Any]] = read_searches(chosen.state)
     state = "on" if chosen.search.log else "off"

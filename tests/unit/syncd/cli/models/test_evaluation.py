@@ -81,5 +81,5 @@ def test_recorded_searches_are_listed_and_erased(vault, capfd):
     ]
     assert "\x1b" not in run(capfd, "searches")[1]
     assert run(capfd, "searches", "--erase")[0] == 2, "without a terminal only --yes erases"
-    assert run(capfd, "searches", "--erase", "--yes")[1] == "1 recorded search erased\n"
+    assert run(capfd, "searches", "--erase", "--yes")[1] == "recorded searches erased: 1\n"
     assert run(capfd, "searches", "--json")[1].strip() == "[]"
