@@ -5,13 +5,13 @@ The packages have common names, and Python imports the first package with a name
 from __future__ import annotations
 
 import sys
-from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NoReturn
 
 HOME: Final = Path(__file__).resolve().parent
 PACKAGES: Final = ("index", "mcp_server", "syncd", "vault_fixtures")
+COMMAND, HOOK = "context", "--hook"  # the command and its option with which a host starts a hook
 UNUSABLE: Final = 7  # the exit code of UNAVAILABLE
 
 
@@ -22,8 +22,15 @@ def main() -> NoReturn:
         if place is None or place.resolve() != HOME / name:
             _refuse(name, f"Python finds {place} first" if place else f"{HOME / name} is missing")
     try:
+        if HOOK in (words := sys.argv[1:]) and COMMAND in words:
+            from syncd.cli.notes.context import context  # noqa: PLC0415 - not before the check
+
+            words.remove(COMMAND)
+            context.main(words, prog_name=f"memex {COMMAND}")  # a session waits for it, so no other command is loaded
         from syncd.cli.main import main as run  # noqa: PLC0415 - not before the check
     except ImportError as error:
+        from importlib.metadata import packages_distributions  # noqa: PLC0415 - it takes as long as the rest of the start
+
         name = (error.name or "").partition(".")[0]
         if name not in PACKAGES:
             raise

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from index.errors import Conflict, NotFound, Unavailable
+from index.foreground import foreground
 from index.model import Stat
 from syncd.context.fact_choice import ChosenFact, choose_facts
 from syncd.context.fact_reader import ENTITY, FactReader, words_of
@@ -225,6 +226,7 @@ class Contexts:
 
     def _write_note(self, workspace: str, note: _NoteState, is_promoted: Callable[[str], bool]) -> bool:
         """Choose the facts again, and write the note if its text changes."""
+        foreground.give_way()
         self._keep_promoted(workspace, is_promoted)
         plan = self._plan(workspace, "", None, note.decisions)
         chosen = [choice.fact for choice in plan.chosen]

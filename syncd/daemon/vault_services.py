@@ -248,7 +248,7 @@ def _build_remote_sync(
 
 
 def _write_contexts(opened: OpenParts, agent_access: AgentAccess) -> int:
-    """Write the contexts that are out of date, while no Git operation is in progress; return their number."""
+    """Write the contexts that are out of date, while all notes are indexed and no Git operation is in progress; return their number."""
     inbox = f"{opened.settings.vault.inbox}/"
 
     def is_promoted(id: str) -> bool:
@@ -259,7 +259,7 @@ def _write_contexts(opened: OpenParts, agent_access: AgentAccess) -> int:
         agent_access.workspaces(),
         is_promoted=is_promoted,
         quiet_s=opened.settings.sync.adopt_s,
-        may_write=lambda: not opened.repo.busy_reason(),
+        may_write=lambda: opened.builds.is_complete and not opened.repo.busy_reason(),
     )
 
 

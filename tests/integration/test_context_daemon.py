@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from syncd.context import contexts
 from syncd.daemon import background_jobs
+from tests.support.paths import DAEMON_PYTHON, ROOT
 from tests.support.until import until
 from tests.support.world import World
 
@@ -36,3 +39,24 @@ def test_captures_reach_the_note_and_a_struck_line_stays_out(world):
     stat, before = note.stat(), world.app.jobs.states()["context"]
     until(lambda: world.app.jobs.states()["context"].runs > before.runs + 2)
     assert note.stat().st_mtime_ns == stat.st_mtime_ns
+
+
+START = """
+import atexit, sys
+sys.argv = ["memex", "--state", sys.argv[1], "context", "--workspace", "default", "--project", "context", "--hook", "codex"]
+atexit.register(lambda: print(*sorted({"syncd.cli.main", "syncd.cli.notes.context"} & sys.modules.keys()), file=sys.stderr))
+import memex_vault
+memex_vault.main()
+"""
+
+
+def test_a_hook_without_a_daemon_ends_well_and_loads_no_other_command(tmp_path):
+    done = subprocess.run(
+        [DAEMON_PYTHON, "-c", START, str(tmp_path / "none")],
+        cwd=ROOT,
+        input='{"cwd": "/"}',
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "syncd.cli.notes.context\n")
