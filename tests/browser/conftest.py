@@ -1,0 +1,37 @@
+"""Fixtures of the tests in a real browser: one Chromium, and one daemon on a copy of the demo vault for each file."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.support.chromium import chromium, missing
+from tests.support.page_browser import paged_daemon
+from tests.support.paths import ROOT
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A headless Chromium."""
+    if reason := missing():
+        pytest.skip(reason)
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def demo(browser, tmp_path_factory, models):
+    """A daemon with a page, on a copy of the demo vault."""
+    folder = tmp_path_factory.mktemp("demo")
+    shutil.copytree(ROOT / "vault_fixtures/demo", folder / "vault")
+    with paged_daemon(folder, models) as memex:
+        yield memex
+
+
+@pytest.fixture
+def tab(browser, demo):
+    """A tab with a session; at its end, nothing may have gone wrong in it."""
+    opened = browser.open(demo.link()["url"])
+    yield opened
+    assert opened.problems == {}
