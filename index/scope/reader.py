@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.catalog.catalog import Catalog
+from index.catalog.note_links import list_candidates, list_links
 from index.catalog.recent_documents import list_recent
 from index.catalog.workspace_overview import linked_names, list_documents
 from index.document_ids import path_id
@@ -21,6 +22,7 @@ from index.model import (
     Answer,
     DocumentOverview,
     Filter,
+    Link,
     Observation,
     ObservationAnswer,
     ObservationMode,
@@ -242,6 +244,14 @@ class Reader:
     def list_documents(self, workspace: str) -> list[DocumentOverview]:
         """Return all documents of `workspace` in order of their ids, without their texts."""
         return list_documents(self._catalog, workspace)
+
+    def links_of(self, path: str) -> list[Link]:
+        """Return the links of the note at `path`; none if there is no such note."""
+        return list_links(self._catalog, path)
+
+    def link_candidates(self, path: str) -> list[tuple[str, str]]:
+        """Return the notes with links that may lead to the note at `path`, each with the target as written."""
+        return list_candidates(self._catalog, path)
 
     def linked_names(self, but: Sequence[str] = ()) -> set[str]:
         """Return the folded names to which documents outside the folders `but` link."""

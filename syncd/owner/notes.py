@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
+from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
 from index.errors import InvalidArgument
 from index.model import Answer, Filter, Hit, Query, Record, Scope
 from index.names import fold
 from index.query import make_query
+from index.scope.index import Index
 from index.search.fusion import place_below_successors
 from index.search.hybrid_search import POOLS
 from index.search.reranker import search_reranked
@@ -17,6 +20,7 @@ from syncd.daemon.open_parts import OpenParts
 from syncd.history.audit_log import AUTHOR
 from syncd.indexes import note_lookup
 from syncd.indexes.index_builds import SCOPES
+from syncd.indexes.note_links import find_links
 from syncd.indexes.note_lookup import find_successor
 from syncd.links.obsidian_url import obsidian_url
 from syncd.notes.front_matter import decode, split
@@ -29,6 +33,8 @@ from syncd.workspaces.workspace import StoredDocument
 
 Arguments: TypeAlias = Mapping[str, Any]
 Operation: TypeAlias = Callable[[Arguments, Any], Any]
+
+CUT = f"search: only the {POOLS[-1]} best matches were compared with the folder; more words find more notes in it"
 
 
 def operations(opened: OpenParts, agent_access: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
@@ -49,7 +55,12 @@ def read_operations(
         if query.filter.workspace:
             agent_access.workspace(query.filter.workspace)
         scopes = [name for name in SCOPES if scope in (name, "all")]
-        left_out = LeftOut(opened.vault, opened.settings.vault.inbox, nothing=bool(arguments.get("hidden")))
+        left_out = LeftOut(
+            opened.vault,
+            opened.settings.vault.inbox,
+            nothing=bool(arguments.get("hidden")),
+            folder=_parse_folder(arguments.get("folder")),
+        )
         answer = search_reranked(opened.reranker, query, lambda wider: _search_scopes(opened, wider, scopes, left_out))
         opened.searches.record(query.text, [hit.record.id for hit in answer.hits])
         return {
@@ -61,7 +72,8 @@ def read_operations(
 
     def get(arguments: Arguments, _: Any) -> dict[str, Any]:
         kept = _read_stored(opened, agent_access, arguments["id"], arguments.get("workspace"))
-        return _record_fields(opened, kept.record) | {"content": kept.content, "passages": list(kept.chunks)}
+        fields = _record_fields(opened, kept.record) | {"content": kept.content, "passages": list(kept.chunks)}
+        return fields | (find_links(_indexes(opened), kept.record.path) if arguments.get("links") else {})
 
     def recent(arguments: Arguments, _: Any) -> list[dict[str, Any]]:
         limit = arguments.get("limit") or 20
@@ -71,7 +83,11 @@ def read_operations(
         records, _more = opened.captures.index.list_recent(asked, limit)
         return [_record_fields(opened, record) for record in records]
 
-    return {"search": search, "get": get, "recent": recent}
+    def folders(_: Arguments, __: Any) -> list[str]:
+        paths = (path for scope_paths in opened.builds.paths().values() for path in scope_paths)
+        return sorted({str(folder) for path in paths for folder in PurePosixPath(path).parents} - {"."})
+
+    return {"search": search, "get": get, "recent": recent, "folders": folders}
 
 
 def write_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str, Operation]:
@@ -105,19 +121,26 @@ def write_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str, 
 
 
 class LeftOut:
-    """Notes that the owner's search leaves out: templates, files that Obsidian excludes, and Memex's own reports."""
+    """Notes that the owner's search leaves out: templates, files that Obsidian excludes, and Memex's own reports.
 
-    def __init__(self, vault: Vault, inbox: str, *, nothing: bool) -> None:
+    With `folder`, also all notes outside this folder, which are not recorded."""
+
+    def __init__(self, vault: Vault, inbox: str, *, nothing: bool, folder: str = "") -> None:
         settings, self._inbox, self._nothing = ObsidianSettings(vault), inbox, nothing
+        self.below = f"{folder}/" if folder else ""
         self._tests = (settings.template_test(), settings.exclusion_test())
         self.paths: set[str] = set()  # of the hits that were left out
+
+    def inside(self, hits: Iterable[Hit]) -> list[Hit]:
+        """Return the hits below the folder; all of them if there is none."""
+        return [hit for hit in hits if unicodedata.normalize("NFC", hit.record.path).startswith(self.below)]
 
     def take(self, hits: Iterable[Hit], most: int) -> list[Hit]:
         """Filter out the hits that are left out, and record those that rank above the last of `most` others."""
         if self._nothing:
-            return list(hits)
+            return self.inside(hits)
         kept = []
-        for hit in hits:
+        for hit in self.inside(hits):
             if not self._is_left_out(hit.record.path):
                 kept.append(hit)
             elif len(kept) < most:
@@ -148,9 +171,11 @@ def _search_scope(opened: OpenParts, query: Query, scope: Scope, left_out: LeftO
     wider = query
     while True:
         answer = opened.builds.scopes[scope].index.search(wider)
-        kept = left_out.take(answer.hits, most) if scope == "vault" else list(answer.hits)
-        if len(kept) >= most or len(answer.hits) < wider.limit or wider.limit >= POOLS[-1]:
-            return replace(answer, hits=tuple(kept[: query.limit]))
+        kept = left_out.take(answer.hits, most) if scope == "vault" else left_out.inside(answer.hits)
+        is_last = wider.limit >= POOLS[-1]
+        if len(kept) >= most or len(answer.hits) < wider.limit or is_last:
+            cut = (CUT,) if left_out.below and is_last and len(kept) < most else ()
+            return replace(answer, hits=tuple(kept[: query.limit]), degraded=(*answer.degraded, *cut))
         wider = replace(wider, limit=4 * wider.limit)
 
 
@@ -194,6 +219,17 @@ def _read_stored(opened: OpenParts, agent_access: AgentAccess, id: str, workspac
     return StoredDocument(record, body, tuple(opened.notes.index.passages(record)))
 
 
+def _indexes(opened: OpenParts) -> list[Index]:
+    return [opened.builds.scopes[scope].index for scope in SCOPES]
+
+
+def _parse_folder(value: Any) -> str:
+    """Return the path of a folder in the vault, without a slash at its end; "" for none."""
+    if value is not None and not isinstance(value, str):
+        raise InvalidArgument("folder must be text: the path of a folder in the vault", field="folder")
+    return unicodedata.normalize("NFC", value or "").strip().strip("/")
+
+
 def _parse_query(arguments: Arguments, collections: tuple[str, ...]) -> Query:
     names = ("limit", "mode", "workspace", "namespace", "collection", "tags", "type", "source", "since", "until")
     asked = {name: arguments[name] for name in names if arguments.get(name) is not None}
@@ -218,6 +254,11 @@ def _hit_fields(opened: OpenParts, hit: Hit) -> dict[str, Any]:
         "weak": hit.weak,
         "scope": record.scope,
         "workspace": record.workspace,
+        "source": record.source,
+        "tags": list(record.tags),
+        "type": record.type,
+        "created_at": record.created_at,
+        "updated_at": record.updated_at,
         "url": _url(opened, record),
     }
 

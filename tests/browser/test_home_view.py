@@ -75,6 +75,6 @@ def test_a_killed_daemon_is_reported_and_the_page_continues_with_the_next(browse
     assert waiting.axe == []
     demo.serve()
     waiting.wait("#today")
-    tab.wait_for("document.getElementById('connection').hidden")
+    tab.wait_gone("#connection")
     demo.capture("The daemon is back, and so is this page.")
     tab.wait('#today a.path:has-text("daemon is back")')

@@ -137,7 +137,7 @@ HOMES = {
     "jinja2": ("syncd/page/web/templates.py",),
     "lancedb": ("index/storage/lancedb_import.py",),
     "mammoth": ("syncd/files/conversion/readers/word_and_excel.py",),
-    "markdown_it": ("syncd/notes/markdown_outline.py",),
+    "markdown_it": ("syncd/notes/markdown_outline.py", "syncd/page/web/note_html.py"),
     "markupsafe": ("syncd/page/web/*",),
     "mcp": ("mcp_server/*",),
     "numpy": ("index/*",),

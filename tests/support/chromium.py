@@ -61,9 +61,9 @@ class Tab:
         """Wait until an element is visible; `main:has-text("x")` waits for a text."""
         self.call("waitForSelector", selector, options)
 
-    def wait_for(self, expression: str) -> None:
-        """Wait until an expression of JavaScript is true."""
-        self.call("waitForFunction", expression)
+    def wait_gone(self, selector: str) -> None:
+        """Wait until no such element is visible."""
+        self.wait(selector, state="hidden")
 
     def value(self, expression: str) -> Any:
         """Evaluate an expression of JavaScript."""

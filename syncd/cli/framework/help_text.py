@@ -104,6 +104,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
     "get": (
         ("memex get 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "print its content"),
+        ("memex get --links Heron", "list its links, and the notes that link to it"),
         ("memex get --json 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "print its content and properties as JSON"),
     ),
     "graph": (
@@ -285,6 +286,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "search": (
         ('memex search "battery boxes" --scope vault', "search your own notes"),
         ("memex search heat pump --tag home --since 30d", "search notes with a tag, created in the last 30 days"),
+        ("memex search pump --folder Projects/Heron", "search below one folder"),
         ("memex search 会議 --mode text --limit 3 --json", "search by words, for a script"),
     ),
     "serve": (

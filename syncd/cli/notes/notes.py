@@ -29,7 +29,7 @@ from syncd.cli.framework.commands import (
     print_text,
     wants_json,
 )
-from syncd.cli.framework.completion import captures, collections, workspaces
+from syncd.cli.framework.completion import captures, collections, folders, workspaces
 from syncd.cli.terminal import result_text
 from syncd.cli.terminal.result_text import way_back
 from syncd.notes.secret_patterns import DEFECT as SECRET
@@ -76,6 +76,7 @@ def index(full: bool, check: bool, accept_removals: bool) -> None:
 )
 @WORKSPACE
 @click.option("--namespace", help="Only this namespace of the workspace.")
+@click.option("--folder", shell_complete=folders, help="Only notes below this folder of the vault.")
 @tags_option("Only notes with this tag; repeat to require several tags.")
 @click.option("--collection", shell_complete=collections, help="Only this collection.")
 @click.option("--type", "kind", help="Only this type: note, file or entity.")
@@ -149,11 +150,17 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
 @click.command(cls=Command)
 @click.argument("id", metavar="ID|PATH", shell_complete=captures)
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only if the note is in this workspace.")
-def get(id: str, workspace: str | None) -> None:
-    """Print the text of a note, without its properties; with --json, print both."""
-    kept = ask("get", {"id": id, "workspace": workspace})
+@click.option("--links", is_flag=True, help="Print the links to other notes and from them, instead of the text.")
+def get(id: str, workspace: str | None, links: bool) -> None:
+    """Print the text of a note, without its properties; with --json, print both.
+
+    With --links, → begins a link of the note, and ← a note that links to it. With --json --links also {"links": [{"target",
+    "subpath", "kind", "path"}], "backlinks": [{"path", "title"}]}."""
+    kept = ask("get", {"id": id, "workspace": workspace, "links": links or None})
     if wants_json():
         print_answer(kept, str)
+    elif links:
+        print_text(result_text.format_links(kept))
     elif sys.stdout.isatty():
         print_text(result_text.sanitize(kept["content"]))
     else:

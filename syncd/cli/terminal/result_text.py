@@ -38,6 +38,16 @@ def line(text: str, longest: int = SNIPPET) -> str:
     return flat if len(flat) <= longest else flat[: longest - 1].rstrip() + "…"
 
 
+def format_links(note: Mapping[str, Any]) -> str:
+    """Format the links of a note, then the notes that link to it."""
+    shown = [
+        f"→ {line(link['path'], 200)}" if link["path"] else f"→ {line(link['target'], 200)}  (no such note)"
+        for link in note["links"]
+    ]
+    shown += [f"← {line(source['path'], 200)}" for source in note["backlinks"]]
+    return "\n".join(dict.fromkeys(shown)) or "no links"
+
+
 def way_back(call: str) -> str:
     """Return the command that undoes a call."""
     return f"to undo this: memex undo {call}"

@@ -86,7 +86,7 @@ Handler: TypeAlias = Callable[[Visit], Response]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Describes a view in the navigation; `key` opens it after the key g."""
+    """Describes a view; `key` opens it after the key g, and a view without one is not in the navigation."""
 
     name: str
     title: str

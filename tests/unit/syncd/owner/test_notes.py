@@ -161,3 +161,41 @@ def test_a_note_has_the_url_at_which_obsidian_opens_it(tmp_path):
         )
     finally:
         world.close()
+
+
+@pytest.mark.parametrize(
+    ("folder", "below"),
+    [
+        ("Daily", "Daily/"),
+        ("/Daily/", "Daily/"),
+        ("Captures", "Captures/"),
+        ("Captures/default", "Captures/default/"),
+        ("", ""),
+    ],
+)
+def test_a_folder_restricts_a_search(world, folder, below):
+    shown = paths(search(world, folder=folder, limit=50))
+    assert shown
+    assert shown == [path for path in paths(search(world, limit=50)) if path.startswith(below)]
+
+
+@pytest.mark.parametrize("folder", ["Dail", "Old", "Missing", "..", "/"])
+def test_a_folder_without_shown_notes_has_no_hits(world, folder):
+    assert paths(search(world, folder=folder)) == ([] if folder != "/" else paths(search(world)))
+
+
+def test_a_folder_does_not_depend_on_the_rank_of_its_notes(tmp_path):
+    made = World(tmp_path)
+    for number in range(60):
+        made.write(f"Many/{number}.md", "a heron at the weir, a heron at the weir\n")
+    made.write("Few/one.md", "once, long ago, and in many other words, somebody saw a heron\n")
+    made.run()
+    assert paths(search(made, folder="Few", limit=1)) == ["Few/one.md"]
+    made.close()
+
+
+def test_the_folders_are_those_that_hold_notes(world):
+    listed = world.app.operations["folders"]({}, lambda _: None)
+    assert listed == sorted(listed)
+    assert {"Captures", "Captures/default", "Daily", "Templates"} <= set(listed)
+    assert ".obsidian" not in listed

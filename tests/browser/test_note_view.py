@@ -1,0 +1,141 @@
+"""The note view in a real browser: the note, its links and its history, a change taken back, and hostile notes that run nothing."""
+
+from __future__ import annotations
+
+import shutil
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.support.page_browser import paged_daemon
+from tests.support.paths import ROOT
+from vault_fixtures import gnarly as gnarly_vault
+
+PATHS = "[...document.querySelectorAll('{} a[data-item]')].map(link => new URL(link.href).searchParams.get('path'))"
+
+
+def show(tab, path):
+    tab.goto(f"/note?{urlencode({'path': path})}")
+
+
+def test_a_note_shows_its_text_properties_and_links_both_ways(tab):
+    show(tab, "Projects/Heron/Heron battery.md")
+    tab.wait('h1:has-text("Heron battery")')
+    assert "Four lithium iron phosphate cells" in tab.text
+    assert "in trial" in tab.text
+    paths = tab.value(PATHS.format("#links"))
+    assert "Projects/Heron/Heron enclosure.md" in paths
+    assert "Captures/default/Passive cooling for outdoor battery boxes.md" in paths
+    tab.click('#body a:has-text("Keeping heat out")')
+    tab.wait('h1:has-text("Heron enclosure")')
+
+
+def test_a_note_is_found_and_read_with_the_keyboard_alone(tab):
+    tab.press("/")
+    tab.wait("input[type=search]")
+    tab.type("battery box cool")
+    tab.wait('#hits .title:has-text("Passive cooling")')
+    tab.press("ArrowDown", "Enter")
+    tab.wait('h1:has-text("Passive cooling")')
+
+
+def test_a_change_is_previewed_and_taken_back(demo, tab):
+    id = demo.capture("The pump at the weir needs oil.\n")
+    demo.run("updatenote", id, "The pump at the weir needs grease.\n")
+    show(tab, id)
+    tab.wait('#body:has-text("grease")')
+    tab.click("#history summary >> nth=0")
+    tab.wait('.diff .removed:has-text("oil")')
+    tab.click('#history a:has-text("Undo this") >> nth=0')
+    tab.wait('h1:has-text("Undo this change?")')
+    tab.wait('.diff .added:has-text("grease")')
+    tab.click('button:has-text("Undo")')
+    tab.wait('.message:has-text("Undone")')
+    tab.wait('#body:has-text("oil")')
+    tab.goto("/")
+    assert "Undone" not in tab.text
+
+
+def test_a_change_that_you_edited_since_stays_and_both_texts_show(demo, tab):
+    id = demo.capture("The weir gate is open.\n")
+    path = demo.json("get", id)["path"]
+    demo.run("updatenote", id, "The weir gate is shut.\n")
+    show(tab, path)
+    tab.click("#history summary >> nth=0")
+    tab.click('#history a:has-text("Undo this") >> nth=0')
+    tab.wait('button:has-text("Undo")')
+    file = demo.vault / path
+    file.write_text(file.read_text().replace("is shut", "is half open"))
+    demo.until(lambda: "half open" in demo.run("get", id))
+    tab.click('button:has-text("Undo")')
+    tab.wait('h1:has-text("Something changed in the meantime")')
+    assert "half open" in tab.text
+    assert "is shut" in tab.text
+    assert "half open" in file.read_text()
+    tab.call("goto", f"{tab.page}/")
+    errors = tab.call("problems")["console"]
+    assert all("409" in error for error in errors)
+    errors.clear()
+
+
+def test_a_deleted_note_can_be_restored(demo, tab):
+    id = demo.capture("Short-lived.\n")
+    path = demo.json("get", id)["path"]
+    demo.run("delete", id, "--yes")
+    answer = demo.browser().get("/note", path=path)
+    assert answer.status_code == 404
+    assert "This note no longer exists" in answer.text
+    assert "/note/undo?call=" in answer.text
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_note_is_accessible_and_fits_a_phone(browser, demo, scheme):
+    tab = browser.open(demo.link()["url"], colorScheme=scheme, viewport={"width": 360, "height": 700})
+    show(tab, "Projects/Heron/Heron battery.md")
+    tab.wait("#history")
+    assert tab.axe == []
+    assert tab.value("document.documentElement.scrollWidth") <= 360
+    assert tab.problems == {}
+
+
+HOSTILE = """# <img src=x onerror=alert(1)>
+
+<script>alert(1)</script> <svg onload=alert(1)> <iframe src="javascript:alert(1)"></iframe>
+
+[a](javascript:alert(1)) ![b](https://tracker.example/x.png) <style>*{display:none}</style>
+
+[[<b onmouseover=alert(1)>]] [[Heron|<img src=https://tracker.example/y>]] `</code><script>alert(1)</script>`
+
+| a |
+|:-:|
+| <form action=https://evil.example><input autofocus onfocus=alert(1)> |
+
+```<script>
+</code></pre><script>alert(1)</script>
+```
+"""
+
+
+@pytest.fixture(scope="module")
+def gnarly(browser, tmp_path_factory, models):
+    """A daemon on a vault with every shape of file, and a hostile note."""
+    folder = tmp_path_factory.mktemp("gnarly")
+    gnarly_vault.build(folder / "vault")
+    shutil.copytree(ROOT / "vault_fixtures/demo/Captures", folder / "vault/Captures", dirs_exist_ok=True)
+    (folder / "vault/Hostile <script>alert(1)<!script>.md").write_text(HOSTILE)
+    with paged_daemon(folder, models) as memex:
+        yield memex
+
+
+def test_hostile_notes_run_nothing_and_load_nothing(browser, gnarly):
+    tab = browser.open(gnarly.link()["url"])
+    notes = [path.relative_to(gnarly.vault).as_posix() for path in sorted(gnarly.vault.rglob("*.md"))]
+    assert len(notes) > 20
+    for path in notes[:80]:
+        if path.isprintable():
+            tab.goto(f"/note?{urlencode({'path': path})}")
+    tab.goto("/search?q=script+alert")
+    tab.goto("/search?" + urlencode({"q": HOSTILE[:200], "folder": '"><script>alert(1)</script>'}))
+    problems = tab.problems
+    problems["console"] = [text for text in problems.get("console", []) if "404" not in text and "400" not in text]
+    assert {kind: found for kind, found in problems.items() if found} == {}

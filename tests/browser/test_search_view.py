@@ -1,0 +1,77 @@
+"""The search view in a real browser: as one types, with the keyboard, with filters, and without JavaScript."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.chromium import Tab
+
+
+def hits(tab: Tab) -> list[str]:
+    return list(tab.value("[...document.querySelectorAll('#hits .title')].map(link => link.textContent)"))
+
+
+def test_hits_follow_what_is_typed_and_the_keyboard_leads_to_them(tab):
+    tab.press("/")
+    tab.wait("input[type=search]")
+    tab.type("battery box cool")
+    tab.wait('#hits .title:has-text("Passive cooling")')
+    assert "q=battery+box+cool" in tab.path
+    tab.press("ArrowDown")
+    assert tab.value("document.activeElement.textContent") == hits(tab)[0]
+    tab.press("ArrowDown")
+    assert tab.value("document.activeElement.textContent") == hits(tab)[1]
+    tab.press("ArrowUp", "ArrowUp")
+    assert tab.value("document.activeElement.id") == "q"
+
+
+def test_a_filter_restricts_the_hits(tab):
+    tab.goto("/search?q=heron&folder=Projects/Heron")
+    tab.wait("#hits .title")
+    paths = tab.value("[...document.querySelectorAll('#hits .path')].map(path => path.textContent)")
+    assert paths
+    assert all(path.startswith("Projects/Heron/") for path in paths)
+    tab.goto("/search?q=heron&source=claude-code&scope=captures")
+    tab.wait("#hits .title")
+    assert "from claude-code" in tab.text
+
+
+def test_a_hit_leads_to_obsidian(tab):
+    tab.goto("/search?q=battery")
+    tab.wait("#hits .title")
+    assert str(tab.value("document.querySelector('[data-obsidian]').href")).startswith(
+        "obsidian://open?vault=vault&file="
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/search", "Type what you look for"),
+        ("/search?q=zzqx&folder=Missing", "Nothing matches with these filters"),
+        ("/search?q=a&since=yesterday", "is not a day"),
+        ("/search?q=" + "x" * 2100, "query must be text"),
+    ],
+)
+def test_empty_answers_and_mistakes_say_what_to_do(browser, demo, path, text):
+    tab = browser.open(demo.link()["url"])
+    tab.goto(path)
+    assert text in tab.text
+    assert tab.axe == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_hits_are_accessible(browser, demo, scheme):
+    tab = browser.open(demo.link()["url"], colorScheme=scheme)
+    tab.goto("/search?q=heron&folder=Projects")
+    tab.wait("#hits .title")
+    assert tab.axe == []
+    assert tab.problems == {}
+
+
+def test_searching_works_without_javascript(browser, demo):
+    tab = browser.open(demo.link()["url"], javaScriptEnabled=False)
+    tab.goto("/search")
+    tab.fill("#q", "battery")
+    tab.click("noscript button, form button")
+    assert "Battery thermal sums" in tab.call("textContent", "#hits")
