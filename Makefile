@@ -1,13 +1,13 @@
 # make run     the daemon on a copy of the demo vault      make run VAULT=~/MyVault    the daemon on that vault
 # make setup   the daemon with the extra `models`          make dist   the wheel and the source distribution
 # make test    lint and the tests
-# make test-all  with the slow proofs                      make graph | faults | bench | bench-quick | newcomer | profile | clients | conformance | man | lint | golden | clean
+# make test-all  with the slow proofs                      make graph | faults | bench | bench-quick | newcomer | profile | clients | conformance | page-test | man | lint | golden | clean
 # make lock    write the lock files                       make audit  licences, known vulnerabilities, lock files
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := test
-.PHONY: base setup dev run dist lock audit test test-all graph faults bench bench-quick newcomer profile clients conformance man lint format golden clean distclean
+.PHONY: base setup dev run dist lock audit test test-all graph faults bench bench-quick newcomer profile clients conformance page-test man lint format golden clean distclean
 
 # Every path is relative, so a folder name with blanks works. The daemon is in .venv, the tests' tools are in .venv-dev, which
 # finds everything else in .venv.
@@ -180,6 +180,12 @@ clients: dev npm
 	@$(PIP) --python $(DEV) install --require-hashes --only-binary :all: --constraint tests/requirements.txt --group clients
 	$(DEV) -m pytest tests/contract/test_clients.py tests/unit/syncd/graph/test_diagrams.py tests/unit/syncd/consolidation/test_report_note.py $(ARGS)
 
+# The page in a real Chromium: every view and action, with the keyboard, without violations of accessibility; needs chromium and npm.
+page-test: dev
+	@for tool in chromium npm; do command -v $$tool >/dev/null || { echo "this target needs $$tool" >&2; exit 1; }; done
+	cd tests/browser && npm ci --no-audit --no-fund
+	$(DEV) -m pytest tests/browser tests/contract/test_page_access.py tests/integration/test_page.py tests/unit/syncd/page $(ARGS)
+
 # The manual page: man -l build/memex.1
 man: base
 	@mkdir -p build
@@ -226,4 +232,4 @@ clean:
 	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf .venv .venv-dev tests/clients/node_modules index/encoders/minilm/*.bin index/encoders/minilm/tokenizer.json
+	rm -rf .venv .venv-dev tests/clients/node_modules tests/browser/node_modules index/encoders/minilm/*.bin index/encoders/minilm/tokenizer.json

@@ -20,5 +20,9 @@ def list_links(catalog: Catalog, path: str) -> list[Link]:
 def list_candidates(catalog: Catalog, path: str) -> list[tuple[str, str]]:
     """List the notes that link to the name of the note at `path`, each with a target as written; the links may lead to a namesake."""
     name = stem(path)
-    rows = catalog.rows("select distinct path, target from links where target <> '' order by path")
+    # SQLite compares only ASCII without case. A target of other letters may have the name in another form.
+    rows = catalog.rows(
+        "select distinct path, target from links where instr(lower(target), ?) or target glob '*[^ -~]*' order by path",
+        name,
+    )
     return [(source, target) for source, target in rows if stem(target) == name]

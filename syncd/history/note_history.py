@@ -162,6 +162,20 @@ class NoteHistory:
                 return raw
         return None
 
+    def text_before(self, name: str, entry: int) -> tuple[str, bytes]:
+        """Return the path and the content that a note had before an entry of the log.
+
+        Raises NotFound if the entry is not about this note, or the content is no longer kept."""
+        entries, path = self.entries(name)
+        match = next((known for known in entries if known.seq == entry), None)
+        if match is None:
+            raise NotFound(f"the log has no entry {entry} about {name[:200]!r}: memex log --json lists the entries")
+        raw = self.read_version(match.before, path) if match.before else None
+        if raw is None:
+            reason = "is no longer kept" if match.before else "did not exist: the note was created then"
+            raise NotFound(f"the text of {match.path} before entry {entry} {reason}")
+        return match.path, raw
+
     def _find_commits(self, paths: Iterable[str]) -> list[NoteCommit]:
         """Return the commits that touched a note with these paths, newest first."""
         note_commits: dict[tuple[str, str], NoteCommit] = {}

@@ -25,6 +25,10 @@ def operations(history: NoteHistory, undo: Undo) -> dict[str, Operation]:
             raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
         return history.log(arguments["id"], limit, patch=bool(arguments.get("patch")))
 
+    def text_before(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
+        path, raw = history.text_before(arguments["id"], int(arguments["entry"]))
+        return {"path": path, "content": raw.decode("utf-8", "replace")}
+
     def undo_changes(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         name, since = arguments.get("id"), arguments.get("since")
         if (name is None) == (since is None):
@@ -41,7 +45,7 @@ def operations(history: NoteHistory, undo: Undo) -> dict[str, Operation]:
         made = undo.carry_out(steps, lambda number, of, stage: progress({"done": number, "total": of, "stage": stage}))
         return _undo_result(AUTHOR.get().request if made.done else "", made.done, made.skipped)
 
-    return {"log": log, "undo": undo_changes}
+    return {"log": log, "log.before": text_before, "undo": undo_changes}
 
 
 def _undo_result(call: str, done: list[UndoStep], skipped: list[UndoStep]) -> dict[str, Any]:

@@ -84,8 +84,10 @@ def read_operations(
         return [_record_fields(opened, record) for record in records]
 
     def folders(_: Arguments, __: Any) -> list[str]:
-        paths = (path for scope_paths in opened.builds.paths().values() for path in scope_paths)
-        return sorted({str(folder) for path in paths for folder in PurePosixPath(path).parents} - {"."})
+        folders = {path.rpartition("/")[0] for paths in opened.builds.paths().values() for path in paths}
+        return sorted(
+            {str(above) for folder in folders for above in (folder, *PurePosixPath(folder).parents)} - {"", "."}
+        )
 
     return {"search": search, "get": get, "recent": recent, "folders": folders}
 
@@ -168,7 +170,7 @@ def _search_scopes(opened: OpenParts, query: Query, scopes: list[Scope], left_ou
 
 def _search_scope(opened: OpenParts, query: Query, scope: Scope, left_out: LeftOut, most: int) -> Answer:
     """Search one scope; further hits replace those that are left out, until there are `most`."""
-    wider = query
+    wider = replace(query, limit=POOLS[1]) if left_out.below else query
     while True:
         answer = opened.builds.scopes[scope].index.search(wider)
         kept = left_out.take(answer.hits, most) if scope == "vault" else left_out.inside(answer.hits)

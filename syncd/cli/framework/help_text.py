@@ -167,6 +167,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex key rotate claude --overlap 0s", "create a new secret; the old one stops working immediately"),
     ),
     "log": (
+        ("memex log --before 12 Heron", "print the note as it was before entry 12 of the log"),
         ("memex log 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "list its writes with author and time, and its commits"),
         ('memex log -p "Captures/default/Battery boxes.md"', "also show the changed lines"),
     ),

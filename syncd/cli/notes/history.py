@@ -46,12 +46,21 @@ WORDS: Mapping[str, str] = {
     show_default=True,
     help="The number of newest events to show.",
 )
-def history(id: str, patch: bool, limit: int) -> None:
+@click.option(
+    "--before", "entry", type=click.IntRange(1), metavar="ENTRY", help="Print the note as it was before this entry."
+)
+def history(id: str, patch: bool, limit: int, entry: int | None) -> None:
     """Show the history of a note, the newest event last: its writes with tool and key, and the commits that changed it.
 
     The history follows the note through renames, moves and its deletion; a path is relative to the vault. A change that
     neither Memex nor Git recorded is listed as "changed outside Memex". With --json: {"path", "more", "events": [{"at", "what", "path", "source", "surface",
-    "tool", "key", "request", "entry", "undone", "commit", "author", "subject", "before", "after"}]}, and with -p "diff"."""
+    "tool", "key", "request", "entry", "undone", "commit", "author", "subject", "before", "after"}]}, and with -p "diff".
+
+    --before prints one old version, with its properties; --json shows the numbers of the entries. With --json: {"path", "content"}."""
+    if entry is not None:
+        version = asked("log.before", {"id": id, "entry": entry})
+        print_answer(version, lambda: result_text.sanitize(version["content"]))
+        return
     result = asked("log", {"id": id, "limit": limit, "patch": patch})
     print_answer(result, lambda: format_timeline(result, None, color=has_color()))
 

@@ -12,7 +12,7 @@ export async function refresh(address = location.href, { only = "[data-live]" } 
   fetching?.abort();
   const controller = (fetching = new AbortController());
   try {
-    const response = await fetch(address, { signal: controller.signal, headers: { accept: "text/html" } });
+    const response = await fetch(address, { signal: controller.signal, headers: { accept: "text/html", "x-refresh": "1" } });
     if (response.status === 401) return location.reload();
     if (response.status === 503) return false;
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");

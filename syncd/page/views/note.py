@@ -108,23 +108,29 @@ def undo_call(visit: Visit) -> Response:
     call, path = visit.field("call"), visit.field("path")
     result = visit.ask("undo", id=call)
     if result["skipped"] and not result["done"]:
-        return _show_conflict(visit, call, path, result)
+        return _show_conflict(visit, path, result["skipped"])
     done = ", ".join(f"{step['did']} {step['path']}" for step in result["done"]) or "nothing was left to undo"
     skipped = "".join(f"; left alone: {step['path']} ({step['reason']})" for step in result["skipped"])
     back = f" To take this back: `memex undo {result['undo']}`" if result["undo"] else ""
     return visit.redirect(link("/note", path=path) if path else "/", f"Undone: {done}{skipped}.{back}")
 
 
-def _show_conflict(visit: Visit, call: str, path: str, result: Mapping[str, Any]) -> Response:
-    """Show the note as it is, and what the call changed in it."""
+def _show_conflict(visit: Visit, path: str, skipped: Iterable[Mapping[str, Any]]) -> Response:
+    """Show each note that was changed since: as it is now, and as the undo would have restored it."""
+    notes = [
+        {**step, "now": _read_text(visit, step, "get"), "before": _read_text(visit, step, "log.before")}
+        for step in skipped
+    ]
+    return visit.render("note_conflict.html", status=409, path=path, notes=notes)
+
+
+def _read_text(visit: Visit, step: Mapping[str, Any], operation: str) -> str | None:
+    """Return a version of a note of the undo; None if there is none."""
+    entries = [entry for entry in step["entries"] if operation == "log.before"]
     try:
-        now = visit.ask("get", id=path)["content"] if path else ""
+        return str(visit.ask(operation, id=step["path"], entry=min(entries, default=None))["content"])
     except NotFound:
-        now = ""
-    changes = _changes_of(visit, call, path)
-    return visit.render(
-        "note_conflict.html", status=409, path=path, now=now, skipped=result["skipped"], versions=changes
-    )
+        return None
 
 
 def list_properties(note: Mapping[str, Any]) -> list[tuple[str, str]]:

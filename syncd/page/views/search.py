@@ -75,7 +75,7 @@ def show_search(visit: Visit) -> Response:
         answer=answer,
         hits=[hit | {"passage": mark_passage(hit["chunk"], form.q)} for hit in answer["hits"]],
         is_cut=not form.all and len(answer["hits"]) == LIMIT,
-        folders=_list_folders(visit),
+        folders=[] if visit.is_refresh else _list_folders(visit),
     )
 
 

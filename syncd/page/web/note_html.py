@@ -36,7 +36,7 @@ def render_note(text: str, path: str, targets: Mapping[str, str | None], *, titl
     grammar = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
     setattr(grammar, "validateLink", is_permitted)  # noqa: B010 - the library's hook, which it declares as a method
     grammar.inline.ruler.before("link", "wikilink", _read_wikilink)
-    environment: MutableMapping[str, Any] = {"path": path, "known": known, "anchors": set()}
+    environment: MutableMapping[str, Any] = {"path": path, "known": known, "anchors": set(), "level": 1}
     tokens = grammar.parse(escape_hidden(text[:MOST]), environment)
     if len(tokens) > 2 and tokens[0].type == "heading_open" and tokens[1].content == title:
         tokens = tokens[3:]
@@ -68,7 +68,7 @@ def _read_wikilink(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _rewrite(tokens: Sequence[Token], environment: Mapping[str, Any]) -> None:
+def _rewrite(tokens: Sequence[Token], environment: MutableMapping[str, Any]) -> None:
     """Check every link, replace pictures by links, and styles by classes."""
     for at, token in enumerate(tokens):
         if (style := token.attrs.pop("style", None)) and (aligned := _ALIGNMENT.fullmatch(str(style))):
@@ -78,7 +78,8 @@ def _rewrite(tokens: Sequence[Token], environment: Mapping[str, Any]) -> None:
             if anchor not in environment["anchors"]:  # of several equal headings, a link leads to the first
                 token.attrSet("id", anchor)
             environment["anchors"].add(anchor)
-            token.tag = tokens[at + 2].tag = f"h{min(6, int(token.tag[1]) + 1)}"
+            environment["level"] = min(environment["level"] + 1, int(token.tag[1]) + 1, 6)
+            token.tag = tokens[at + 2].tag = f"h{environment['level']}"
         if token.type == "link_open":
             closing = next(
                 later for later in tokens[at + 1 :] if later.type == "link_close" and later.level == token.level

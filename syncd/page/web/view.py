@@ -44,6 +44,11 @@ class Visit:
         """Hold the query, in which a path that is not UTF-8 keeps its bytes."""
         return parse_qs(self._request.scope["query_string"].decode("latin-1"), errors="surrogateescape")
 
+    @property
+    def is_refresh(self) -> bool:
+        """Return whether a page that is open asks for its live regions, so that the rest need not be made."""
+        return self._request.headers.get("x-refresh") == "1"
+
     def query(self, name: str) -> str:
         """Return the last value of this name in the address; "" for none."""
         return self._query.get(name, [""])[-1].strip()

@@ -33,7 +33,8 @@ def test_links_are_listed_in_order_those_of_properties_last(index):
     ("path", "candidates"),
     [
         ("b.md", [("A.md", "Folder/B"), ("A.md", "b")]),
-        ("Other/GRÖSSE.md", []),
+        ("Other/GRÖSSE.md", [("Folder/B.md", "Größe")]),
+        ("Nobody.md", []),
         ("Other/gro\u0308ße.md", [("Folder/B.md", "Größe")]),
         ("A.md", []),
     ],

@@ -94,6 +94,31 @@ def test_a_text_that_nobody_keeps_has_no_differences(world):
     assert diffs == [None, None, None] or diffs[0] is None
 
 
+def test_the_text_before_an_entry_is_read_back(world):
+    kept = capture(world, "# Salt\n\none\n")
+    update(world, kept.id, "# Salt\n\ntwo\n")
+    created, updated = log(world, kept.id)["events"]
+    assert world.app.services.history.text_before(kept.id, updated["entry"]) == (
+        kept.path,
+        world.app.services.history.overwritten.read(created["after"]),
+    )
+    answer = world.app.operations["log.before"]({"id": kept.id, "entry": updated["entry"]}, lambda _: None)
+    assert answer["path"] == kept.path
+    assert answer["content"].endswith("one\n")
+
+
+def test_a_text_that_never_was_is_not_found(world):
+    kept, other = capture(world, "# Salt\n\none\n"), capture(world, "# Sugar\n\none\n")
+    (created,) = log(world, kept.id)["events"]
+    for id, entry, text in (
+        (kept.id, created["entry"], "the note was created then"),
+        (other.id, created["entry"], "no entry"),
+        (kept.id, 999, "no entry"),
+    ):
+        with pytest.raises(NotFound, match=text):
+            world.app.services.history.text_before(id, entry)
+
+
 def test_a_path_is_data_for_git(world):
     names = ["--all.md", ":(top)x.md", "a*b.md", "line\nbreak.md", "- - ü 会議.md", "'\"$(x).md"]
     for name in names:
