@@ -170,6 +170,7 @@ function act(event) {
     if (event.key === "Escape") event.target.blur();
     return false;
   }
+  if (event.key === "Enter" && event.target.closest?.("a, button, summary")) return false;
   if (chord && event.timeStamp - chord < CHORD) {
     chord = 0;
     return goTo(event.key);
