@@ -55,12 +55,8 @@ def read_operations(
         if query.filter.workspace:
             agent_access.workspace(query.filter.workspace)
         scopes = [name for name in SCOPES if scope in (name, "all")]
-        left_out = LeftOut(
-            opened.vault,
-            opened.settings.vault.inbox,
-            nothing=bool(arguments.get("hidden")),
-            folder=_parse_folder(arguments.get("folder")),
-        )
+        folder, nothing = _parse_folder(arguments.get("folder")), bool(arguments.get("hidden"))
+        left_out = LeftOut(opened.vault, opened.settings.vault.inbox, nothing=nothing, folder=folder)
         answer = search_reranked(opened.reranker, query, lambda wider: _search_scopes(opened, wider, scopes, left_out))
         opened.searches.record(query.text, [hit.record.id for hit in answer.hits])
         return {
@@ -83,13 +79,7 @@ def read_operations(
         records, _more = opened.captures.index.list_recent(asked, limit)
         return [_record_fields(opened, record) for record in records]
 
-    def folders(_: Arguments, __: Any) -> list[str]:
-        folders = {path.rpartition("/")[0] for paths in opened.builds.paths().values() for path in paths}
-        return sorted(
-            {str(above) for folder in folders for above in (folder, *PurePosixPath(folder).parents)} - {"", "."}
-        )
-
-    return {"search": search, "get": get, "recent": recent, "folders": folders}
+    return {"search": search, "get": get, "recent": recent, "folders": lambda *_: _list_folders(opened)}
 
 
 def write_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str, Operation]:
@@ -219,6 +209,12 @@ def _read_stored(opened: OpenParts, agent_access: AgentAccess, id: str, workspac
     raw, _ = opened.vault.read(record.path)
     body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return StoredDocument(record, body, tuple(opened.notes.index.passages(record)))
+
+
+def _list_folders(opened: OpenParts) -> list[str]:
+    """List the folders that hold notes, and the folders above them."""
+    folders = {path.rpartition("/")[0] for paths in opened.builds.paths().values() for path in paths}
+    return sorted({str(above) for folder in folders for above in (folder, *PurePosixPath(folder).parents)} - {"", "."})
 
 
 def _indexes(opened: OpenParts) -> list[Index]:

@@ -61,7 +61,7 @@ def show_note(visit: Visit) -> Response:
         note = visit.ask("get", id=path, links=True)
     except NotFound:
         return _show_deleted(visit, path)
-    targets = {found["target"]: found["path"] for found in note["links"]}
+    targets = {entry["target"]: entry["path"] for entry in note["links"]}
     history = _read_history(visit, note["path"])
     return visit.render(
         "note.html",
@@ -97,7 +97,7 @@ def _changes_of(visit: Visit, call: str, path: str) -> list[Version]:
 
 
 def preview_undo(visit: Visit) -> Response:
-    """Show what the undo of a call would do, before it is done."""
+    """Show what the undo of a call would do, and change nothing."""
     call, path = visit.query("call"), visit.query("path")
     plan = visit.ask("undo", id=call, dry_run=True)
     return visit.render("note_undo.html", call=call, path=path, plan=plan, versions=_changes_of(visit, call, path))
@@ -155,8 +155,8 @@ def _distinct_paths(links: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
     """Return each note to which links lead once, and each target without a note."""
     return list(
         {
-            found["path"] or found["target"]: {"path": found["path"] or "", "target": found["target"]}
-            for found in links
+            entry["path"] or entry["target"]: {"path": entry["path"] or "", "target": entry["target"]}
+            for entry in links
         }.values()
     )
 
