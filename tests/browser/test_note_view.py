@@ -61,6 +61,17 @@ def test_a_change_is_previewed_and_taken_back(demo, tab):
     assert "Undone" not in tab.text
 
 
+def test_what_the_reader_opened_stays_open_when_the_note_changes(demo, tab):
+    id = demo.capture("The ladder is at the weir.\n")
+    show(tab, demo.json("get", id)["path"])
+    tab.click("#history summary >> nth=0")
+    tab.wait('.diff .added:has-text("ladder")')
+    demo.run("updatenote", id, "The ladder is in the shed.\n")
+    tab.wait('#body:has-text("shed")')
+    tab.wait("#history li >> nth=1")
+    tab.wait('.diff .added:has-text("at the weir")')
+
+
 def test_a_change_that_you_edited_since_stays_and_both_texts_show(demo, tab):
     id = demo.capture("The weir gate is open.\n")
     path = demo.json("get", id)["path"]

@@ -26,11 +26,21 @@ export async function refresh(address = location.href, { only = "[data-live]" } 
 }
 
 function replaceRegion(region, fresh) {
-  if (!fresh || region.outerHTML === fresh.outerHTML || isBeingEdited(region)) return;
+  if (!fresh) return;
+  keepOpen(region, fresh);
+  if (region.outerHTML === fresh.outerHTML || isBeingEdited(region)) return;
   const focused = region.contains(document.activeElement) ? document.activeElement : null;
   const place = focused && (focused.id ? `#${CSS.escape(focused.id)}` : focused.getAttribute("href") && `[href="${CSS.escape(focused.getAttribute("href"))}"]`);
   region.replaceWith(fresh);
   if (place) fresh.querySelector(place)?.focus({ preventScroll: true });
+}
+
+// Details that the reader opened, known by their summaries, stay open.
+function keepOpen(region, fresh) {
+  const open = new Set([...region.querySelectorAll("details[open] > summary")].map((summary) => summary.textContent));
+  for (const summary of fresh.querySelectorAll("details > summary")) {
+    if (open.has(summary.textContent)) summary.parentElement.open = true;
+  }
 }
 
 function isBeingEdited(region) {
