@@ -145,7 +145,7 @@ class Contexts:
         kept = [
             _kept_line(line, by_mark.get(line.mark))
             for line in decisions.kept
-            if not line.is_struck and (namespace is None or line.mark in by_mark)
+            if line.struck is None and (namespace is None or line.mark in by_mark)
         ]
         frame = frame_tokens(workspace, self._count)
         left, fitting = self._tokens - frame, []
@@ -159,6 +159,7 @@ class Contexts:
             uses=self.uses.read(),
             project=project,
             kept=[words_of(line.line) for line in fitting],
+            left_out=[words_of(line.text) for line in decisions.left_out.values()],
         )
         return _Plan(tuple(fitting), tuple(chosen), facts, frame, len(kept) - len(fitting))
 
@@ -234,7 +235,8 @@ class Contexts:
             return False
         others = [weighed.fact for weighed in plan.facts if weighed.fact.promoted and weighed.fact not in chosen]
         raw = encode(compose_note(workspace, self._tokens, chosen, note.decisions))
-        lines, facts = {line.mark: line.body for line in map(line_of, chosen)}, (*chosen, *others)
+        lines = {line.mark: line.body for line in (*map(line_of, chosen), *note.decisions.kept) if line.mark}
+        facts = (*chosen, *others)
         if note.raw != raw:
             # Recorded before it is written, so that no line of it ever counts as the owner's.
             versions = self._written_in(workspace).versions if note.raw is not None else ()

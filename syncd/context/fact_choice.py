@@ -49,15 +49,18 @@ def choose_facts(
     uses: Mapping[str, float],
     project: str = "",
     kept: Sequence[LineWords] = (),
+    left_out: Sequence[LineWords] = (),
 ) -> list[ChosenFact]:
     """Choose facts whose lines have at most `tokens` tokens together, the most valuable first.
 
     `uses`: how many answers used a note, by its id; `project`: as `project_key` returns it; `kept`: the words of the
-    lines that are there already."""
+    lines that are there already; `left_out`: those of lines that no fact may repeat."""
     ordered = sorted(facts, key=lambda weighed: weighed.fact.key)
     choice = _Choice(ordered, uses, project)
     for words in kept:
         choice.cover(words)
+    for words in left_out:
+        choice.bar(words)
     chosen: list[ChosenFact] = []
     heap = [(-choice.gain(n), n) for n in range(len(ordered))]
     heapq.heapify(heap)
@@ -96,13 +99,17 @@ class _Choice:
 
     def cover(self, words: LineWords) -> None:
         """Record the words of a chosen line."""
+        self._covered.update(words.worth.keys())
+        self.bar(words)
+
+    def bar(self, words: LineWords) -> None:
+        """Let no further line say the same as a line with these words."""
         for stem in words.stems:
             self._lines_with.setdefault(stem, []).append(len(self._lines))
-        self._covered.update(words.worth.keys())
         self._lines.append(words.stems)
 
     def is_repeated(self, words: LineWords) -> bool:
-        """Return whether a chosen line and a line with these words say the same."""
+        """Return whether a chosen or barred line and a line with these words say the same."""
         shared = Counter(line for stem in words.stems for line in self._lines_with.get(stem, ()))
         most = {line: max(len(words.stems), len(self._lines[line])) for line in shared}
         return any(count >= SAME * most[line] for line, count in shared.items())

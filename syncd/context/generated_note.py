@@ -41,9 +41,13 @@ class NoteLine:
         return html.unescape(parts[1] if parts else self.body)
 
     @property
-    def is_struck(self) -> bool:
-        """Return whether the owner has struck the line through."""
-        return _STRUCK.match(self.body) is not None
+    def struck(self) -> str | None:
+        """Return the line without the marks, if the owner has struck it, or what it says, through; otherwise None."""
+        if whole := _STRUCK.match(self.body):
+            return whole[1]
+        parts = _WITH_ORIGIN.match(self.body)
+        inner = _STRUCK.match(parts[1]) if parts else None
+        return inner[1] + self.body[inner.end() :] if inner else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +99,16 @@ def compose_note(workspace: str, tokens: int, facts: Sequence[ContextFact], deci
 def read_decisions(text: str, versions: Sequence[Mapping[str, str]]) -> Decisions:
     """Read the owner's decisions.
 
-    `versions`: the lines below "Chosen by Memex" that Memex wrote last, by mark. There are several if it is unknown which
-    of them reached the disk; a line counts as deleted only if it was in all of them."""
+    `versions`: the lines that Memex wrote last, except those that stay out, by mark. There are several if it is unknown
+    which of them reached the disk; a line counts as deleted only if it was in all of them."""
     front, body = split(text)
     kept: dict[str, NoteLine] = {}
     left_out: dict[str, NoteLine] = {}
     present: set[str] = set()
     for heading, line in _read_lines(body):
         present.add(line.mark)
-        struck = _STRUCK.match(line.body)
-        if line.mark and (struck or heading == LEFT_OUT):
-            left_out[line.mark] = NoteLine(struck[1] if struck else line.body, line.mark)
+        if line.mark and (line.struck is not None or heading == LEFT_OUT):
+            left_out[line.mark] = NoteLine(line.body if line.struck is None else line.struck, line.mark)
         elif heading != CHOSEN or all(line.body != version.get(line.mark) for version in versions):
             kept[line.mark or line.body] = line
     for mark, body in versions[0].items() if versions else ():

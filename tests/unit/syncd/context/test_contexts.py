@@ -124,6 +124,28 @@ def test_what_the_owner_decides_stays_decided(world, again):
     assert body.index(f"- ~~{LANCEDB}") > body.index("## Left out")
 
 
+def test_a_kept_line_that_the_owner_deletes_stays_out(world):
+    capture(world, FILTER, TABS)
+    write(world)
+    edit(world, read(world).replace("every Makefile", "each Makefile"))
+    assert write(world) == 1
+    edit(world, "\n".join(line for line in read(world).splitlines() if "Makefile" not in line))
+    assert lines(world) == {FILTER}
+    assert write(world) == 1
+    assert lines(world) == {FILTER}
+
+
+def test_a_struck_line_does_not_come_back_by_another_capture(world):
+    (first,) = capture(world, FILTER)
+    write(world)
+    edit(world, read(world).replace(FILTER, f"~~{FILTER}~~"))
+    workspace(world).delete(first.id)
+    capture(world, FILTER, f"{FILTER} again")
+    assert lines(world) == set()
+    assert write(world) == 1
+    assert lines(world) == set()
+
+
 def test_a_note_that_the_owner_deletes_begins_again(world):
     capture(world, FILTER, TABS)
     write(world)

@@ -67,9 +67,10 @@ def test_a_changed_or_moved_line_is_kept(edit):
         lambda _: "",
         lambda line: f"- ~~{line.body}~~ ^{line.mark}",
         lambda line: f"- ~~{line.text}~~ ^{line.mark}",
+        lambda line: f"- ~~{line.text}~~{line.body.removeprefix(line.text)} ^{line.mark}",
         lambda line: f"## Left out\n- {line.body} ^{line.mark}",
     ],
-    ids=["deleted", "struck", "struck and shortened", "moved"],
+    ids=["deleted", "struck", "struck and shortened", "its text struck", "moved"],
 )
 def test_a_deleted_or_struck_line_stays_out(edit):
     line = line_of(FILTER)
@@ -98,7 +99,7 @@ def test_what_the_owner_wrote_is_in_the_next_note():
 
 def test_a_line_of_the_owner_that_is_struck_is_not_said():
     (line,) = decided(f"{composed(FILTER)}- ~~old~~\n", FILTER).kept
-    assert line.is_struck
+    assert line.struck == "old"
 
 
 def test_markers_of_a_merge_are_no_lines():
