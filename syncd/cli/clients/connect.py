@@ -302,15 +302,24 @@ def _remove(call: Call, wish: Wish) -> None:
             raise _reworded(error, f"{message}. The file may still contain the entry {wish.name!r}") from error
         done += [f"removed the entry {wish.name!r} from {wish.file}"] if taken else []
     if wish.id in HOOK_FILES:
-        file = _find_hook_file(wish.id)
-        if _edit_hooks(file, hook_command(wish.command, wish.id, wish.workspace), wish.id, remove=True)[1]:
-            done.append(f"removed the hook from {file}")
+        done += _remove_hook(wish)
     if rest := wish.client.remove(wish.name):
         done.append(f"to remove the entry: {rest}")
     nothing = f"{wish.client.title} is not connected as {wish.key_name}; nothing was changed"
     print_answer(
         _answer(wish, None, backup, changed=taken or key is not None), lambda: "\n".join(done) if done else nothing
     )
+
+
+def _remove_hook(wish: Wish) -> list[str]:
+    """Remove the client's hook; return what was done. A file that can't be edited is reported, because the key is gone already."""
+    file = _find_hook_file(wish.id)
+    try:
+        changed = _edit_hooks(file, hook_command(wish.command, wish.id, wish.workspace), wish.id, remove=True)[1]
+    except MemexError as error:
+        print_message(f"memex: {error.message}. It may still contain the hook of this vault")
+        return []
+    return [f"removed the hook from {file}"] if changed else []
 
 
 def _reworded(error: MemexError, message: str) -> MemexError:

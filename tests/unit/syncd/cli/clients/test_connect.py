@@ -394,3 +394,17 @@ def test_hooks_are_for_the_clients_that_document_them(world, capfd, tmp_path, mo
     assert run_command(["connect", "claude-code", "--hooks", "--file", str(named)]) == 2
     assert f"{named} was not changed" in capfd.readouterr().err
     assert named.read_text() == '{"hooks": 3}'
+
+
+def test_a_hooks_file_that_can_not_be_edited_does_not_keep_the_key(world, capfd, monkeypatch):
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    assert run_command(["connect", "claude-code"]) == 0
+    file = Path.home() / ".claude/settings.json"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("{")
+    assert run_command(["connect", "claude-code", "--remove"]) == 0
+    out, err = capfd.readouterr()
+    assert "revoked the key claude-code@desk" in out
+    assert f"{file} was not changed: " in err
+    assert "It may still contain the hook" in err
+    assert keys(world).keys() == {"owner"}
