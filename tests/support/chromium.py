@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import pytest
-
 from tests.support.paths import TESTS
 
 FOLDER: Final = TESTS / "browser"
@@ -27,9 +25,6 @@ def missing() -> str:
     if not (FOLDER / "node_modules/playwright-core").is_dir():
         return "tests/browser has no node_modules: make page-test installs them"
     return ""
-
-
-needs_chromium: Final = pytest.mark.skipif(bool(missing()), reason=missing())
 
 
 class Tab:
