@@ -33,18 +33,18 @@ FAILS: Final = "audit: the log can't be written, so Memex refuses all writes; se
 UNREAD: Final = "audit: the log can't be written, so Memex refuses all writes and reads (audit.reads); see memex doctor"
 DENIALS: Final = 20, 60.0  # most entries in a burst for denied calls of one key, and seconds until one more is allowed
 PAGE: Final = 2_000  # entries read at a time
-# Fields to search by; `key` is an id or a name.
-WANTED: Final = ("since", "until", "key", "tool", "surface", "workspace", "id", "request")
+# Fields to search by; `key` is an id or a name, `id` an id or a path, `before` the number of an entry.
+WANTED: Final = ("since", "until", "before", "key", "tool", "surface", "workspace", "id", "request")
 
 log = logging.getLogger(__name__)
 
 _INSERT: Final = (
     "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # in the order of COLUMNS
 )
-_FOUND: Final = """SELECT * FROM audit WHERE seq > coalesce(:after, 0)
+_FOUND: Final = """SELECT * FROM audit WHERE seq > coalesce(:after, 0) AND (:before IS NULL OR seq < :before)
     AND (:since IS NULL OR at >= :since) AND (:until IS NULL OR at < :until) AND (:key IS NULL OR :key IN (key, name))
     AND (:tool IS NULL OR tool = :tool) AND (:surface IS NULL OR surface = :surface)
-    AND (:workspace IS NULL OR workspace IN (:workspace, :masked_workspace)) AND (:id IS NULL OR id IN (:id, :masked_id) OR (kind = 'read' AND instr(' ' || outcome || ' ', ' ' || :masked_id || ' ')))
+    AND (:workspace IS NULL OR workspace IN (:workspace, :masked_workspace)) AND (:id IS NULL OR id IN (:id, :masked_id) OR path IN (:id, :masked_id) OR (kind = 'read' AND instr(' ' || outcome || ' ', ' ' || :masked_id || ' ')))
     AND (:request IS NULL OR request IN (:request, :masked_request))"""
 _OLD: Final = """SELECT * FROM audit WHERE seq <= ?
     AND seq IN (SELECT max(seq) FROM audit WHERE path != '' GROUP BY path)"""

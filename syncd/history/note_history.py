@@ -24,8 +24,9 @@ from syncd.history.change_journal import ChangeJournal
 from syncd.history.change_journal import Entry as Passage
 from syncd.history.digest_chain import Entry
 from syncd.history.overwritten_bytes import OverwrittenBytes
-from syncd.history.write_lineage import WRITES, IdHistory, id_histories, writes_in_force
+from syncd.history.write_lineage import WRITES, IdHistory, find_additions, id_histories, writes_in_force
 from syncd.indexes.note_lookup import LEAST, Candidate, choose, find_candidates, missing_note
+from syncd.vault.path_rules import is_note
 from syncd.vault.vault import Vault
 
 LINES: Final = 4_000  # above this number of lines, no differences are computed
@@ -149,6 +150,26 @@ class NoteHistory:
                 before, after = (text(row[name], blob=row["what"] == "commit") for name in ("before", "after"))
                 row["diff"] = _diff(before, after, row["source"] or row["path"], row["path"])
         return {"path": path or (commits[0].path if commits else name), "events": shown, "more": more}
+
+    def explain_entry(self, entry: Entry) -> dict[str, Any]:
+        """Return what an entry changed: `diff`, and `now`, the current path of its note; None where it is unknown or gone.
+
+        Versions that Memex overwrote by its own additions are not kept. If the result of a write is one of them, the
+        diff contains the additions too, and `additions` names their tools."""
+        if entry.kind not in ENTRIES or not is_note(entry.path):
+            return {"diff": None, "now": None, "additions": []}
+        path = self.current_path(entry)
+        text = _Texts(self, path, self._find_commits(dict.fromkeys([path, entry.path]))).text
+        before, after, additions = text(entry.before, blob=False), text(entry.after, blob=False), list[str]()
+        for addition in find_additions(self._audit.entries_about(path=entry.path), entry):
+            if after is None:
+                after = text(addition.after, blob=False)
+                additions.append(addition.tool)
+        return {
+            "diff": _diff(before, after, entry.path, entry.path),
+            "now": path if self.read_current(path) is not None else None,
+            "additions": list(dict.fromkeys(additions)),
+        }
 
     def read_version(self, digest: str, path: str, commits: Sequence[NoteCommit] | None = None) -> bytes | None:
         """Return the version with this SHA-256 of the note at `path`, now or last; None when nobody has it any more."""

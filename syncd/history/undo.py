@@ -91,11 +91,13 @@ class Undo:
 
     # Finding the writes
 
-    def writes_since(self, at: int, *, key: str | None = None, workspace: str | None = None) -> list[Entry]:
-        """Return the writes of agents since then (epoch milliseconds); of a key by name or id, in a workspace.
+    def writes_since(
+        self, at: int, *, until: int | None = None, key: str | None = None, workspace: str | None = None
+    ) -> list[Entry]:
+        """Return the writes of agents since `at`, and before `until` (epoch milliseconds); of a key by name or id, in a workspace.
 
         Raises NotFound if the key has never written, with the names of those that have."""
-        entries = self._audit.find(-1, since=at, key=key, workspace=workspace)
+        entries = self._audit.find(-1, since=at, until=until, key=key, workspace=workspace)
         if key is not None and not entries and not self._audit.find(1, key=key):
             writers = {entry.name or entry.key for entry in self._audit.find(-1, since=at) if entry.surface in AGENTS}
             names = ", ".join(sorted(writers - {""})[:MOST_NAMES]) or "none"

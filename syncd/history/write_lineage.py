@@ -135,6 +135,19 @@ def is_follow_up(entry: Entry) -> bool:
     return entry.surface == "daemon" and entry.tool in FOLLOWING and entry.kind == "update"
 
 
+def find_additions(entries: Iterable[Entry], write: Entry) -> list[Entry]:
+    """Return the daemon's writes that followed a write of the same file directly, in order."""
+    additions, last = list[Entry](), write.after
+    for entry in entries:
+        if entry.seq <= write.seq or entry.path != write.path:
+            continue
+        if not is_follow_up(entry) or entry.before != last:
+            break
+        additions.append(entry)
+        last = entry.after
+    return additions
+
+
 def find_undo_reach(entries: Sequence[Entry], now: str, wanted: Collection[int]) -> UndoReach:
     """Return how far the `wanted` writes of a file can be undone; `now` is its SHA-256, "" = removed."""
     chain = writes_in_force(entries, wanted)

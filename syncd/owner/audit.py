@@ -1,4 +1,4 @@
-"""Define the owner's operations on the audit log: show entries, check the chain, compare with the files, prune.
+"""Define the owner's operations on the audit log: list entries, show one, check the chain, compare with the files, prune.
 
 Law: only a prune adds or removes entries, and it writes the removed ones to a file first; no operation changes an
 entry."""
@@ -15,6 +15,7 @@ from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavai
 from syncd.history import digest_chain
 from syncd.history.audit_log import WANTED, AuditLog
 from syncd.history.digest_chain import ChainCheck, Entry, Head
+from syncd.history.note_history import NoteHistory
 from syncd.state.folder import sync_folder
 from syncd.vault.location import locate
 from syncd.vault.vault import Vault
@@ -23,7 +24,7 @@ MOST = 10_000  # entries in one answer
 Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 
 
-def operations(audit: AuditLog, vault: Vault, *, inbox: str) -> dict[str, Operation]:
+def operations(audit: AuditLog, vault: Vault, history: NoteHistory, *, inbox: str) -> dict[str, Operation]:
     """Return the owner's operations on the log, by name."""
 
     def list_entries(arguments: Mapping[str, Any], _: Any) -> list[dict[str, Any]]:
@@ -32,6 +33,13 @@ def operations(audit: AuditLog, vault: Vault, *, inbox: str) -> dict[str, Operat
             raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
         wanted = {name: arguments.get(name) for name in WANTED}
         return [asdict(entry) for entry in audit.find(limit, after=arguments.get("after"), masked=True, **wanted)]
+
+    def show(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
+        seq = int(arguments["entry"])
+        shown, real = (next(iter(audit.find(1, after=seq - 1, masked=masked)), None) for masked in (True, False))
+        if shown is None or real is None or shown.seq != seq:
+            raise NotFound(f"the log has no entry {seq}; it has entries {audit.base().seq + 1} to {audit.head.seq}")
+        return asdict(shown) | history.explain_entry(real)
 
     def verify(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         head = _parse_head(arguments.get("head"))
@@ -52,7 +60,7 @@ def operations(audit: AuditLog, vault: Vault, *, inbox: str) -> dict[str, Operat
         _write_entries(Path(arguments["file"]), _entries_up_to(audit.entries(), gone))
         return {"pruned": audit.prune(gone), "file": arguments["file"], "head": str(audit.head)}
 
-    return {"audit.list": list_entries, "audit.verify": verify, "audit.prune": prune}
+    return {"audit.list": list_entries, "audit.show": show, "audit.verify": verify, "audit.prune": prune}
 
 
 def verify_file(lines: Iterable[str], head: str | None) -> ChainCheck:

@@ -34,7 +34,8 @@ def operations(history: NoteHistory, undo: Undo) -> dict[str, Operation]:
         if (name is None) == (since is None):
             raise InvalidArgument("name one note or call, or give a time with --since")
         if name is None:
-            wanted = undo.writes_since(int(since or 0), key=arguments.get("key"), workspace=arguments.get("workspace"))
+            narrow = {name: arguments.get(name) for name in ("until", "key", "workspace")}
+            wanted = undo.writes_since(int(since or 0), **narrow)
             last = ""
         else:
             wanted, last = undo.writes_of_call(name)

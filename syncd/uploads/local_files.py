@@ -1,4 +1,4 @@
-"""List the local files that a command line names, and copy each into the state folder for the daemon to import.
+"""List the local files that a command line names, and stage copies of files in the state folder for the daemon to import.
 
 Laws, tested: links inside folders are not followed, only regular files are read, and every file left out is reported
 with its reason. However large a file is, only one piece of it is in memory; a file that changes while it is read is
@@ -12,7 +12,7 @@ import os
 import stat
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -143,34 +143,61 @@ class StagedCopy:
     digest: str
 
 
+class StagedFile:
+    """Writes a copy into the state folder, piece by piece; `close` deletes it unless the daemon took it."""
+
+    def __init__(self, state: Path, *, largest: int, free: int) -> None:
+        """Create the file. Raises Unavailable."""
+        self.size = 0
+        self._largest, self._free, self._digest = largest, free, hashlib.sha256()
+        self._path = state / FOLDER / f"{uuid.uuid4()}{ALONE}"
+        self._open = ExitStack()
+        with hiding_disk_errors():
+            self._file = self._open.enter_context(new_file(self._path))
+
+    def write(self, piece: bytes) -> None:
+        """Append a piece. Raises ResourceExhausted if the file becomes too large, Unavailable if the disk lacks space."""
+        self.size += len(piece)
+        if self.size > self._largest:
+            raise ResourceExhausted(
+                f"it has more than {self._largest:,} bytes, the limit of a file", limit=self._largest
+            )
+        with hiding_disk_errors():
+            there = os.statvfs(self._path.parent)
+            if there.f_bavail * there.f_frsize - len(piece) < self._free:
+                raise Unavailable("the disk is almost full (kb.free stays free); make room, then add the rest")
+            write_all(self._file, piece)
+        self._digest.update(piece)
+
+    def finish(self) -> StagedCopy:
+        """Save the file to disk, and return what the daemon needs to take it. Raises InvalidArgument if it is empty."""
+        with hiding_disk_errors():
+            os.fsync(self._file)
+        self._open.close()
+        if not self.size:
+            raise InvalidArgument("it is empty")
+        return StagedCopy(self._path.name, self.size, self._digest.hexdigest())
+
+    def close(self) -> None:
+        """Close the file, and delete it if it is still here."""
+        self._open.close()
+        self._path.unlink(missing_ok=True)
+
+
 @contextmanager
 def staged_copy(
     source: BinaryIO, state: Path, *, largest: int, free: int, show: Callable[[int], None]
 ) -> Iterator[StagedCopy]:
     """Copy `source` into the state folder for the duration of the block; `show` receives the number of bytes so far.
 
-    Raises ResourceExhausted if it is too large, Unavailable if the disk lacks space, Conflict if it changes during the
-    copy, InvalidArgument if it is empty."""
-    target = state / FOLDER / f"{uuid.uuid4()}{ALONE}"
-    before, digest, size = os.fstat(source.fileno()), hashlib.sha256(), 0
-    try:
-        with hiding_disk_errors(), new_file(target) as file:
+    Raises the errors of StagedFile, and Conflict if the file changes during the copy."""
+    before = os.fstat(source.fileno())
+    with closing(StagedFile(state, largest=largest, free=free)) as staged:
+        with hiding_disk_errors():
             while piece := source.read(BLOCK):
-                size += len(piece)
-                if size > largest:
-                    raise ResourceExhausted(f"it has more than {largest:,} bytes, the limit of a file", limit=largest)
-                there = os.statvfs(target.parent)
-                if there.f_bavail * there.f_frsize - len(piece) < free:
-                    raise Unavailable("the disk is almost full (kb.free stays free); make room, then add the rest")
-                write_all(file, piece)
-                digest.update(piece)
-                show(size)
-            os.fsync(file)
+                staged.write(piece)
+                show(staged.size)
         after = os.fstat(source.fileno())
         if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
             raise Conflict("it changed while Memex read it; add it again")
-        if not size:
-            raise InvalidArgument("it is empty")
-        yield StagedCopy(target.name, size, digest.hexdigest())
-    finally:
-        target.unlink(missing_ok=True)
+        yield staged.finish()

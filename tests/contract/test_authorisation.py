@@ -108,6 +108,7 @@ COMMANDS = [
     "archived",
     "audit.list",
     "audit.prune",
+    "audit.show",
     "audit.verify",
     "capture",
     "check",

@@ -100,6 +100,7 @@ PAGE_IMPORTS = (
         "syncd.jobs.job_names",
         "syncd.settings",
         "syncd.state.process_lock",
+        "syncd.uploads.local_files",
         "syncd.version",
     ),
 )

@@ -60,6 +60,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/page/web/access_guard.py",
         "syncd/page/web/view.py",
     ),
+    "tests/integration/test_page_jobs.py": ("syncd/page/web/file_form.py",),
     "tests/integration/test_page.py": (
         "syncd/cli/page/open.py",
         "syncd/cli/page/process.py",

@@ -64,9 +64,11 @@ class Browser:
 
 
 @contextlib.contextmanager
-def paged_daemon(folder: Path, models: Path, *, vault: Path | None = None) -> Iterator[PagedMemex]:
+def paged_daemon(
+    folder: Path, models: Path, *, vault: Path | None = None, kind: type[PagedMemex] = PagedMemex
+) -> Iterator[PagedMemex]:
     """Yield a Memex whose daemon runs; end the daemon and the page afterwards."""
-    memex = PagedMemex(folder, models=models, vault=vault)
+    memex = kind(folder, models=models, vault=vault)
     try:
         memex.serve()
         yield memex

@@ -1,4 +1,4 @@
-"""Define the command `audit`: show the audit log, verify its chain, export and prune it."""
+"""Define the command `audit`: list the audit log, show an entry, verify its chain, export and prune it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,11 @@ PAGE = 1_000
     help="Only writes over this interface; `file`: entities changed outside Memex.",
 )
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
-@click.option("--id", "note_id", help="Only the note with this id.")
+@click.option("--id", "note_id", help="Only the note with this id or path.")
+@click.option("--call", "request", help="Only the call with this id.")
+@click.option(
+    "--before-entry", "before", metavar="ENTRY", type=int, help="Only entries before the one with this number."
+)
 @click.option(
     "--limit",
     "-n",
@@ -64,6 +68,7 @@ def audit(
     since: str | None,
     until: str | None,
     note_id: str | None,
+    before: int | None,
     limit: int,
     follow: bool,
     **wanted: str | None,
@@ -78,6 +83,7 @@ def audit(
     asked: dict[str, Any] = {
         **wanted,
         "id": note_id,
+        "before": before,
         "since": parse_time(since, now()),
         "until": parse_time(until, now()),
     }
@@ -94,6 +100,17 @@ def audit(
             name: value for name, value in {**asked, "after": after, "limit": PAGE}.items() if value is not None
         }
         entries = control_socket.call(load_settings().state, "audit.list", arguments)
+
+
+@audit.command("show")
+@click.argument("entry", type=click.IntRange(1))
+def audit_show(entry: int) -> None:
+    """Show all fields of the entry with the number ENTRY, and the lines that its write changed.
+
+    With --json: the fields of `memex audit`, "diff" (null: the text is no longer kept), "additions" (tools of the daemon whose later lines the
+    diff contains) and "now" (the note's current path)."""
+    result = ask("audit.show", {"entry": entry})
+    print_answer(result, lambda: format_entry(result, None, color=has_color()))
 
 
 @audit.command("verify")
@@ -185,6 +202,17 @@ def entry_cells(entry: dict[str, Any], zone: tzinfo | None) -> tuple[str, ...]:
     by = f"{entry['surface']} {entry.get('address', '')}".rstrip()
     texts = (str(entry["seq"]), at, what, by, entry["tool"], who, entry["path"] or entry["workspace"])
     return tuple(result_text.line(text, 100) for text in texts)
+
+
+def format_entry(entry: dict[str, Any], zone: tzinfo | None, *, color: bool) -> str:
+    """Format the fields of an entry that have a value, one a line, and the changed lines."""
+    at = datetime.fromtimestamp(entry["at"] / 1000, zone).strftime("%Y-%m-%d %H:%M:%S")
+    fields = {name: value for name, value in entry.items() if name not in ("diff", "at", "additions") and value}
+    lines = [f"{name:<10}{result_text.line(str(value), 1_000)}" for name, value in [("at", at), *fields.items()]]
+    if entry["additions"]:
+        lines.append(f"The lines include what Memex added after this write: {', '.join(entry['additions'])}.")
+    has_text = entry["path"] and entry["type"] != "file"
+    return "\n".join(lines + (result_text.format_diff(entry["diff"], color=color) if has_text else []))
 
 
 def format_verification(result: dict[str, Any]) -> str:

@@ -33,6 +33,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "audit prune": (
         ("memex audit prune --before 365d --to audit-2025.jsonl", "move entries older than a year into a file"),
     ),
+    "audit show": (("memex audit show 1204", "show what the write with this number changed"),),
     "audit verify": (
         ("memex audit verify", "check the log, and list notes that were changed outside Memex"),
         (

@@ -72,11 +72,14 @@ def history(id: str, patch: bool, limit: int, entry: int | None) -> None:
     metavar="TIME",
     help="Undo everything that agents wrote since a time, such as 2026-11-20T14:32 or 2h ago.",
 )
+@click.option("--until", metavar="TIME", help="Only writes before this time.")
 @click.option("--key", shell_complete=keys, help="Only writes with this key, by name or id.")
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
 @click.option("--dry-run", is_flag=True, help="Show what would be undone, and change nothing.")
 @YES
-def undo(*, id: str | None, since: str | None, key: str | None, workspace: str | None, dry_run: bool, yes: bool) -> int:
+def undo(
+    *, id: str | None, since: str | None, until: str | None, dry_run: bool, yes: bool, **narrow: str | None
+) -> int:
     """Undo the last call of an agent or a command on a note, or everything that agents wrote since a time.
 
     Undo removes created notes, restores changed notes byte for byte, and restores deleted notes with their stored files.
@@ -85,9 +88,9 @@ def undo(*, id: str | None, since: str | None, key: str | None, workspace: str |
     "entries", "by", "did"}], "skipped": [{"id", "path", "entries", "by", "reason"}]}."""
     if (id is None) == (since is None):
         raise InvalidArgument("name one note or call, or give a time with --since")
-    if id is not None and (key or workspace):
-        raise InvalidArgument("--key and --workspace need --since")
-    wanted = {"id": id, "since": parse_time(since, now()), "key": key, "workspace": workspace}
+    if id is not None and (until or any(narrow.values())):
+        raise InvalidArgument("--until, --key and --workspace need --since")
+    wanted = {"id": id, "since": parse_time(since, now()), "until": parse_time(until, now()), **narrow}
     if not dry_run:
         require_terminal("Undo this?", yes=yes)
     with open_session() as ask:
@@ -141,7 +144,7 @@ def format_timeline(result: Mapping[str, Any], zone: tzinfo | None, *, color: bo
     for event in result["events"]:
         blocks.append("  ".join(filter(None, _event_cells(event, zone, color))))
         if "diff" in event:
-            blocks += [f"    {line}" for line in _format_diff(event["diff"], color)]
+            blocks += [f"    {line}" for line in result_text.format_diff(event["diff"], color=color)]
     return "\n".join(blocks)
 
 
@@ -168,14 +171,3 @@ def _event_cells(event: Mapping[str, Any], zone: tzinfo | None, color: bool) -> 
         call,
         moved,
     )
-
-
-def _format_diff(diff: Sequence[str] | None, color: bool) -> list[str]:
-    """Format the lines of a difference."""
-    if diff is None:
-        return ["(the old text is no longer kept, or is too long to compare)"]
-    styles = {"+": result_text.GREEN, "-": result_text.RED, "@": result_text.CYAN}
-    return [
-        result_text.colorize(result_text.sanitize(line), styles.get(line[:1], ""), color and line[:1] in styles)
-        for line in diff
-    ]

@@ -77,6 +77,14 @@ def format_hits(results: Sequence[Mapping[str, Any]], *, color: bool = False) ->
     return "\n".join(blocks) if blocks else "nothing found"
 
 
+def format_diff(diff: Sequence[str] | None, *, color: bool) -> list[str]:
+    """Format the lines of a difference; None = unknown."""
+    if diff is None:
+        return ["(the old text is no longer kept, or is too long to compare)"]
+    styles = {"+": GREEN, "-": RED, "@": CYAN}
+    return [colorize(sanitize(line), styles.get(line[:1], ""), color and line[:1] in styles) for line in diff]
+
+
 def format_time(epoch_ms: int, zone: tzinfo | None = UTC) -> str:
     """Format a time for people."""
     return datetime.fromtimestamp(epoch_ms / 1000, zone).strftime("%Y-%m-%d %H:%M")

@@ -123,6 +123,13 @@ for (const form of document.querySelectorAll("form[data-search]")) {
   });
 }
 
+// A form with data-busy shows that its answer takes a while.
+
+addEventListener("submit", ({ target }) => {
+  const text = target.querySelector("[data-busy-text]");
+  if (text) text.textContent = target.dataset.busy;
+});
+
 // Keyboard
 
 const help = document.getElementById("help");

@@ -5,7 +5,7 @@ another origin, another port of this machine included, can neither read a page n
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -19,7 +19,6 @@ from syncd.page.web.view import local_path
 LINK: Final = "/open"  # redeems a one-time link
 STATIC: Final = "/static/"
 SAFE: Final = frozenset({"GET", "HEAD"})
-BODY: Final = 256 * 1024 * 1024  # largest request in bytes; the daemon has smaller limits for what it takes
 POLICY: Final = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 HEADERS: Final = {
     "content-security-policy": POLICY,
@@ -30,10 +29,6 @@ HEADERS: Final = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
-
-
-class BodyTooLarge(Exception):
-    """Reports that a request has a larger body than the page reads."""
 
 
 def cookie_name(port: int) -> str:
@@ -74,10 +69,7 @@ class AccessGuard:
         if response is not None:
             await response(scope, receive, send)
             return
-        try:
-            await self._app(scope, _limit_body(receive), send)
-        except BodyTooLarge:
-            await PlainTextResponse("the request is too large", 413)(scope, receive, send)
+        await self._app(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> Response | None:
         """Refuse another host name, another origin, and requests that a page of another site caused."""
@@ -121,17 +113,3 @@ def _with_headers(send: Send) -> Send:
         await send(message)
 
     return send_with_headers
-
-
-def _limit_body(receive: Receive) -> Callable[[], Awaitable[Message]]:
-    length = 0
-
-    async def receive_limited() -> Message:
-        nonlocal length
-        message = await receive()
-        length += len(message.get("body", b""))
-        if length > BODY:
-            raise BodyTooLarge
-        return message
-
-    return receive_limited

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from index.errors import MemexError, Unavailable
+from index.errors import MemexError, ResourceExhausted, Unavailable
 from syncd.daemon.control_socket import DaemonSilent, NoDaemon
 
 
@@ -51,5 +51,7 @@ def describe_failure(error: MemexError) -> Failure:
         return _GONE
     if isinstance(error, DaemonSilent):
         return _SILENT
+    if isinstance(error, ResourceExhausted) and "limit" in error.details and not error.retryable:
+        return Failure(413, "Too large", error.message, "Nothing was changed. Send something smaller.")
     status, title, advice = _BY_CODE[error.code]
     return Failure(status, title, error.message, advice, waits=isinstance(error, Unavailable) and error.retryable)

@@ -30,7 +30,8 @@ def make_templates() -> Environment:
         lstrip_blocks=True,
         finalize=_make_visible,
     )
-    environment.filters |= {"clock": clock_time, "duration": format_duration, "code": mark_code, "excerpt": excerpt}
+    environment.filters |= {"clock": clock_time, "duration": format_duration, "took": time_taken}
+    environment.filters |= {"code": mark_code, "excerpt": excerpt}
     environment.globals |= {"link": link, "pluralize": pluralize}
     return environment
 
@@ -63,6 +64,13 @@ def clock_time(at: int) -> Markup:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
         moment.isoformat(timespec="seconds"), moment.strftime("%A, %Y-%m-%d %H:%M:%S %Z"), shown
     )
+
+
+def time_taken(seconds: float) -> str:
+    """Return how long something took, in tenths of a second below a minute."""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds >= 0.05 else "< 0.1 s"
+    return format_duration(seconds * 1000)
 
 
 def mark_code(text: str) -> Markup:

@@ -12,12 +12,13 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import FormData, UploadFile
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import Message, Receive
 
-from index.errors import PermissionDenied
+from index.errors import PermissionDenied, ResourceExhausted
 from syncd.page.web.daemon_client import DaemonClient
 from syncd.page.web.sessions import Session
 from syncd.page.web.templates import render
@@ -26,7 +27,7 @@ from syncd.settings.settings import Settings
 CSRF: Final = "csrf"  # the name of the form field
 CSRF_HEADER: Final = "x-csrf-token"
 PART: Final = 8 * 1024 * 1024  # longest form field in bytes: a note of 5 MB, and more
-FILES: Final = 100  # most files in one form
+BODY: Final = 32 * 1024 * 1024  # longest form in bytes
 FIELDS: Final = 2_000  # most fields of one form
 
 
@@ -65,11 +66,10 @@ class Visit:
         """Return all values of a text field of the form."""
         return [] if self._form is None else [value for value in self._form.getlist(name) if isinstance(value, str)]
 
-    def files(self, name: str) -> list[UploadFile]:
-        """Return the files of a form that a browser sent under this name."""
-        return (
-            [] if self._form is None else [value for value in self._form.getlist(name) if isinstance(value, UploadFile)]
-        )
+    @property
+    def accepts_json(self) -> bool:
+        """Return whether a script of the page asks, which reads JSON."""
+        return self._request.headers.get("accept") == "application/json"
 
     def ask(self, operation: str, **arguments: Any) -> Any:
         """Return the daemon's answer. Raises MemexError, which the page shows."""
@@ -113,15 +113,34 @@ def post(path: str, handler: Handler) -> Route:
     """Return the route of a change: its form, or a header, must carry the CSRF token of the session."""
 
     async def change(request: Request) -> Response:
-        async with request.form(max_files=FILES, max_fields=FIELDS, max_part_size=PART) as form:
-            _check_token(request, form)
+        limited = Request(request.scope, _limit_body(request.receive))
+        async with limited.form(max_files=0, max_fields=FIELDS, max_part_size=PART) as form:
+            check_token(request, form.get(CSRF))
             return await run_in_threadpool(handler, Visit(request, form))
 
     return Route(path, change, methods=["POST"], name=f"POST {path}")
 
 
-def _check_token(request: Request, form: FormData) -> None:
-    sent = request.headers.get(CSRF_HEADER) or form.get(CSRF)
+def _limit_body(receive: Receive) -> Receive:
+    """Wrap `receive` so that a form that is too long raises ResourceExhausted, once the browser has sent all of it."""
+    length = 0
+
+    async def receive_limited() -> Message:
+        nonlocal length
+        message = await receive()
+        length += len(message.get("body", b""))
+        while length > BODY and message.get("more_body", False):
+            message = await receive()
+        if length > BODY:
+            raise ResourceExhausted(f"the form has more than {BODY:,} bytes, so nothing was changed", limit=BODY)
+        return message
+
+    return receive_limited
+
+
+def check_token(request: Request, sent: object) -> None:
+    """Raise PermissionDenied unless a header of the request, or `sent`, is the CSRF token of the session."""
+    sent = request.headers.get(CSRF_HEADER) or sent
     expected: str = request.scope["session"].csrf
     if not isinstance(sent, str) or not hmac.compare_digest(sent.encode(), expected.encode()):
         raise PermissionDenied("the form belongs to another session, so nothing was changed")

@@ -72,11 +72,13 @@ def test_entries_are_found_by_what_is_known_of_them(audit):
     assert numbers() == numbers(workspace="default") == numbers(since=at) == list(range(1, 11))
     assert numbers(surface="mcp") == numbers(key="k1") == numbers(key="name1") == [2, 4, 6, 8, 10]
     assert numbers(tool="tool0", surface="rest") == [1, 7]
-    assert numbers(id="id3") == [4]
+    assert numbers(id="id3") == numbers(id="3.md") == [4]
     assert numbers(workspace="other") == numbers(until=at) == []
     assert [entry.seq for entry in audit.find(3)] == [8, 9, 10]
     assert [entry.seq for entry in audit.find(3, after=2)] == [3, 4, 5]
     assert [entry.seq for entry in audit.find(3, after=0)] == [1, 2, 3]
+    assert [entry.seq for entry in audit.find(3, before=8)] == [5, 6, 7]
+    assert numbers(before=5, surface="mcp") == [2, 4]
 
 
 def test_a_log_goes_on_where_it_ended(ledger, audit, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from index.errors import Conflict, InvalidArgument, NotFound
 from syncd.cli.main import run_command
 from syncd.git.note_commits import list_commits
+from syncd.history.audit_log import Author, acting_as
 from syncd.history.note_history import Event, merge_events
 from syncd.history.write_lineage import PROMOTED
 from tests.support.agent_writes import capture, delete, space, undo, update
@@ -117,6 +119,20 @@ def test_a_text_that_never_was_is_not_found(world):
     ):
         with pytest.raises(NotFound, match=text):
             world.app.services.history.text_before(id, entry)
+
+
+def test_an_entry_shows_its_lines_also_after_memex_added_to_them(world):
+    kept = capture(world, "# Salt\n\none line\n")
+    with acting_as(Author("daemon", "review")):
+        raw, _ = world.app.opened.vault.read(kept.path)
+        world.app.opened.vault.replace(kept.path, raw + b"\nadded\n", digest=hashlib.sha256(raw).hexdigest())
+    update(world, kept.id, "# Salt\n\ntwo lines\n")
+    entries = world.app.operations["audit.list"]({}, lambda _: None)
+    shown = [world.app.operations["audit.show"]({"entry": entry["seq"]}, lambda _: None) for entry in entries]
+    assert [entry["additions"] for entry in shown] == [["review"], [], []]
+    assert {"+one line", "+added"} <= set(shown[0]["diff"])
+    assert shown[1]["diff"] is None
+    assert {"-one line", "+two lines"} <= set(shown[2]["diff"])
 
 
 def test_a_path_is_data_for_git(world):

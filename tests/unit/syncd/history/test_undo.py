@@ -239,6 +239,16 @@ def test_a_note_that_changes_at_the_very_moment_is_left_alone(world):
     assert (world.vault / kept.path).read_text() == "mine"
 
 
+def test_writes_are_taken_back_up_to_a_time(world):
+    audit = world.app.opened.audit
+    audit.now = lambda: 1_000
+    first = capture(world, "one")
+    audit.now = lambda: 2_000
+    second = capture(world, "two")
+    assert [note["path"] for note in undo(world, since=500, until=2_000)["done"]] == [first.path]
+    assert (world.vault / second.path).is_file()
+
+
 # Who wrote it, as agents are told
 
 

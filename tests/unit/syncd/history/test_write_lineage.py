@@ -12,6 +12,7 @@ from syncd.history.write_lineage import (
     PROMOTED,
     THERE,
     Writer,
+    find_additions,
     find_creator,
     find_last_call,
     find_last_editor,
@@ -128,6 +129,21 @@ def test_how_far_back_it_can_go(given, now, wanted, first, taken, left, reason):
         left,
         reason,
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "additions"),
+    [
+        pytest.param(["a,,1"], [], id="nothing followed"),
+        pytest.param(["a,,1", "d,1,2", "d,2,3"], [2, 3], id="two additions"),
+        pytest.param(["a,,1", "d,1,2", "b,2,3", "d,3,4"], [2], id="another write ends them"),
+        pytest.param(["a,,1", "d,7,8"], [], id="a manual change lies between"),
+        pytest.param(["a,,1", "p,1,2"], [], id="a job of the daemon is no addition"),
+    ],
+)
+def test_what_the_daemon_added_to_a_write(given, additions):
+    log = entries(*given)
+    assert seqs(find_additions(log, log[0])) == additions
 
 
 @pytest.mark.parametrize(

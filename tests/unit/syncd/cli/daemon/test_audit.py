@@ -63,10 +63,13 @@ def test_what_was_written_is_a_table_newest_last(served, capfd):
         (["--key", "claude"], [1, 2]),
         (["--key", "k1", "--workspace", "work"], [2]),
         (["--tool", "capture"], [3]),
+        (["--call", "r1"], [1, 2]),
         (["--surface", "mcp", "--limit", "1"], [2]),
         (["--since", "1h"], [1, 2, 3]),
         (["--until", "1h"], []),
         (["--id", "nobody's"], []),
+        (["--id", "Captures/work/two.md"], [2]),
+        (["--before-entry", "3", "--limit", "1"], [2]),
     ],
 )
 def test_a_script_gets_those_that_it_asks_for(served, capfd, asked, expected):
@@ -77,6 +80,27 @@ def test_a_script_gets_those_that_it_asks_for(served, capfd, asked, expected):
 @pytest.mark.parametrize("wrong", [["--surface", "web"], ["--limit", "0"], ["--since", "yesterday"], ["nonsense"]])
 def test_what_can_not_be_asked_is_refused(served, wrong):
     assert run_command(["audit", *wrong]) == 2
+
+
+def test_an_entry_is_shown_with_what_it_changed(served, capfd):
+    assert run_command(["audit", "show", "1"]) == 0
+    shown = lines(capfd)
+    assert [line.split()[:2] for line in shown[1:5]] == [
+        ["seq", "1"],
+        ["kind", "create"],
+        ["surface", "mcp"],
+        ["tool", "capture_thought"],
+    ]
+    assert "+one" in shown
+    assert run_command(["audit", "show", "1", "--json"]) == 0
+    entry = json.loads(capfd.readouterr().out)
+    assert (entry["path"], entry["now"]) == ("Captures/default/one.md", "Captures/default/one.md")
+    assert "+one" in entry["diff"]
+
+
+def test_an_entry_that_is_not_in_the_log_is_named_with_those_that_are(served, capfd):
+    assert run_command(["audit", "show", "9"]) == 4
+    assert "no entry 9; it has entries 1 to 3" in capfd.readouterr().err
 
 
 def test_it_can_be_followed_while_a_daemon_writes(served, capfd, monkeypatch):

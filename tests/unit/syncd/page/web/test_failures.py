@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from index.errors import CODES, Conflict, Unavailable
+from index.errors import CODES, Conflict, ResourceExhausted, Unavailable
 from syncd.daemon.control_socket import DaemonSilent, NoDaemon
 from syncd.page.web.failures import describe_failure
 
@@ -22,6 +22,12 @@ def test_every_code_has_a_status_and_advice(kind):
 def test_the_page_waits_for_a_daemon_that_is_gone(error):
     failure = describe_failure(error)
     assert (failure.status, failure.waits) == (503, True)
+
+
+def test_what_is_too_large_differs_from_too_much_at_once():
+    assert describe_failure(ResourceExhausted("x", limit=5)).status == 413
+    assert describe_failure(ResourceExhausted("x", limit=5, retryable=True)).status == 429
+    assert describe_failure(ResourceExhausted("x")).status == 429
 
 
 @pytest.mark.parametrize("error", [Conflict("x"), Unavailable("the disk is full", retryable=False)])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jinja2 import TemplateNotFound, UndefinedError
 
 from index.text.hidden_characters import find_hidden
-from syncd.page.web.templates import clock_time, excerpt, link, make_templates, mark_code, render
+from syncd.page.web.templates import clock_time, excerpt, link, make_templates, mark_code, render, time_taken
 
 TEMPLATES = make_templates()
 
@@ -88,6 +88,12 @@ def test_addresses_are_encoded(query, address):
 def test_a_time_of_today_is_short_and_another_has_its_date():
     assert len(Tags(str(clock_time(time.time_ns() // 1_000_000))).text) == len("12:34")
     assert Tags(str(clock_time(1_700_000_000_000))).text.startswith("2023-11-1")
+
+
+def test_a_time_taken_has_tenths_of_a_second_below_a_minute():
+    assert [time_taken(seconds) for seconds in (0, 0.04, 0.05, 12, 59.9, 60, 3_700)] == [
+        "< 0.1 s", "< 0.1 s", "0.1 s", "12.0 s", "59.9 s", "1 min", "1 h",
+    ]  # fmt: skip
 
 
 def test_an_excerpt_is_one_line():

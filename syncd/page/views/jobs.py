@@ -1,0 +1,245 @@
+"""Show files and jobs: add files to the inbox, the queue of notes and files with retry, and the scheduled jobs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.responses import JSONResponse, Response
+
+from index.errors import MemexError, from_dict
+from index.names import pluralize
+from syncd.jobs.job_names import job_name
+from syncd.page.web.failures import describe_failure
+from syncd.page.web.file_form import FileLimits, SentFile, post_files
+from syncd.page.web.templates import link
+from syncd.page.web.view import View, Visit, get, post
+from syncd.uploads.local_files import StagedCopy
+
+JOBS: Final = "/jobs"
+QUEUED: Final = 25  # jobs of the queue on one page
+RUNS: Final = 50
+NAMED: Final = 5  # most files that a message names
+STATUSES: Final = ("queued", "running", "failed", "done")
+WORKSPACE: Final = "default"
+
+
+# What is shown
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """Describes a job of the queue."""
+
+    id: str
+    title: str
+    kind: str
+    status: str
+    state: str  # what it does now, or waits for
+    percent: int | None  # while it runs
+    workspace: str
+    by: str
+    created_at: int
+    document_id: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledJob:
+    """Describes a scheduled job, with its last run."""
+
+    key: str
+    title: str
+    every: str
+    state: str  # "" = it has not run yet
+    started_at: int | None
+    took: float | None  # seconds
+    next_at: int | None
+    error: str
+
+
+def show_jobs(visit: Visit) -> Response:
+    """Show the view."""
+    status = visit.query("status")
+    before, workspace = visit.query("before"), visit.query("workspace")
+    queue = visit.ask("queue.list", status=status or None, before=before or None, limit=QUEUED + 1)
+    workspaces = [row["name"] for row in visit.ask("workspace.list")]
+    now = time.time_ns() // 1_000_000
+    jobs = queue["jobs"][:QUEUED]
+    return visit.render(
+        "jobs.html",
+        workspaces=workspaces,
+        workspace=workspace or (WORKSPACE if WORKSPACE in workspaces else next(iter(workspaces), "")),
+        largest=visit.settings.kb.max_file,
+        statuses=[(name, queue["counts"].get(name, 0)) for name in STATUSES],
+        total=sum(queue["counts"].values()),
+        chosen=status,
+        queued=[describe_queued(job, now) for job in jobs],
+        hindrance=queue.get("hindrance") or "",
+        before=before,
+        older=link(JOBS, status=status, before=jobs[-1]["id"]) if len(queue["jobs"]) > QUEUED else "",
+        scheduled=describe_scheduled(visit.ask("job.list")),
+        now=now,
+    )
+
+
+def describe_queued(job: Mapping[str, Any], now: int) -> QueuedJob:
+    """Return a job of the queue as the list shows it."""
+    state = {"queued": "waiting", "running": job["stage"] or "running", "done": "done", "failed": "failed"}[
+        job["status"]
+    ]
+    waits = job["status"] == "queued" and job["due_at"] > now
+    return QueuedJob(
+        id=job["id"],
+        title=job["title"],
+        kind=job["kind"],
+        status=job["status"],
+        state="tries again later" if waits else state,
+        percent=round(job["progress"] * 100) if job["status"] == "running" else None,
+        workspace=job["workspace"],
+        by=job["by"] or "you",
+        created_at=job["created_at"],
+        document_id=job["document_id"] or "",
+        error=(job["error"] or {}).get("message", ""),
+    )
+
+
+def describe_scheduled(jobs: Iterable[Mapping[str, Any]]) -> list[ScheduledJob]:
+    """Return the scheduled jobs by title; those that fail first."""
+    rows = [
+        ScheduledJob(
+            key=job["name"],
+            title=job["title"],
+            every=job["cron"] or format_interval(job["every_s"]),
+            state=_scheduled_state(job),
+            started_at=job["started_at"],
+            took=job["seconds"],
+            next_at=job["next_run_at"],
+            error=job["error"],
+        )
+        for job in jobs
+    ]
+    return sorted(rows, key=lambda row: (not row.error, row.title))
+
+
+def _scheduled_state(job: Mapping[str, Any]) -> str:
+    if job["running"]:
+        return "running too long" if job["too_long"] else "running"
+    if job["error"]:
+        return "failed"
+    return "done" if job["started_at"] else ""
+
+
+def format_interval(seconds: float) -> str:
+    """Return an interval in its largest whole unit: every 30 s, every 5 min, every hour, every 2 days."""
+    for size, unit, word in ((86_400, " days", "day"), (3_600, " hours", "hour"), (60, " min", "minute")):
+        if seconds >= size and seconds % size == 0:
+            return f"every {word}" if seconds == size else f"every {seconds / size:.0f}{unit}"
+    return f"every {seconds:g} s"
+
+
+def show_runs(visit: Visit) -> Response:
+    """Show the last runs of a scheduled job."""
+    name = visit.query("name")
+    runs = visit.ask("job.history", name=name)
+    return visit.render("job_runs.html", title=job_name(name), name=name, runs=runs[:RUNS])
+
+
+# Changes of jobs
+
+
+def run_job(visit: Visit) -> Response:
+    """Start a scheduled job now, or join its current run."""
+    done = visit.ask("job.run", name=visit.field("name"))
+    return visit.redirect(f"{JOBS}#scheduled", f"`{done['title']}` was started.")
+
+
+def retry_job(visit: Visit) -> Response:
+    """Queue a failed job again."""
+    job = visit.ask("queue.retry", id=visit.field("id"))
+    return visit.redirect(f"{JOBS}#queue", f"`{job['title']}` is queued again.")
+
+
+def cancel_job(visit: Visit) -> Response:
+    """Cancel a waiting job."""
+    job = visit.ask("queue.cancel", id=visit.field("id"))
+    return visit.redirect(f"{JOBS}#queue", f"`{job['title']}` was cancelled. To queue it again, retry it.")
+
+
+# Files
+
+
+def begin_files(visit: Visit, fields: Mapping[str, str]) -> FileLimits:
+    """Return the limits of files for a workspace, which must exist."""
+    checked = visit.ask("file.check", workspace=fields.get("workspace") or WORKSPACE)
+    return FileLimits(largest=checked["largest"], free=visit.settings.kb.free)
+
+
+def take_file(visit: Visit, fields: Mapping[str, str], name: str, copy: StagedCopy) -> dict[str, str]:
+    """Queue a received file as `memex addfile` does, unless the inbox has one with the same bytes."""
+    workspace = fields.get("workspace") or WORKSPACE
+    checked = visit.ask("file.check", workspace=workspace, sha256=copy.digest, size=copy.size)
+    if checked["document"]:
+        return {"status": "same", "path": checked["document"]["path"]}
+    job = checked["job"] or visit.ask(
+        "file.add", workspace=workspace, staged=copy.name, name=name, sha256=copy.digest, source="page"
+    )
+    return {"status": "queued", "path": "", "job": job["id"]}
+
+
+def answer_files(visit: Visit, fields: Mapping[str, str], files: list[SentFile]) -> Response:
+    """Answer a form with files: its script gets what became of each, a browser without it a message."""
+    errors = [file.error for file in files if file.error is not None]
+    status = describe_failure(errors[0]).status if errors and len(errors) == len(files) else 200
+    if visit.accepts_json:
+        rows = [
+            {"name": file.name, "status": "failed", "reason": file.error.message}
+            if file.error
+            else {"name": file.name, **file.result}
+            for file in files
+        ]
+        return JSONResponse({"files": rows}, status)
+    if errors and len(errors) == len(files):
+        raise _join_errors(files)
+    return visit.redirect(link(JOBS, workspace=fields.get("workspace", "")), describe_files(files))
+
+
+def _join_errors(files: Sequence[SentFile]) -> MemexError:
+    """Return the error of files of which none was taken, with all their names."""
+    first = next(file.error for file in files if file.error is not None)
+    return from_dict(first.as_dict() | {"message": describe_files(files)})
+
+
+def describe_files(files: Sequence[SentFile]) -> str:
+    """Return what became of the files as a message, which names those that were not taken, with the reasons."""
+    if not files:
+        return "No file was chosen."
+    queued = [file for file in files if file.result and file.result["status"] == "queued"]
+    same = [
+        f"`{file.name}` is already there as `{file.result['path']}`"
+        for file in files
+        if file.result and file not in queued
+    ]
+    failed = [f"`{file.name}` was not added: {file.error.message}" for file in files if file.error]
+    sentences = [f"{pluralize(len(queued), 'file')} {'is' if len(queued) == 1 else 'are'} queued"] if queued else []
+    named = [*failed, *same]
+    more = [f"And {len(named) - NAMED:,} more"] if len(named) > NAMED else []
+    return ". ".join([*sentences, *named[:NAMED], *more]) + "."
+
+
+VIEW: Final = View(
+    "jobs",
+    "Files and jobs",
+    JOBS,
+    "f",
+    (
+        get(JOBS, show_jobs),
+        get("/jobs/runs", show_runs),
+        post("/jobs/run", run_job),
+        post("/jobs/retry", retry_job),
+        post("/jobs/cancel", cancel_job),
+        post_files("/jobs/files", begin_files, take_file, answer_files),
+    ),
+)
