@@ -126,6 +126,7 @@ def test_an_entry_shows_its_lines_also_after_memex_added_to_them(world):
     with acting_as(Author("daemon", "review")):
         raw, _ = world.app.opened.vault.read(kept.path)
         world.app.opened.vault.replace(kept.path, raw + b"\nadded\n", digest=hashlib.sha256(raw).hexdigest())
+    world.run()
     update(world, kept.id, "# Salt\n\ntwo lines\n")
     entries = world.app.operations["audit.list"]({}, lambda _: None)
     shown = [world.app.operations["audit.show"]({"entry": entry["seq"]}, lambda _: None) for entry in entries]
