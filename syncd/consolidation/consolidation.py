@@ -14,17 +14,26 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from index.errors import Conflict, MemexError, NotFound
+from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.graph.vertex import Vertex
 from syncd.consolidation.analysis.findings import Findings
 from syncd.consolidation.finding_proposals import ShownProposal, is_complete, make_proposals, make_report
 from syncd.consolidation.note_merge import missing_blocks
 from syncd.consolidation.proposal_execution import KINDS
+from syncd.consolidation.report_lines import ReportedProposal, read_proposals
 from syncd.consolidation.report_note import ReportEntry, WorkspaceReport, compose_report, draw_clusters
 from syncd.git.repository import Repository
 from syncd.history.audit_log import Author, acting_as
 from syncd.history.change_journal import sha256
-from syncd.notes.checkboxes import ProposalOutcome, find_checkboxes, read_answers, write_outcomes
+from syncd.notes.checkboxes import (
+    MARKS,
+    Answer,
+    ProposalOutcome,
+    find_checkboxes,
+    mark_checkboxes,
+    read_answers,
+    write_outcomes,
+)
 from syncd.notes.front_matter import decode, encode
 from syncd.promotion.proposal_store import Proposals
 from syncd.promotion.vault_snapshot import VaultSnapshot
@@ -122,14 +131,58 @@ class Consolidation:
             texts = [decode(raw) for raw, _ in changed.values()]
             self._proposals.record_answers(read_answers(texts))
             self._reopen_unticked({box.key for text in texts for box in find_checkboxes(text) if box.mark == " "})
-            done = self._proposals.carry_out(stopping)
-            if done:
-                self._seen.clear()  # several reports may contain a proposal, and links in all of them may have been rewritten
-                changed = self._read_changed(quiet_s=0)
-                self._seen.clear()  # reports that were being edited still have boxes to read
-            if changed:
-                self._write_outcomes(changed)
-            return done
+            return self._carry_out_accepted(changed, stopping)
+
+    def answer(
+        self, answers: Mapping[str, Answer], stopping: threading.Event | None = None
+    ) -> dict[str, ProposalOutcome]:
+        """Write the owner's answers into the boxes of the reports, carry out the accepted proposals, and return the outcomes.
+
+        Raises NotFound if no report has a box for a proposal that waits, Conflict if a report is being edited."""
+        with self._lock:
+            if reason := self._repo.busy_reason():
+                raise Unavailable(f"a Git operation is in progress ({reason}); answer the proposals after it")
+            self._mark_boxes(answers)
+            with acting_as(AUTHOR):
+                self._proposals.record_answers(answers)
+                return self._carry_out_accepted({}, stopping)
+
+    def _mark_boxes(self, answers: Mapping[str, Answer]) -> None:
+        """Write the answers into all boxes of these proposals."""
+        vault = self._snapshot.vault
+        texts = {path: decode(vault.read(path)[0]) for path in vault.list_notes(self.folder).files}
+        boxes = {box.key for text in texts.values() for box in find_checkboxes(text)}
+        if missing := [key for key in answers if key not in boxes & self._proposals.list_waiting().keys()]:
+            raise NotFound(f"no report has a box for {missing[0][:40]!r}; memex consolidate --list shows the proposals")
+        marks = {key: MARKS[answer] for key, answer in answers.items()}
+        for path, text in texts.items():
+            if (marked := mark_checkboxes(text, marks)) != text:
+                vault.replace(path, encode(marked), digest=sha256(encode(text)))
+                self._snapshot.sync.hint([path])
+
+    def _carry_out_accepted(
+        self, changed: dict[str, tuple[bytes, object]], stopping: threading.Event | None
+    ) -> dict[str, ProposalOutcome]:
+        """Carry out the accepted proposals, and write all outcomes into the changed reports and those of the proposals."""
+        done = self._proposals.carry_out(stopping)
+        if done:
+            self._seen.clear()  # several reports may contain a proposal, and links in all of them may have been rewritten
+            changed = self._read_changed(quiet_s=0)
+            self._seen.clear()  # reports that were being edited still have boxes to read
+        if changed:
+            self._write_outcomes(changed)
+        return done
+
+    def list_proposals(self) -> list[ReportedProposal]:
+        """List the proposals that wait for an answer, as the reports show them, those of the newest report first."""
+        vault, waiting = self._snapshot.vault, self._proposals.list_waiting()
+        listed: dict[str, ReportedProposal] = {}
+        for path in sorted(vault.list_notes(self.folder).files, reverse=True):
+            with suppress(MemexError):  # missing, or being written
+                for line in read_proposals(decode(vault.read(path)[0])):
+                    if line.key in waiting and line.key not in listed:
+                        listed[line.key] = ReportedProposal(path, line, *waiting[line.key])
+        return list(listed.values())
 
     def _reopen_unticked(self, keys: set[str]) -> None:
         """Reopen accepted proposals whose box is empty again, unless another report still has the tick."""

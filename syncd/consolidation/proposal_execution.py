@@ -21,6 +21,7 @@ from syncd.consolidation.proposal_plans import FileKind, GraphKind, Proposed
 from syncd.git.repository import Repository
 from syncd.history.audit_log import AuditLog, Author, acting_as
 from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, FileChange, MovePlan, sha256
+from syncd.promotion.link_updates import plan_link_updates
 from syncd.promotion.promotions import AGAIN_S, NO_HISTORY, NOTHING
 from syncd.promotion.proposal_store import Proposals
 from syncd.promotion.vault_snapshot import VaultSnapshot
@@ -29,6 +30,8 @@ from syncd.vault.location import REPORTS
 KINDS: Final = ("merge-duplicates", "tag-merge", "relate", "summary", "archive")
 # The graph does these before the journal has an entry; they are not rolled back.
 BY_GRAPH: Final = ("relate", "summary")
+NAMED: Final = 5  # most files in a message
+SEARCHED: Final = 5_000  # latest changes of the vault in which carried-out proposals are searched
 MOST: Final = 1_000  # log entries searched for the writes of one proposal
 
 log = logging.getLogger(__name__)
@@ -166,6 +169,83 @@ class ProposalExecution:
                 raise
             self._end(entry, plan.steps)
             return plan.said
+
+    def undo(self, key: str) -> list[str]:
+        """Undo the proposal with this key that was carried out, in a commit of its own; return the changed files.
+
+        Raises NotFound if none was, and Conflict, with the files, if somebody changed one of its files since."""
+        with self._lock, acting_as(Author("daemon", "consolidation", request=f"undo {key}")):
+            entry = self._find_standing(key)
+            if busy := self._repo.busy_reason():
+                raise Unavailable(f"a Git operation is in progress ({busy}); undo the proposal after it")
+            about, reports = json.loads(entry.about), f"{self._snapshot.inbox}/{REPORTS}/"
+            back = [
+                FileChange(step.path, step.now, step.was, step.after, step.before, step.twin)
+                for step in reversed(self._journal.steps(entry.seq))
+                if not step.path.startswith(reports)
+            ]
+            if changed := [step.path for step in back if self._journal.current_digest(step) != step.was]:
+                raise Conflict(f"changed since, so nothing was undone: {', '.join(changed[:NAMED])}", paths=changed)
+            about |= {"subject": f"Undo: {about['subject']}", "undoes": entry.seq}
+            self._owed = True  # until it has succeeded
+            undone = self._journal.begin(MovePlan(entry.kind, key, "", "", back, about), by=self._owner(), at=_now())
+            try:
+                self._journal.roll_forward(back)
+            except BaseException:
+                self._take_back(undone, back)
+                raise
+            self._end(undone, back)
+            self._mend_reports(back, reports)
+            return [step.path for step in back]
+
+    def is_by_graph(self, key: str) -> bool:
+        """Return whether the graph carried out this proposal, so that its writes are undone as those of a call.
+
+        Raises NotFound if it was not carried out, and Conflict if it is undone."""
+        return self._find_standing(key).kind in BY_GRAPH
+
+    def mark_undone(self, key: str) -> None:
+        """Record that the writes of a proposal that the graph carried out are undone."""
+        entry = self._find_standing(key)
+        self._journal.set_state(entry.seq, "done", about=json.dumps(json.loads(entry.about) | {"undone": True}))
+
+    def _find_standing(self, key: str) -> Entry:
+        """Return the journal's entry of a proposal that was carried out and not undone. Raises NotFound or Conflict."""
+        done = [entry for entry in self._journal.entries_of(key) if entry.state == "done"]
+        if not done:
+            raise NotFound(f"Memex carried out no proposal {key[:40]!r}; memex consolidate --list shows those it did")
+        if json.loads(done[-1].about).keys() & {"undoes", "undone"}:
+            raise Conflict("that proposal is undone already")
+        return done[-1]
+
+    def _mend_reports(self, steps: Sequence[FileChange], reports: str) -> None:
+        """Let the links of reports lead to the notes that an undo moved back."""
+        gone = [step.path for step in steps if not step.now]
+        back = [step.path for step in steps if not step.was]
+        if len(gone) == len(back) == 1:
+            updates = plan_link_updates(
+                self._snapshot.vault, {gone[0]: back[0]}, inbox=self._snapshot.inbox, moved=True
+            )
+            for path, (before, after) in updates.changes.items():
+                if path.startswith(reports):
+                    with suppress(Conflict, NotFound):  # a person is editing it
+                        self._snapshot.vault.replace(path, after, digest=sha256(before))
+
+    def latest(self, limit: int) -> list[dict[str, Any]]:
+        """Return the proposals that were carried out, the newest first, each with whether it was undone."""
+        undone: set[str] = set()
+        rows: list[dict[str, Any]] = []
+        for entry in reversed(self._journal.latest_entries(SEARCHED)):
+            about = json.loads(entry.about)
+            if entry.state != "done" or len(rows) == limit:
+                continue
+            if "undoes" in about:
+                undone.add(entry.document_id)
+                continue
+            row = {"key": entry.document_id, "kind": entry.kind, "subject": about["subject"], "said": about["said"]}
+            row |= {"at": entry.at, "by": entry.by, "undone": "undone" in about or entry.document_id in undone}
+            rows.append(row | {"commit": entry.commit_id.removeprefix(NOTHING)})
+        return rows
 
     def _resume(self, entry: Entry) -> None:
         """Finish a proposal that a crash interrupted; roll it back if somebody changed one of its files."""

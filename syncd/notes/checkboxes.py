@@ -20,6 +20,7 @@ _BOX: Final = re.compile(r"(?:[ \t]*(?:[-+*]|[0-9]{1,9}[.)])[ \t]+)+\[(.)\](?=[ 
 _ID: Final = re.compile(r"(?<!\S)\^p-([0-9a-f]{16})(?!\S)", re.IGNORECASE)
 _HIDING: Final = re.compile(r"`|%%|<!--|-->")  # delimiters of code and comments within a line
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
+MARKS: Final[Mapping[Answer, str]] = {"accepted": "x", "dismissed": "-"}
 _ANSWERS: Final[Mapping[str, Answer]] = {"x": "accepted", "X": "accepted", "-": "dismissed"}
 
 
@@ -80,6 +81,15 @@ def read_answers(texts: Iterable[str]) -> dict[str, Answer]:
             if answer := _ANSWERS.get(box.mark):
                 by_key.setdefault(box.key, set()).add(answer)
     return {key: choices.pop() for key, choices in by_key.items() if len(choices) == 1}
+
+
+def mark_checkboxes(text: str, marks: Mapping[str, str]) -> str:
+    """Return the note with these characters in the boxes of proposals, by key."""
+    for box in reversed(find_checkboxes(text)):
+        if mark := marks.get(box.key):
+            place = box.start + _BOX.match(text[box.start : box.end]).end(1) - 1  # type: ignore[union-attr]  # a box is a match
+            text = text[:place] + mark + text[place + 1 :]
+    return text
 
 
 def write_outcomes(text: str, outcomes: Mapping[str, ProposalOutcome], day: str) -> str:

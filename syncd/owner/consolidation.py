@@ -1,39 +1,148 @@
-"""Define the owner's operation on consolidation: scan the inbox now, report, and carry out the ticked boxes."""
+"""Define the owner's operations on consolidation: scan and report, list and answer proposals, undo those carried out.
+
+Law: no route or tool of an agent leads to these operations, because a tick is the owner's decision."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+from index.errors import Conflict, InvalidArgument, MemexError
+from index.model import Record
 from syncd.consolidation.consolidation import Consolidation
+from syncd.consolidation.note_merge import missing_blocks
+from syncd.consolidation.proposal_execution import ProposalExecution
+from syncd.consolidation.report_lines import ReportedProposal
+from syncd.daemon.vault_services import VaultServices
+from syncd.history.undo import Undo
 from syncd.jobs.run_history import Run
 from syncd.jobs.scheduler import Scheduler
+from syncd.notes.checkboxes import MARKS
+from syncd.notes.front_matter import decode, split
+from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.workspaces.agent_access import AgentAccess
 
-Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
-
+Progress = Callable[[dict[str, Any]], None]
+Operation = Callable[[Mapping[str, Any], Progress], Any]
 
 JOB = "consolidation"
+MOST = 1_000  # answers in one call
+TEXT = 20_000  # characters of a note
+CARRIED = 50  # proposals that were carried out
 
 
 def operations(
-    consolidation: Consolidation, agent_access: AgentAccess, jobs: Callable[[], Scheduler]
+    services: VaultServices, agent_access: AgentAccess, jobs: Callable[[], Scheduler]
 ) -> dict[str, Operation]:
-    """Return the owner's operations, by name; a run of all workspaces is recorded as a run of the job."""
+    """Return the owner's operations, by name."""
+    consolidation, execution = services.consolidation, services.proposal_execution
+    return {
+        "consolidate": partial(_run, consolidation, agent_access, jobs),
+        "consolidate.list": partial(_list, consolidation, execution, services.snapshot),
+        "consolidate.answer": partial(_answer, consolidation, jobs),
+        "consolidate.undo": partial(_undo, execution, services.undo),
+    }
 
-    def run(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-        workspace = agent_access.workspace(name).name if (name := arguments.get("workspace")) else None
-        dry, began, at = bool(arguments.get("dry_run")), time.monotonic(), time.time_ns() // 1_000_000
-        outcome = consolidation.run(
-            jobs().stopping,
-            workspace=workspace,
-            dry=dry,
-            again=True,
-            progress=lambda done, total, stage: progress({"done": done, "total": total, "stage": stage}),
-        )
-        if not dry and workspace is None:
-            jobs().record_run(JOB, Run(at, time.monotonic() - began, ""))
-        return outcome
 
-    return {"consolidate": run}
+def _run(
+    consolidation: Consolidation,
+    agent_access: AgentAccess,
+    jobs: Callable[[], Scheduler],
+    arguments: Mapping[str, Any],
+    progress: Progress,
+) -> dict[str, Any]:
+    """Scan and report; a run of all workspaces is recorded as a run of the job."""
+    workspace = agent_access.workspace(name).name if (name := arguments.get("workspace")) else None
+    dry, began, at = bool(arguments.get("dry_run")), time.monotonic(), time.time_ns() // 1_000_000
+    outcome = consolidation.run(
+        jobs().stopping,
+        workspace=workspace,
+        dry=dry,
+        again=True,
+        progress=lambda done, total, stage: progress({"done": done, "total": total, "stage": stage}),
+    )
+    if not dry and workspace is None:
+        jobs().record_run(JOB, Run(at, time.monotonic() - began, ""))
+    return outcome
+
+
+def _list(
+    consolidation: Consolidation,
+    execution: ProposalExecution,
+    snapshot: VaultSnapshot,
+    _: Mapping[str, Any],
+    __: Progress,
+) -> dict[str, Any]:
+    return {
+        "proposals": [_proposal_fields(snapshot, proposal) for proposal in consolidation.list_proposals()],
+        "carried": execution.latest(CARRIED),
+        **consolidation.facts(),
+    }
+
+
+def _answer(
+    consolidation: Consolidation, jobs: Callable[[], Scheduler], arguments: Mapping[str, Any], _: Progress
+) -> dict[str, Any]:
+    answers = dict(arguments.get("answers") or {})
+    if not 1 <= len(answers) <= MOST or not MARKS.keys() >= set(answers.values()):
+        raise InvalidArgument(f"answer 1 to {MOST:,} proposals by their keys, each with {' or '.join(MARKS)}")
+    outcomes = consolidation.answer(answers, jobs().stopping)
+    return {
+        "dismissed": sum(answer == "dismissed" for answer in answers.values()),
+        "carried": [{"key": key, "done": outcome.done, "said": outcome.said} for key, outcome in outcomes.items()],
+        "problem": consolidation.facts()["problem"],
+    }
+
+
+def _undo(execution: ProposalExecution, undo: Undo, arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+    """Undo a proposal that was carried out; what the graph wrote is undone as writes of one call."""
+    key = str(arguments["key"])
+    if not execution.is_by_graph(key):
+        return {"key": key, "changed": execution.undo(key)}
+    steps = undo.plan(undo.writes_of_call(key)[0])
+    made = undo.carry_out(steps, lambda number, of, stage: progress({"done": number, "total": of, "stage": stage}))
+    if made.skipped:
+        raise Conflict(f"{made.skipped[0].path} is as before the undo: {made.skipped[0].reason}")
+    execution.mark_undone(key)
+    return {"key": key, "changed": [step.path for step in made.done]}
+
+
+def _proposal_fields(snapshot: VaultSnapshot, proposal: ReportedProposal) -> dict[str, Any]:
+    """Return a proposal with the texts of its notes as they are now."""
+    about, line = proposal.about, proposal.line
+    hashes = dict(zip(about.get("ids", ()), about.get("hashes", ()), strict=False))
+    notes, raws = [], []
+    for id in about.get("ids", ()):
+        record = snapshot.captures.index.record(id, about.get("workspace"))
+        if record is not None:
+            fields, raw = _note_fields(snapshot, record, hashes.get(id))
+            notes.append(fields)
+            raws.append(raw)
+    merges = proposal.kind == "merge-duplicates" and len(raws) == 2
+    return {
+        "key": line.key,
+        "report": proposal.report,
+        "ticked": line.mark in "xX",
+        "kind": proposal.kind,
+        "workspace": about.get("workspace"),
+        "sentence": line.sentence.removeprefix(f"{about.get('workspace')}: "),
+        "reason": line.reason,
+        "would": list(about.get("would", ())),
+        "adds": missing_blocks(*raws)[:TEXT] if merges else "",
+        "notes": notes,
+    }
+
+
+def _note_fields(snapshot: VaultSnapshot, record: Record, proposed: str | None) -> tuple[dict[str, Any], str]:
+    """Return a note of a proposal, and its whole text. `proposed`: the digest of its text when it was proposed."""
+    text, changed = "", False
+    try:
+        raw, stat = snapshot.vault.read(record.path)
+        text = decode(raw).encode("utf-8", "replace").decode()
+        changed = proposed is not None and snapshot.parse(raw, record.path, stat).content_hash != proposed
+    except MemexError:  # the note was removed a moment ago
+        pass
+    fields = {"id": record.id, "path": record.path, "title": record.title, "created_at": record.created_at}
+    return fields | {"source": record.source, "text": split(text)[1][:TEXT], "changed": changed}, text

@@ -102,7 +102,7 @@ def write_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str, 
         updated, changed = agent_access.workspace(record.workspace).update_note(
             record.id, arguments.get("text"), **fields
         )
-        return _record_fields(opened, updated) | {"changed": changed}
+        return _record_fields(opened, updated) | {"changed": changed, "undo": AUTHOR.get().request if changed else None}
 
     def delete(arguments: Arguments, _: Any) -> dict[str, Any]:
         record = _find_capture(opened, arguments)

@@ -55,7 +55,7 @@ def operations(
         **uploads.operations(agent_access, opened.ledger, lambda: opened.captures.index),
         **_graph_operations(opened, agent_access),
         **_history_operations(opened, services),
-        **consolidation.operations(services.consolidation, agent_access, jobs),
+        **consolidation.operations(services, agent_access, jobs),
         **promotion.operations(services.promotions, services.snapshot),
         **review.operations(services.review, services.archive, services.snapshot),
     }

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError
-from syncd.promotion.plan import Plan, TakenDestination, reserve_paths
+from syncd.promotion.plan import Plan, TakenDestination, refuse_unseen_change, reserve_paths
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
 
@@ -23,7 +23,9 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
     """Return the owner's operations on promotion, by name."""
 
     def promote(arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-        plans, failed = _plan_promotions(promotions, snapshot, _parse_ids(arguments), arguments.get("to"))
+        plans, failed = _plan_promotions(
+            promotions, snapshot, _parse_ids(arguments), arguments.get("to"), shown=arguments.get("shown") or {}
+        )
         if arguments.get("dry_run"):
             return {"promoted": [], "planned": [_plan_fields(plan) for plan in plans], "failed": failed}
         done: list[dict[str, Any]] = []
@@ -63,18 +65,21 @@ def _parse_ids(arguments: Mapping[str, Any]) -> list[str]:
 
 
 def _plan_promotions(
-    promotions: Promotions, snapshot: VaultSnapshot, ids: Sequence[str], to: str | None
+    promotions: Promotions, snapshot: VaultSnapshot, ids: Sequence[str], to: str | None, *, shown: Mapping[str, str]
 ) -> tuple[list[Plan], list[dict[str, Any]]]:
-    """Plan the promotion of each note; return the plans and the failures."""
+    """Plan the promotion of each note; return the plans and the failures.
+
+    `shown`: by id, the SHA-256 of the capture that the owner saw; another one is a failure."""
     plans: dict[str, Plan] = {}
     failed: list[dict[str, Any]] = []
     spoken: dict[str, str] = {}
     for id in ids:
         try:
             plan = promotions.make_plan(snapshot.find_capture(id), to=to, spoken=spoken)
+            refuse_unseen_change(plan.raw, shown.get(id))
         except TakenDestination as error:
             way_out = "name another folder with --to, or mark the capture (promote: true) to be asked in a note"
-            failed.append({"id": id, "error": Conflict(f"{error.message}; {way_out}").as_dict()})
+            failed.append({"id": id, "error": Conflict(f"{error.message}; {way_out}", target=error.target).as_dict()})
         except MemexError as error:
             failed.append({"id": id, "error": error.as_dict()})
         else:

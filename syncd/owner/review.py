@@ -16,6 +16,7 @@ from index.text.hidden_characters import find_hidden
 from index.text.link_schemes import find_unsafe
 from index.text.runnable_code import find_runnable
 from syncd.documents.owner_marks import OwnerMarks
+from syncd.history.change_journal import sha256
 from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
 from syncd.promotion.promoted_note import Problem, choose_destination
@@ -31,6 +32,7 @@ MOST = 1_000  # captures in one call
 CANDIDATES = 5  # suggestions of each kind, with their reasons
 EXCERPT = 400  # characters of a similar note
 TEXT = 20_000  # characters of a capture
+REASONS = {"you": "as you said", "rule": "by your rules", "setting": "promote.folder"}  # by what chose a folder
 SUGGESTED = ("suggested_folder", "suggested_tags", "suggested_links", "suggested_similar")
 
 
@@ -70,7 +72,7 @@ def _show_capture(review: Review, snapshot: VaultSnapshot, arguments: Mapping[st
     suggestions = review.suggest(record)
     return (
         _capture_fields(snapshot, record, marks)
-        | _goal_fields(snapshot, record, marks)
+        | _goal_fields(snapshot, record, marks, suggestions)
         | {
             "file": str(snapshot.vault.root / record.path),
             "content": _read_body(snapshot, record.path)[:TEXT],
@@ -94,7 +96,10 @@ def _suggestion_fields(snapshot: VaultSnapshot, suggestions: Suggestions) -> dic
 
 
 def _dismiss(archive: Archive, arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-    done, failed = _run_each(arguments, archive.dismiss, progress, "setting aside")
+    shown: Mapping[str, str] = arguments.get("shown") or {}
+    done, failed = _run_each(
+        arguments, lambda path: archive.dismiss(path, shown=shown.get(path)), progress, "setting aside"
+    )
     return {"archived": done, "failed": failed}
 
 
@@ -122,11 +127,12 @@ def _run_each(
 
 
 def _capture_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) -> dict[str, Any]:
-    """Return the fields of a waiting capture, with the suggestions in its properties."""
+    """Return the fields of a waiting capture, with the suggestions in its properties, and the SHA-256 of its bytes."""
     values: dict[str, Any] = {}
-    text = ""
+    text, digest = "", record.digest
     try:
-        text = decode(snapshot.vault.read(record.path)[0])
+        raw, _ = snapshot.vault.read(record.path)
+        digest, text = sha256(raw), decode(raw)
         front = split(text)[0]
         values = {key.casefold(): value for key, value in read_properties(front).items()}
     except (MemexError, FrontmatterError):
@@ -134,6 +140,7 @@ def _capture_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) 
     return {
         "id": record.id,
         "path": record.path,
+        "digest": digest,
         "workspace": record.workspace,
         "title": record.title,
         "summary": record.summary,
@@ -150,8 +157,10 @@ def _capture_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) 
     }
 
 
-def _goal_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) -> dict[str, Any]:
-    """Return the target folder of a promotion and what chose it, or the problem that prevents the promotion."""
+def _goal_fields(
+    snapshot: VaultSnapshot, record: Record, marks: OwnerMarks, suggestions: Suggestions
+) -> dict[str, Any]:
+    """Return the target folder of a promotion, what chose it, and why; or the problem that prevents the promotion."""
     promotion = snapshot.settings.promote
     raw, stat = snapshot.vault.read(record.path)
     document = snapshot.parse(raw, record.path, stat)
@@ -160,8 +169,9 @@ def _goal_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) -> 
             document, marks, promotion.rules, folder=promotion.folder, name=promotion.name, inbox=snapshot.inbox
         )
     except Problem as error:
-        return {"goal": None, "by": "", "problem": error.message}
-    return {"goal": where.folder, "by": where.by}
+        return {"goal": None, "by": "", "reason": "", "problem": error.message}
+    suggested = next((folder.reason for folder in suggestions.folders if folder.what == where.folder), "suggested")
+    return {"goal": where.folder, "by": where.by, "reason": REASONS.get(where.by, suggested)}
 
 
 def _excerpt(snapshot: VaultSnapshot, path: str) -> str:

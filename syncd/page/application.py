@@ -13,7 +13,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from index.errors import MemexError, NotFound
-from syncd.page.views import activity, home, jobs, note, search
+from syncd.page.views import activity, home, jobs, note, reports, review_queue, search
 from syncd.page.web.access_guard import STATIC, AccessGuard
 from syncd.page.web.daemon_client import DaemonClient
 from syncd.page.web.failures import Failure, describe_failure
@@ -23,7 +23,15 @@ from syncd.page.web.templates import PAGE, make_templates
 from syncd.page.web.view import View, render_page
 from syncd.settings.settings import Settings
 
-VIEWS: Final[tuple[View, ...]] = (home.VIEW, search.VIEW, activity.VIEW, jobs.VIEW, note.VIEW)  # as in the navigation
+VIEWS: Final[tuple[View, ...]] = (  # in the order of the navigation
+    home.VIEW,
+    search.VIEW,
+    review_queue.VIEW,
+    reports.VIEW,
+    activity.VIEW,
+    jobs.VIEW,
+    note.VIEW,
+)
 EVENTS: Final = "/events"
 
 

@@ -199,6 +199,12 @@ def _find_duplicate_id(snapshot: VaultSnapshot, document: Document) -> str:
     return f"{others[0]} has the same `id`: remove it from one of the two" if others else ""
 
 
+def refuse_unseen_change(raw: bytes, shown: str | None) -> None:
+    """Raise Conflict if a capture no longer is the one that its owner saw; `shown`: the SHA-256 of that, None if unknown."""
+    if shown is not None and sha256(raw) != shown:
+        raise Conflict("the capture changed after it was shown: look at it again, then decide")
+
+
 def reserve_paths(spoken: dict[str, str], plan: Plan) -> None:
     """Reserve the paths that this plan creates, folders included, for the plans that follow: folded → as spelled."""
     for path in plan.moves.values():

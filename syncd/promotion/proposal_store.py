@@ -173,6 +173,11 @@ class Proposals:
         rows = self._ledger.query("SELECT key, kind, about FROM proposals WHERE state = 'open'")
         return {key: (kind, json.loads(about)) for key, kind, about in rows}
 
+    def list_waiting(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """Return the kind and the `about` of each proposal that is open, or accepted and not carried out yet, by key."""
+        rows = self._ledger.query("SELECT key, kind, about FROM proposals WHERE state IN ('open', 'accepted')")
+        return {key: (kind, json.loads(about)) for key, kind, about in rows}
+
     def counts(self) -> dict[str, int]:
         """Return the number of proposals in each state."""
         rows = self._ledger.query("SELECT state, count(*) FROM proposals GROUP BY state")

@@ -26,7 +26,7 @@ from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, rea
 from syncd.notes.inline_syntax import find_wikilinks
 from syncd.notes.property_reader import as_text
 from syncd.promotion.link_updates import plan_link_updates
-from syncd.promotion.plan import describe_links, free_id, is_in_use
+from syncd.promotion.plan import describe_links, free_id, is_in_use, refuse_unseen_change
 from syncd.promotion.promoted_note import HINDERING, Problem, candidate_names
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
@@ -64,9 +64,11 @@ class Archive:
 
     # Requests of the owner
 
-    def dismiss(self, reference: str) -> dict[str, Any]:
-        """Archive the capture with this id or path, and return the result. Raises the reason if it can't be archived."""
-        return self._set_aside(self._snapshot.find_capture(reference), DISMISSED)
+    def dismiss(self, reference: str, *, shown: str | None = None) -> dict[str, Any]:
+        """Archive the capture with this id or path, and return the result. Raises the reason if it can't be archived.
+
+        `shown`: the SHA-256 of the capture that the owner saw; another one raises Conflict."""
+        return self._set_aside(self._snapshot.find_capture(reference), DISMISSED, shown)
 
     def bring_back(self, reference: str) -> dict[str, Any]:
         """Move an archived capture back, and return the result. Raises the reason if it can't be moved back."""
@@ -133,16 +135,17 @@ class Archive:
 
     # Moves
 
-    def _set_aside(self, record: Record, why: str) -> dict[str, Any]:
+    def _set_aside(self, record: Record, why: str, shown: str | None = None) -> dict[str, Any]:
         by = None if why == DISMISSED else ""
         return self._promotions.carry_out_move(
-            lambda: self._plan_archiving(self._snapshot.find_capture(record.path), why), by=by
+            lambda: self._plan_archiving(self._snapshot.find_capture(record.path), why, shown), by=by
         )
 
-    def _plan_archiving(self, record: Record, why: str) -> MovePlan:
+    def _plan_archiving(self, record: Record, why: str, shown: str | None) -> MovePlan:
         """Plan the move of a capture into the archive. Raises Problem, or Conflict when it has just changed."""
         snapshot = self._snapshot
         raw, stat = snapshot.vault.read(record.path)
+        refuse_unseen_change(raw, shown)
         document = snapshot.parse(raw, record.path, stat)
         if sha256(raw) != record.digest or document.claimed_id is None:
             raise Conflict("the capture was changed a moment ago; try again in a moment", retryable=True)

@@ -61,6 +61,8 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/page/web/view.py",
     ),
     "tests/integration/test_page_jobs.py": ("syncd/page/web/file_form.py",),
+    "tests/integration/test_page_reports.py": ("syncd/owner/consolidation.py",),
+    "tests/integration/test_page_review.py": ("syncd/owner/review.py",),
     "tests/integration/test_page.py": (
         "syncd/cli/page/open.py",
         "syncd/cli/page/process.py",

@@ -72,6 +72,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex consolidate", "carry out the ticked proposals, then report new ones"),
         ("memex consolidate --dry-run", "print the report without writing it"),
         ("memex consolidate --workspace work", "print the report of one workspace"),
+        ("memex consolidate --list", "list the proposals that wait, with their keys"),
     ),
     "context": (
         ("memex context", "print what agents of the workspace default get at the start of a session"),

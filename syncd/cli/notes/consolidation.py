@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
+from index.errors import InvalidArgument
 from syncd.cli.framework.arguments import WORKSPACE
 from syncd.cli.framework.commands import Command, ask, print_answer
 from syncd.cli.terminal import result_text
@@ -13,26 +15,81 @@ from syncd.cli.terminal import result_text
 
 @click.command(cls=Command)
 @click.option("--dry-run", is_flag=True, help="Print the report without writing it.")
+@click.option(
+    "--list", "listed", is_flag=True, help="List the proposals that wait, and those carried out last, by their keys."
+)
+@click.option("--accept", metavar="KEY", multiple=True, help="Tick this proposal and carry it out; repeat for several.")
+@click.option(
+    "--dismiss",
+    metavar="KEY",
+    multiple=True,
+    help="Dismiss this proposal, so that Memex does not ask again; repeat for several.",
+)
+@click.option("--undo", metavar="KEY", help="Undo this proposal that was carried out.")
 @WORKSPACE
-def consolidate(dry_run: bool, workspace: str | None) -> None:
+def consolidate(
+    dry_run: bool, workspace: str | None, listed: bool, undo: str | None, **answers: tuple[str, ...]
+) -> None:
     """Scan the inbox for what needs attention, and write a report with a checkbox for each proposal.
 
     Memex first carries out the ticked proposals of earlier reports. If there is nothing new, it writes no report. With
     --workspace, the report covers one workspace and is printed, not written. With --json: {"workspaces": [{"workspace", "documents", "duplicates", "near",
     "synonyms", "relations", "unused", "clusters", "stale_summaries", "orphaned_nodes", "degraded"}], "proposals",
-    "new", "report", "carried": [{"done", "said"}]}, and "text" if the report is printed."""
+    "new", "report", "carried": [{"done", "said"}]}, and "text" if the report is printed. With --json and --list: {"proposals": [{"key", "report", "ticked",
+    "kind", "workspace", "sentence", "reason", "would", "adds", "notes"}], "carried": [{"key", "kind", "subject", "said", "at", "by", "undone",
+    "commit"}], "waiting", "accepted", "report", "problem", "at"}; with --accept or --dismiss {"dismissed", "carried": [{"key", "done", "said"}],
+    "problem"}; with --undo {"key", "changed"}."""
+    if sum((dry_run or workspace is not None, listed, any(answers.values()), undo is not None)) > 1:
+        raise InvalidArgument("give only one of --list, --undo, --accept with --dismiss, and a scan with its options")
+    if listed:
+        listing = ask("consolidate.list", {})
+        print_answer(listing, lambda: format_listing(listing))
+        return
+    if any(answers.values()):
+        by_key = dict.fromkeys(answers["accept"], "accepted") | dict.fromkeys(answers["dismiss"], "dismissed")
+        answered = ask("consolidate.answer", {"answers": by_key})
+        print_answer(answered, lambda: format_answered(answered))
+        return
+    if undo is not None:
+        undone = ask("consolidate.undo", {"key": undo})
+        print_answer(undone, lambda: "\n".join(f"undone: {result_text.line(path, 300)}" for path in undone["changed"]))
+        return
     result = ask("consolidate", {"dry_run": dry_run, "workspace": workspace})
     print_answer(result, lambda: format_result(result))
+
+
+def format_listing(listing: dict[str, Any]) -> str:
+    """Format the proposals that wait, and those that were carried out last."""
+    lines = [
+        f"{row['key']}  {'ticked: ' if row['ticked'] else ''}{result_text.line(row['sentence'], 300)}"
+        for row in listing["proposals"]
+    ]
+    lines += [
+        f"{row['key']}  {'undone' if row['undone'] else 'done'}: {result_text.line(row['subject'], 200)}"
+        for row in listing["carried"]
+    ]
+    return "\n".join(lines) or "no proposal waits, and none was carried out"
+
+
+def format_answered(answered: dict[str, Any]) -> str:
+    """Format what became of answered proposals."""
+    lines = _format_carried(answered["carried"])
+    lines += [f"dismissed: {answered['dismissed']:,}"] if answered["dismissed"] else []
+    lines += [f"not done yet: {result_text.line(answered['problem'], 300)}"] if answered["problem"] else []
+    return "\n".join(lines) or "nothing was carried out"
+
+
+def _format_carried(carried: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [
+        f"{'done' if outcome['done'] else 'not done'}: {result_text.line(outcome['said'], 300)}" for outcome in carried
+    ]
 
 
 def format_result(result: dict[str, Any]) -> str:
     """Format the result of a run for people."""
     if "text" in result:
         return result_text.sanitize(str(result["text"]).rstrip("\n"))
-    lines = [
-        f"{'done' if outcome['done'] else 'not done'}: {result_text.line(outcome['said'], 300)}"
-        for outcome in result["carried"]
-    ]
+    lines = _format_carried(result["carried"])
     count = result["proposals"]
     waits = f"{count:,} proposal{'' if count == 1 else 's'} wait{'s' if count == 1 else ''} for your answer"
     if result["report"]:

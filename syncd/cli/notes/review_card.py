@@ -26,9 +26,8 @@ def format_capture(capture: Mapping[str, Any], where: str) -> str:
     lines += [f"  … {len(content) - LINES} more lines: e"] if len(content) > LINES else []
     lines.append("")
     if capture["goal"] is not None:
-        reason = next((may["reason"] for may in capture["folders"] if may["folder"] == capture["goal"]), "suggested")
-        why = {"you": "as you said", "rule": "by your rules", "setting": "promote.folder"}.get(capture["by"], reason)
-        lines.append(f"   folder: {result_text.line(capture['goal'] or 'the root of the vault', 100)}  ({why})")
+        goal = result_text.line(capture["goal"] or "the root of the vault", 100)
+        lines.append(f"   folder: {goal}  ({capture['reason']})")
     for name, key in (("tags to add", "suggested_tags"), ("links to add", "suggested_links")):
         if capture[key]:
             lines.append(f"   {name}: {result_text.line(_join_values(capture[key]), 300)}")

@@ -35,11 +35,12 @@ function replaceRegion(region, fresh) {
   if (place) fresh.querySelector(place)?.focus({ preventScroll: true });
 }
 
-// Details that the reader opened, known by their summaries, stay open.
+// Details that the reader opened or closed, known by the id or the text of their summaries, stay so.
 function keepOpen(region, fresh) {
-  const open = new Set([...region.querySelectorAll("details[open] > summary")].map((summary) => summary.textContent));
+  const name = (summary) => summary.id || summary.textContent;
+  const states = new Map([...region.querySelectorAll("details > summary")].map((summary) => [name(summary), summary.parentElement.open]));
   for (const summary of fresh.querySelectorAll("details > summary")) {
-    if (open.has(summary.textContent)) summary.parentElement.open = true;
+    summary.parentElement.open = states.get(name(summary)) ?? summary.parentElement.open;
   }
 }
 
@@ -165,6 +166,12 @@ function focusSearch() {
   return true;
 }
 
+function tick() {
+  const box = document.activeElement?.closest("li")?.querySelector("input[type=checkbox]") ?? document.querySelector(".current input[type=checkbox]");
+  box?.click();
+  return Boolean(box);
+}
+
 function openInObsidian() {
   const near = document.activeElement?.closest("li, tr, article");
   const anchor = near?.querySelector("a[data-obsidian]") ?? document.querySelector("main > article a[data-obsidian]");
@@ -181,7 +188,7 @@ function goTo(key) {
 }
 
 function act(event) {
-  const isTyping = event.target.matches?.("input, textarea, select, [contenteditable]");
+  const isTyping = event.target.matches?.("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]");
   if (isTyping) {
     if (event.target.type === "search" && event.key === "ArrowDown") return step(1);
     if (event.key === "Escape") event.target.blur();
@@ -212,6 +219,8 @@ function act(event) {
     case "k":
     case "ArrowUp":
       return step(-1);
+    case "x":
+      return tick();
     case "o":
       return openInObsidian();
     default:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,6 +17,15 @@ UNUSED_S: Final = 24 * 3600.0  # seconds without a request after which a session
 LINKS: Final = 16  # most links that wait for their browser
 MOST: Final = 64  # most sessions; the one that was unused longest makes room
 AGENT: Final = 120  # characters kept of a browser's description of itself
+
+
+@dataclass(frozen=True, slots=True)
+class UndoStep:
+    """Describes a change that a browser made, and the operation that undoes it."""
+
+    sentence: str  # what was done
+    operation: str
+    arguments: Mapping[str, Any]
 
 
 @dataclass(slots=True)
@@ -29,6 +38,7 @@ class Session:
     created_at: float
     seen_at: float
     messages: list[str] = field(default_factory=list)  # shown once, on the next page
+    steps: dict[str, list[UndoStep]] = field(default_factory=dict)  # by view: what can be undone, the last one last
 
 
 class Sessions:

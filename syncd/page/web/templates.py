@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -31,7 +31,7 @@ def make_templates() -> Environment:
         finalize=_make_visible,
     )
     environment.filters |= {"clock": clock_time, "duration": format_duration, "took": time_taken}
-    environment.filters |= {"code": mark_code, "excerpt": excerpt}
+    environment.filters |= {"code": mark_code, "excerpt": excerpt, "verbatim": verbatim, "packed": pack_path}
     environment.globals |= {"link": link, "pluralize": pluralize}
     return environment
 
@@ -82,6 +82,21 @@ def mark_code(text: str) -> Markup:
         Markup("<code>{}</code>").format(part) if place % 2 else escape(part) for place, part in enumerate(parts)
     ]
     return Markup().join(pieces)
+
+
+def verbatim(text: str) -> Markup:
+    """Return a text for a form field that sends it back: escaped as markup, with its hidden characters as they are."""
+    return escape(text)
+
+
+def pack_path(path: str) -> str:
+    """Return a path as ASCII for a form field; hidden characters and bytes that are not UTF-8 survive."""
+    return quote(path.encode("utf-8", "surrogateescape"))
+
+
+def unpack_path(text: str) -> str:
+    """Return the path that `pack_path` packed."""
+    return unquote(text, errors="surrogateescape")
 
 
 def excerpt(text: str, longest: int) -> str:

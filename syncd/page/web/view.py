@@ -150,7 +150,7 @@ def render_page(request: Request, template: str, *, status: int = 200, **values:
     """Return a page in the layout, with or without a session."""
     state, session = request.app.state, request.scope.get("session")
     messages: list[str] = []
-    if session is not None:
+    if session is not None and request.headers.get("x-refresh") != "1":
         messages, session.messages = session.messages, []
     layout = {
         "views": state.views,

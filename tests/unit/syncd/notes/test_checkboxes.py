@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.notes.checkboxes import ProposalOutcome, find_checkboxes, format_checkbox, read_answers, write_outcomes
+from syncd.notes.checkboxes import (
+    ProposalOutcome,
+    find_checkboxes,
+    format_checkbox,
+    mark_checkboxes,
+    read_answers,
+    write_outcomes,
+)
 from tests.support.example_counts import examples
 
 A, B, C = "00112233445566aa", "0011223344556600", "ffffffffffffffff"
@@ -124,3 +131,9 @@ def test_whatever_stands_around_them_the_ticked_boxes_are_those_that_count(order
 def test_no_text_is_too_odd_to_be_read(text):
     assert write_outcomes(text, {}, "2026-11-21") == text
     assert write_outcomes(f"{text}\n- [x] ^p-{A}", {C: ProposalOutcome(True, "x")}, "2026-11-21").startswith(text)
+
+
+def test_marks_change_only_the_boxes_of_their_keys():
+    text = f"- [ ] One ^p-{'a' * 16}\n\t- [ ] Two ^p-{'b' * 16}\n- [ ] mine\n"
+    marked = mark_checkboxes(text, {"a" * 16: "x", "b" * 16: "-", "c" * 16: "x"})
+    assert marked == f"- [x] One ^p-{'a' * 16}\n\t- [-] Two ^p-{'b' * 16}\n- [ ] mine\n"

@@ -18,6 +18,7 @@ CAPTURE: dict[str, Any] = {
     "content": "It sticks.\n",
     "goal": "Home",
     "by": "setting",
+    "reason": "promote.folder",
     "folders": [],
     "suggested_tags": None,
     "suggested_links": None,

@@ -17,6 +17,7 @@ SHOWN: dict[str, Any] = {
     "content": "words",
     "goal": "Home",
     "by": "setting",
+    "reason": "promote.folder",
     "folders": [],
     "similar": [],
     "file": "x",

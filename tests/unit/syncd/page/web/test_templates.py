@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 from jinja2 import TemplateNotFound, UndefinedError
 
 from index.text.hidden_characters import find_hidden
-from syncd.page.web.templates import clock_time, excerpt, link, make_templates, mark_code, render, time_taken
+from syncd.page.web.templates import (
+    clock_time,
+    excerpt,
+    link,
+    make_templates,
+    mark_code,
+    pack_path,
+    render,
+    time_taken,
+    unpack_path,
+)
 
 TEMPLATES = make_templates()
 
@@ -99,3 +109,16 @@ def test_a_time_taken_has_tenths_of_a_second_below_a_minute():
 def test_an_excerpt_is_one_line():
     assert excerpt("a\n  b  c", 10) == "a b c"
     assert excerpt("abcdefghij", 5) == "abcd…"
+
+
+@pytest.mark.parametrize("path", ["a b/ü.md", "Zero\u200bwidth \u202e.md", "bad\udcff.md", "50% + {x}.md"])
+def test_a_path_survives_a_form_field(path):
+    packed = pack_path(path)
+    assert packed.isascii()
+    assert " " not in packed
+    assert unpack_path(packed) == path
+
+
+def test_a_verbatim_text_is_escaped_and_keeps_its_hidden_characters():
+    shown = rendered("{{ text | verbatim }}", text="<b>\u200b")
+    assert shown == "&lt;b&gt;\u200b"

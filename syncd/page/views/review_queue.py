@@ -1,0 +1,318 @@
+"""Show the review view: a card for a waiting capture with its suggestions, the queue, decisions in batches, and undo.
+
+Laws, tested: a decision on a capture that changed after it was shown is refused, and both versions are shown; a text
+that could not be saved is shown again; a step is undone once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from index.errors import Conflict, MemexError, NotFound
+from index.names import pluralize
+from syncd.links.obsidian_url import obsidian_url
+from syncd.page.web.failures import describe_failure
+from syncd.page.web.sessions import UndoStep
+from syncd.page.web.templates import excerpt, link, unpack_path
+from syncd.page.web.text_comparison import Comparison, compare_texts
+from syncd.page.web.view import View, Visit, get, post
+
+PATH: Final = "/review"
+LIMIT: Final = 50  # captures in the queue
+MORE: Final = 1_000  # with all of them; the most that the operation lists
+STEPS: Final = 100  # most steps that can be undone
+NAMED: Final = 5  # most failures in one message
+CHANGED: Final = "The note changed while you edited it."
+ROOT: Final = "/"  # stands for the root of the vault
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionKind:
+    """Describes a decision on captures, by the operation that carries it out and the one that undoes it."""
+
+    operation: str
+    result: str  # the key of the answer that lists what was done
+    word: str
+    undo: str
+
+
+PROMOTE: Final = DecisionKind("promote", "promoted", "Promoted", "unpromote")
+DISMISS: Final = DecisionKind("review.dismiss", "archived", "Dismissed", "unarchive")
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """Names a capture as it was shown."""
+
+    path: str
+    digest: str
+
+
+def show_review(visit: Visit) -> Response:
+    """Show the card of the named capture; without a name, lead to the first one that waits."""
+    listing = _list_waiting(visit)
+    if not (path := visit.query("capture")) and listing["waiting"]:
+        return visit.redirect(link(PATH, capture=listing["waiting"][0]["path"], all=visit.query("all")))
+    return _render(visit, listing, path)
+
+
+def _list_waiting(visit: Visit) -> dict[str, Any]:
+    is_all = visit.query("all") or visit.field("all")
+    return dict(visit.ask("review.list", limit=MORE if is_all else LIMIT))
+
+
+def _render(visit: Visit, listing: Mapping[str, Any], path: str, *, status: int = 200, **failure: Any) -> Response:
+    """Render the view with the card at `path`. `failure`: what a refused decision entered, and why it was refused."""
+    waiting = listing["waiting"]
+    card = _read_card(visit, path) if path else None
+    compared = visit.query("compare")
+    values = {"mistake": (), "to": None, "was": None} | failure
+    return visit.render(
+        "review.html",
+        status=status,
+        listing=listing,
+        card=card,
+        path=path,
+        next=find_next([capture["path"] for capture in waiting], path),
+        compared=compared,
+        comparison=_compare(visit, card, compared) if card and compared else None,
+        changes=compare_texts(values["was"], card["content"]) if card and values["was"] is not None else None,
+        folders=[] if visit.is_refresh else _list_folders(visit),
+        step=_steps(visit)[-1] if _steps(visit) else None,
+        number=len(_steps(visit)),
+        all=visit.query("all") or visit.field("all"),
+        root=ROOT,
+        **values,
+    )
+
+
+def _read_card(visit: Visit, path: str) -> dict[str, Any] | None:
+    """Return a waiting capture with its suggestions; None if it no longer waits."""
+    try:
+        card = dict(visit.ask("review.show", id=path))
+    except NotFound:
+        return None
+    vault = visit.settings.vault
+    return card | {"url": obsidian_url(vault.name or vault.path.name, card["path"])}
+
+
+def _compare(visit: Visit, card: Mapping[str, Any], path: str) -> Comparison | None:
+    """Compare the capture with another note; None if that is gone."""
+    try:
+        return compare_texts(card["content"], visit.ask("get", id=path)["content"])
+    except NotFound:
+        return None
+
+
+def _list_folders(visit: Visit) -> list[str]:
+    """Return the folders of the vault outside the inbox."""
+    inbox = visit.settings.vault.inbox
+    return [folder for folder in visit.ask("folders") if folder != inbox and not folder.startswith(f"{inbox}/")]
+
+
+def find_next(paths: Sequence[str], path: str) -> str:
+    """Return the path after this one in the queue, the first one after the last; "" if no other waits."""
+    others = [other for other in paths if other != path]
+    if path not in paths or not others:
+        return others[0] if others else ""
+    return paths[(paths.index(path) + 1) % len(paths)]
+
+
+# Decisions
+
+
+def promote(visit: Visit) -> Response:
+    """Promote the picked captures."""
+    return _decide(visit, PROMOTE, to=read_folder(visit))
+
+
+def dismiss(visit: Visit) -> Response:
+    """Archive the picked captures."""
+    return _decide(visit, DISMISS)
+
+
+def read_folder(visit: Visit) -> str | None:
+    """Return the folder that was chosen; None if the card's folder, or each capture's own, was left unchanged."""
+    if pressed := visit.field("folder"):
+        return unpack_path(pressed).removeprefix(ROOT)
+    entered = visit.field("to").strip()
+    if entered in ("", visit.field("goal")):
+        return None
+    return "" if entered == ROOT else entered
+
+
+def read_picks(visit: Visit) -> list[Pick]:
+    """Return the picked captures; each field holds a digest and a packed path."""
+    parts = [value.partition(" ") for value in visit.fields("pick")]
+    return [Pick(unpack_path(path), digest) for digest, _, path in parts if path]
+
+
+def _decide(visit: Visit, kind: DecisionKind, **arguments: Any) -> Response:
+    picks = read_picks(visit)
+    here = unpack_path(visit.field("here"))
+    if not picks:
+        return visit.redirect(link(PATH, capture=here), "Nothing was ticked: tick captures in the list, then decide.")
+    shown = {pick.path: pick.digest for pick in picks}
+    result = visit.ask(kind.operation, ids=list(shown), shown=shown, **arguments)
+    done, failed = result[kind.result], result["failed"]
+    if done:
+        sentence = describe_done(kind, done)
+        _record_step(visit, UndoStep(sentence, kind.undo, {"ids": [entry["target"] for entry in done]}))
+        visit.session.messages.append(sentence)
+    if failed:
+        return _show_failed(visit, failed, arguments.get("to"))
+    gone = {entry["source"] for entry in done}
+    ways = [path for path in (here, unpack_path(visit.field("next"))) if path and path not in gone]
+    return visit.redirect(link(PATH, capture=ways[0] if ways else "", all=visit.field("all")))
+
+
+def describe_done(kind: DecisionKind, done: Sequence[Mapping[str, Any]]) -> str:
+    """Describe in a message what was done, and which links did not follow."""
+    parts = [f"{kind.word}: `{done[0]['target']}`" if len(done) == 1 else f"{kind.word} {len(done):,} captures"]
+    for name, what in (
+        ("relinked", "link updated in|links updated in"),
+        ("left_out", "not committed, because you edited it:|not committed, because you edited them:"),
+        ("unread", "links could not be updated in|links could not be updated in"),
+    ):
+        if paths := [path for entry in done for path in entry[name]]:
+            words = what.split("|")[len(paths) > 1]
+            parts.append(f"{words} {pluralize(len(paths), 'note')}" if name == "relinked" else _name(words, paths))
+    if lost := [pair for entry in done for pair in entry["lost"]]:
+        parts.append(_name("broken links in", [path for path, _ in lost]))
+    return "; ".join(parts) + "."
+
+
+def _name(words: str, paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - NAMED:,} more" if len(paths) > NAMED else ""
+    return f"{words} {', '.join(f'`{path}`' for path in paths[:NAMED])}{more}"
+
+
+def _show_failed(visit: Visit, failed: Sequence[Mapping[str, Any]], to: str | None) -> Response:
+    """Show why decisions were refused, with the card of the first such capture: as it was shown, and as it is now."""
+    path = str(failed[0]["id"])
+    reasons = [describe_refusal(entry) for entry in failed[:NAMED]]
+    if len(failed) > NAMED:
+        reasons.append(f"and {pluralize(len(failed) - NAMED, 'more capture')}")
+    card = visit.fields("shown") and path == unpack_path(visit.field("here"))
+    was = visit.field("shown") if card and failed[0]["error"]["code"] == Conflict.code else None
+    return _render(visit, _list_waiting(visit), path, status=409, mistake=reasons, to=to, was=was)
+
+
+def describe_refusal(failure: Mapping[str, Any]) -> str:
+    """Describe why a capture could not be promoted or dismissed, and what to do."""
+    error = failure["error"]
+    if target := (error.get("details") or {}).get("target"):
+        return f"`{target}` already exists, and Memex does not overwrite it: choose another folder."
+    return f"`{failure['id']}`: {excerpt(error['message'], 300).rstrip('.')}."
+
+
+# Undo
+
+
+def _steps(visit: Visit) -> list[UndoStep]:
+    return visit.session.steps.setdefault("review", [])
+
+
+def _record_step(visit: Visit, step: UndoStep) -> None:
+    steps = _steps(visit)
+    steps.append(step)
+    del steps[:-STEPS]
+
+
+def undo(visit: Visit) -> Response:
+    """Undo the last step of this browser, unless that was undone already."""
+    steps = _steps(visit)
+    if not steps or visit.field("number") != str(len(steps)):
+        return visit.redirect(PATH, "That step is undone already.")
+    step = steps[-1]
+    try:
+        result = visit.ask(step.operation, **step.arguments)
+    except (Conflict, NotFound) as error:
+        steps.pop()
+        return visit.redirect(PATH, f"Nothing was undone: {error.message}.")
+    steps.pop()
+    if step.operation == "undo":
+        reasons = [f"`{entry['path']}`: {entry['reason']}" for entry in result["skipped"]]
+        back = [entry["path"] for entry in result["done"]]
+    else:
+        reasons = [describe_refusal(entry) for entry in result["failed"]]
+        back = [entry["target"] for entry in result["returned"]]
+        if again := [entry["id"] for entry in result["failed"] if entry["error"]["retryable"]]:
+            steps.append(UndoStep(step.sentence, step.operation, {"ids": again}))
+    sentence = f"{_name('Undone:', back)}." if back else "Nothing was undone."
+    return visit.redirect(link(PATH, capture=back[0] if back else ""), " ".join([sentence, *reasons[:NAMED]]))
+
+
+# Editing
+
+
+def show_editor(visit: Visit) -> Response:
+    """Show the text of a capture in a form."""
+    path = visit.query("capture")
+    note = visit.ask("get", id=path)
+    return _render_editor(visit, path, note["content"], version=note["version"], shown=note["content"])
+
+
+def _render_editor(visit: Visit, path: str, text: str, **values: Any) -> Response:
+    defaults = {"mistake": "", "comparison": None, "status": 200}
+    return visit.render("review_edit.html", path=path, text=text, **(defaults | values))
+
+
+def save(visit: Visit) -> Response:
+    """Save the text of a capture, if nobody changed it since it was shown; else show both texts."""
+    path, shown = unpack_path(visit.field("here")), visit.field("shown")
+    text = restore_line_ends(visit.field("text"), visit.field("ends"))
+    if text == restore_line_ends(shown, visit.field("ends")):
+        return visit.redirect(link(PATH, capture=path), "The text is unchanged.")
+    version = int(visit.field("version")) if visit.field("version").isdecimal() else None
+    try:
+        saved = visit.ask("updatenote", id=path, text=text, version=version)
+    except MemexError as error:
+        return _show_unsaved(visit, path, text, error, shown=shown, version=version)
+    sentence = f"Saved `{saved['path']}`."
+    if saved["undo"]:
+        _record_step(visit, UndoStep(sentence, "undo", {"id": saved["undo"]}))
+    return visit.redirect(link(PATH, capture=saved["path"]), sentence)
+
+
+def restore_line_ends(text: str, ends: str) -> str:
+    """Return the text of a form, whose line ends browsers send as CRLF, with the line ends of its note: "crlf" or "lf"."""
+    text = text.replace("\r\n", "\n")
+    return text.replace("\n", "\r\n") if ends == "crlf" else text
+
+
+def _show_unsaved(
+    visit: Visit, path: str, text: str, error: MemexError, *, shown: str, version: int | None
+) -> Response:
+    """Show a text that could not be saved, with the note's text if that differs from what was edited."""
+    failure = describe_failure(error)
+    comparison = None
+    try:
+        now = visit.ask("get", id=path)
+    except MemexError:
+        pass  # the form keeps the text; the daemon may be gone, or the capture
+    else:
+        if now["content"] != restore_line_ends(shown, visit.field("ends")):
+            comparison, version = compare_texts(now["content"], text), now["version"]
+    mistake = f"{failure.sentence.rstrip('.')}. {failure.advice}"
+    values = {"mistake": CHANGED if comparison else mistake, "comparison": comparison}
+    return _render_editor(visit, path, text, status=failure.status, version=version, shown=shown, **values)
+
+
+VIEW: Final = View(
+    "review",
+    "Review",
+    PATH,
+    "r",
+    (
+        get(PATH, show_review),
+        get(f"{PATH}/edit", show_editor),
+        post(f"{PATH}/promote", promote),
+        post(f"{PATH}/dismiss", dismiss),
+        post(f"{PATH}/edit", save),
+        post(f"{PATH}/undo", undo),
+    ),
+)

@@ -1,0 +1,251 @@
+"""The review view of the page, over HTTP with a running daemon: cards, decisions, batches, conflicts, editing and undo."""
+
+from __future__ import annotations
+
+import html
+import re
+import secrets
+import shutil
+from urllib.parse import quote
+
+import pytest
+
+from syncd.page.web.daemon_client import DaemonClient
+from syncd.page.web.templates import link
+from tests.support.page_browser import paged_daemon
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory, models):
+    with paged_daemon(tmp_path_factory.mktemp("review"), models) as memex:
+        memex.write("Projects/Heron.md", "The heron station.\n")
+        memex.write("Notes/Home.md", "My home.\n")
+        memex.commit("Begin")
+        memex.run("index")
+        yield memex
+
+
+@pytest.fixture
+def memex(running):
+    """The daemon, with a vault in which nothing waits."""
+    waiting = [row["path"] for row in ask(running, "review.list", limit=1000)["waiting"]]
+    if waiting:
+        ask(running, "review.dismiss", ids=waiting)
+    return running
+
+
+@pytest.fixture(scope="module")
+def browser(running):
+    return running.browser()
+
+
+def ask(memex, operation, **arguments):
+    return DaemonClient(memex.state).ask(operation, **arguments)
+
+
+def capture(memex, title, text=""):
+    """Capture a note, and return its path; without a text, one that no other note has."""
+    text = text or f"The filter of {secrets.token_hex(8)} is due in May."
+    return ask(memex, "get", id=memex.capture(text, metadata={"title": title}))["path"]
+
+
+def form(text, *, id="card"):
+    """The hidden fields of the first form below the element with this id."""
+    part = text[text.index(f'id="{id}"') :].partition("</form>")[0]
+    fields = re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', part)
+    return {name: html.unescape(value) for name, value in fields}
+
+
+def card(browser, path):
+    return form(browser.text("/review", capture=path))
+
+
+def where(answer):
+    assert answer.status_code == 303, answer.text
+    return answer.headers["location"]
+
+
+def follow(browser, answer):
+    return browser.client.get(where(answer), follow_redirects=True).text
+
+
+def test_without_captures_nothing_waits(browser):
+    assert "Nothing waits for a decision" in browser.text("/review")
+
+
+def test_the_view_leads_to_the_oldest_capture(memex, browser):
+    path = capture(memex, "Filter")
+    capture(memex, "Second")
+    assert where(browser.get("/review")) == link("/review", capture=path)
+    text = browser.text("/review", capture=path)
+    assert "2 captures wait" in text
+    assert "is due in May." in text
+    assert '<option value="Projects">' in text
+    assert '<option value="Captures/default">' not in text
+
+
+def test_a_capture_is_promoted_in_one_commit_and_undone(memex, browser):
+    path, other = capture(memex, "Valve"), capture(memex, "Second")
+    answer = browser.post("/review/promote", **card(browser, path), to="Projects")
+    assert where(answer) == link("/review", capture=other)
+    text = follow(browser, answer)
+    assert "<code>Projects/Valve.md</code>" in text
+    assert (memex.vault / "Projects/Valve.md").exists()
+    assert not (memex.vault / path).exists()
+    assert "Projects/Valve.md" in memex.git("show", "--name-only", "--format=%b", "HEAD")
+    fields = form(text, id="main")
+    assert path in follow(browser, browser.post("/review/undo", **fields))
+    assert (memex.vault / path).exists()
+    assert not (memex.vault / "Projects/Valve.md").exists()
+    assert "undone already" in follow(browser, browser.post("/review/undo", **fields))
+
+
+def test_a_capture_goes_into_the_root_a_pressed_folder_or_the_one_that_was_shown(memex, browser):
+    for title, entered, target in (
+        ("One", {"to": "/"}, "One.md"),
+        ("Two", {"folder": quote("/Projects")}, "Projects/Two.md"),
+        ("Three", {"to": "Notes"}, "Notes/Three.md"),
+        ("Four", {"to": ""}, "Notes/Four.md"),
+    ):
+        where(browser.post("/review/promote", **card(browser, capture(memex, title)), **entered))
+        assert (memex.vault / target).exists()
+
+
+def test_a_capture_is_dismissed_and_comes_back(memex, browser):
+    path = capture(memex, "Filter")
+    text = follow(browser, browser.post("/review/dismiss", **card(browser, path)))
+    assert not (memex.vault / path).exists()
+    follow(browser, browser.post("/review/undo", **form(text, id="main")))
+    assert (memex.vault / path).exists()
+
+
+def test_a_batch_is_decided_at_once_and_is_one_step(memex, browser):
+    paths = [capture(memex, title) for title in ("North", "South", "East")]
+    text = browser.text("/review", capture=paths[2])
+    picks = [html.unescape(value) for value in re.findall(r'type="checkbox" name="pick" value="([^"]+)"', text)]
+    answer = browser.post("/review/promote", **form(text, id="queue") | {"pick": picks[:2], "to": "Projects"})
+    assert where(answer) == link("/review", capture=paths[2])
+    text = follow(browser, answer)
+    assert "Promoted 2 captures" in text
+    assert (memex.vault / "Projects/North.md").exists()
+    follow(browser, browser.post("/review/undo", **form(text, id="main")))
+    assert all((memex.vault / path).exists() for path in paths)
+
+
+def test_a_batch_without_a_tick_decides_nothing(memex, browser):
+    path = capture(memex, "Filter")
+    answer = browser.post("/review/dismiss", **form(browser.text("/review", capture=path), id="queue"))
+    assert "Nothing was ticked" in follow(browser, answer)
+    assert (memex.vault / path).exists()
+
+
+@pytest.mark.parametrize("deed", ["promote", "dismiss"])
+def test_a_capture_that_changed_under_an_open_card_is_shown_in_both_versions(memex, browser, deed):
+    path = capture(memex, "Filter")
+    fields = card(browser, path)
+    file = memex.vault / path
+    file.write_text(file.read_text().replace("due in May", "due in June"))
+    ask(memex, "index")
+    answer = browser.post(f"/review/{deed}", **fields, to="Projects")
+    assert answer.status_code == 409
+    assert "As you saw it" in answer.text
+    assert "<mark> May.</mark>" in answer.text
+    assert "<mark> June.</mark>" in answer.text
+    assert 'value="Projects"' in answer.text or deed == "dismiss"
+    assert file.exists()
+    where(browser.post(f"/review/{deed}", **form(answer.text), to="Projects"))
+    assert not file.exists()
+
+
+def test_a_name_that_is_taken_is_named_and_the_folder_kept(memex, browser):
+    path = "Captures/default/Heron.md"
+    memex.write(path, "---\nid: heron\n---\nAnother heron.\n")
+    ask(memex, "index")
+    answer = browser.post("/review/promote", **card(browser, path), to="Projects")
+    assert answer.status_code == 409
+    assert "<code>Projects/Heron.md</code> already exists" in answer.text
+    assert "As you saw it" not in answer.text
+    assert (memex.vault / path).exists()
+
+
+def test_a_capture_that_was_decided_elsewhere_no_longer_waits(memex, browser):
+    path = capture(memex, "Filter")
+    fields = card(browser, path)
+    ask(memex, "review.dismiss", ids=[path])
+    assert "It no longer waits" in browser.text("/review", capture=path)
+    answer = browser.post("/review/promote", **fields)
+    assert answer.status_code == 409
+    assert "It no longer waits" in answer.text
+
+
+def test_a_text_is_edited_and_the_edit_undone(memex, browser):
+    path = capture(memex, "Filter", "\nOne\n\ttwo <b>&amp;\u200b\n")
+    shown = browser.text("/review/edit", capture=path)
+    fields = form(shown, id="main")
+    assert "two &lt;b&gt;&amp;amp;\u200b" in shown
+    text = fields["shown"].replace("two", "three").replace("\n", "\r\n")
+    answer = browser.post("/review/edit", **fields, text=text)
+    page = follow(browser, answer)
+    assert "\tthree <b>&amp;\u200b\n" in (memex.vault / path).read_bytes().decode()
+    follow(browser, browser.post("/review/undo", **form(page, id="main")))
+    assert "\ttwo <b>&amp;\u200b\n" in (memex.vault / path).read_bytes().decode()
+
+
+def test_an_unchanged_text_writes_nothing(memex, browser):
+    path = capture(memex, "Filter", "One\n\ntwo\n")
+    fields = form(browser.text("/review/edit", capture=path), id="main")
+    before = (memex.vault / path).read_bytes()
+    answer = browser.post("/review/edit", **fields, text=fields["shown"].replace("\n", "\r\n"))
+    assert "unchanged" in follow(browser, answer)
+    assert (memex.vault / path).read_bytes() == before
+
+
+def test_a_text_that_somebody_changed_meanwhile_is_shown_beside_the_entered_one(memex, browser):
+    path = capture(memex, "Filter")
+    fields = form(browser.text("/review/edit", capture=path), id="main")
+    ask(memex, "updatenote", id=path, text="The filter is due in June.")
+    answer = browser.post("/review/edit", **fields, text="The filter was changed.")
+    assert answer.status_code == 409
+    assert "The note as it is now" in answer.text
+    assert "The filter was changed.</textarea>" in answer.text
+    assert "June" in (memex.vault / path).read_text()
+    where(browser.post("/review/edit", **form(answer.text, id="main"), text="The filter was changed in June."))
+    assert "was changed in June" in (memex.vault / path).read_text()
+
+
+def test_a_text_survives_a_daemon_that_is_gone(memex, browser):
+    path = capture(memex, "Filter")
+    fields, token = form(browser.text("/review/edit", capture=path), id="main"), browser.csrf
+    memex.stop()
+    headers = {"origin": browser.page, "sec-fetch-site": "same-origin"}
+    answer = browser.client.post("/review/edit", data=fields | {"csrf": token, "text": "My text."}, headers=headers)
+    assert answer.status_code == 503
+    assert "My text.</textarea>" in answer.text
+    assert browser.get("/review").status_code == 503
+    memex.serve()
+
+
+def test_a_similar_note_is_compared_side_by_side(memex, browser):
+    path = capture(memex, "Heron station", "The heron station, again.")
+    assert ask(memex, "review.show", id=path)["similar"][0]["path"] == "Projects/Heron.md"
+    text = browser.text("/review", capture=path, compare="Projects/Heron.md")
+    assert "This capture" in text
+    assert "<mark>" in text
+
+
+def test_a_path_with_hidden_characters_is_decided_on(memex, browser):
+    name = "Captures/default/Zero\u200bwidth \u202egnp.md"
+    memex.write(name, "---\nid: zero\n---\nHidden.\n")
+    ask(memex, "index")
+    fields = card(browser, name)
+    where(browser.post("/review/dismiss", **fields))
+    assert not (memex.vault / name).exists()
+
+
+def test_a_live_region_leaves_the_message_for_the_page(memex, browser):
+    path = capture(memex, "Valve")
+    answer = browser.post("/review/dismiss", **card(browser, path))
+    browser.client.get("/", headers={"x-refresh": "1"})
+    assert "Dismissed: " in follow(browser, answer)

@@ -1,0 +1,62 @@
+"""syncd/page/views/review_queue.py: the next capture, messages, and line ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncd.page.views.review_queue import (
+    DISMISS,
+    PROMOTE,
+    describe_done,
+    describe_refusal,
+    find_next,
+    restore_line_ends,
+)
+
+
+def done(target, **more):
+    return {
+        "source": "Captures/x.md",
+        "target": target,
+        "relinked": [],
+        "left_out": [],
+        "unread": [],
+        "lost": [],
+        **more,
+    }
+
+
+@pytest.mark.parametrize(("path", "following"), [("a", "b"), ("b", "c"), ("c", "a"), ("gone", "a"), ("", "a")])
+def test_the_queue_is_a_ring(path, following):
+    assert find_next(["a", "b", "c"], path) == following
+
+
+def test_nothing_follows_a_single_capture():
+    assert find_next(["a"], "a") == ""
+    assert find_next([], "a") == ""
+
+
+def test_a_message_names_the_new_place_or_counts():
+    assert describe_done(PROMOTE, [done("Birds/Heron.md")]) == "Promoted: `Birds/Heron.md`."
+    assert describe_done(DISMISS, [done("a.md"), done("b.md")]) == "Dismissed 2 captures."
+
+
+def test_a_message_names_what_did_not_follow():
+    message = describe_done(
+        PROMOTE, [done("a.md", relinked=["x.md", "y.md"], left_out=["z.md"], lost=[["q.md", "[[old]]"]])]
+    )
+    assert message == (
+        "Promoted: `a.md`; links updated in 2 notes; not committed, because you edited it: `z.md`; broken links in `q.md`."
+    )
+
+
+def test_a_taken_name_asks_for_another_folder():
+    error = {"code": "CONFLICT", "message": "…--to…", "details": {"target": "Birds/Heron.md"}}
+    assert describe_refusal({"id": "c", "error": error}) == (
+        "`Birds/Heron.md` already exists, and Memex does not overwrite it: choose another folder."
+    )
+
+
+@pytest.mark.parametrize(("ends", "text"), [("lf", "a\nb\n"), ("crlf", "a\r\nb\r\n")])
+def test_a_note_keeps_its_line_ends(ends, text):
+    assert restore_line_ends("a\r\nb\r\n", ends) == text

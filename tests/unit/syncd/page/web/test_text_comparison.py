@@ -1,0 +1,62 @@
+"""syncd/page/web/text_comparison.py: lines side by side, words that differ, and folded runs."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncd.page.web.text_comparison import LINES, Row, compare_texts
+
+LINE = st.sampled_from(["", "one", "two", "one two three", "one two four", " indented", "x" * 50])
+TEXT = st.lists(LINE, max_size=30).map("\n".join)
+
+
+def lines(text):
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def side(rows, name):
+    """The shown lines of a side, and the number of folded ones."""
+    shown = ["".join(text for text, _ in getattr(row, name)) for row in rows if getattr(row, name)]
+    return shown, sum(row.folded for row in rows)
+
+
+@given(TEXT, TEXT)
+def test_each_side_is_its_text(left, right):
+    rows = compare_texts(left, right).rows
+    for name, text in (("left", left), ("right", right)):
+        shown, folded = side(rows, name)
+        assert len(shown) + folded == len(lines(text))
+        kept = iter(lines(text))
+        assert all(line in kept for line in shown), "in their order"
+    assert compare_texts(left, right).is_equal == (lines(left) == lines(right))
+
+
+def test_words_that_differ_are_marked():
+    (row,) = compare_texts("The filter is due in May.", "The filter is due in June.").rows
+    assert row.kind == "changed"
+    assert row.left == (("The filter is due in", False), (" May.", True))
+    assert row.right == (("The filter is due in", False), (" June.", True))
+
+
+def test_lines_with_nothing_in_common_are_not_marked():
+    (row,) = compare_texts("The filter is due", "Lena wants a report").rows
+    assert row.left == (("The filter is due", False),)
+
+
+def test_long_runs_of_equal_lines_are_folded():
+    same = "\n".join(map(str, range(20)))
+    rows = compare_texts(f"{same}\nold", f"{same}\nnew").rows
+    assert [row.kind for row in rows] == ["folded", "same", "same", "changed"]
+    assert rows[0] == Row("folded", folded=18)
+    assert [row.folded for row in compare_texts(same, same).rows] == [20]
+
+
+def test_line_ends_and_blank_lines_do_not_count():
+    assert compare_texts("a\r\n\r\nb", "a\nb\n").is_equal
+
+
+def test_a_long_text_is_compared_in_part():
+    text = "\n".join(map(str, range(LINES + 1)))
+    assert compare_texts(text, text).is_cut
+    assert not compare_texts(text, text).is_equal
