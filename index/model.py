@@ -11,6 +11,9 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 Scope: TypeAlias = Literal["captures", "vault"]
+IndexName: TypeAlias = Literal[
+    "captures", "vault", "shared"
+]  # of an index: of a scope, or of the notes that agents may read
 Mode: TypeAlias = Literal["hybrid", "vector", "text"]
 ObservationMode: TypeAlias = Literal["embedding", "text"]
 BlockKind: TypeAlias = Literal[
@@ -270,6 +273,9 @@ class Filter:
     since: int | None = None  # created at or after
     until: int | None = None  # created before
     any_tags: tuple[str, ...] = ()  # at least one of them, compared as `tags` are
+    documents: frozenset[str] | None = (
+        None  # only these, by `path_id` of their paths; searches of a chunk store alone know it
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from index.errors import Unavailable
 from index.graph.graph import Graph, Graphs
 from index.graph.vertex import vertex_of
 from index.memos.queries import MemoRows
-from index.model import COLLECTIONS, Document, Entry, Scope, Stat
+from index.model import COLLECTIONS, Document, Entry, IndexName, Stat
 from index.names import stem
 from index.observations.observation_rows import facet_rows
 from index.observations.observation_store import Observations
@@ -33,7 +33,7 @@ from index.process_memory import release_unused
 from index.scope.integrity_check import describe_difference, store_uris
 from index.scope.prepared_document import MANY, ChunkRows, PreparedDocument, has_same_rows, prepare
 from index.scope.reader import Looks, Reader
-from index.scope.vector_reuse import Vectors
+from index.scope.vector_reuse import Stored, Vectors
 from index.storage.chunk_rows import Row
 from index.storage.store_opening import open_later, open_store
 from index.text.chunking import Sizes
@@ -50,7 +50,7 @@ class Index(Reader):
 
     def __init__(
         self,
-        scope: Scope,
+        scope: IndexName,
         catalog: Catalog,
         store: ChunkStore,
         observations: Observations,
@@ -67,7 +67,7 @@ class Index(Reader):
         self.scope = scope
         self.lock = threading.RLock()
         self.mending, self._reconciled = False, not later
-        self._vectors = Vectors(self._stored_vectors, observations.vectors)
+        self._vectors = Vectors(self.stored_vectors, observations.vectors)
         self.on_commit: Callable[[Collection[str]], object] | None = None  # given the paths; quick, raises nothing
         self.memos = MemoRows(catalog, store, lambda: self.manifest, self._usable_embedder)
         self._swollen = False  # whether much memory was used since it was last returned to the system
@@ -76,13 +76,14 @@ class Index(Reader):
             self._reconcile_stores()
         self._load()
 
-    def _stored_vectors(self, digests: Collection[str]) -> dict[str, np.ndarray]:
+    def stored_vectors(self, digests: Collection[str]) -> dict[str, np.ndarray]:
+        """Return the vectors of the texts with these digests, as far as they are stored."""
         return self._store.vectors(digests)
 
     @classmethod
     def open(
         cls,
-        scope: Scope,
+        scope: IndexName,
         folder: Path,
         *,
         uri: str,
@@ -130,12 +131,13 @@ class Index(Reader):
         urgent: bool = False,
         later: bool = False,
         progress: Callable[[int], None] | None = None,
+        lent: Stored | None = None,
     ) -> list[PreparedDocument]:
         """Cut and embed `documents` without storing anything. Vectors of unchanged texts come from the stores.
 
         A document whose stored rows would stay the same is neither cut nor embedded. With `urgent`, the call never waits
         behind a bulk run, and raises Unavailable without an encoder. With `later`, nothing is embedded: documents without
-        stored vectors are found by their words until the next pass over the vault."""
+        stored vectors are found by their words until the next pass over the vault. `lent` gives vectors of another index."""
         if not urgent:
             self._embedder.wait(LOADING_S)  # otherwise a start would index by words only, and embed a moment later
         embedder = self._usable_embedder()
@@ -143,8 +145,11 @@ class Index(Reader):
             raise Unavailable(self._embedder.problem or "the encoder is not ready yet; try again in a few seconds")
         kept = [self._keep_rows(document, stat) for document, stat in documents]
         changed = [pair for pair, same in zip(documents, kept, strict=True) if same is None]
+        known = self._vectors if lent is None else self._vectors.with_lent(lent)
         made = iter(
-            self._cut_and_embed(changed, embedder, urgent=urgent, later=later, progress=progress) if changed else ()
+            self._cut_and_embed(changed, embedder, known, urgent=urgent, later=later, progress=progress)
+            if changed
+            else ()
         )
         return [next(made) if same is None else same for same in kept]
 
@@ -152,6 +157,7 @@ class Index(Reader):
         self,
         documents: Sequence[tuple[Document, Stat]],
         embedder: Embedder | None,
+        vectors: Vectors,
         *,
         urgent: bool,
         later: bool = False,
@@ -161,7 +167,7 @@ class Index(Reader):
             documents,
             sizes=self.sizes,
             embedder=embedder,
-            vectors=self._vectors,
+            vectors=vectors,
             perspectives=self.perspectives,
             urgent=urgent,
             later=later,
@@ -183,7 +189,7 @@ class Index(Reader):
         document, stat = prepared.document, prepared.stat
         if prepared.kept is None or self._keep_rows(document, stat):
             return prepared
-        (made,) = self._cut_and_embed([(document, stat)], self._usable_embedder(), urgent=False)
+        (made,) = self._cut_and_embed([(document, stat)], self._usable_embedder(), self._vectors, urgent=False)
         return made
 
     def commit(

@@ -116,6 +116,10 @@ class Reader:
         """Return the documents at these paths, by path."""
         return {record.path: record for record in self._catalog.records_at(paths)}
 
+    def records_by_key(self, keys: Collection[str]) -> dict[str, Record]:
+        """Return the documents with these keys (`path_id` of their paths), by key."""
+        return self._catalog.records(keys)
+
     def owner_marks(self, paths: Collection[str] | None = None) -> Iterator[tuple[str, str, str, str]]:
         """Yield path, digest, type and the encoded marks of the owner for the documents at `paths`, or for all."""
         return self._catalog.owner_marks(paths)

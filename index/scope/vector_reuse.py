@@ -37,6 +37,10 @@ class Vectors:
         self._latest: dict[str, Vector] = {}
         self._lock = threading.Lock()
 
+    def with_lent(self, lent: Stored) -> Vectors:
+        """Return these vectors together with those that `lent` gives, for one call."""
+        return Vectors(*self._stored, lent)
+
     def find(
         self,
         texts: Mapping[str, str],

@@ -85,6 +85,7 @@ class RowFilter:
     any_tags: frozenset[str] | None  # a row must have at least one of them
     since: int | None
     until: int | None
+    documents: frozenset[str] | None  # None = any row passes, empty = no row passes
 
     def has_tags(self, tags: Sequence[str]) -> bool:
         """Return whether a row with these tags passes the filter's tags."""
@@ -105,7 +106,8 @@ def to_row_filter(restriction: Filter) -> RowFilter:
     tags, any_tags = _tag_keys(restriction.tags), _tag_keys(restriction.any_tags)
     check_encodable("the filter", *equal.values(), *sorted(tags or ()), *sorted(any_tags or ()))
     since, until = (None if time is None else _clamp(time) for time in (restriction.since, restriction.until))
-    return RowFilter(equal, tags, any_tags, since, until)
+    check_encodable("the filter", *sorted(restriction.documents or ()))
+    return RowFilter(equal, tags, any_tags, since, until, restriction.documents)
 
 
 def sql_condition(restriction: Filter, quote: Callable[[Any], str]) -> str | None:
@@ -119,6 +121,9 @@ def sql_condition(restriction: Filter, quote: Callable[[Any], str]) -> str | Non
         parts.append(f"created_at >= {quote(row_filter.since)}")
     if row_filter.until is not None:
         parts.append(f"created_at < {quote(row_filter.until)}")
+    if row_filter.documents is not None:
+        named = ", ".join(map(quote, sorted(row_filter.documents)))
+        parts.append(f"doc_id IN ({named})" if named else "false")
     return " AND ".join(parts) or None
 
 

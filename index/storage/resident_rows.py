@@ -194,6 +194,11 @@ class Rows:
             passing &= memory.created[:count] >= row_filter.since
         if row_filter.until is not None:
             passing &= memory.created[:count] < row_filter.until
+        if row_filter.documents is not None:
+            named = np.zeros(count, np.bool_)
+            at = chain.from_iterable(self.places.get(doc_id, ()) for doc_id in row_filter.documents)
+            named[np.fromiter(at, np.int64)] = True
+            passing &= named
         return passing
 
     def _match(self, at: int, value: float) -> Match:

@@ -38,6 +38,7 @@ FILTERS = st.builds(
     since=st.none() | TIMES,
     until=st.none() | TIMES,
     any_tags=TAGS,
+    documents=st.none() | st.frozensets(st.sampled_from(["d0", "d1", "d2", "d20", "none"])),
 )
 ROWS = st.builds(
     row,
