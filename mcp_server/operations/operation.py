@@ -187,13 +187,13 @@ class OperationRunner:
 
         return await self.run_in_thread(operation.name, operation.scope, operation.seconds, run_operation, on_start)
 
-    def _note_url(self, workspace: str, path: str) -> str:
+    def _note_url(self, workspace: str, path: str, shared: bool = False) -> str:
         """Return the URL at which Obsidian opens the note at this path of a workspace, or "" if a name in it contains a secret.
 
         The URL uses the path that agents know, without the number of a file whose name was taken, so it reveals no other
         note. A log could not recognize a secret in its URL encoding, so such a note gets no URL."""
         vault = self.settings.vault
-        name, file = vault.name or vault.path.name, f"{vault.inbox}/{workspace}/{path}"
+        name, file = vault.name or vault.path.name, path if shared else f"{vault.inbox}/{workspace}/{path}"
         return "" if find_secrets(name) or find_secrets(file) or find_secrets(path) else obsidian_url(name, file)
 
     async def run_in_thread(

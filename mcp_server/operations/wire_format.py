@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field
 from pydantic_core import PydanticSerializationError, from_json
@@ -101,6 +101,14 @@ class HitQuality(AnswerModel):
     weak: bool = Field(False, description="true: probably not about the query", exclude_if=_is_empty)
 
 
+class NoteOrigin(AnswerModel):
+    """Says where a note is from; the field is left out for a note of the workspace. Memex computes it: no note can state it."""
+
+    scope: Literal["vault"] | None = Field(
+        None, description="vault: your owner's own note, shared read-only; path is in the vault", exclude_if=_is_empty
+    )
+
+
 class NoteLink(AnswerModel):
     """Describes a note that Obsidian can open; `note_links` decides which answers get the URL."""
 
@@ -142,6 +150,11 @@ def warnings_about(defects: Iterable[Defect]) -> list[str]:
         MERGE_CONFLICT,
     )
     return [str(defect) for defect in defects if defect.name in reported]
+
+
+def scope_fields(record: Record) -> dict[str, Any]:
+    """Return the field of `NoteOrigin` for this document."""
+    return {"scope": "vault"} if record.scope == "vault" else {}
 
 
 def replacement_fields(workspace: Workspace, record: Record) -> dict[str, Any]:

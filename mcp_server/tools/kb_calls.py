@@ -15,7 +15,7 @@ from mcp_server.answers.best_snippet import MARK, cut_snippet
 from mcp_server.answers.line_ranges import TextLines, find_section, list_headings, select_lines
 from mcp_server.answers.text_budget import estimate_tokens, share_budget
 from mcp_server.operations.caller import CALLER
-from mcp_server.operations.wire_format import chunk_id, replacement_fields, warnings_about
+from mcp_server.operations.wire_format import chunk_id, replacement_fields, scope_fields, warnings_about
 from mcp_server.tools import kb_schema as shape
 from syncd.documents.collection_membership import is_collection_tag
 from syncd.history.write_lineage import Hand
@@ -51,7 +51,8 @@ def search(workspace: Workspace, arguments: shape.Search, settings: Settings) ->
             tags=every,
             any_tags=some,
             collections=workspace.collections,
-        )
+        ),
+        scope=arguments.scope,
     )
     where = _existing_addresses(workspace, [hit.record for hit in answer.hits])
     hands = workspace.hands(list(where))
@@ -168,6 +169,7 @@ def get_document(
     shown = list_headings(text, headings) if cut and headings and lines.start == first else []
     return shape.WholeDocument(
         **_document_fields(workspace, record, workspace.addresses([record]).get(record.id, "")),
+        **scope_fields(record),
         namespace=record.namespace,
         source=record.source,
         summary=record.summary,
@@ -277,6 +279,7 @@ def _passage_answer(workspace: Workspace, hit: Hit, path: str, by: Hand) -> shap
         score=round(hit.score, 4),
         weak=hit.weak,
         by=by,
+        **scope_fields(record),
         snippet="",
     )
 

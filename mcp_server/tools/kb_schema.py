@@ -9,9 +9,18 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from index.model import Mode
-from mcp_server.operations.wire_format import AnswerModel, HitQuality, NoteLink, NoteText, Replaceable, RequestModel
-from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _parse_json_text, _refuse_boolean
+from mcp_server.operations.wire_format import (
+    AnswerModel,
+    HitQuality,
+    NoteLink,
+    NoteOrigin,
+    NoteText,
+    Replaceable,
+    RequestModel,
+)
+from mcp_server.tools.thoughts_schema import LONGEST_QUERY, SCOPE, _parse_json_text, _refuse_boolean
 from syncd.history.write_lineage import Hand
+from syncd.workspaces.window_search import SearchScope
 
 LONGEST_PART: Final = 50_000  # tokens of a document in one answer
 PART: Final = 2_000
@@ -47,6 +56,7 @@ class Search(RequestModel):
     doc_type: DocType | None = Field(None, description="Only this type")
     collection: Collection | None = Field(None, description="Only this collection")
     mode: Mode | None = Field(None, description="hybrid (default); vector: meaning; text: exact words")
+    scope: SearchScope = Field("all", description=SCOPE)
 
 
 class AddNote(RequestModel):
@@ -196,7 +206,7 @@ class Document(NoteLink, Replaceable):
     updated_at: str | None
 
 
-class Passage(NoteLink, Replaceable, HitQuality, NoteText):
+class Passage(NoteLink, Replaceable, NoteOrigin, HitQuality, NoteText):
     """Describe a matching document, with its best passage."""
 
     chunk_id: str
@@ -263,7 +273,7 @@ class Heading(AnswerModel):
     heading: str
 
 
-class WholeDocument(Document, NoteText):
+class WholeDocument(Document, NoteOrigin, NoteText):
     """Describe a document with its text or a part of it."""
 
     is_whole = True

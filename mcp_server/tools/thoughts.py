@@ -12,7 +12,7 @@ from index.model import Hit, Record
 from index.query import make_query
 from mcp_server.answers.text_budget import cut_excerpt, share_budget
 from mcp_server.operations.operation import NOTES_ARE_DATA, Operation
-from mcp_server.operations.wire_format import chunk_id, replacement_fields, warnings_about
+from mcp_server.operations.wire_format import chunk_id, replacement_fields, scope_fields, warnings_about
 from mcp_server.tools.thoughts_schema import (
     CapturedNote,
     CaptureThought,
@@ -72,7 +72,8 @@ def semantic_search(workspace: Workspace, arguments: SemanticSearch, settings: S
             since=arguments.since,
             until=arguments.until,
             collections=workspace.collections,
-        )
+        ),
+        scope=arguments.scope,
     )
     texts, unread = read_contents(workspace, [hit.record for hit in answer.hits])
     hits = [(hit, texts[hit.record.id]) for hit in answer.hits if hit.record.id in texts]
@@ -93,6 +94,7 @@ def get_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> Who
     made, changed = workspace.writers(kept.record)
     return WholeThought(
         **_thought_fields(workspace, kept.record, workspace.addresses([kept.record]).get(kept.record.id, "")),
+        **scope_fields(kept.record),
         id=kept.record.id,
         content=kept.content,
         content_hash=kept.record.content_hash,
@@ -195,6 +197,7 @@ def _found_thought(workspace: Workspace, hit: Hit, text: str, size: int, *, by: 
         weak=hit.weak,
         heading=hit.heading,
         **_thought_fields(workspace, hit.record, path),
+        **scope_fields(hit.record),
     )
 
 

@@ -10,8 +10,17 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
 from index.model import Mode
-from mcp_server.operations.wire_format import AnswerModel, HitQuality, NoteLocation, NoteText, Replaceable, RequestModel
+from mcp_server.operations.wire_format import (
+    AnswerModel,
+    HitQuality,
+    NoteLocation,
+    NoteOrigin,
+    NoteText,
+    Replaceable,
+    RequestModel,
+)
 from syncd.history.write_lineage import By, Hand
+from syncd.workspaces.window_search import SearchScope
 
 LONGEST_QUERY: Final = 2_000
 LONGEST_METADATA: Final = 32 * 1024  # of JSON; frontmatter is read up to 64 KiB
@@ -49,6 +58,7 @@ def _check_metadata_size(value: Metadata, *, way_out: str = "") -> Metadata:
 Time = Annotated[int, Field(ge=-LAST_TIME, le=LAST_TIME), BeforeValidator(_refuse_boolean)]
 Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire_format.with_collections adds the known names
 Detail = Literal["concise", "full"]
+SCOPE: Final = "vault: only notes that the owner shares"
 
 
 class CaptureThought(RequestModel):
@@ -87,6 +97,7 @@ class SemanticSearch(RequestModel):
     source: str | None = Field(None, min_length=1, max_length=500, description="Only notes from this source")
     since: Time | None = Field(None, description="Created at or after, epoch ms")
     until: Time | None = Field(None, description="Created before, epoch ms")
+    scope: SearchScope = Field("all", description=SCOPE)
     detail: Detail = Field("concise", description="full: return whole documents, however long")
 
 
@@ -144,7 +155,7 @@ class Thought(NoteLocation, NoteTimes, Replaceable):
     namespace: str
 
 
-class FoundThought(Thought, HitQuality, NoteText):
+class FoundThought(Thought, NoteOrigin, HitQuality, NoteText):
     """Describe a document that matches a query, with its best passage."""
 
     document_id: str
@@ -183,7 +194,7 @@ class Wrote(AnswerModel):
     at_iso: str | None
 
 
-class WholeThought(Thought, NoteText):
+class WholeThought(Thought, NoteOrigin, NoteText):
     """Describe a note with its text and its chunks."""
 
     is_whole = True

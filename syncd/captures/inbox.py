@@ -1,6 +1,7 @@
 """Hold what every workspace needs of the inbox: its files, index, queue, uploads, clock and settings.
 
-The composition root builds it once. Law: it holds nothing of the vault outside the inbox."""
+The composition root builds it once. Law: of the vault outside the inbox, it holds only the window: the notes that the owner
+shares with agents."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from syncd.history.audit_log import AuditLog
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.jobs.queue import Queue
 from syncd.notes.secret_patterns import refuse_secret
+from syncd.sharing.window import Window
 from syncd.telemetry.search_log import SearchLog
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.location import namespace_path
@@ -46,6 +48,7 @@ class Inbox:
     uploads: Uploads
     collections: tuple[str, ...]  # all known collections, the default first
     searches: SearchLog
+    window: Window  # the notes of the vault that the owner shares
     reranker: Reranker | None = None  # reorders search results, if one is set
     # By workspace: held while entities or memos change.
     writing: dict[str, threading.Lock] = field(default_factory=dict)

@@ -37,7 +37,7 @@ from syncd.cli.framework.commands import Group, flush_output
 from syncd.cli.framework.help_command import help_command
 from syncd.cli.graph import graph, memory_json, nodes, perspectives
 from syncd.cli.models import evaluation, model
-from syncd.cli.notes import consolidation, context, enrichment, files, history, notes, promotion, review
+from syncd.cli.notes import consolidation, context, enrichment, files, history, notes, promotion, review, shares
 from syncd.cli.page import open as page
 from syncd.cli.terminal import result_text
 from syncd.telemetry import log
@@ -111,6 +111,7 @@ for command in (
         keys_and_config.workspace,
         perspectives.perspective,
         keys_and_config.key,
+        shares.share,
         connect.connect,
     ),
     *(nodes.node, nodes.relation, graph.graph, memory_json.import_, memory_json.export),

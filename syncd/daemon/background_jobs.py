@@ -152,3 +152,5 @@ def _maintain_indexes(opened: OpenParts) -> None:
     opened.builds.drop_retired()
     for scope_index in opened.builds.scopes.values():
         scope_index.index.maintain()
+    if opened.builds.shared.maintain():
+        opened.sync.request_listing()  # fills it again

@@ -32,6 +32,8 @@ from syncd.history.unlogged_changes import UnloggedChanges
 from syncd.indexes.index_builds import IndexBuilds, IndexBuildSettings, ScopeIndex
 from syncd.jobs.queue import Queue
 from syncd.settings.settings import Settings
+from syncd.sharing.shares import Shares
+from syncd.sharing.window import Window
 from syncd.state.folder import LEDGER
 from syncd.state.folder import claim as claim_state
 from syncd.state.ledger import Ledger
@@ -40,6 +42,7 @@ from syncd.state.vault_claim import VaultClaim
 from syncd.sync.deep_check import DeepCheck
 from syncd.sync.hand_edits import HandEdits
 from syncd.sync.pipeline import Sync
+from syncd.sync.shared_notes import SharedNotes
 from syncd.telemetry.search_log import SearchLog
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.vault import Vault
@@ -63,6 +66,7 @@ class OpenParts:
     embedder: Embedder
     repo: Repository
     perspectives: Perspectives
+    shares: Shares
     builds: IndexBuilds
     sync: Sync
     unlogged_changes: UnloggedChanges
@@ -108,13 +112,13 @@ def open_parts(
     stack.callback(keys.flush)
     embedder = stack.enter_context(closing(embedder or _make_embedder(settings, start=not later)))
     repo = stack.enter_context(closing(Repository(settings.vault.path)))
-    perspectives = Perspectives(ledger)
+    perspectives, shares = Perspectives(ledger), _open_shares(settings, ledger)
     builds = stack.enter_context(
         closing(IndexBuilds(state / "index", embedder, _index_build_settings(settings, perspectives.of), later=later))
     )
     captures, notes = builds.scopes["captures"], builds.scopes["vault"]
     edits = HandEdits(ledger, audit, repo, vault)
-    sync = _build_sync(settings, vault, builds, repo, edits)
+    sync = _build_sync(settings, vault, builds, repo, edits, shares=shares)
     unlogged_changes = _build_unlogged_changes(settings, audit, vault, captures, stack)
     enricher = Enricher(settings.enrich, captures=captures, embedder=embedder, ledger=ledger, vault=notes)
     stack.callback(enricher.close)
@@ -122,8 +126,8 @@ def open_parts(
     queue, check = _open_queue(settings, ledger, audit), DeepCheck(vault, builds, sync.hint, state / "deep_check.json")
     contexts = _build_contexts(settings, vault, captures, ledger)
     return OpenParts(
-        settings, since, lock, ledger, audit, overwritten, vault, keys, embedder, repo, perspectives, builds, sync, unlogged_changes,
-        enricher, reranker, SearchLog(state, enabled=settings.search.log), queue, check, AutomaticValues(ledger), contexts,
+        settings, since, lock, ledger, audit, overwritten, vault, keys, embedder, repo, perspectives, shares, builds, sync,
+        unlogged_changes, enricher, reranker, SearchLog(state, enabled=settings.search.log), queue, check, AutomaticValues(ledger), contexts,
     )  # fmt: skip
 
 
@@ -161,6 +165,7 @@ def build_inbox(
         edited=opened.sync.edits.is_pending,
         uploads=Uploads(settings.state, opened.queue, settings.kb, vault=settings.vault.path, now=_now),
         collections=settings.kb.all_collections,
+        window=Window(opened.builds.shared, opened.vault, opened.shares),
         reranker=opened.reranker,
         searches=opened.searches,
     )
@@ -190,7 +195,19 @@ def _open_vault(settings: Settings, audit: AuditLog, overwritten: OverwrittenByt
     )
 
 
-def _build_sync(settings: Settings, vault: Vault, builds: IndexBuilds, repo: Repository, edits: HandEdits) -> Sync:
+def _open_shares(settings: Settings, ledger: Ledger) -> Shares:
+    return Shares(ledger, inbox=settings.vault.inbox, never=settings.share.never)
+
+
+def _build_sync(
+    settings: Settings,
+    vault: Vault,
+    builds: IndexBuilds,
+    repo: Repository,
+    edits: HandEdits,
+    *,
+    shares: Shares,
+) -> Sync:
     return Sync(
         vault,
         builds,
@@ -200,6 +217,9 @@ def _build_sync(settings: Settings, vault: Vault, builds: IndexBuilds, repo: Rep
         inbox=settings.vault.inbox,
         state=settings.state,
         collections=settings.kb.all_collections,
+        shared_notes=SharedNotes(
+            vault, builds.shared, shares, inbox=settings.vault.inbox, collections=settings.kb.all_collections
+        ),
     )
 
 

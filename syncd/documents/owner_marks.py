@@ -27,7 +27,7 @@ EDITED: Final = "a person has just edited the note; read it again in a moment"
 _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})  # values of a key that was left empty
 # Front matter that contains none of these words has no owner's keys, so it is not parsed.
 _WORDS: Final = (
-    *("promote", "review", "expires", "suggested_", "superseded_by"),
+    *("promote", "review", "share", "expires", "suggested_", "superseded_by"),
     *("hidden_text", "runnable_code", "unsafe_links"),
 )
 

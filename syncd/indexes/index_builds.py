@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import logging
 import shutil
 import threading
@@ -14,21 +13,22 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
-from index.encoders.embedder import Embedder, EncoderSettings
+from index.encoders.embedder import Embedder
 from index.errors import IndexUnusable, Unavailable
 from index.model import Scope
 from index.observations.perspectives import DEFAULTS
 from index.scope.index import Index
 from index.scope.integrity_check import store_uris
-from index.scope.prepared_document import fingerprint
 from index.scope.reader import Looks
 from index.storage.crash_repair import StoreDamaged
 from index.storage.store_opening import discard
-from index.text.chunking import Sizes, chunk_sizes
-from syncd.indexes.previous_encoder import encoder_to_recall, from_table, to_table
-from syncd.state.folder import read_regular_file, write_private
+from index.text.chunking import chunk_sizes
+from syncd.indexes.build_inputs import BuildInputs, current_folder, read_made, write_made
+from syncd.indexes.previous_encoder import encoder_to_recall
+from syncd.indexes.shared_index import SHARED, SharedIndex, SharedIndexPlace
+from syncd.state.folder import write_private
 
 log = logging.getLogger(__name__)
 
@@ -60,22 +60,6 @@ class ScopeIndex:
     def _tell(self, paths: Collection[str] | None) -> None:
         for callback in tuple(self.told):
             callback(paths)
-
-
-@dataclass(frozen=True, slots=True)
-class BuildInputs:
-    """Describes the inputs of a build."""
-
-    identity: str  # of the encoder; "" = none
-    dimensions: int
-    sizes: Sizes
-    # Its settings: different settings may mean the same encoder.
-    encoder: EncoderSettings | None = field(default=None, compare=False)
-
-    @property
-    def made_by(self) -> str:
-        """Return the fingerprint of all inputs."""
-        return fingerprint(self.identity, self.sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,20 +111,23 @@ class IndexBuilds:
         self.rebuilt_because = ""
         self.live = self._open_current() or (self._open_passing() if later else self._resume() or self._create())
         self.scopes: dict[Scope, ScopeIndex] = {scope: ScopeIndex(self.live.indexes[scope]) for scope in SCOPES}
+        self.shared = SharedIndex(self._shared_place(self.live), embedder)
+        if not later:
+            self.shared.open_existing()
         if not self._is_passing(self.live):
             self._name_current(self.live)
 
     @staticmethod
     def read_inputs(root: Path) -> BuildInputs | None:
         """Return the inputs of the build in use, before anything is opened."""
-        folder = _current_folder(root)
-        return _read_made(folder) if folder else None
+        folder = current_folder(root)
+        return read_made(folder) if folder else None
 
     @staticmethod
     def read_identities(root: Path) -> frozenset[str]:
         """Return the encoders of all existing builds, including unfinished ones."""
         folders = [folder for folder in root.iterdir() if folder.is_dir()] if root.is_dir() else []
-        return frozenset(inputs.identity for folder in folders if (inputs := _read_made(folder)))
+        return frozenset(inputs.identity for folder in folders if (inputs := read_made(folder)))
 
     @property
     def can_embed(self) -> bool:
@@ -156,7 +143,7 @@ class IndexBuilds:
                 # different settings, but the same encoder
                 if inputs.encoder != embedder.chosen and self._making is None:
                     self.live = replace(self.live, made=replace(inputs, encoder=embedder.chosen))
-                    _write_made(self.live)
+                    write_made(self.live.folder, self.live.made)
             elif former is None:
                 if wanted := encoder_to_recall(embedder, inputs.encoder, inputs.identity):
                     log.info("the index was built with another encoder, which answers until a new index is complete")
@@ -170,6 +157,7 @@ class IndexBuilds:
     def _use_embedder(self, embedder: Embedder) -> None:
         for index in self.live.indexes.values():
             index.use_embedder(embedder)
+        self.shared.use_embedder(embedder)
 
     def _retire_previous(self) -> None:
         if self._former:
@@ -281,7 +269,7 @@ class IndexBuilds:
         self._embedder.wait()
         inputs = self._wanted_inputs()
         for folder in self._unused_folders():
-            if _read_made(folder) == inputs and (build := self._open_or_set_aside(folder, inputs)):
+            if read_made(folder) == inputs and (build := self._open_or_set_aside(folder, inputs)):
                 return build
         return None
 
@@ -305,6 +293,7 @@ class IndexBuilds:
             for scope, scope_index in self.scopes.items():
                 scope_index.switch_to(build.indexes[scope])
             self._retired.append((time.monotonic(), old))
+        self.shared.move_to(self._shared_place(build))
         self.mark_filled()
 
     def drop_retired(self, *, grace: float = 10.0) -> None:
@@ -316,7 +305,7 @@ class IndexBuilds:
             retired.close()
             if isinstance(retired, Build):
                 self._discard(retired.folder)
-        if self.live.folder.is_dir() and _current_folder(self._root) != self.live.folder:
+        if self.live.folder.is_dir() and current_folder(self._root) != self.live.folder:
             self._name_current(self.live)
 
     def drop_unused(self, *, older_s: float) -> list[str]:
@@ -326,7 +315,7 @@ class IndexBuilds:
         with contextlib.suppress(FileNotFoundError):  # somebody removed the whole folder, which the pipeline notices
             inputs = self._wanted_inputs()
             old = [folder for folder in self._unused_folders() if time.time() - folder.stat().st_ctime > older_s]
-            done = [folder for folder in old if _read_made(folder) != inputs]
+            done = [folder for folder in old if read_made(folder) != inputs]
             for folder in done:
                 self._discard(folder)
             return [folder.name for folder in done]
@@ -335,6 +324,7 @@ class IndexBuilds:
     def close(self) -> None:
         """Close everything."""
         self.drop_retired(grace=0)
+        self.shared.close()
         self.live.close()
         if self._is_passing(self.live):
             shutil.rmtree(self.live.folder, ignore_errors=True)
@@ -349,8 +339,8 @@ class IndexBuilds:
         return BuildInputs(identity, dimensions, cut, self._embedder.chosen if ready else None)
 
     def _open_current(self) -> Build | None:
-        folder = _current_folder(self._root)
-        inputs = folder and _read_made(folder)
+        folder = current_folder(self._root)
+        inputs = folder and read_made(folder)
         if not folder or not inputs:
             return None
         build = self._open_or_set_aside(folder, inputs)
@@ -386,7 +376,7 @@ class IndexBuilds:
         folder = self._root / name
         folder.mkdir(mode=0o700)
         build = self._open(folder, inputs)
-        _write_made(build)
+        write_made(build.folder, build.made)
         return build
 
     def _open_passing(self) -> Build:
@@ -405,24 +395,38 @@ class IndexBuilds:
         try:
             for scope in SCOPES:
                 indexes[scope] = Index.open(
-                    scope,
-                    folder,
-                    uri=self._uri(folder),
-                    options=self._settings.options,
-                    dimensions=inputs.dimensions,
-                    embedder=self._embedder,
-                    sizes=inputs.sizes,
-                    made_by=inputs.made_by,
-                    perspectives=self._settings.perspectives,
-                    later=self._later,
+                    scope, folder, embedder=self._embedder, later=self._later, **self._index_arguments(folder, inputs)
                 )
         except BaseException:
             for index in indexes.values():
                 index.close()
             raise
         paths = [folder, *(folder / f"{scope}.db" for scope in SCOPES)]
-        paths += [] if self._settings.uri else [Path(uri) / "chunks.lance" for uri in _store_uris(str(folder))]
+        paths += (
+            []
+            if self._settings.uri
+            else [Path(uri) / "chunks.lance" for scope in SCOPES for uri in store_uris(str(folder), scope)]
+        )
         return Build(folder, inputs, indexes, {path: _device_and_inode(path) for path in paths})
+
+    def _index_arguments(self, folder: Path, inputs: BuildInputs) -> dict[str, Any]:
+        """Return what all indexes of a build have in common."""
+        return {
+            "uri": self._uri(folder),
+            "options": self._settings.options,
+            "dimensions": inputs.dimensions,
+            "sizes": inputs.sizes,
+            "made_by": inputs.made_by,
+            "perspectives": self._settings.perspectives,
+        }
+
+    def _shared_place(self, build: Build) -> SharedIndexPlace:
+        folder, arguments = build.folder, self._index_arguments(build.folder, build.made)
+
+        def open_index(embedder: Embedder) -> Index:  # it holds no index
+            return Index.open(SHARED, folder, embedder=embedder, **arguments)
+
+        return SharedIndexPlace(folder, arguments["uri"], self._settings.options, open_index)
 
     def _name_current(self, build: Build) -> None:
         if (self._root / "current").is_dir():
@@ -440,40 +444,12 @@ class IndexBuilds:
 
 
 def _store_uris(uri: str) -> list[str]:
-    return [store for scope in SCOPES for store in store_uris(uri, scope)]
-
-
-def build_in_use(root: Path) -> tuple[Path | None, bool]:
-    """Return the folder of the build in `current`, and whether its inputs are readable; (None, False) without one."""
-    folder = _current_folder(root) if root.is_dir() else None
-    return folder, folder is not None and _read_made(folder) is not None
-
-
-def _write_made(build: Build) -> None:
-    """Write the inputs of a build."""
-    inputs = build.made
-    record = {"identity": inputs.identity, "dimensions": inputs.dimensions, "sizes": _size_list(inputs.sizes)}
-    write_private(
-        build.folder / "made.json",
-        json.dumps(record | ({"encoder": to_table(inputs.encoder)} if inputs.encoder else {})),
-    )
-
-
-def _size_list(cut: Sizes) -> list[int]:
-    return [cut.tokens, cut.overlap, cut.context]
+    return [store for scope in (*SCOPES, SHARED) for store in store_uris(uri, scope)]
 
 
 def _free_name(folder: Path) -> Path:
     """Return a free name for a damaged build."""
     return next(name for n in range(1, 10_000) if not (name := folder.with_name(f"damaged-{n}")).exists())
-
-
-def _current_folder(root: Path) -> Path | None:
-    try:
-        name = read_regular_file(root / "current").decode("ascii").strip()
-    except (OSError, ValueError):  # missing, or damaged
-        return None
-    return next((folder for folder in root.iterdir() if folder.name == name and folder.is_dir()), None)
 
 
 def _device_and_inode(path: Path) -> tuple[int, int] | None:
@@ -482,13 +458,3 @@ def _device_and_inode(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-def _read_made(folder: Path) -> BuildInputs | None:
-    try:
-        inputs = json.loads(read_regular_file(folder / "made.json"))
-        return BuildInputs(
-            inputs["identity"], inputs["dimensions"], Sizes(*inputs["sizes"]), from_table(inputs.get("encoder"))
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return None  # unfinished, or written by another version: rebuild

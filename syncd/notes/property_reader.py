@@ -22,6 +22,7 @@ PERSONS = frozenset(
         "promote",
         "promote_to",
         "review",
+        "share",
         "promote_problem",
         "promoted_at",
         "suggested_folder",

@@ -25,6 +25,7 @@ from syncd.owner import index as owner_index
 from syncd.owner import jobs as owner_jobs
 from syncd.owner.graph import memory_json, perspectives, reports
 from syncd.owner.graph import nodes as owner_graph
+from syncd.sharing.share_requests import ShareRequests
 from syncd.workspaces.agent_access import AgentAccess
 
 Arguments: TypeAlias = Mapping[str, Any]
@@ -46,7 +47,10 @@ def operations(
     named = {
         **notes.operations(opened, agent_access, health.degraded_search),
         **owner_index.operations(opened, health, jobs),
-        **workspaces_and_keys.operations(agent_access, opened.keys, opened.perspectives, state=opened.settings.state),
+        **workspaces_and_keys.operations(
+            agent_access, opened.keys, opened.perspectives, opened.shares, state=opened.settings.state
+        ),
+        **_share_operations(opened, agent_access),
         "enrich": backfill.enrich_note,
         "enrich.backfill": backfill.enrich_all,
         "enrich.stop": backfill.stop,
@@ -81,6 +85,23 @@ def _graph_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str,
             opened.perspectives, workspace=agent_access.workspace, index=index, look=opened.sync.request_listing
         ),
     }
+
+
+def _share_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str, Operation]:
+    """Return the operations on what agents may read of the vault."""
+
+    def narrow() -> None:
+        opened.builds.shared.discard()
+        opened.sync.request_listing()  # fills it with what is still shared
+
+    return ShareRequests(
+        opened.shares,
+        opened.vault,
+        workspaces=agent_access.workspaces,
+        require_workspace=agent_access.workspace,
+        widened=opened.sync.request_listing,
+        narrowed=narrow,
+    ).operations()
 
 
 def _history_operations(opened: OpenParts, services: VaultServices) -> dict[str, Operation]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from syncd.graph.perspectives import Perspectives
+from syncd.sharing.shares import Shares
 from syncd.state.folder import KEY_FILE, write_private
 from syncd.workspaces.agent_access import AgentAccess
 from syncd.workspaces.api_keys import ApiKey, ApiKeys
@@ -18,16 +19,18 @@ Operation: TypeAlias = Callable[[Arguments, Any], Any]
 
 
 def operations(
-    agent_access: AgentAccess, keys: ApiKeys, perspectives: Perspectives, *, state: Path
+    agent_access: AgentAccess, keys: ApiKeys, perspectives: Perspectives, shares: Shares, *, state: Path
 ) -> dict[str, Operation]:
     """Return the owner's operations on workspaces and keys, by name."""
-    return workspace_operations(agent_access, perspectives) | key_operations(agent_access, keys, state)
+    return workspace_operations(agent_access, perspectives, shares) | key_operations(agent_access, keys, state)
 
 
-def workspace_operations(agent_access: AgentAccess, perspectives: Perspectives) -> dict[str, Operation]:
+def workspace_operations(agent_access: AgentAccess, perspectives: Perspectives, shares: Shares) -> dict[str, Operation]:
     """Return the operations that create, list and delete workspaces, and that read their contexts."""
 
     def create(arguments: Arguments, _: Any) -> dict[str, Any]:
+        if arguments["name"] not in agent_access.workspaces():
+            shares.clear(arguments["name"])  # of a folder of this name that was removed by other means
         return {"name": agent_access.create_workspace(arguments["name"]).name}
 
     def list_workspaces(_: Arguments, __: Any) -> list[dict[str, Any]]:
@@ -36,6 +39,7 @@ def workspace_operations(agent_access: AgentAccess, perspectives: Perspectives) 
     def delete(arguments: Arguments, _: Any) -> dict[str, Any]:
         agent_access.delete_workspace(arguments["name"])
         perspectives.reset(arguments["name"])
+        shares.clear(arguments["name"])
         return {"name": arguments["name"], "deleted": True}
 
     def read_context(arguments: Arguments, _: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Define the access settings: request limits, and which key a visitor identified by Cloudflare Access uses."""
+"""Define the access settings: request limits, what is never shared, and which key a visitor identified by Cloudflare Access uses."""
 
 from __future__ import annotations
 
@@ -76,3 +76,13 @@ class AccessSettings:
     def key_set_url(self) -> str:
         """Return the URL of the signing keys."""
         return self.jwks_url or f"{self.expected_issuer.rstrip('/')}/cdn-cgi/access/certs"
+
+
+@dataclass(frozen=True, slots=True)
+class ShareSettings:
+    """Holds the section `share`: what no agent may read, whatever `memex share` shares."""
+
+    never: tuple[str, ...] = setting(
+        (),
+        "Folders and notes of the vault that no agent may read, whatever `memex share` shares, as patterns like `Private` or `Diary/**`.",
+    )

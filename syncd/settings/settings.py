@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from index.errors import InvalidArgument
-from syncd.settings.access import AccessSettings, LimitsSettings
+from syncd.settings.access import AccessSettings, LimitsSettings, ShareSettings
 from syncd.settings.automation import (
     ConsolidateSettings,
     ContextSettings,
@@ -44,7 +44,9 @@ class VaultSettings:
 
     path: Path = setting(None, "The vault: the folder that holds your notes. Also --vault and MEMEX_VAULT.", kind=Path)  # noqa: RUF009 - it is dataclasses.field
     name: str = setting("", "The vault's name in Obsidian, for links that open a note. Empty: the name of the folder.")
-    inbox: str = setting("Captures", "The folder of the vault that agents read and write; they see nothing else.")
+    inbox: str = setting(
+        "Captures", "The folder of the vault that agents read and write; they see nothing else, unless you share it."
+    )
     ignore: tuple[str, ...] = setting((), "Folders and files that are not indexed, as patterns like `Archive/**`.")
     max_bytes: int = setting(
         5_000_000, "Memex skips notes larger than this many bytes, and lists them as skipped.", least=1_000
@@ -247,6 +249,7 @@ class Settings:
     limits: LimitsSettings = field(default_factory=LimitsSettings)
     kb: KbSettings = field(default_factory=KbSettings)
     access: AccessSettings = field(default_factory=AccessSettings)
+    share: ShareSettings = field(default_factory=ShareSettings)
     git: GitSettings = field(default_factory=GitSettings)
     promote: PromoteSettings = field(default_factory=PromoteSettings)
     review: ReviewSettings = field(default_factory=ReviewSettings)
@@ -281,6 +284,7 @@ SECTIONS: dict[str, type[Any]] = {
     "limits": LimitsSettings,
     "kb": KbSettings,
     "access": AccessSettings,
+    "share": ShareSettings,
     "git": GitSettings,
     "promote": PromoteSettings,
     "review": ReviewSettings,

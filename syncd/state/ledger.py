@@ -216,6 +216,9 @@ SCHEMA: tuple[str, ...] = (
     """
     CREATE TABLE note_uses (id TEXT PRIMARY KEY, uses REAL NOT NULL) STRICT;
     """,
+    """
+    CREATE TABLE shares (workspace TEXT NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (workspace, entry)) STRICT;
+    """,
 )
 
 

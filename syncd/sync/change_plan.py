@@ -7,13 +7,16 @@ are indexed is never a change, even if its stat is new."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from index.model import Entry, Stat
 from index.names import base_name
 from syncd.vault.path_rules import is_below
+
+WINDOW = 48  # notes between two commits of a bulk run: a few seconds of work
+WINDOW_BYTES = 1_000_000  # most bytes of text in a window, unless one note is larger: its results are in memory at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,20 @@ def is_mass_removal(missing: int, known: int, *, share: float, floor: int = 20) 
 
     A vault of fewer than `floor` notes never counts: there, removing many is normal."""
     return known >= floor and missing > 0 and missing >= share * known
+
+
+def split_into_windows(paths: Sequence[str], sizes: Sequence[int]) -> Iterator[list[str]]:
+    """Split the paths into lists of at most `WINDOW` paths, and `WINDOW_BYTES` unless a single file is larger."""
+    window: list[str] = []
+    filled = 0
+    for path, size in zip(paths, sizes, strict=True):
+        if window and (len(window) == WINDOW or filled + size > WINDOW_BYTES):
+            yield window
+            window, filled = [], 0
+        window.append(path)
+        filled += size
+    if window:
+        yield window
 
 
 def _must_read(stat: Stat, entry: Entry | None, *, embedded: bool) -> bool:

@@ -22,6 +22,7 @@ from syncd.documents.collection_membership import CollectionChanges
 from syncd.documents.parser import parse
 from syncd.indexes.index_builds import Build
 from syncd.sync.change_plan import (
+    WINDOW,
     AddedNote,
     ModifiedNote,
     MovedNote,
@@ -30,19 +31,19 @@ from syncd.sync.change_plan import (
     RemovedNote,
     compare_stats,
     plan_changes,
+    split_into_windows,
 )
 from syncd.sync.hand_edits import HandEdits
 from syncd.sync.note_adoption import NoteAdoption, is_adoptable, list_unadopted
 from syncd.sync.pending_paths import PendingPaths
 from syncd.sync.removal_rules import FINAL, RemovalRules
+from syncd.sync.shared_notes import SharedNotes
 from syncd.vault.location import NoteLocation, locate
 from syncd.vault.path_rules import is_below
 from syncd.vault.vault import Listing, Vault
 
 log = logging.getLogger(__name__)
 
-WINDOW = 48  # notes between two commits of a bulk run: a few seconds of work
-WINDOW_BYTES = 1_000_000  # most bytes of text in a window, unless one note is larger: its results are in memory at once
 MANY = 200  # above this number of paths, one listing of the whole vault is cheaper than checking each path
 BULK = 500  # above this number of files, a pass yields to calls: nobody waits for a single file
 TRIES = 5  # tries for a file that can't be read now, with growing pauses; then it waits for a listing
@@ -104,8 +105,10 @@ class IndexPass:
         inbox: str,
         adopt_s: float,
         collections: Sequence[str],
+        shared_notes: SharedNotes,
     ) -> None:
         self._vault, self._pending_paths, self._removal_rules, self._edits = vault, pending_paths, removal_rules, edits
+        self._shared_notes = shared_notes
         self._inbox, self._adopt_s, self._collections = inbox, adopt_s, collections
         self._filing = CollectionChanges(collections)
         self._adoption = NoteAdoption(vault, pending_paths, edits, self._filing, self._parse)
@@ -149,14 +152,21 @@ class IndexPass:
         gone = self._decide_removals(request, listing, missing)
         suspects = self._choose(request.large_notes, suspects, listing.files)
         sizes = [listing.files[path].size for path in suspects]
-        self._process(request, list(_split_into_windows(suspects, sizes)), gone, outcome, progress)
-        if request.under is None and request.live and not self._pending_paths.stopped:
+        self._process(request, list(split_into_windows(suspects, sizes)), gone, outcome, progress)
+        if request.live:
+            self._finish_live_pass(request, listing)
+        return outcome
+
+    def _finish_live_pass(self, request: PassRequest, listing: Listing) -> None:
+        """Bring the index of shared notes up to date and, after a listing of the whole vault, forget what it disproves."""
+        vault_index, pending = request.build.indexes["vault"], self._pending_paths
+        self._shared_notes.update(vault_index, listing, request.under, stopped=lambda: pending.stopped)
+        if request.under is None and not pending.stopped:
             self.failed = {path: why for path, why in self.failed.items() if path in listing.files}
             self.unseen = not listing.complete
             if listing.complete:
                 self._removal_rules.remember_head()
                 self._edits.forget_missing(request.build.indexes["captures"].manifest)
-        return outcome
 
     def _locate(self, path: str) -> NoteLocation:
         return locate(path, self._inbox)
@@ -419,20 +429,6 @@ class IndexPass:
 
     def _parse(self, raw: bytes, path: str, stat: Stat) -> Document:
         return parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox, collections=self._collections)
-
-
-def _split_into_windows(paths: Sequence[str], sizes: Sequence[int]) -> Iterator[list[str]]:
-    """Split the paths into lists of at most `WINDOW` paths, and `WINDOW_BYTES` unless a single file is larger."""
-    window: list[str] = []
-    filled = 0
-    for path, size in zip(paths, sizes, strict=True):
-        if window and (len(window) == WINDOW or filled + size > WINDOW_BYTES):
-            yield window
-            window, filled = [], 0
-        window.append(path)
-        filled += size
-    if window:
-        yield window
 
 
 def _find_elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[str]:

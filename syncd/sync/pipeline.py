@@ -22,6 +22,7 @@ from syncd.sync.hand_edits import HandEdits
 from syncd.sync.index_pass import IndexPass, PassOutcome, PassRequest, Progress
 from syncd.sync.pending_paths import PendingPaths
 from syncd.sync.removal_rules import RemovalRules
+from syncd.sync.shared_notes import SharedNotes
 from syncd.vault.taken_names import OtherFileNames
 from syncd.vault.vault import Listing, Vault
 
@@ -53,6 +54,7 @@ class Sync:
         inbox: str,
         state: Path,
         collections: Sequence[str],
+        shared_notes: SharedNotes,
     ) -> None:
         self.vault, self.builds, self.edits = vault, builds, edits
         self.other_files = OtherFileNames(vault)
@@ -67,6 +69,7 @@ class Sync:
             inbox=inbox,
             adopt_s=settings.adopt_s,
             collections=collections,
+            shared_notes=shared_notes,
         )
         self._passing = threading.RLock()  # one pass at a time
         self._thread: threading.Thread | None = None

@@ -1,7 +1,7 @@
 """Run the operations on the captures of one workspace: capture, search, read, update and delete.
 
-Law: a workspace holds the index of the captures and nothing of the vault outside the inbox, so code built on it
-cannot reach a note there. When a call returns, its result is durable and searchable; a call that fails changed
+Law: of the vault outside the inbox, a workspace holds only its window: notes that the owner shares with it, read-only. Code
+built on it cannot reach any other note there. When a call returns, its result is durable and searchable; a call that fails changed
 nothing."""
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from index.errors import NotFound, PermissionDenied, Unavailable
 from index.model import COLLECTIONS, Answer, Query, Record
 from index.names import fold
 from index.query import make_filter
 from index.scope.index import Index
-from index.search.reranker import search_reranked
 from index.topics.summary_and_tags import Enrichment
 from syncd.captures.inbox import Inbox
 from syncd.captures.note_update import NoteUpdate, set_tags, update_note
@@ -45,9 +44,15 @@ from syncd.memos.memo_graph import MemoGraph
 from syncd.memos.memos import Memos
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
 from syncd.notes.timestamps import iso
+from syncd.sharing.window import PREFIX as SHARED_ID
+from syncd.sharing.window import SharedNote, WorkspaceWindow
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.location import locate
 from syncd.vault.path_rules import is_note
+from syncd.workspaces.window_search import SearchScope, search_scopes
+from syncd.workspaces.workspace_totals import WorkspaceTotals, count_totals
+
+SUGGEST: Final = "to suggest a change, capture it as a note of your own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +61,6 @@ class CaptureResult:
 
     record: Record
     created: bool
-
-
-@dataclass(frozen=True, slots=True)
-class WorkspaceTotals:
-    """Counts the documents of one workspace, and names the encoder."""
-
-    documents: tuple[tuple[str, str, int], ...]  # type, collection, how many
-    chunks: int
-    words_only: int  # number of documents without vectors
-    listed: bool  # whether the vault has been read once
-    encoder: tuple[str, int, str]  # the model's name, dimensions, state
-    degraded: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,23 +198,37 @@ class Workspace:
         Raises Conflict while somebody edits the note, and when its properties can't be changed line by line."""
         return enrich_note(self._inbox, self.name, path, enrichment, replacing=replacing)
 
-    def search(self, query: Query) -> Answer:
-        """Search the documents of this workspace; the answer says why it may be incomplete."""
+    def search(self, query: Query, *, scope: SearchScope = "captures") -> Answer:
+        """Search the documents of this workspace, or what its owner shares with it; the answer says why it may be incomplete."""
         namespace = self.namespace or query.filter.namespace
         narrowed = replace(query, filter=replace(query.filter, workspace=self.name, namespace=namespace))
-        answer = search_reranked(self._inbox.reranker, narrowed, self._index.search)
-        self._inbox.searches.record(query.text, [hit.record.id for hit in answer.hits])
+        answer = search_scopes(narrowed, scope, self._index.search, self.window, self._inbox.reranker)
+        captured = [hit.record.id for hit in answer.hits if hit.record.scope == "captures"]
+        self._inbox.searches.record(query.text, captured)
         degraded = self._inbox.degraded_search(self._counted_folder)
         return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *degraded))))
 
+    @property
+    def window(self) -> WorkspaceWindow | None:
+        """Return the notes of the vault that the owner shares with this workspace; None if there are none, and for one namespace."""
+        return self._inbox.window.of(self.name) if self.namespace is None else None
+
+    def _shared_note(self, id: str) -> SharedNote:
+        if (window := self.window) is None:
+            raise NotFound(f"no document {id[:64]!r} in workspace {self.name!r}")
+        return window.read(id)
+
     def get(self, id: str) -> StoredDocument:
         """Return the document with this `id`."""
+        if id.startswith(SHARED_ID):
+            note = self._shared_note(id)
+            return StoredDocument(note.record, note.content, note.chunks)
         record = self._record(id)
         return StoredDocument(record, self.read_content(record), tuple(self._index.passages(record)))
 
     def record(self, id: str) -> Record:
         """Return the row of the document with this `id`."""
-        return self._record(id)
+        return self._shared_note(id).record if id.startswith(SHARED_ID) else self._record(id)
 
     def successor(self, record: Record) -> str | None:
         """Return the id of the document of this workspace that replaces `record`, at the end of a chain of such documents.
@@ -233,7 +240,9 @@ class Workspace:
     def writers(self, record: Record) -> tuple[Writer | None, Writer | None]:
         """Return who created a document and who changed it last; None = unknown, or nobody changed it.
 
-        Writes made while it was in another workspace are not reported: somebody moved it here."""
+        Writes made while it was in another workspace, or in the vault, are not reported: somebody moved it here."""
+        if record.scope == "vault":
+            return None, None
         entries = [entry for entry in self._inbox.audit.entries_about(id=record.id) if entry.workspace == self.name]
         whole = not self._inbox.audit.base().seq
         made = find_creator(entries, record.created_at, whole=whole)
@@ -248,7 +257,8 @@ class Workspace:
         """Log that text of these documents and nodes is about to be returned."""
         nodes = [node.id for name in names if (node := self.nodes.graph.get(name))]
         if self.logs_reads and (ids or nodes):
-            self._inbox.audit.log_read(self.name, list(dict.fromkeys((*ids, *nodes))))
+            real = self._real_ids(ids)
+            self._inbox.audit.log_read(self.name, list(dict.fromkeys((*(real.get(id, id) for id in ids), *nodes))))
 
     def context(self, project: str = "") -> SessionContext:
         """Return what an agent gets at the start of a session here; facts of `project` come first."""
@@ -257,12 +267,18 @@ class Workspace:
     def count_uses(self, ids: Collection[str], names: Collection[str] = ()) -> None:
         """Count an answer that contains these documents and nodes, for the choice of the context."""
         nodes = [node.id for name in names if (node := self.nodes.graph.get(name))]
-        self._inbox.contexts.uses.add((*ids, *nodes))
+        captured = (id for id in ids if not id.startswith(SHARED_ID))
+        self._inbox.contexts.uses.add((*captured, *nodes))
 
     def hands(self, ids: Collection[str]) -> dict[str, Hand]:
         """Return whether only people wrote each document ("hand"), or an agent too ("key"); pruned entries count as an agent's."""
-        from_keys = self._inbox.audit.ids_from_agents(ids)
-        return {id: "key" if id in from_keys else "hand" for id in ids}
+        real = self._real_ids(ids)
+        from_keys = self._inbox.audit.ids_from_agents([real.get(id, id) for id in ids])
+        return {id: "key" if real.get(id, id) in from_keys else "hand" for id in ids}
+
+    def _real_ids(self, ids: Collection[str]) -> dict[str, str]:
+        """Return the ids by which the audit log knows the shared notes among `ids`."""
+        return window.real_ids(ids) if (window := self.window) else {}
 
     def file_exists(self, record: Record) -> bool:
         """Return whether a document's file exists now, as far as known; the index accepts an absence a little later."""
@@ -273,10 +289,12 @@ class Workspace:
 
     def totals(self) -> WorkspaceTotals:
         """Return the totals of this workspace."""
-        return _count_totals(self._index, self.name, self.namespace, self._degraded())
+        return count_totals(self._index, self.name, self.namespace, self._degraded())
 
     def read_content(self, record: Record) -> str:
         """Return the body of a document exactly as in its file; for a node see `agent_paths.strip_link_numbers`."""
+        if record.scope == "vault":
+            return self._shared_note(record.id).content
         with hide_file_name(record.path):
             raw, _ = self._inbox.vault.read(record.path)
         body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -285,11 +303,13 @@ class Workspace:
     def document_at(self, address: str) -> Record:
         """Return the document at `address`, a path below the workspace's folder as agents see it. Raises NotFound.
 
-        The address of a stored file leads to the document with its text."""
+        The address of a stored file leads to the document with its text. If there is none, it may be the path of a shared note."""
         record = self._documents_by_base([base_of(address)]).get(address)
         if record is None and not is_note(address):
             beside = self._documents_by_base([base_of(f"{address}.md")]).get(f"{address}.md")
             record = beside if beside and beside.file else self._find_by_file(f"{self._root}{address}")
+        if record is None and (window := self.window):
+            return window.read_at(address).record
         if record is None:
             raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
         return record
@@ -300,12 +320,16 @@ class Workspace:
         return next((record for record in records if record.path.rpartition("/")[0] != file.rpartition("/")[0]), None)
 
     def addresses(self, records: Iterable[Record]) -> dict[str, str]:
-        """Return the address of each of these documents, by id."""
+        """Return the address of each of these documents, by id: of a shared note, its path in the vault."""
+        records = list(records)
+        shared = {record.id: record.path for record in records if record.scope == "vault"}
         wanted_addresses = {
-            record.id: base_of(self._plain_address(record.path, name_of(record), record.type)) for record in records
+            record.id: base_of(self._plain_address(record.path, name_of(record), record.type))
+            for record in records
+            if record.id not in shared
         }
         by_address = self._documents_by_base(set(wanted_addresses.values()))
-        return {record.id: address for address, record in by_address.items() if record.id in wanted_addresses}
+        return shared | {record.id: address for address, record in by_address.items() if record.id in wanted_addresses}
 
     def node_addresses(self, paths: Iterable[str]) -> dict[str, str]:
         """Return the address of the document at each of these paths, by path."""
@@ -424,6 +448,9 @@ class Workspace:
 
     def _changeable(self, id: str) -> Record:
         """Return the document with this `id` for a change. A node belongs to more than one namespace."""
+        if id.startswith(SHARED_ID):
+            path = self._shared_note(id).record.path
+            raise PermissionDenied(f"{path!r} is a note of your owner that you can only read; {SUGGEST}", path=path)
         record = self._record(id)
         if record.type == "entity" and self.namespace is not None:
             raise PermissionDenied(
@@ -468,16 +495,3 @@ class Workspace:
             with undo_on_failure(lambda: self._inbox.vault.replace(record.path, raw, digest=document.digest)):
                 index.commit(index.prepare([(document, stat)], urgent=True))
             return CaptureResult(require_row(index.record_at(record.path)), created=False)
-
-
-def _count_totals(index: Index, workspace: str, namespace: str | None, degraded: Sequence[str]) -> WorkspaceTotals:
-    """Return the totals of `workspace`, or of one namespace of it."""
-    rows = index.tally(workspace, namespace)
-    return WorkspaceTotals(
-        documents=tuple((kind, collection, count) for kind, collection, count, _, _ in rows),
-        chunks=sum(chunks for _, _, _, chunks, _ in rows),
-        words_only=sum(bare for *_, bare in rows),
-        listed=index.is_complete,
-        encoder=index.encoder,
-        degraded=tuple(degraded),
-    )

@@ -158,7 +158,7 @@ def test_a_type_of_document_and_a_mode_can_be_asked_for(one, space):
         {"query": "x", "doc_type": "folder"},
         {"query": "x", "mode": "best"},
         {"query": "x", "collection": "memeory"},
-        {"query": "x", "scope": "vault"},
+        {"query": "x", "scope": "everything"},
     ],
     ids=str,
 )

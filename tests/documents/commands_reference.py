@@ -21,7 +21,7 @@ PAGES: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {  # a page: its 
     "vaults": ("Vaults and settings", "set up a vault, choose one, and see the settings", ("init", "demo", "vaults", "use", "config", "completion")),
     "models": ("Models and measurements", "choose the model for search by meaning, and measure it and settings on your notes", ("model", "eval", "searches")),
     "daemon": ("The daemon", "run the daemon, see its health, and connect clients", ()),
-    "keys": ("Workspaces and keys", "give each agent a key of its own, and limit what the key opens", ("workspace", "key")),
+    "keys": ("Workspaces and keys", "give each agent a key of its own, limit what the key opens, and share notes of the vault", ("workspace", "key", "share")),
     "history": ("History and Git", "see who wrote what, take it back, and work with Git", ("log", "undo", "audit", "commit", "sync", "hook")),
     "upkeep": ("Service, jobs and backup", "keep the daemon running, look after its jobs, and back it up", ("service", "job", "backup", "restore")),
 }  # fmt: skip

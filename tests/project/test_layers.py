@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Mapping
 
 import pytest
@@ -33,7 +34,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("syncd.git", "syncd.notes", "syncd.settings", "syncd.watch"),
     ("syncd.documents", "syncd.links", "syncd.remote", "syncd.telemetry"),
     ("syncd.files.conversion.readers", "syncd.indexes"),
-    ("syncd.files.conversion", "syncd.enrichment", "syncd.history", "syncd.measurement"),
+    ("syncd.files.conversion", "syncd.enrichment", "syncd.history", "syncd.measurement", "syncd.sharing"),
     ("syncd.commits", "syncd.context", "syncd.jobs", "syncd.sync"),
     ("syncd.uploads",),
     ("syncd.captures",),
@@ -73,6 +74,7 @@ OWNERS_OWN = tuple(
         "indexes",
         "vault",
         "sync",
+        "sharing",
         "promotion",
         "review",
         "consolidation",
@@ -104,6 +106,10 @@ PAGE_IMPORTS = (
         "syncd.version",
     ),
 )
+
+# What agents' calls run through holds the captures' index and the window's. Whatever names the builds could reach the vault's own.
+AGENTS_WAY = ("syncd/captures", "syncd/memos", "syncd/sharing", "syncd/workspaces")
+ALL_INDEXES = tuple(f"syncd.indexes.index_builds.{name}" for name in ("Build", "IndexBuilds", "SCOPES"))
 
 
 def package_of(module: str) -> str:
@@ -164,7 +170,21 @@ def page_client(source: Source) -> list[str]:
     ]
 
 
-RULES = (layers, tops, walls, page_client)
+def window(source: Source) -> list[str]:
+    """No module that agents' calls run through imports the builds, or takes the vault's own index out of anything."""
+    if source.folder not in AGENTS_WAY:
+        return []
+    complaints = [
+        f"imports {module}, which holds the vault's own index" for module, _ in imports(source) if module in ALL_INDEXES
+    ]
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.Subscript(slice=ast.Constant(value="vault")) | ast.Attribute(attr="builds"):
+                complaints.append(f"line {node.lineno}: reaches for the vault's own index")
+    return complaints
+
+
+RULES = (layers, tops, walls, page_client, window)
 
 
 def circles(arrows: Mapping[str, Iterable[str]]) -> list[list[str]]:
@@ -250,6 +270,12 @@ DOC = '"""A sentence."""\n'
             for package in ("syncd.owner", "syncd.app", "syncd.daemon.health", "syncd.vault.vault", "syncd.state.ledger", "index.scope", "mcp_server.server", "vault_fixtures")
         ),
         pytest.param(walls, "mcp_server/tools/x.py", "from syncd.vault.vault import Vault", id="an agent reaches a module of the vault"),
+        *(
+            pytest.param(window, "syncd/sharing/x.py", f"from syncd.indexes.index_builds import {name.rpartition('.')[2]}", id=f"the window imports {name}")
+            for name in ALL_INDEXES
+        ),
+        pytest.param(window, "syncd/sharing/window.py", "x = indexes['vault']", id="the window takes the vault's own index"),
+        pytest.param(window, "syncd/workspaces/workspace.py", "def f(opened):\n    return opened.builds.live", id="a workspace reaches for the builds"),
     ],
 )  # fmt: skip
 def test_a_source_that_breaks_a_rule_is_caught(rule, path, text):
@@ -264,6 +290,9 @@ def test_a_source_that_breaks_a_rule_is_caught(rule, path, text):
             "mcp_server/tools/x.py",
             "import mcp\nfrom syncd.workspaces.workspace import Workspace\nfrom index.errors import NotFound",
         ),
+        ("syncd/sharing/window.py", "from syncd.indexes.shared_index import SharedIndex\nscope = 'vault'"),
+        ("syncd/captures/x.py", "from syncd.indexes.index_builds import ScopeIndex"),
+        ("syncd/sync/x.py", "from syncd.indexes.index_builds import Build\nx = build.indexes['vault']"),
         ("syncd/history/x.py", "from syncd.vault import atomic_write\nfrom syncd.history.audit_log import Author"),
         ("syncd/files/x.py", "from syncd.files.conversion.converter import Limits"),
     ],

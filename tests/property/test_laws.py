@@ -57,7 +57,13 @@ def test_law_1_captures_only(world):
     # What the rim is given holds no index of the vault proper: neither a workspace nor the desk's own tools.
     vault_index = world.app.opened.builds.scopes["vault"].index
     assert isinstance(vault_index, Index)
-    reachable = held_by(workspace._inbox.captures, leave=(World,)) | held_by(workspace._inbox.vault, leave=(World,))
+    # Nor does the window, even while it is open: it holds an index of its own.
+    world.app.operations["share.add"]({"workspace": "default", "paths": ["Diary/Other.md"]}, lambda _: None)
+    world.run()
+    assert workspace.window is not None
+    assert workspace.search(Query("zanzibar"), scope="vault").hits == ()
+    inbox = workspace._inbox
+    reachable = set().union(*(held_by(part, leave=(World,)) for part in (inbox.captures, inbox.vault, inbox.window)))
     assert id(vault_index) not in reachable
     assert id(world.app.opened.builds.scopes["vault"]) not in reachable
     assert isinstance(space, AgentAccess)

@@ -54,6 +54,17 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "mcp_server/tools/thoughts.py",
         "mcp_server/tools/thoughts_schema.py",
         "syncd/workspaces/workspace.py",
+        "syncd/workspaces/workspace_totals.py",
+    ),
+    "tests/unit/syncd/indexes/test_index_builds.py": ("syncd/indexes/build_inputs.py",),
+    "tests/unit/syncd/sharing/test_share_requests.py": (
+        "syncd/cli/notes/shares.py",
+        "syncd/sharing/share_preview.py",
+    ),
+    "tests/unit/syncd/sharing/test_window.py": (
+        "syncd/indexes/shared_index.py",
+        "syncd/sync/shared_notes.py",
+        "syncd/workspaces/window_search.py",
     ),
     "tests/contract/test_page_access.py": (
         "syncd/page/application.py",

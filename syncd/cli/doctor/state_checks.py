@@ -316,7 +316,8 @@ def _examine_index(context: DoctorContext) -> dict[str, str]:
     if context.daemon is not None:
         return dict(control_socket.call(context.state, "index.examine", {}, timeout=120))
     from index.scope.integrity_check import check_index
-    from syncd.indexes.index_builds import SCOPES, build_in_use
+    from syncd.indexes.build_inputs import build_in_use
+    from syncd.indexes.index_builds import SCOPES
 
     root = context.state / "index"
     folder, made = build_in_use(root)

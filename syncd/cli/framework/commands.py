@@ -37,6 +37,7 @@ STARTING_S = 15.0  # how long to wait for a daemon that holds the lock and does 
 WITHOUT_INDEX = frozenset(
     {
         *("status", "workspace.create", "workspace.list", "perspective.list"),
+        *("share.add", "share.list", "share.preview"),
         *("key.create", "key.check", "key.list", "key.revoke", "key.rotate", "key.history"),
         *("audit.list", "audit.verify", "audit.prune"),
         *("job.list", "job.history", "queue.list", "queue.show", "queue.cancel"),

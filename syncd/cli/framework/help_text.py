@@ -301,6 +301,19 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "service logs": (("memex service logs --follow", "print log lines as they arrive"),),
     "service status": (("memex service status", "show what systemd or launchd reports"),),
     "service uninstall": (("memex service uninstall", "remove the service; notes, index and keys stay"),),
+    "share add": (
+        ("memex share add References", "let agents of the workspace default read a folder"),
+        (
+            "memex share add --workspace work Projects/Alpha Notes/Glossary.md",
+            "a folder and a note, for another workspace",
+        ),
+    ),
+    "share list": (("memex share list", "list what is shared with each workspace"),),
+    "share preview": (
+        ("memex share preview References", "list what agents could read, before you share it"),
+        ("memex share preview", "list what agents can read now"),
+    ),
+    "share remove": (("memex share remove References", "stop sharing a folder"),),
     "status": (
         ("memex status", "show a summary"),
         ("memex status --watch", "update it every 2 seconds"),

@@ -25,7 +25,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {  # commands, grouped by purpose
     "Graph": ("graph", "node", "relation", "perspective", "import", "export"),
     "Files": ("addfile",),
     "Git": ("commit", "sync", "hook"),
-    "Clients and keys": ("connect", "key", "workspace", "mcp"),
+    "Clients and keys": ("connect", "key", "workspace", "share", "mcp"),
     "Care": (
         *("init", "vaults", "use", "serve", "stop", "service", "demo", "index", "doctor", "job", "audit"),
         *("model", "eval", "searches"),
@@ -47,6 +47,7 @@ _ARGUMENTS: Final[Mapping[str, str]] = {  # by metavar, or by a command or group
     "TEXT": "the text",
     "updatenote TEXT": "the new text; `-` reads stdin; without text and options, your editor opens",
     "PATH": "a file, a folder, a pattern in quotes, or `-` for stdin",
+    "FOLDER|NOTE": "a folder of the vault, such as `References`, or a note, such as `Notes/Plan.md`",
     "FILE": "a file",
     "backup FILE": "the archive to write; default: memex-VAULT-TIME.tar.gz in the current folder",
     "restore FILE": "an archive that `memex backup` wrote",

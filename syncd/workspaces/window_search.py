@@ -1,0 +1,45 @@
+"""Search the captures of a workspace and, through its window, the notes of the vault that its owner shares with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+from index.model import Answer, Filter, Query
+from index.search.fusion import place_below_successors
+from index.search.reranker import Reranker, search_reranked
+from syncd.sharing.window import WorkspaceWindow
+from syncd.sharing.window_ranking import join_hits
+
+SearchScope: TypeAlias = Literal["captures", "vault", "all"]
+
+
+def search_scopes(
+    query: Query,
+    scope: SearchScope,
+    captures: Callable[[Query], Answer],
+    window: WorkspaceWindow | None,
+    reranker: Reranker | None,
+) -> Answer:
+    """Return the hits among the captures, the shared notes, or both, the best match first; without a window, only captures.
+
+    Shared notes have no namespace, collection or source, so a search for one of these finds none of them."""
+    if window is None or _names_captures(query.filter):
+        return Answer((), query.mode) if scope == "vault" else search_reranked(reranker, query, captures)
+    if scope != "all":
+        return search_reranked(reranker, query, captures if scope == "captures" else window.search)
+
+    def search_both(wide: Query) -> Answer:
+        answers = (captures(wide), window.search(wide))
+        hits = place_below_successors([hit for answer in answers for hit in answer.hits])
+        return Answer(tuple(hits), answers[0].mode, tuple(line for answer in answers for line in answer.degraded))
+
+    # Twice as many, because joining moves hits of both kinds.
+    answer = search_reranked(reranker, replace(query, limit=2 * query.limit), search_both)
+    return replace(answer, hits=tuple(join_hits(answer.hits)[: query.limit]))
+
+
+def _names_captures(restriction: Filter) -> bool:
+    """Return whether a filter names something that only captures have."""
+    return any(value is not None for value in (restriction.namespace, restriction.collection, restriction.source))
