@@ -147,7 +147,8 @@ def test_a_resource_and_a_prompt_tell_what_is_hidden(rim):
             return read, listed, tags, await mcp.get_prompt("recall", {"question": "Where is the heron?"})
 
     read, listed, tags, prompt = run(work())
-    assert [note.meta for note in listed.resources] == [{"dev.memex/suspicious": ["tag"]}]
+    notes = [resource for resource in listed.resources if not str(resource.uri).startswith("context:")]
+    assert [note.meta for note in notes] == [{"dev.memex/suspicious": ["tag"]}]
     assert (tags.completion.values, tags.meta) == ([f"bird{TAG}"], {"dev.memex/suspicious": ["tag"]})
     (note,) = read.contents
     assert note.text == HEAVY

@@ -9,6 +9,7 @@ from mcp.types import PromptReference, ResourceTemplateReference
 
 from index.errors import CODES
 from mcp_server.protocol import resources
+from syncd.settings.automation import ContextSettings
 from tests.support.live_server import client, run, running
 from tests.support.world import until
 
@@ -18,7 +19,7 @@ NOTE = ResourceTemplateReference(type="ref/resource", uri="note://{workspace}/{+
 
 @pytest.fixture(scope="module")
 def rim(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("rim") / "state") as served:
+    with running(tmp_path_factory.mktemp("rim") / "state", context=ContextSettings()) as served:
         yield served
 
 

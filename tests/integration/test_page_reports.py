@@ -17,7 +17,7 @@ SAME = "Hybrid search fuses the ranks of words and vectors, and neither leg may 
 @pytest.fixture
 def memex(tmp_path, models):
     with paged_daemon(tmp_path, models) as running:
-        running.write("Mine.md", "my own #k8s, and [[Captures/default/Search 2]]\n")
+        running.write("Mine.md", "my own #k8s, and [[Captures/default/Search]]\n")
         running.commit("Begin")
         for title, text, tag in (("Search", SAME, "k8s"), ("Search 2", f"{SAME} Always.", "kubernetes")):
             running.capture(text, metadata={"title": title, "tags": [tag, "search"]})
@@ -54,7 +54,7 @@ def test_proposals_are_found_ticked_carried_out_and_undone(memex):
     assert "Memex has not scanned the captures yet" in browser.text("/reports")
     text = follow(browser, browser.post("/reports/scan"))
     assert "Scanned all workspaces" in text
-    assert "Stays: Search" in text
+    assert "Stays: Search 2" in text
     assert "<mark> Always.</mark>" in text
     (report,) = (memex.vault / "Captures/Reports").glob("*.md")
     before = files(memex)
@@ -62,16 +62,16 @@ def test_proposals_are_found_ticked_carried_out_and_undone(memex):
     merge, tag = key_of(browser, "Keep Search"), key_of(browser, "Replace the tag")
     text = follow(browser, browser.post("/reports/carry-out", tick=[merge, tag]))
     assert text.count("Done: ") == 2
-    assert "[[Captures/Archive/default/Search 2" in (memex.vault / "Mine.md").read_text()
+    assert "[[Captures/Archive/default/Search]]" in (memex.vault / "Mine.md").read_text()
     assert report.read_text().count("✅") == 2
-    assert "Merge Search 2 into Search" in memex.git("log", "--format=%s")
+    assert "Merge Search into Search 2" in memex.git("log", "--format=%s")
     assert "Carried out" in text
 
     text = follow(browser, browser.post("/reports/undo", key=tag))
     assert "Undone: " in text
     text = follow(browser, browser.post("/reports/undo", key=merge))
     assert files(memex) == before
-    assert memex.git("log", "-1", "--format=%s").strip() == "Undo: Merge Search 2 into Search"
+    assert memex.git("log", "-1", "--format=%s").strip() == "Undo: Merge Search into Search 2"
     assert "[[Captures/Archive" not in report.read_text()
     assert browser.post("/reports/undo", key=merge).status_code == 409
     assert browser.post("/reports/undo", key="0" * 16).status_code == 404
@@ -107,11 +107,11 @@ def test_a_change_after_the_merge_prevents_its_undo_and_is_named(memex):
     browser.post("/reports/scan")
     merge = key_of(browser, "Keep Search")
     browser.post("/reports/carry-out", tick=merge)
-    file = memex.vault / "Captures/default/Search.md"
+    file = memex.vault / "Captures/default/Search 2.md"
     file.write_text(file.read_text() + "\nMine.\n")
     answer = browser.post("/reports/undo", key=merge)
     assert answer.status_code == 409
-    assert "Captures/default/Search.md" in answer.text
+    assert "Captures/default/Search 2.md" in answer.text
     assert file.read_text().endswith("\nMine.\n")
 
 

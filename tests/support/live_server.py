@@ -24,7 +24,7 @@ from index.encoders.embedder import Embedder
 from index.encoders.settings import Encoder, Kind
 from mcp_server.server import now_ms, serve
 from syncd.settings.access import AccessSettings, LimitsSettings
-from syncd.settings.automation import ReviewSettings
+from syncd.settings.automation import ContextSettings, ReviewSettings
 from syncd.settings.knowledge_base import KbSettings
 from syncd.settings.logs_and_traces import TelemetrySettings
 from syncd.settings.settings import McpSettings, ServerSettings, SyncSettings
@@ -38,7 +38,9 @@ T = TypeVar("T")
 STATIC_MCP, STATIC_REST = "kb-mcp-secret-01", "kb-rest-secret-01"
 UNLIMITED = LimitsSettings(rate=0, failures=0)  # a test asks faster than any agent
 PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nothing here is encrypted, and the default takes 25 ms to make
-UNSUGGESTED = ReviewSettings(suggest=False, table=False)  # files change when a test changes them, not when a job is due
+# Files change when a test changes them, not when a job is due.
+UNSUGGESTED = ReviewSettings(suggest=False, table=False)
+UNWRITTEN = ContextSettings(tokens=0)
 SLOW, CRASH = "slowpoke", "crashpad"  # words that make the encoder wait, or fail as a bug would
 
 
@@ -156,6 +158,7 @@ def running(
     access: AccessSettings | None = None,
     kb: KbSettings | None = None,
     review: ReviewSettings = UNSUGGESTED,
+    context: ContextSettings = UNWRITTEN,
     sync: SyncSettings = PROMPT,
     encoder: Encoder | None = None,
     fill: Callable[[World], object] | None = None,
@@ -174,6 +177,7 @@ def running(
             access=access or AccessSettings(),
             kb=kb or KbSettings(),
             review=review,
+            context=context,
             sync=sync,
             telemetry=telemetry or TelemetrySettings(),
             embedder=encoder and fake_embedder(encoder),
