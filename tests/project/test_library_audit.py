@@ -10,6 +10,7 @@ import pytest
 from packaging.version import Version
 
 from tests.supply import advisories, audit, licences, lock_files
+from tests.support.paths import ROOT
 
 
 def pin(name, version="1", marker=""):
@@ -55,6 +56,21 @@ def test_what_the_daemon_is_made_of_may_be_shipped():
     (lines, code), locked = audit.read_licences(), lock_files.pins(lock_files.read_locked())
     assert code == 0, lines
     assert len(locked) > int(lines[0].split()[2]) > 90
+
+
+def test_what_the_page_serves_may_be_shipped_and_is_what_its_lock_file_names():
+    lock = audit.read_page_lock()
+    lines, code = audit.page_licence_lines(lock)
+    assert code == 0, lines
+    version = lock["packages"]["node_modules/cytoscape"]["version"]
+    assert f'"{version}"' in (ROOT / "syncd/page/static/vendor/cytoscape.js").read_text()
+    assert "MIT" in lines[1]
+
+
+def test_a_library_of_the_page_with_another_licence_is_named():
+    lock = {"packages": {"": {}, "node_modules/a": {"version": "1", "license": "GPL-3.0-only"}}}
+    lines, code = audit.page_licence_lines(lock)
+    assert (code, lines[1:]) == (audit.FOUND, ["  not allowed or unknown: a: GPL-3.0-only"])
 
 
 # Known vulnerabilities

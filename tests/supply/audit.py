@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import distributions, version
 from pathlib import Path
+from typing import Any
 
 from packaging.markers import Marker
 
@@ -19,6 +20,7 @@ from tests.supply.lock_files import Pin
 from tests.support.paths import ROOT
 
 PACKAGES = ROOT / ".venv" / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
+PAGE_LOCK = ROOT / "distribution/page/package-lock.json"
 FOUND = 1  # a vulnerability, a licence that is not allowed, a lock file that falls short
 NOT_LOOKED_UP = 3  # nothing of the kind, but not for every library
 
@@ -124,6 +126,24 @@ def read_licences() -> tuple[list[str], int]:
     return licence_lines(read_pins(), installed)
 
 
+def page_licence_lines(lock: Mapping[str, Any]) -> tuple[list[str], int]:
+    """Lines about the licences of the libraries that the page serves, from npm's lock file, and the exit code."""
+    stated = {path.removeprefix("node_modules/"): entry for path, entry in lock["packages"].items() if path}
+    allowed, others = licences.judge((name, entry.get("license", "")) for name, entry in stated.items())
+    lines = [f"Libraries of the page, {len(stated)}"]
+    lines += [
+        f"  {expression}: " + ", ".join(f"{name} {stated[name]['version']}" for name in names)
+        for expression, names in sorted(allowed.items())
+    ]
+    lines += [f"  not allowed or unknown: {name}: {statement}" for name, statement in sorted(others.items())]
+    return lines, FOUND if others else 0
+
+
+def read_page_lock() -> dict[str, Any]:
+    """The lock file of the libraries that the page serves."""
+    return dict(json.loads(PAGE_LOCK.read_text()))
+
+
 def read_pins() -> list[Pin]:
     """What the daemon's lock files have for this platform."""
     return here(lock_files.pins(lock_files.read_locked()).values())
@@ -136,6 +156,7 @@ def audit(export: Path | None) -> int:
     parts = [
         lock_lines(lock_files.read_faults(), len(pins)),
         read_licences(),
+        page_licence_lines(read_page_lock()),
         vulnerabilities(pins, [ask_index(), *(from_source(source, pins) for source in sources)]),
     ]
     sys.stdout.write("\n".join(line for lines, _ in parts for line in lines) + "\n")

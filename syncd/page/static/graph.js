@@ -3,6 +3,7 @@
 import cytoscape from "./vendor/cytoscape.js";
 
 const LABELLED = 40; // most relations whose types are written beside them
+const HUBS = 16; // entities with the most relations, whose names are written even when the drawing is small
 const GOLDEN = Math.PI * (3 - Math.sqrt(5)); // the angle between two places of a spiral that never overlap
 const figure = document.getElementById("drawing");
 const canvas = figure.querySelector(".canvas");
@@ -26,6 +27,9 @@ function elements({ lists, rows, relations }) {
   const degrees = rows.map(() => 0);
   for (const { dataset } of relations) for (const end of new Set([dataset.from, dataset.to])) degrees[end] += 1;
   const isPath = "path" in lists.dataset;
+  const least = [...degrees].sort((a, b) => b - a)[Math.min(HUBS, degrees.length) - 1];
+  const named = (place) => isPath || degrees[place] > least || (degrees[place] === least && rows.length <= HUBS);
+  const along = canvas.clientWidth < 500 ? "y" : "x"; // a path leads down where there is no room to the right
   const nodes = rows.map((row, place) => ({
     data: {
       id: row.dataset.node,
@@ -35,9 +39,9 @@ function elements({ lists, rows, relations }) {
       size: "centre" in row.dataset ? 34 : 14 + Math.min(16, 4 * Math.sqrt(degrees[place])),
       address: row.querySelector("[data-item]").href,
     },
-    classes: "centre" in row.dataset ? "centre" : "",
+    classes: `${"centre" in row.dataset ? "centre" : ""} ${named(place) ? "hub" : ""}`,
     // The first places are in the middle: the nearest or most connected entities. A path is a line.
-    position: isPath ? { x: 150 * place, y: 40 * (place % 2) } : { x: 45 * Math.sqrt(place) * Math.cos(place * GOLDEN), y: 45 * Math.sqrt(place) * Math.sin(place * GOLDEN) },
+    position: isPath ? { x: 0, y: 0, [along]: 130 * place } : { x: 45 * Math.sqrt(place) * Math.cos(place * GOLDEN), y: 45 * Math.sqrt(place) * Math.sin(place * GOLDEN) },
   }));
   const lines = relations.map(({ dataset }, place) => ({ data: { id: `r${place}`, source: dataset.from, target: dataset.to, type: dataset.type } }));
   return [...nodes, ...lines];
@@ -56,6 +60,7 @@ function style(relations) {
       },
     },
     { selector: "node[shape = 'ellipse']", style: { "background-color": token("--raised"), "border-width": 2, "border-color": "data(color)" } },
+    { selector: "node.hub", style: { "min-zoomed-font-size": 0 } },
     { selector: "node.centre", style: { "font-weight": "bold", "font-size": 13, "min-zoomed-font-size": 0 } },
     {
       selector: "edge",
@@ -93,9 +98,17 @@ function draw() {
     userZoomingEnabled: matchMedia("(pointer: coarse)").matches, // elsewhere the wheel scrolls the page, and zooms with Ctrl
   });
   if (drawing.zoom() > 1.4) drawing.zoom(1.4).center();
+  enlarge(1 / drawing.zoom());
   drawing.on("tap", (event) => choose(event.target === drawing || !event.target.isNode() ? null : event.target));
   drawing.on("dbltap", "node", (event) => location.assign(event.target.data("address")));
   figure.dataset.ready = shown.rows.length;
+}
+
+// Keep marks and the names of hubs large enough to be read in a drawing that had to be made small.
+function enlarge(factor) {
+  if (factor <= 1) return;
+  drawing.nodes().forEach((node) => node.data("size", node.data("size") * Math.min(factor, 1.6)));
+  drawing.nodes(".hub, .centre").style({ "font-size": 11 * factor, "text-max-width": 130 * factor });
 }
 
 // Choose an entity: its relations stand out, and its row shows which it is.

@@ -222,8 +222,10 @@ def make_picture(answer: Mapping[str, Any]) -> Picture:
 
 
 def choose_shapes(types: Iterable[str]) -> dict[str, str]:
-    """Return the shape of each type. A type prefers the shape that its name hashes to, so that it mostly keeps it
-    from one neighbourhood to the next; frequent types choose first, and types without a free shape share one."""
+    """Return the shape of each type.
+
+    A type prefers the shape that its name hashes to, so that it mostly keeps it from one neighbourhood to the next.
+    Frequent types choose first, and types without a free shape share one."""
     shapes: dict[str, str] = {}
     free = list(SHAPES)
     for kind, _ in sorted(Counter(types).items(), key=lambda item: (-item[1], item[0])):
