@@ -41,9 +41,7 @@ PATIENCE_S: Final = 30.0  # longest wait for a lock
 GRACE_S: Final = 8.0  # time for the last commits when the daemon stops
 ROUND: Final = 1_000  # files checked together
 RACES: Final = 20  # how often HEAD may move during one commit
-CONTEXT: Final = "context"  # the tool that writes contexts
-# Tools whose writes cause no commit of their own: they go into the next commit.
-QUIET: Final = ("review", CONTEXT)
+SUGGESTIONS: Final = "review"  # the tool whose writes cause no commit of their own: they go into the next commit
 HUNG_S: Final = 600.0  # wait before a hanging filter is tried again
 AGAIN_S: Final = 60.0  # wait before a failed commit is tried again
 _NONE: Final = "git: the vault has no Git history, so Memex commits nothing"
@@ -211,7 +209,7 @@ class Committer:
 
         def flush_rest() -> None:
             try:
-                if self._waiting or self._audit.write_times(self._seen, without=QUIET):
+                if self._waiting or self._audit.write_times(self._seen, without=SUGGESTIONS):
                     self.flush(0.0)
             except (MemexError, OSError) as error:
                 log.warning("could not commit the last changes: %s", error)
@@ -243,7 +241,7 @@ class Committer:
         """Return whether it is time to commit: the last commit is long enough ago, and the changes are quiet or old enough.
 
         A clock that was set back delays nothing."""
-        times = self._audit.write_times(self._seen, without=QUIET)
+        times = self._audit.write_times(self._seen, without=SUGGESTIONS)
         if times is None:
             return bool(self._waiting) or (bool(self.kept) and self._marks != self._repo.position())
         now, every_ms = self._audit.now(), self._settings.every_s * 1000

@@ -199,7 +199,8 @@ class Contexts:
         """Write the note of a workspace, if it is due; return 1 if it was written, otherwise 0."""
         try:
             stat = self._vault.stat(self.path_of(workspace))
-            state = (self._captures.index.generation, stat, self.uses.version)
+            # Not the uses: a search would change the note. They count at the next change of the captures.
+            state = (self._captures.index.generation, stat)
             if self._done.get(workspace) == state or not self._is_settled(workspace, state):
                 return 0
             if stat is not None and 0 <= time.time() - stat.mtime_ns / 1e9 < quiet_s:
@@ -207,7 +208,7 @@ class Contexts:
             note = self._read_note(workspace)
             changed = not note.is_conflicted and self._write_note(workspace, note, is_promoted)
             stat = self._vault.stat(self.path_of(workspace))
-            self._done[workspace] = (state[0], stat, state[2])
+            self._done[workspace] = (state[0], stat)
         except (Conflict, NotFound, Unavailable) as error:  # the note has just changed, or the disk fails: try again
             log.info("the context of a workspace is written later: %s", error.message)
             return 0

@@ -11,7 +11,6 @@ from functools import partial
 
 from syncd.captures import queued_note
 from syncd.captures.inbox import Inbox
-from syncd.commits.committer import CONTEXT
 from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
 from syncd.enrichment.backfill import Backfill
@@ -71,7 +70,7 @@ def build_scheduler(
     for name, seconds, work in (
         ("archive", MINUTE_S, partial(services.archive.run, planned.stopping)),
         ("review", MINUTE_S, partial(services.review.run, planned.stopping)),
-        (CONTEXT, CONTEXT_S, partial(_write_contexts, opened.vault, services)),
+        ("context", CONTEXT_S, partial(_write_contexts, opened.vault, services)),
         ("enrichment", MINUTE_S, backfill.retry_failed),
     ):
         planned.every(name, seconds, acting_as(Author("daemon", name))(work))

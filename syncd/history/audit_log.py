@@ -385,11 +385,11 @@ class AuditLog:
         asked = "SELECT DISTINCT path FROM audit WHERE seq > ? AND seq <= ? AND path != ''"
         return {self._names.reveal(path) for (path,) in self._ledger.query(asked, (after, until))}
 
-    def write_times(self, after: int, *, without: Sequence[str]) -> tuple[int, int] | None:
-        """Return the times of the first and last write after an entry, ignoring writes of the daemon's tools `without`."""
+    def write_times(self, after: int, *, without: str) -> tuple[int, int] | None:
+        """Return the times of the first and last write after an entry, ignoring writes of the daemon's tool `without`."""
         rows = self._ledger.query(
-            "SELECT min(at), max(at) FROM audit WHERE seq > ? AND path != '' AND NOT (surface = 'daemon' AND instr(?, '|' || tool || '|'))",
-            (after, f"|{'|'.join(without)}|"),
+            "SELECT min(at), max(at) FROM audit WHERE seq > ? AND path != '' AND NOT (surface = 'daemon' AND tool = ?)",
+            (after, without),
         )
         return None if rows[0][0] is None else (int(rows[0][0]), int(rows[0][1]))
 

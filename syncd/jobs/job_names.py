@@ -13,6 +13,7 @@ NAMES: Final[Mapping[str, str]] = {
     "archive": "archive expired captures",
     "commits": "commit to Git",
     "consolidation": "report what needs attention",
+    "context": "write what agents get at the start of a session",
     "deep check": "compare notes with the index",
     "drags": "finish manual moves",
     "dropped files": "import new files",

