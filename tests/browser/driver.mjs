@@ -36,13 +36,15 @@ const own = {
     const { violations } = await page.evaluate((values) => axe.run(document, { runOnly: { type: "tag", values } }), RULES);
     return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 200)).join(" | ")}`);
   },
-  // Bytes of all answers for an address, and the milliseconds until the first paint.
+  // Bytes of each answer for an address, by its own address, and the milliseconds until the first paint.
   async weight({ page }, address) {
     await page.goto(address, { waitUntil: "load" });
     return page.evaluate(() => ({
-      bytes: [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
-        .filter((entry) => entry.initiatorType !== "fetch")
-        .reduce((sum, entry) => sum + entry.encodedBodySize, 0),
+      files: Object.fromEntries(
+        [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
+          .filter((entry) => entry.initiatorType !== "fetch")
+          .map((entry) => [entry.name, entry.encodedBodySize]),
+      ),
       paint: performance.getEntriesByName("first-contentful-paint")[0]?.startTime,
     }));
   },

@@ -43,13 +43,6 @@ def test_reading_works_without_javascript(browser, demo):
 
 
 @pytest.mark.slow
-def test_a_view_is_light_and_paints_soon(browser, demo):
-    tab = browser.open(demo.link()["url"])
-    weight = tab.call("weight", f"{tab.page}/")
-    assert weight["bytes"] <= 200 * 1024
-
-
-@pytest.mark.slow
 def test_two_browsers_see_the_same_and_one_can_be_signed_out(browser, demo):
     def sessions():
         return {session["id"] for session in demo.json("open", "--sessions")}

@@ -1,0 +1,57 @@
+"""What every view of the page promises, in a real browser: accessible, light, loaded from this machine alone, readable without scripts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.page_history import write_history
+from tests.support.page_views import PLACES
+
+PHONE = {"width": 360, "height": 700}
+WIDE = {"width": 1280, "height": 900}
+MOST = 200 * 1024  # bytes of a view without the library that draws the graph
+LIBRARIES = "/static/vendor/"
+
+
+@pytest.fixture(scope="module")
+def history(demo):
+    """The daemon on the demo vault, after some writes of agents."""
+    write_history(demo)
+    return demo
+
+
+@pytest.fixture(scope="module")
+def tab_with(browser, history):
+    """Return the tab with these options of a context, opened once."""
+    tabs = {}
+
+    def find(**options):
+        name = json.dumps(options, sort_keys=True)
+        if name not in tabs:
+            tabs[name] = browser.open(history.link()["url"], reducedMotion="reduce", **options)
+        return tabs[name]
+
+    return find
+
+
+@pytest.mark.parametrize("view", PLACES)
+def test_a_view_is_accessible_in_light_and_dark_and_on_a_phone(tab_with, view):
+    for scheme, size in (("light", WIDE), ("dark", WIDE), ("light", PHONE), ("dark", PHONE)):
+        tab = tab_with(colorScheme=scheme, viewport=size)
+        tab.goto(PLACES[view].address)
+        assert PLACES[view].text in tab.text
+        assert (scheme, size, tab.axe) == (scheme, size, [])
+        assert tab.value("document.documentElement.scrollWidth") <= size["width"]
+        assert tab.problems == {}
+
+
+@pytest.mark.parametrize("view", PLACES)
+def test_a_view_is_small_and_can_be_read_without_javascript(tab_with, view):
+    tab, plain = tab_with(), tab_with(javaScriptEnabled=False)
+    files = tab.call("weight", tab.page + PLACES[view].address)["files"]
+    assert sum(size for address, size in files.items() if LIBRARIES not in address) <= MOST
+    plain.goto(PLACES[view].address)
+    assert PLACES[view].text in plain.call("textContent", "main")
+    assert tab.problems == plain.problems == {}
