@@ -12,6 +12,8 @@ BEGUN: Final = 6  # minimum characters of a prefix from which a name is guessed
 
 def fold(name: str) -> str:
     """Return the form in which names are compared: two names that fold alike can't live side by side everywhere."""
+    if name.isascii():  # the same, in a fraction of the time: a vault has tens of thousands of names
+        return name.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 

@@ -4,38 +4,41 @@ Law, tested: a link leads here to the note that Obsidian opens for it, in either
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
+from index.names import base_name, fold
 from index.scope.index import Index
-from syncd.links.link_resolution import Paths
+from syncd.links.link_resolution import Paths, target_names
 
 
 def find_links(indexes: Sequence[Index], path: str) -> dict[str, list[dict[str, Any]]]:
     """Return the links of the note at `path`, each with the path of its note or None, and the notes that link to it."""
-    paths = Paths(chain.from_iterable(index.manifest.copy() for index in indexes))
-    links = {
+    links = [link for index in indexes for link in index.links_of(path) if link.target]
+    candidates = [pair for index in indexes for pair in index.link_candidates(path)]
+    paths = _find_paths(indexes, {link.target for link in links} | {target for _, target in candidates})
+    resolved = {
         (link.target, link.subpath): {
             "target": link.target,
             "subpath": link.subpath,
             "kind": link.kind,
             "path": paths.resolve(link.target, path),
         }
-        for index in indexes
-        for link in index.links_of(path)
-        if link.target
+        for link in links
     }
-    sources = {
-        source
-        for index in indexes
-        for source, target in index.link_candidates(path)
-        if source != path and paths.resolve(target, source) == path
-    }
+    sources = {source for source, target in candidates if source != path and paths.resolve(target, source) == path}
     records = (record for index in indexes for record in index.records_at(sorted(sources)).values())
     return {
-        "links": list(links.values()),
+        "links": list(resolved.values()),
         "backlinks": sorted(
             ({"path": record.path, "title": record.title} for record in records), key=lambda note: note["path"]
         ),
     }
+
+
+def _find_paths(indexes: Sequence[Index], targets: Iterable[str]) -> Paths:
+    """Return the files that have a name of these targets: all others can't be meant, and to add them takes most of the time."""
+    names = {name for target in targets for name in target_names(target)}
+    every = chain.from_iterable(index.manifest.copy() for index in indexes)
+    return Paths(path for path in every if fold(base_name(path)) in names)

@@ -70,6 +70,11 @@ class Paths:
         return min(pairs, key=lambda pair: (not pair[0].startswith(below), len(pair[0]), pair))[1] if pairs else None
 
 
+def target_names(target: str) -> set[str]:
+    """Return the folded base names of the files to which a link to `target` can lead."""
+    return {base_name(name) for name in _candidate_names(fold(target))}
+
+
 def _candidate_names(wanted: str) -> tuple[str, ...]:
     """Return the possible file names for `wanted`: only `.md` may be omitted, and is then tried last."""
     return (wanted, f"{wanted}.md") if "." in base_name(wanted) else (f"{wanted}.md",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
@@ -54,8 +54,9 @@ def read_operations(
         query = _parse_query(arguments, opened.settings.kb.all_collections)
         if query.filter.workspace:
             agent_access.workspace(query.filter.workspace)
-        scopes = [name for name in SCOPES if scope in (name, "all")]
         folder, nothing = _parse_folder(arguments.get("folder")), bool(arguments.get("hidden"))
+        asked: Sequence[Scope] = [name for name in SCOPES if scope in (name, "all")]
+        scopes = _scopes_of(folder, asked, opened.settings.vault.inbox)
         left_out = LeftOut(opened.vault, opened.settings.vault.inbox, nothing=nothing, folder=folder)
         answer = search_reranked(opened.reranker, query, lambda wider: _search_scopes(opened, wider, scopes, left_out))
         opened.searches.record(query.text, [hit.record.id for hit in answer.hits])
@@ -146,7 +147,14 @@ class LeftOut:
         return any(test(path) for test in self._tests)
 
 
-def _search_scopes(opened: OpenParts, query: Query, scopes: list[Scope], left_out: LeftOut) -> Answer:
+def _scopes_of(folder: str, asked: Sequence[Scope], inbox: str) -> Sequence[Scope]:
+    """Return those of two scopes that can have notes in a folder: captures are in the inbox."""
+    inbox = unicodedata.normalize("NFC", inbox)
+    has_captures = not folder or inbox.startswith(f"{folder}/") or f"{folder}/".startswith(f"{inbox}/")
+    return asked if has_captures or len(asked) == 1 else ("vault",)
+
+
+def _search_scopes(opened: OpenParts, query: Query, scopes: Sequence[Scope], left_out: LeftOut) -> Answer:
     """Search these scopes, the best match first.
 
     More hits than the limit are compared, as a note of one scope may supersede one of the other: the order should not depend

@@ -23,9 +23,10 @@ def main(command: str, *arguments: str) -> int:
             sys.stdout.write("".join(f"{line}\n" for line in found))
             return 1 if found else 0
         case "screenshots", (folder,):
-            from tests.documents import terminal_picture
+            from tests.documents import page_pictures, terminal_picture
 
             terminal_picture.write_pictures(Path(folder))
+            page_pictures.write_pictures(Path(folder) / "page")
         case _:
             raise SystemExit(__doc__)
     return 0

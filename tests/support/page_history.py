@@ -35,7 +35,9 @@ CAPTURES: Final = (
     Capture(38, "claude-code", "Leeks for the autumn bed", ("garden",),
             "Sow leeks in March, plant them out in June; the bed behind the shed gets sun until four."),
 )  # fmt: skip
-CHANGED: Final = "412 MB before, 88 MB after. The nightly job takes 40 s, and readers do not wait.\n\nMeasured on the field gateway."
+CHANGED: Final = (
+    "412 MB before, 88 MB after. The nightly job takes 40 s, and readers do not wait.\n\nMeasured on the field gateway."
+)
 ENTITIES: Final = [
     {"name": "Bittern", "entity_type": "release", "observations": ["Firmware 2.4, planned for May"], "summary": "The next firmware."},
     {"name": "Field gateway 4", "entity_type": "system", "observations": ["Runs in the barn at Hazel Ridge"]},
@@ -48,7 +50,7 @@ RELATIONS: Final = [
 ]
 
 
-def write_history(memex: Memex, at: Callable[[int], None] = lambda minute: None) -> None:
+def write_history(memex: Memex, at: Callable[[int], None] = lambda _: None) -> None:
     """Let three agents capture, change and delete notes, and extend the graph; `at` gets the minute of each write before it."""
     keys = {name: memex.json("key", "create", "--name", name, "--workspace", "default")["key"] for name in AGENTS}
 

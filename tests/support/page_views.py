@@ -23,10 +23,10 @@ _PLACES: Final = {
     "search": Place("/search?q=battery", "Battery thermal sums", "Nothing matches"),
     "note": Place(f"/note?{urlencode({'path': NOTE})}", "lithium iron phosphate"),
     "review": Place("/review", "Waiting, the oldest first", "Nothing waits for a decision"),
-    "reports": Place("/reports", "report", "No report"),
-    "graph": Place("/graph?name=Heron", "LFP pack", "no entity"),
+    "reports": Place("/reports", "Scan now", "No proposal waits"),
+    "graph": Place("/graph?name=Heron", "LFP pack", "This workspace has no entity yet"),
     "activity": Place("/activity", "capture_thought", "The log is empty"),
-    "jobs": Place("/jobs", "Review", "No file"),
+    "jobs": Place("/jobs", "Add files", "No notes or files were queued"),
     "clients": Place("/clients", "claude-code"),
 }
 PLACES: Final = {view.name: _PLACES[view.name] for view in VIEWS}
