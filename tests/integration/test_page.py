@@ -192,5 +192,5 @@ def test_the_command_line_does_not_import_the_page():
 
 def test_templates_and_static_files_are_package_data():
     folder = Path(ROOT / "syncd/page")
-    kept = {file.suffix for part in ("templates", "static") for file in (folder / part).iterdir()}
-    assert kept == {".html", ".css", ".js", ".svg"}
+    kept = {file.suffix for part in ("templates", "static") for file in (folder / part).rglob("*.*")}
+    assert kept == {".html", ".css", ".js", ".svg", ".txt"}

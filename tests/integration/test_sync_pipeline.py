@@ -20,7 +20,7 @@ from index.errors import Conflict, InvalidArgument, Unavailable
 from index.model import Query
 from syncd.documents.parser import parse
 from syncd.settings.settings import SyncSettings
-from syncd.sync import index_pass, pipeline, removal_rules
+from syncd.sync import change_plan, index_pass, pipeline, removal_rules
 from syncd.vault.path_rules import find_collisions, to_printable
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.world import World, until
@@ -896,7 +896,7 @@ class Ordered(FakeEncoder):
 
 
 def test_a_saved_note_waits_for_at_most_one_large_note(tmp_path, monkeypatch):
-    monkeypatch.setattr(index_pass, "WINDOW_BYTES", 1_000)
+    monkeypatch.setattr(change_plan, "WINDOW_BYTES", 1_000)
     monkeypatch.setattr(index_pass, "LARGE_TEXT", 1_000)
     encoder = Ordered(32, batch=4)
     world = World(tmp_path, embedder=fake_embedder(encoder))
