@@ -25,6 +25,8 @@ from syncd.owner import index as owner_index
 from syncd.owner import jobs as owner_jobs
 from syncd.owner.graph import memory_json, perspectives, reports
 from syncd.owner.graph import nodes as owner_graph
+from syncd.settings.effective_settings import effective_settings
+from syncd.settings.settings import Settings
 from syncd.sharing.share_requests import ShareRequests
 from syncd.workspaces.agent_access import AgentAccess
 
@@ -51,6 +53,7 @@ def operations(
             agent_access, opened.keys, opened.perspectives, opened.shares, state=opened.settings.state
         ),
         **_share_operations(opened, agent_access),
+        "settings.list": lambda _, __: _list_settings(opened.settings),
         "enrich": backfill.enrich_note,
         "enrich.backfill": backfill.enrich_all,
         "enrich.stop": backfill.stop,
@@ -66,6 +69,11 @@ def operations(
     return {
         name: _sign_operation(name, _name_near_workspace(operation, agent_access)) for name, operation in named.items()
     }
+
+
+def _list_settings(chosen: Settings) -> dict[str, Any]:
+    """Return the settings with which the daemon runs, and their file."""
+    return {"file": str(chosen.file) if chosen.file else None, "settings": effective_settings(chosen)}
 
 
 def _graph_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str, Operation]:

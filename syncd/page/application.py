@@ -13,7 +13,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from index.errors import MemexError, NotFound
-from syncd.page.views import activity, graph, home, jobs, note, reports, review_queue, search
+from syncd.page.views import activity, clients, graph, home, jobs, note, reports, review_queue, search
 from syncd.page.web.access_guard import STATIC, AccessGuard
 from syncd.page.web.daemon_client import DaemonClient
 from syncd.page.web.failures import Failure, describe_failure
@@ -31,6 +31,7 @@ VIEWS: Final[tuple[View, ...]] = (  # in the order of the navigation
     reports.VIEW,
     activity.VIEW,
     jobs.VIEW,
+    clients.VIEW,
     note.VIEW,
 )
 EVENTS: Final = "/events"

@@ -184,6 +184,7 @@ COMMANDS = [
     "review.list",
     "review.show",
     "search",
+    "settings.list",
     "share.add",
     "share.list",
     "share.preview",

@@ -12,7 +12,8 @@ from syncd.cli.framework.arguments import UNITS, YES, confirm, parse_time
 from syncd.cli.framework.commands import Command, Group, ask, has_color, load_settings, now, print_answer, print_message
 from syncd.cli.framework.completion import keys, workspaces
 from syncd.cli.terminal import result_text
-from syncd.settings.settings import FIELDS, SECTIONS, Settings, all_settings
+from syncd.settings.effective_settings import effective_settings
+from syncd.settings.settings import Settings
 
 
 @click.group(cls=Group)
@@ -177,25 +178,6 @@ def parse_expiry(text: str | None, now_ms: int) -> int | None:
     """Convert a date, or a span such as `30d` from now, to epoch milliseconds."""
     then = parse_time(text, now_ms)
     return 2 * now_ms - then if then is not None and text and text.strip()[-1:] in UNITS else then
-
-
-def effective_settings(chosen: Settings) -> list[dict[str, Any]]:
-    """List every setting with its value in force and its source; secrets are left out."""
-    rows = []
-    for name, setting in all_settings().items():
-        section, _, field = name.rpartition(".")
-        value = getattr(getattr(chosen, FIELDS.get(section, section)), field) if section in SECTIONS else chosen.state
-        shown = "…" if setting.secret and value else value
-        rows.append(
-            {
-                "name": name,
-                "value": json.loads(json.dumps(shown, default=str)),
-                "origin": chosen.origins.get(name, "default"),
-                "type": setting.type,
-                "doc": setting.doc,
-            }
-        )
-    return rows
 
 
 def _format_settings(chosen: Settings, rows: list[dict[str, Any]]) -> list[str]:
