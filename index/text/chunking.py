@@ -25,8 +25,9 @@ MOST = 512  # most tokens of a chunk: a vector of more tokens represents each po
 OVERLAP = 64  # tokens that the next passage repeats
 ENDS = 2  # special tokens that an encoder of 512 adds, so that it reads two tokens of text less
 
-# A full stop before white space, a full stop of a script without spaces, or the end of a line.
-SENTENCE = re.compile(r"[.!?…‽]+[\"'”’»)\]]*(?=\s)|[。！？｡．؟۔।॥။።‼⁇⁈⁉]+[」』】）〉》〕”’\"')\]]*|\n")
+# A full stop before white space, a full stop of a script without spaces, or the end of a line. A run of marks is read once,
+# whatever follows: possessive, and never from its middle.
+SENTENCE = re.compile(r"(?<![.!?…‽])[.!?…‽]++[\"'”’»)\]]*+(?=\s)|[。！？｡．؟۔।॥။።‼⁇⁈⁉]+[」』】）〉》〕”’\"')\]]*|\n")
 LINE = re.compile(r"\n")
 HELD = re.compile(r"\S")
 ROWS = frozenset({"code", "table", "math", "html"})  # not prose: split between lines, otherwise anywhere

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from index.model import Block, Document
-from index.text.chunking import Sizes, _find_passages, _read_blocks, chunk_sizes, split_document
+from index.text.chunking import SENTENCE, Sizes, _find_passages, _read_blocks, chunk_sizes, split_document
 from tests.support.documents import document
 
 TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]{1,4}|[^\w\s]")
@@ -253,3 +253,15 @@ def test_a_long_block_is_found_without_a_copy_of_it():
     finally:
         tracemalloc.stop()
     assert peak < 10_000
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("run", ["!", ".", '."', "。", "…", ".)"])
+def test_a_long_run_of_marks_is_read_once(run):
+    assert [match.end() for match in SENTENCE.finditer(run * 300_000 + "x")][1:] == []
+
+
+@given(st.text(st.sampled_from(".!?…\"') \na。」"), max_size=20))
+def test_sentences_end_where_marks_stand_before_white_space(text):
+    plain = re.compile(r"[.!?…‽]+[\"'”’»)\]]*(?=\s)|[。！？｡．؟۔।॥။።‼⁇⁈⁉]+[」』】）〉》〕”’\"')\]]*|\n")
+    assert [match.span() for match in SENTENCE.finditer(text)] == [match.span() for match in plain.finditer(text)]
