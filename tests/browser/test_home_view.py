@@ -42,24 +42,6 @@ def test_reading_works_without_javascript(browser, demo):
     assert "Waits for you" in tab.call("textContent", "main")
 
 
-@pytest.mark.slow
-def test_two_browsers_see_the_same_and_one_can_be_signed_out(browser, demo):
-    def sessions():
-        return {session["id"] for session in demo.json("open", "--sessions")}
-
-    first = browser.open(demo.link()["url"])
-    known = sessions()
-    second = browser.open(demo.link()["url"])
-    demo.capture("Two browsers look at this note.")
-    for tab in (first, second):
-        tab.wait('#today a.path:has-text("Two browsers")')
-    (newest,) = sessions() - known
-    demo.run("open", "--revoke", newest)
-    second.wait('h1:has-text("no session")')
-    first.goto("/")
-    first.wait("#today")
-
-
 def test_a_killed_daemon_is_reported_and_the_page_continues_with_the_next(browser, demo):
     tab = browser.open(demo.link()["url"])
     tab.wait("#today")

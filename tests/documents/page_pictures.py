@@ -31,7 +31,7 @@ SIZE: Final = {"width": 1280, "height": 800}
 PICTURES: Final = {
     "home": "/",
     "search": "/search?q=keep+the+battery+boxes+cool",
-    "note": f"/note?{urlencode({'path': 'Captures/default/Bittern release steps.md'})}",
+    "note": f"/note?{urlencode({'path': 'Projects/Heron/Heron battery.md'})}",
     "review": f"/review?{urlencode({'capture': 'Captures/default/West vent.md'})}",
     "graph": "/graph?name=Heron",
     "activity": "/activity?key=claude-code",
@@ -77,6 +77,8 @@ def write_pictures(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as temporary, _running(Path(temporary)) as memex, chromium() as browser:
         write_history(memex, memex.set_minute)
         memex.set_minute(SHOWN)
+        memex.run("job", "run", "review")
+        memex.settled()
         for scheme in ("light", "dark"):
             tab = browser.open(
                 memex.link()["url"], colorScheme=scheme, viewport=SIZE, reducedMotion="reduce", deviceScaleFactor=1
