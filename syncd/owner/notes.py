@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
+from index.document_ids import path_id
 from index.errors import InvalidArgument
 from index.model import Answer, Filter, Hit, Query, Record, Scope
 from index.names import fold
@@ -34,8 +35,6 @@ from syncd.workspaces.workspace import StoredDocument
 Arguments: TypeAlias = Mapping[str, Any]
 Operation: TypeAlias = Callable[[Arguments, Any], Any]
 
-CUT = f"search: only the {POOLS[-1]} best matches were compared with the folder; more words find more notes in it"
-
 
 def operations(opened: OpenParts, agent_access: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
     """Return the owner's operations on notes, by name. `degraded`: reasons why a search may be incomplete at the moment."""
@@ -54,11 +53,12 @@ def read_operations(
         query = _parse_query(arguments, opened.settings.kb.all_collections)
         if query.filter.workspace:
             agent_access.workspace(query.filter.workspace)
+        scopes = [name for name in SCOPES if scope in (name, "all")]
         folder, nothing = _parse_folder(arguments.get("folder")), bool(arguments.get("hidden"))
-        asked: Sequence[Scope] = [name for name in SCOPES if scope in (name, "all")]
-        scopes = _scopes_of(folder, asked, opened.settings.vault.inbox)
-        left_out = LeftOut(opened.vault, opened.settings.vault.inbox, nothing=nothing, folder=folder)
-        answer = search_reranked(opened.reranker, query, lambda wider: _search_scopes(opened, wider, scopes, left_out))
+        left_out = LeftOut(opened.vault, opened.settings.vault.inbox, nothing=nothing)
+        answer = search_reranked(
+            opened.reranker, query, lambda wider: _search_scopes(opened, wider, scopes, folder, left_out)
+        )
         opened.searches.record(query.text, [hit.record.id for hit in answer.hits])
         return {
             "hits": [_hit_fields(opened, hit) | _successor_fields(opened, hit.record) for hit in answer.hits],
@@ -114,26 +114,19 @@ def write_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str, 
 
 
 class LeftOut:
-    """Notes that the owner's search leaves out: templates, files that Obsidian excludes, and Memex's own reports.
+    """Notes that the owner's search leaves out: templates, files that Obsidian excludes, and Memex's own reports."""
 
-    With `folder`, also all notes outside this folder, which are not recorded."""
-
-    def __init__(self, vault: Vault, inbox: str, *, nothing: bool, folder: str = "") -> None:
+    def __init__(self, vault: Vault, inbox: str, *, nothing: bool) -> None:
         settings, self._inbox, self._nothing = ObsidianSettings(vault), inbox, nothing
-        self.below = f"{folder}/" if folder else ""
         self._tests = (settings.template_test(), settings.exclusion_test())
         self.paths: set[str] = set()  # of the hits that were left out
 
-    def inside(self, hits: Iterable[Hit]) -> list[Hit]:
-        """Return the hits below the folder; all of them if there is none."""
-        return [hit for hit in hits if unicodedata.normalize("NFC", hit.record.path).startswith(self.below)]
-
-    def take(self, hits: Iterable[Hit], most: int) -> list[Hit]:
+    def take(self, hits: Sequence[Hit], most: int) -> Sequence[Hit]:
         """Filter out the hits that are left out, and record those that rank above the last of `most` others."""
         if self._nothing:
-            return self.inside(hits)
+            return hits
         kept = []
-        for hit in self.inside(hits):
+        for hit in hits:
             if not self._is_left_out(hit.record.path):
                 kept.append(hit)
             elif len(kept) < most:
@@ -147,36 +140,42 @@ class LeftOut:
         return any(test(path) for test in self._tests)
 
 
-def _scopes_of(folder: str, asked: Sequence[Scope], inbox: str) -> Sequence[Scope]:
-    """Return those of two scopes that can have notes in a folder: captures are in the inbox."""
-    inbox = unicodedata.normalize("NFC", inbox)
-    has_captures = not folder or inbox.startswith(f"{folder}/") or f"{folder}/".startswith(f"{inbox}/")
-    return asked if has_captures or len(asked) == 1 else ("vault",)
-
-
-def _search_scopes(opened: OpenParts, query: Query, scopes: Sequence[Scope], left_out: LeftOut) -> Answer:
-    """Search these scopes, the best match first.
+def _search_scopes(opened: OpenParts, query: Query, scopes: Sequence[Scope], folder: str, left_out: LeftOut) -> Answer:
+    """Search a folder in these scopes, the best match first.
 
     More hits than the limit are compared, as a note of one scope may supersede one of the other: the order should not depend
     on the limit."""
     wide = replace(query, limit=max(query.limit, POOLS[0])) if len(scopes) > 1 else query
-    answers = [_search_scope(opened, _query_for_scope(wide, scope), scope, left_out, query.limit) for scope in scopes]
+    answers = []
+    for scope in scopes:
+        index = opened.builds.scopes[scope].index
+        narrow = _query_for_folder(_query_for_scope(wide, scope), index, folder)
+        answers.append(
+            index.search(narrow) if scope == "captures" else _search_vault(index, narrow, left_out, query.limit)
+        )
     hits = place_below_successors([hit for answer in answers for hit in answer.hits])
     degraded = tuple(sentence for answer in answers for sentence in answer.degraded)
     return Answer(tuple(hits[: query.limit]), answers[0].mode, degraded)
 
 
-def _search_scope(opened: OpenParts, query: Query, scope: Scope, left_out: LeftOut, most: int) -> Answer:
-    """Search one scope; further hits replace those that are left out, until there are `most`."""
-    wider = replace(query, limit=POOLS[1]) if left_out.below else query
+def _search_vault(index: Index, query: Query, left_out: LeftOut, most: int) -> Answer:
+    """Search the vault; further hits replace those that are left out, until there are `most`."""
+    wider = query
     while True:
-        answer = opened.builds.scopes[scope].index.search(wider)
-        kept = left_out.take(answer.hits, most) if scope == "vault" else left_out.inside(answer.hits)
-        is_last = wider.limit >= POOLS[-1]
-        if len(kept) >= most or len(answer.hits) < wider.limit or is_last:
-            cut = (CUT,) if left_out.below and is_last and len(kept) < most else ()
-            return replace(answer, hits=tuple(kept[: query.limit]), degraded=(*answer.degraded, *cut))
+        answer = index.search(wider)
+        kept = left_out.take(answer.hits, most)
+        if len(kept) >= most or len(answer.hits) < wider.limit or wider.limit >= POOLS[-1]:
+            return replace(answer, hits=tuple(kept[: query.limit]))
         wider = replace(wider, limit=4 * wider.limit)
+
+
+def _query_for_folder(query: Query, index: Index, folder: str) -> Query:
+    """Limit a query to the documents below a folder; "" = all of them."""
+    if not folder:
+        return query
+    below = f"{folder}/"
+    inside = (path for path in index.manifest.copy() if unicodedata.normalize("NFC", path).startswith(below))
+    return replace(query, filter=replace(query.filter, documents=frozenset(map(path_id, inside))))
 
 
 def _successor_fields(opened: OpenParts, record: Record) -> dict[str, Any]:
