@@ -39,13 +39,14 @@ const own = {
   // Bytes of each answer for an address, by its own address, and the milliseconds until the first paint.
   async weight({ page }, address) {
     await page.goto(address, { waitUntil: "load" });
+    await page.waitForFunction(() => performance.getEntriesByName("first-contentful-paint").length);
     return page.evaluate(() => ({
       files: Object.fromEntries(
         [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
           .filter((entry) => entry.initiatorType !== "fetch")
           .map((entry) => [entry.name, entry.encodedBodySize]),
       ),
-      paint: performance.getEntriesByName("first-contentful-paint")[0]?.startTime,
+      paint: performance.getEntriesByName("first-contentful-paint")[0].startTime,
     }));
   },
 };

@@ -69,10 +69,12 @@ def _read_wikilink(state: StateInline, silent: bool) -> bool:
 
 
 def _rewrite(tokens: Sequence[Token], environment: MutableMapping[str, Any]) -> None:
-    """Check every link, replace pictures by links, and styles by classes."""
+    """Check every link, replace pictures by links and styles by classes, and let the keyboard reach wide tables."""
     for at, token in enumerate(tokens):
         if (style := token.attrs.pop("style", None)) and (aligned := _ALIGNMENT.fullmatch(str(style))):
             token.attrSet("class", f"align-{aligned[1]}")
+        if token.type == "table_open":
+            token.attrSet("tabindex", "0")  # a wide table scrolls, with the keyboard too
         if token.type == "heading_open" and at + 1 < len(tokens):
             anchor = heading_anchor(tokens[at + 1].content)
             if anchor not in environment["anchors"]:  # of several equal headings, a link leads to the first

@@ -14,7 +14,7 @@ from tests.support.paths import ROOT
 TAGS = frozenset(
     "a span p h2 h3 h4 h5 h6 ul ol li blockquote pre code em strong s hr br table thead tbody tr th td".split()  # noqa: SIM905
 )
-ATTRIBUTES = frozenset(["href", "rel", "class", "id", "title", "start"])
+ATTRIBUTES = frozenset(["href", "rel", "class", "id", "title", "start", "tabindex"])
 TARGETS = {
     "Heron": "Projects/Heron.md",
     "Heron.md": "Projects/Heron.md",
@@ -77,7 +77,7 @@ def html(text, **options):
         ("<script>alert(1)</script>", "<p>&lt;script&gt;alert(1)&lt;/script&gt;</p>"),
         ("- [ ] a\n- [x] b", "<ul>\n<li>☐ a</li>\n<li>☑ b</li>\n</ul>"),
         ("# A\n\n## A", '<h2 id="h-a">A</h2>\n<h3>A</h3>'),
-        ("|a|\n|-:|\n|1|", '<table>\n<thead>\n<tr>\n<th class="align-right">a</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td class="align-right">1</td>\n</tr>\n</tbody>\n</table>'),
+        ("|a|\n|-:|\n|1|", '<table tabindex="0">\n<thead>\n<tr>\n<th class="align-right">a</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td class="align-right">1</td>\n</tr>\n</tbody>\n</table>'),
     ],
 )  # fmt: skip
 def test_a_note_is_rendered(text, shown):
