@@ -107,16 +107,6 @@ def test_a_deleted_note_can_be_restored(demo, tab):
     forgive(tab, "404")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_note_is_accessible_and_fits_a_phone(browser, demo, scheme):
-    tab = browser.open(demo.link()["url"], colorScheme=scheme, viewport={"width": 360, "height": 700})
-    show(tab, "Projects/Heron/Heron battery.md")
-    tab.wait("#history")
-    assert tab.axe == []
-    assert tab.value("document.documentElement.scrollWidth") <= 360
-    assert tab.problems == {}
-
-
 HOSTILE = """# <img src=x onerror=alert(1)>
 
 <script>alert(1)</script> <svg onload=alert(1)> <iframe src="javascript:alert(1)"></iframe>

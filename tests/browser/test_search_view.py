@@ -60,15 +60,6 @@ def test_empty_answers_and_mistakes_say_what_to_do(browser, demo, path, text):
     assert tab.axe == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_hits_are_accessible(browser, demo, scheme):
-    tab = browser.open(demo.link()["url"], colorScheme=scheme)
-    tab.goto("/search?q=heron&folder=Projects")
-    tab.wait("#hits .title")
-    assert tab.axe == []
-    assert tab.problems == {}
-
-
 def test_searching_works_without_javascript(browser, demo):
     tab = browser.open(demo.link()["url"], javaScriptEnabled=False)
     tab.goto("/search")

@@ -19,6 +19,7 @@ def empty(browser, tmp_path_factory, models):
         yield memex
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", [view for view in PLACES if PLACES[view].empty])
 def test_an_empty_view_says_so_and_is_accessible(browser, empty, view):
     tab = browser.open(empty.link()["url"])

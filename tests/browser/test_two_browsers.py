@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 def test_a_decision_in_one_browser_shows_in_the_other(browser, demo):
     first, second = browser.open(demo.link()["url"]), browser.open(demo.link()["url"])
@@ -21,6 +23,7 @@ def test_a_decision_in_one_browser_shows_in_the_other(browser, demo):
     assert first.problems == second.problems == {}
 
 
+@pytest.mark.slow
 def test_one_browser_is_signed_out_and_the_other_stays(browser, demo):
     def sessions():
         return {session["id"] for session in demo.json("open", "--sessions")}
