@@ -181,10 +181,8 @@ clients: dev npm
 	$(DEV) -m pytest tests/contract/test_clients.py tests/unit/syncd/graph/test_diagrams.py tests/unit/syncd/consolidation/test_report_note.py $(ARGS)
 
 # The page in a real Chromium: every view and action, with the keyboard, without violations of accessibility; needs chromium and npm.
-page-test: dev
-	@for tool in chromium npm; do command -v $$tool >/dev/null || { echo "this target needs $$tool" >&2; exit 1; }; done
-	cd tests/browser && npm ci --no-audit --no-fund
-	$(DEV) -m pytest tests/browser tests/contract/test_page_access.py tests/integration/test_page.py tests/unit/syncd/page $(ARGS)
+page-test: dev browser
+	$(DEV) -m pytest tests/browser tests/contract/test_page_access.py tests/integration/test_page*.py tests/unit/syncd/page $(ARGS)
 
 # The libraries that the page serves, as their lock file names them; the result is committed. Needs npm.
 page-vendor:
@@ -219,13 +217,18 @@ docs: dev
 	$(DEV) -m tests.documents check build/docs/site
 	@echo "The site is in build/docs/site; begin with index.html"
 
-# The pictures of docs/images, recorded from the real program on a copy of the demo vault.
-screenshots: dev
+# The pictures of docs/images, recorded from the real program on a copy of the demo vault; needs chromium, npm, and fonts for Chinese and Japanese.
+screenshots: dev browser
 	$(DEV) -m tests.documents screenshots docs/images
 
 # The public conformance suite of the protocol, both eras, on Memex's server; exits non-zero unless every scored scenario passes.
 conformance: dev npm
 	$(DEV) -W ignore -m tests.conformance
+
+.PHONY: browser
+browser:
+	@for tool in chromium npm; do command -v $$tool >/dev/null || { echo "this target needs $$tool" >&2; exit 1; }; done
+	cd tests/browser && npm ci --no-audit --no-fund
 
 .PHONY: npm
 npm:

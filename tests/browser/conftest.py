@@ -20,6 +20,13 @@ def browser():
         yield running
 
 
+@pytest.fixture(scope="module", autouse=True)
+def closed_tabs(browser):
+    """Close the tabs of each file after it."""
+    yield
+    browser.close_tabs()
+
+
 @pytest.fixture(scope="module")
 def demo(browser, tmp_path_factory, models):
     """A daemon with a page, on a copy of the demo vault."""

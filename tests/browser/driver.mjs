@@ -26,6 +26,9 @@ const own = {
     context.on("request", (request) => new URL(request.url()).origin !== origin && problems.foreign.push(request.url()));
     tabs.set(name, { page, problems });
   },
+  async close({ page }) {
+    await page.context().close();
+  },
   problems: ({ problems }) => problems,
   // The errors on the console so far, which are not counted any more.
   forgive: ({ problems }) => problems.console.splice(0),

@@ -70,6 +70,7 @@ def test_the_path_between_two_is_drawn(tab):
     assert "3 steps" in tab.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [{"width": 360, "height": 700}, {"width": 1280, "height": 900}], ids=["phone", "wide"])
 def test_the_graph_is_accessible_and_fits(browser, demo, scheme, size):

@@ -93,7 +93,8 @@ class Chromium:
         self._process = subprocess.Popen(
             [NODE, FOLDER / "driver.mjs", CHROMIUM, *flags], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        self._tabs = 0
+        self._number = 0
+        self._open: list[Tab] = []
 
     def call(self, tab: str, method: str, *arguments: Any) -> Any:
         """Call a method of the driver, and return its result."""
@@ -109,11 +110,17 @@ class Chromium:
         """Open a one-time link in a new tab. Options are those of a context: colorScheme, viewport, javaScriptEnabled."""
         parts = urlsplit(link)
         page = f"{parts.scheme}://{parts.netloc}"
-        self._tabs += 1
-        tab = Tab(self, str(self._tabs), page)
+        self._number += 1
+        tab = Tab(self, str(self._number), page)
+        self._open.append(tab)
         tab.call("open", {"origin": page, **options})
         tab.goto(link)
         return tab
+
+    def close_tabs(self) -> None:
+        """Close all tabs, which follow the page as long as they are open."""
+        while self._open:
+            self._open.pop().call("close")
 
     def close(self) -> None:
         assert self._process.stdin
