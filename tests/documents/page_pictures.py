@@ -30,7 +30,7 @@ SHOWN: Final = 58  # minutes after it, when the pictures are made
 SIZE: Final = {"width": 1280, "height": 800}
 PICTURES: Final = {
     "home": "/",
-    "search": "/search?q=keep+the+battery+boxes+cool",
+    "search": "/search?q=battery+box+cooling",
     "note": f"/note?{urlencode({'path': 'Projects/Heron/Heron battery.md'})}",
     "review": f"/review?{urlencode({'capture': 'Captures/default/West vent.md'})}",
     "graph": "/graph?name=Heron",
