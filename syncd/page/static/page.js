@@ -26,13 +26,26 @@ export async function refresh(address = location.href, { only = "[data-live]" } 
 }
 
 function replaceRegion(region, fresh) {
-  if (!fresh) return;
+  if (!fresh || showChange(region, fresh)) return;
   keepOpen(region, fresh);
   if (region.outerHTML === fresh.outerHTML || isBeingEdited(region)) return;
   const focused = region.contains(document.activeElement) ? document.activeElement : null;
   const place = focused && (focused.id ? `#${CSS.escape(focused.id)}` : focused.getAttribute("href") && `[href="${CSS.escape(focused.getAttribute("href"))}"]`);
   region.replaceWith(fresh);
   if (place) fresh.querySelector(place)?.focus({ preventScroll: true });
+}
+
+// A decision applies to the text that was read: a capture whose text changed stays as it was shown, and says so. Return whether it did.
+function showChange(card, fresh) {
+  const [read, now] = [card, fresh].map((region) => region.querySelector("input[name=shown]"));
+  const title = (region) => region.querySelector("h2").textContent;
+  if (!read || !now || (read.value === now.value && title(card) === title(fresh))) return false;
+  if (card.querySelector("[data-changed]")) return true;
+  const notice = Object.assign(document.createElement("p"), { className: "warning", role: "alert", textContent: "This capture changed after it was shown. " });
+  notice.dataset.changed = "";
+  notice.append(Object.assign(document.createElement("a"), { href: location.pathname + location.search, textContent: "Show the new text" }));
+  card.querySelector("header").append(notice);
+  return true;
 }
 
 // Details that the reader opened or closed, known by the id or the text of their summaries, stay so.
