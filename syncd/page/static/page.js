@@ -2,6 +2,7 @@
 
 const CHORD = 1500; // milliseconds within which a letter follows g
 const DEBOUNCE = 120; // milliseconds without a key before a search
+const SETTLE = 300; // milliseconds after loading in which no key decides, because nobody has read the page yet
 const body = document.body;
 
 // Live regions: elements with an id and data-live are replaced by those of the same address, fetched again.
@@ -26,7 +27,7 @@ export async function refresh(address = location.href, { only = "[data-live]" } 
 }
 
 function replaceRegion(region, fresh) {
-  if (!fresh || showChange(region, fresh)) return;
+  if (!fresh || isSending() || showChange(region, fresh)) return;
   keepOpen(region, fresh);
   if (region.outerHTML === fresh.outerHTML || isBeingEdited(region)) return;
   const focused = region.contains(document.activeElement) ? document.activeElement : null;
@@ -144,6 +145,33 @@ addEventListener("submit", ({ target }) => {
   if (text) text.textContent = target.dataset.busy;
 });
 
+// A change is sent once: until its answer is shown, no form sends another one, and the regions stay as they are.
+
+function isSending() {
+  return document.querySelector("form[data-sent]") !== null;
+}
+
+addEventListener("submit", (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || form.getAttribute("method") !== "post") return;
+  if (isSending()) return event.preventDefault();
+  form.dataset.sent = "";
+  setTimeout(() => setDisabled(form, true)); // later, because the button that was pressed is a part of what is sent
+});
+
+addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll('form[method="post"]')) {
+    delete form.dataset.sent;
+    setDisabled(form, false);
+  }
+});
+
+function setDisabled(form, isDisabled) {
+  for (const button of form.elements) if (button.matches("button:not([hidden])")) button.disabled = isDisabled;
+}
+
+setTimeout(() => (body.dataset.settled = ""), SETTLE);
+
 // Keyboard
 
 const help = document.getElementById("help");
@@ -214,7 +242,8 @@ function act(event) {
   }
   const button = document.querySelector(`[data-press="${CSS.escape(event.key)}"]`);
   if (button) {
-    button.click();
+    const isSafe = button.type === "button"; // it submits nothing, and may be held
+    if (isSafe || (!event.repeat && "settled" in body.dataset && !isSending())) button.click();
     return true;
   }
   switch (event.key) {
