@@ -14,7 +14,8 @@ from typing import Final, Literal, TypeAlias
 Pieces: TypeAlias = tuple[tuple[str, bool], ...]  # parts of a line: the text, and whether the other side lacks it
 
 LINES: Final = 500  # most compared lines of a text
-LINE: Final = 4_000  # longest line in which words are compared
+PAIRS: Final = 20_000  # most pairs of words, one of each line, of two lines in which words are compared
+ALL_PAIRS: Final = 500_000  # most such pairs of two texts
 CONTEXT: Final = 2  # equal lines shown beside a difference
 ALIKE: Final = 0.4  # least similarity of two lines in which words are compared
 _WORD: Final = re.compile(r"\s*\S+")
@@ -50,13 +51,20 @@ def compare_texts(left: str, right: str) -> Comparison:
     lines, others = lines[:LINES], others[:LINES]
     codes = SequenceMatcher(None, lines, others, autojunk=False).get_opcodes()
     rows: list[Row] = []
+    pairs_left = ALL_PAIRS
     for number, (tag, start, end, other, last) in enumerate(codes):
         if tag == "equal":
             is_first, is_last = number == 0, number == len(codes) - 1
             rows += _equal_rows(lines[start:end], is_first=is_first, is_last=is_last)
         else:
-            pairs = zip_longest(lines[start:end], others[other:last])
-            rows += [Row("changed", *_mark_words(line, across)) for line, across in pairs]
+            for line, across in zip_longest(lines[start:end], others[other:last]):
+                words, words_across = _WORD.findall(line or ""), _WORD.findall(across or "")
+                pairs = len(words) * len(words_across)
+                if 0 < pairs <= min(PAIRS, pairs_left):
+                    pairs_left -= pairs
+                    rows.append(Row("changed", *_mark_words(words, words_across)))
+                else:
+                    rows.append(Row("changed", _whole(line), _whole(across)))
     return Comparison(tuple(rows), is_cut)
 
 
@@ -74,14 +82,11 @@ def _equal_rows(lines: Sequence[str], *, is_first: bool, is_last: bool) -> Itera
             yield Row("same", ((line, False),), ((line, False),))
 
 
-def _mark_words(left: str | None, right: str | None) -> tuple[Pieces, Pieces]:
-    """Return two lines with the words marked that the other one lacks; a line that is missing is empty."""
-    if left is None or right is None or max(len(left), len(right)) > LINE:
-        return _whole(left), _whole(right)
-    words, others = _WORD.findall(left), _WORD.findall(right)
+def _mark_words(words: Sequence[str], others: Sequence[str]) -> tuple[Pieces, Pieces]:
+    """Return the words of two lines, with those marked that the other one lacks."""
     matcher = SequenceMatcher(None, words, others, autojunk=False)
     if matcher.ratio() < ALIKE:
-        return _whole(left), _whole(right)
+        return _whole("".join(words)), _whole("".join(others))
     pieces: list[tuple[str, bool]] = []
     across: list[tuple[str, bool]] = []
     for tag, start, end, other, last in matcher.get_opcodes():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.page.web.text_comparison import LINES, Row, compare_texts
+from syncd.page.web.text_comparison import ALL_PAIRS, LINES, PAIRS, Row, compare_texts
 
 LINE = st.sampled_from(["", "one", "two", "one two three", "one two four", " indented", "x" * 50])
 TEXT = st.lists(LINE, max_size=30).map("\n".join)
@@ -60,3 +60,17 @@ def test_a_long_text_is_compared_in_part():
     text = "\n".join(map(str, range(LINES + 1)))
     assert compare_texts(text, text).is_cut
     assert not compare_texts(text, text).is_equal
+
+
+def test_words_of_long_lines_are_not_marked():
+    line = "word " * int(PAIRS**0.5)
+    (row,) = compare_texts(f"{line}old", f"{line}new").rows
+    assert (row.left, row.right) == (((f"{line}old", False),), ((f"{line}new", False),))
+
+
+def test_words_are_marked_up_to_a_total():
+    words = " ".join(map(str, range(99)))
+    left, right = ("\n".join(f"{words} {end}{number}" for number in range(60)) for end in ("old", "new"))
+    rows = compare_texts(left, right).rows
+    marked = [number for number, row in enumerate(rows) if len(row.left) > 1]
+    assert marked == list(range(ALL_PAIRS // 100**2))
