@@ -70,6 +70,7 @@ def _read_wikilink(state: StateInline, silent: bool) -> bool:
 
 def _rewrite(tokens: Sequence[Token], environment: MutableMapping[str, Any]) -> None:
     """Check every link, replace pictures by links and styles by classes, and let the keyboard reach wide tables."""
+    opened: list[Token] = []  # the links around the token
     for at, token in enumerate(tokens):
         if (style := token.attrs.pop("style", None)) and (aligned := _ALIGNMENT.fullmatch(str(style))):
             token.attrSet("class", f"align-{aligned[1]}")
@@ -83,10 +84,9 @@ def _rewrite(tokens: Sequence[Token], environment: MutableMapping[str, Any]) -> 
             environment["level"] = min(environment["level"] + 1, int(token.tag[1]) + 1, 6)
             token.tag = tokens[at + 2].tag = f"h{environment['level']}"
         if token.type == "link_open":
-            closing = next(
-                later for later in tokens[at + 1 :] if later.type == "link_close" and later.level == token.level
-            )
-            _check_link(token, closing, environment)
+            opened.append(token)
+        elif token.type == "link_close":
+            _check_link(opened.pop(), token, environment)
         if token.children:
             _mark_task(tokens, at, token.children)
             token.children = _replace_pictures(token.children)

@@ -138,3 +138,10 @@ def test_a_very_long_note_is_cut():
 )
 def test_an_anchor_has_only_words(text, anchor):
     assert heading_anchor(text) == anchor
+
+
+def test_every_one_of_many_links_is_checked():
+    count = MOST // len("[a](b) ")
+    shown = html("[a](b) " * count)
+    assert shown.count("<span") == shown.count("</span>") == count
+    assert "<a" not in shown
