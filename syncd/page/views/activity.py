@@ -191,7 +191,7 @@ def show_undo(visit: Visit) -> Response:
         if call:
             wanted = {"id": call}
         elif values["since"]:
-            wanted = _parse_period(values)
+            wanted = parse_period(values)
             values |= {name: _minute(wanted[name]) for name in ("since", "until") if values[name]}
         plan = visit.ask("undo", **wanted, dry_run=True) if wanted else None
     except (NotFound, Conflict, InvalidArgument) as error:
@@ -210,9 +210,10 @@ def show_undo(visit: Visit) -> Response:
     )
 
 
-def _parse_period(values: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments of an undo by time; without an end, it ends now, so that later writes are left alone."""
-    until = parse_moment(values["until"], "until") or time.time_ns() // 1_000_000 + 1
+def parse_period(values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments of an undo by time; it ends now at the latest, so that later writes are left alone."""
+    now = time.time_ns() // 1_000_000 + 1
+    until = min(parse_moment(values["until"], "until") or now, now)
     since = parse_moment(values["since"], "since")
     return {"key": values["key"] or None, "workspace": values["workspace"] or None, "since": since, "until": until}
 

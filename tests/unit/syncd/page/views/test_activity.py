@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+import time
+from datetime import date, datetime, timedelta
 
 import pytest
 
 from index.errors import InvalidArgument
-from syncd.page.views.activity import count_lines, describe_entry, describe_undo, group_by_day, parse_moment
+from syncd.page.views.activity import (
+    count_lines,
+    describe_entry,
+    describe_undo,
+    group_by_day,
+    parse_moment,
+    parse_period,
+)
 
 
 def local(*parts):
@@ -96,3 +104,15 @@ def test_a_time_is_local_and_anything_else_is_named():
     assert parse_moment("2026-11-20T14:32+00:00", "since") == 1795185120000
     with pytest.raises(InvalidArgument, match="since is not a time"):
         parse_moment("yesterday", "since")
+
+
+@pytest.mark.parametrize("until", ["", (datetime.now().astimezone() + timedelta(days=1)).isoformat()])
+def test_an_undo_by_time_ends_at_its_preview(until):
+    wanted = parse_period({"key": "claude", "workspace": "", "since": "2026-11-20", "until": until})
+    assert wanted["until"] <= time.time_ns() // 1_000_000 + 1
+    assert (wanted["key"], wanted["workspace"]) == ("claude", None)
+
+
+def test_an_undo_by_time_ends_at_an_earlier_end():
+    values = {"key": "", "workspace": "", "since": "2020-11-20", "until": "2020-11-21"}
+    assert parse_period(values)["until"] == parse_moment("2020-11-21", "until")
