@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from index.errors import NotFound
 from syncd.page.web.note_html import MOST, render_note
-from syncd.page.web.templates import link
+from syncd.page.web.templates import link, unpack_path
 from syncd.page.web.view import View, Visit, get, post
 
 EVENTS: Final = 50
@@ -56,7 +56,7 @@ class Version:
 
 def show_note(visit: Visit) -> Response:
     """Show a note, or what is known of a note that was deleted."""
-    path = visit.query("path")
+    path = visit.query_path("path")
     try:
         note = visit.ask("get", id=path, links=True)
     except NotFound:
@@ -98,14 +98,14 @@ def _changes_of(visit: Visit, call: str, path: str) -> list[Version]:
 
 def preview_undo(visit: Visit) -> Response:
     """Show what the undo of a call would do, and change nothing."""
-    call, path = visit.query("call"), visit.query("path")
+    call, path = visit.query("call"), visit.query_path("path")
     plan = visit.ask("undo", id=call, dry_run=True)
     return visit.render("note_undo.html", call=call, path=path, plan=plan, versions=_changes_of(visit, call, path))
 
 
 def undo_call(visit: Visit) -> Response:
     """Undo a call; when everything was changed since, show both versions and change nothing."""
-    call, path = visit.field("call"), visit.field("path")
+    call, path = visit.field("call"), unpack_path(visit.field("path"))
     result = visit.ask("undo", id=call)
     if result["skipped"] and not result["done"]:
         return _show_conflict(visit, path, result["skipped"])

@@ -54,7 +54,7 @@ class Pick:
 def show_review(visit: Visit) -> Response:
     """Show the card of the named capture; without a name, lead to the first one that waits."""
     listing = _list_waiting(visit)
-    if not (path := visit.query("capture")) and listing["waiting"]:
+    if not (path := visit.query_path("capture")) and listing["waiting"]:
         return visit.redirect(link(PATH, capture=listing["waiting"][0]["path"], all=visit.query("all")))
     return _render(visit, listing, path)
 
@@ -68,7 +68,7 @@ def _render(visit: Visit, listing: Mapping[str, Any], path: str, *, status: int 
     """Render the view with the card at `path`. `failure`: what a refused decision entered, and why it was refused."""
     waiting = listing["waiting"]
     card = _read_card(visit, path) if path else None
-    compared = visit.query("compare")
+    compared = visit.query_path("compare")
     values = {"mistake": (), "to": None, "was": None} | failure
     return visit.render(
         "review.html",
@@ -251,7 +251,7 @@ def undo(visit: Visit) -> Response:
 
 def show_editor(visit: Visit) -> Response:
     """Show the text of a capture in a form."""
-    path = visit.query("capture")
+    path = visit.query_path("capture")
     note = visit.ask("get", id=path)
     return _render_editor(visit, path, note["content"], version=note["version"], shown=note["content"])
 

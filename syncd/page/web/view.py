@@ -54,6 +54,10 @@ class Visit:
         """Return the last value of this name in the address; "" for none."""
         return self._query.get(name, [""])[-1].strip()
 
+    def query_path(self, name: str) -> str:
+        """Return the last path of this name in the address, with the spaces around it; "" for none."""
+        return self._query.get(name, [""])[-1]
+
     def queries(self, name: str) -> list[str]:
         """Return the values of this name in the address that are not empty."""
         return [value.strip() for value in self._query.get(name, []) if value.strip()]
@@ -171,6 +175,9 @@ def _is_below(path: str, top: str) -> bool:
 
 def local_path(address: str) -> str:
     """Return the path and query of an address for a redirect; "/" for an address of another place."""
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # it is no address, such as "//["
+        return "/"
     is_local = address.startswith("/") and not address.startswith(("//", "/\\")) and not parts.netloc
     return address if is_local and address.isprintable() else "/"
