@@ -80,7 +80,10 @@ class ShareRules:
     def is_excluded(self, path: str) -> bool:
         """Return whether no entry can share `path`: it lies in the inbox, or `share.never` covers it."""
         key = collision_key(path)
-        return is_below(key, {collision_key(self.inbox)}) or bool(objection(path)) or self._is_never(key)
+        never = self._is_never(key) or self._is_never(
+            key.removesuffix(".md")
+        )  # `Private` means the note Private.md too
+        return never or is_below(key, {collision_key(self.inbox)}) or bool(objection(path))
 
     def _has_entry(self, path: str, workspace: str) -> bool:
         plain = unicodedata.normalize("NFC", path)
