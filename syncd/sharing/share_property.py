@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from syncd.notes.front_matter import FrontmatterError, comparable_key, is_unclosed, read, split
+from syncd.notes.front_matter import FrontmatterError, comparable_key, has_merge_conflict, is_unclosed, read, split
 
 SHARE: Final = "share"
 
@@ -16,6 +16,8 @@ def why_withheld(text: str) -> str:
 
     Only `true` allows it. An empty value, a text such as "false", and a property that occurs twice do not: a person with
     this property in a note probably wants to withhold it. Spellings that look like `share` count as it."""
+    if has_merge_conflict(text):
+        return "it has an unfinished merge"
     if is_unclosed(text):
         return "its properties have no closing `---`"
     try:

@@ -49,6 +49,19 @@ def test_properties_that_cannot_be_read_withhold_the_note(text):
     assert why_withheld(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<<<<<<< ours\n---\nshare: false\n---\nbody\n=======\nbody\n>>>>>>> theirs\n",
+        "<<<<<<< ours\n=======\n---\nshare: false\n---\n>>>>>>> theirs\nbody\n",
+        "---\na: 1\n---\n<<<<<<< ours\nbody\n=======\nother\n>>>>>>> theirs\n",
+    ],
+)
+def test_an_unfinished_merge_withholds_the_note(text):
+    """One side of it may have the property where it counts as text."""
+    assert why_withheld(text) == "it has an unfinished merge"
+
+
 @given(st.text(), st.sampled_from(["share: false", "share: 0", "share:"]))
 @examples(200)
 def test_no_body_and_no_other_property_undoes_it(text, line):
