@@ -124,11 +124,14 @@ class WorkspaceWindow:
         return {by_key[key]: record.id for key, record in records.items()}
 
     def _note(self, index: Index | None, record: Record | None, name: str) -> SharedNote:
-        if index is None or record is None:
+        # Anybody can compute the id of a path, so another workspace's note must cost and say no more than a missing one.
+        if index is None or record is None or not self._window.shares.rules.shares(record.path, self.workspace):
             raise _not_shared(name)
         passages = tuple(index.passages(record))
         try:
             body = self._read_body(record)
+        except NotFound:
+            raise _not_shared(name) from None
         except _IndexLag:
             raise Unavailable(f"{record.path!r} has changed a moment ago; read it again in a second") from None
         return SharedNote(_shown(record), body, passages, record.id)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from index.document_ids import path_id
 from index.errors import NotFound, PermissionDenied, Unavailable
 from index.model import Query
 from syncd.settings.access import ShareSettings
@@ -92,6 +93,30 @@ def test_the_window_of_one_workspace_is_not_that_of_another(world):
     assert seen(world, name="home") == ["Diary/Secret.md"]
     assert seen(world) == ["References/Heron.md"]
     assert workspace(world, "home").search(Query("zanzibar"), scope="all").hits[0].record.path == "Diary/Secret.md"
+
+
+def test_a_note_of_another_workspace_answers_like_a_missing_one(world):
+    (world.vault / "Captures/home").mkdir()
+    share(world, "References")
+    share(world, "Diary", workspace="home")
+    secret, missing = (f"vault:{path_id(path)}" for path in ("Diary/Secret.md", "Diary/Missing.md"))
+    (world.vault / "Diary/Secret.md").write_text("An edited secret.\n")
+    for read in (workspace(world).get, workspace(world).record):
+        messages = []
+        for id in (secret, missing):
+            with pytest.raises(NotFound, match=id) as refused:
+                read(id)
+            messages.append(str(refused.value).replace(id, ""))
+        assert messages[0] == messages[1]
+
+
+def test_a_note_that_is_withheld_now_is_refused_by_the_name_that_the_caller_gave(world):
+    share(world, "References")
+    (hit,) = workspace(world).search(Query("zanzibar"), scope="vault").hits
+    (world.vault / "References/Heron.md").write_text("---\nshare: false\n---\nzanzibar\n")
+    with pytest.raises(NotFound, match=hit.record.id) as refused:
+        workspace(world).get(hit.record.id)
+    assert "Heron" not in str(refused.value)
 
 
 def test_a_key_for_one_namespace_has_no_window(world):
