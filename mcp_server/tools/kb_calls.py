@@ -152,7 +152,10 @@ def get_document(
 ) -> shape.WholeDocument:
     """Return a document, or the requested part of it that fits into the budget."""
     path = arguments.source_path if isinstance(arguments, shape.GetDocument) else None
-    record = workspace.record(arguments.id) if arguments.id is not None else workspace.document_at(path or "")
+    if arguments.id is not None:
+        record = workspace.record(arguments.id)
+    else:
+        record = workspace.document_at(path or "", shared=True)
     content = workspace.read_content(record)
     text = TextLines.from_text(content)
     first, last = 1, max(1, len(text.lines))

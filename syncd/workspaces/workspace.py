@@ -300,15 +300,15 @@ class Workspace:
         body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         return strip_link_numbers(body) if record.type == "entity" else body
 
-    def document_at(self, address: str) -> Record:
+    def document_at(self, address: str, *, shared: bool = False) -> Record:
         """Return the document at `address`, a path below the workspace's folder as agents see it. Raises NotFound.
 
-        The address of a stored file leads to the document with its text. If there is none, it may be the path of a shared note."""
+        The address of a stored file leads to the document with its text. `shared`: also look for a shared note at this path."""
         record = self._documents_by_base([base_of(address)]).get(address)
         if record is None and not is_note(address):
             beside = self._documents_by_base([base_of(f"{address}.md")]).get(f"{address}.md")
             record = beside if beside and beside.file else self._find_by_file(f"{self._root}{address}")
-        if record is None and (window := self.window):
+        if record is None and shared and (window := self.window):
             return window.read_at(address).record
         if record is None:
             raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")

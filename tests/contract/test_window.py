@@ -6,7 +6,9 @@ import json
 import re
 
 import pytest
+from mcp.shared.exceptions import MCPError
 
+from mcp_server.protocol.resources import note_uri
 from mcp_server.server import now_ms
 from mcp_server.tools.families import FAMILIES
 from tests.support.live_server import client, run, running
@@ -164,6 +166,19 @@ def test_other_tools_and_routes_see_nothing_of_it(opened):
             return "".join(answer.model_dump_json() for answer in heard)
 
     assert not SECRET.search(run(others()))
+
+
+@pytest.mark.parametrize("key", ["work", "full"])
+def test_no_resource_is_a_shared_note(opened, key):
+    """Every key may read resources, also one without the families of the tools that look through the window."""
+
+    async def refusal(path):
+        async with client(opened, key=key) as mcp:
+            with pytest.raises(MCPError) as refused:
+                await mcp.read_resource(note_uri("work", path))
+            return refused.value.error.code, refused.value.error.message
+
+    assert run(refusal(PATH)) == run(refusal("References/Missing.md"))
 
 
 def test_a_key_without_the_window_sees_nothing(opened):

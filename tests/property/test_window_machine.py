@@ -198,7 +198,7 @@ class Windows(RuleBasedStateMachine):
                 read[hit.record.path] = here.read_content(hit.record)
         for reads in [
             *(partial(here.record, id) for id in self.ids),
-            *(partial(here.document_at, path) for path in self.files),
+            *(partial(here.document_at, path, shared=True) for path in self.files),
         ]:
             try:
                 record = reads()

@@ -68,10 +68,10 @@ def test_agents_read_what_is_shared_and_nothing_else(world):
     assert hit.record.scope == "vault"
     kept = workspace(world).get(hit.record.id)
     assert kept.content == "The heron stands in zanzibar water.\n"
-    assert workspace(world).document_at("References/Heron.md").id == hit.record.id
+    assert workspace(world).document_at("References/Heron.md", shared=True).id == hit.record.id
     for path in ("References/Private/Safe.md", "References/Marked.md", "Diary/Secret.md", "Captures/Reports/Report.md"):
         with pytest.raises(NotFound):
-            workspace(world).document_at(path)
+            workspace(world).document_at(path, shared=True)
     with pytest.raises(NotFound):
         workspace(world).get("heron-1")
 
@@ -151,7 +151,7 @@ def test_what_was_closed_a_moment_ago_is_not_told(world, closed):
         lambda: workspace(world).get(record.id),
         lambda: workspace(world).record(record.id),
         lambda: workspace(world).read_content(record),
-        lambda: workspace(world).document_at(record.path),
+        lambda: workspace(world).document_at(record.path, shared=True),
     ):
         with pytest.raises((NotFound, Unavailable)):
             read()
@@ -212,7 +212,7 @@ def test_a_held_removal_of_the_vault_is_no_removal_that_is_held_for_the_window(w
 def test_writes_to_a_shared_note_are_refused(world):
     share(world, "References")
     here = workspace(world)
-    id = here.document_at("References/Heron.md").id
+    id = here.document_at("References/Heron.md", shared=True).id
     before = (world.vault / "References/Heron.md").read_bytes()
     for write in (
         lambda: here.update_note(id, "text"),
