@@ -23,6 +23,7 @@ from syncd.context.generated_note import (
     Decisions,
     NoteLine,
     compose_note,
+    has_callout,
     line_of,
     read_decisions,
 )
@@ -73,6 +74,7 @@ class _NoteState:
     stat: Stat | None
     decisions: Decisions
     is_conflicted: bool = False
+    is_foreign: bool = False  # Memex did not write it
 
 
 class Contexts:
@@ -206,7 +208,14 @@ class Contexts:
             if stat is not None and 0 <= time.time() - stat.mtime_ns / 1e9 < quiet_s:
                 return 0  # the owner is editing
             note = self._read_note(workspace)
-            changed = not note.is_conflicted and self._write_note(workspace, note, is_promoted)
+            if note.is_foreign:
+                log.warning(
+                    "%s was not written by Memex, so it stays as it is, and no context of the workspace is written: "
+                    "rename it to get one",
+                    self.path_of(workspace),
+                )
+            may_write = not note.is_conflicted and not note.is_foreign
+            changed = may_write and self._write_note(workspace, note, is_promoted)
             stat = self._vault.stat(self.path_of(workspace))
             self._done[workspace] = (state[0], stat)
         except (Conflict, NotFound, Unavailable) as error:  # the note has just changed, or the disk fails: try again
@@ -243,11 +252,19 @@ class Contexts:
             versions = self._written_in(workspace).versions if note.raw is not None else ()
             self._record(workspace, WrittenContext((*versions, lines), facts))
             if note.raw is None:
-                self._vault.create(self.path_of(workspace), raw)
+                self._create(workspace, raw)
             else:
                 self._vault.replace(self.path_of(workspace), raw, digest=sha256(note.raw))
         self._record(workspace, WrittenContext((lines,), facts))
         return note.raw != raw
+
+    def _create(self, workspace: str, raw: bytes) -> None:
+        """Create the note. Raises Conflict when somebody else just did; then no version of it is recorded."""
+        try:
+            self._vault.create(self.path_of(workspace), raw)
+        except Conflict:
+            self._record(workspace, replace(self._written_in(workspace), versions=()))
+            raise
 
     def _keep_promoted(self, workspace: str, is_promoted: Callable[[str], bool]) -> None:
         """Mark the facts whose notes have left the inbox by promotion, and drop those of notes that no longer exist."""
@@ -267,6 +284,8 @@ class Contexts:
         except NotFound:
             return _NoteState(None, None, Decisions())  # without a note, the owner has decided nothing
         text = decode(raw)
+        if not written.versions and not has_callout(text):
+            return _NoteState(raw, stat, Decisions(), is_foreign=True)
         return _NoteState(raw, stat, read_decisions(text, written.versions), has_merge_conflict(text))
 
     # What Memex wrote last

@@ -19,6 +19,14 @@ from syncd.notes.front_matter import split
 from syncd.notes.quoted_text import link_to, quote_inline
 
 KEPT, CHOSEN, LEFT_OUT = "Kept", "Chosen by Memex", "Left out"
+# "{}" stands for the number of tokens.
+_CALLOUT: Final = (
+    "> [!info] Memex writes this note from captures, and agents get its lines at the start of a session",
+    f"> The lines below “{KEPT}” come first, then those that Memex chose, up to {{}} tokens. To keep a line, move it",
+    f"> below “{KEPT}” or change it. To leave a line out, delete it or strike it through. Everything here may be read by the",
+    "> agents of this workspace.",
+)
+_TOKENS: Final = re.compile(r"(?<=up to )[\d,]+(?= tokens)")
 _HEADING: Final = re.compile(r"#{1,6}[ \t]+(.*?)[ \t#]*\Z")
 _LINE: Final = re.compile(r"[ \t]*(?:[-*+][ \t]+)?(?P<body>.*?)(?:[ \t]+\^(?P<mark>c[0-9a-f]{10}))?[ \t]*\Z")
 # What a line says, and the date, author and link after it.
@@ -83,10 +91,7 @@ def compose_note(workspace: str, tokens: int, facts: Sequence[ContextFact], deci
     lines = [
         f"# What agents of {quote_inline(workspace)} know at the start",
         "",
-        "> [!info] Memex writes this note from captures, and agents get its lines at the start of a session",
-        f"> The lines below “{KEPT}” come first, then those that Memex chose, up to {tokens:,} tokens. To keep a line, move it",
-        f"> below “{KEPT}” or change it. To leave a line out, delete it or strike it through. Everything here may be read by the",
-        "> agents of this workspace.",
+        *(line.replace("{}", f"{tokens:,}") for line in _CALLOUT),
         "",
     ]
     struck = [NoteLine(f"~~{line.body}~~", line.mark) for line in decisions.left_out.values()]
@@ -94,6 +99,11 @@ def compose_note(workspace: str, tokens: int, facts: Sequence[ContextFact], deci
         if section or heading == CHOSEN:
             lines += [f"## {heading}", "", *map(_format_line, section), ""]
     return decisions.front + "\n".join(lines)
+
+
+def has_callout(text: str) -> bool:
+    """Return whether the note has the callout with which Memex begins it."""
+    return _CALLOUT[0] in text.splitlines()
 
 
 def read_decisions(text: str, versions: Sequence[Mapping[str, str]]) -> Decisions:

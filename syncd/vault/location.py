@@ -18,7 +18,7 @@ ENTITIES, FILES = "Entities", "Files"
 REPORTS, ARCHIVE, CONTEXT = "Reports", "Archive", "Context"
 ABOUT = "About.md"  # beside the workspaces: explains the inbox to people
 BESIDE = frozenset({"reports", "archive", "context"})
-RESERVED = BESIDE | {"entities", "files"}  # casefolded names that no workspace or namespace may have
+RESERVED = frozenset({"reports", "archive", "entities", "files"})  # casefolded names that no namespace may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,17 @@ def is_context(path: str, inbox: str = INBOX) -> bool:
 
 
 def check_workspace_name(name: str) -> str:
-    """Return `name` if it can be a folder of the inbox or of a workspace. Raises InvalidArgument."""
+    """Return `name` if it can be a folder of the inbox. Raises InvalidArgument."""
+    if fold(name) == CONTEXT.casefold():
+        raise InvalidArgument(f"{name!r} can't be a workspace: Memex writes the contexts there", name=name)
+    return _check_folder(name)
+
+
+def _check_folder(name: str) -> str:
+    """Return `name` if it can be a folder of a workspace. Raises InvalidArgument."""
     if not name or name != folder_name(name) or fold(name) in RESERVED or name.startswith("."):
         raise InvalidArgument(
-            f"{name!r} can't be a workspace or namespace: use letters, digits, blanks, - and _ (not Reports, Archive, Context, Entities, Files)",
+            f"{name!r} can't be a workspace or namespace: use letters, digits, blanks, - and _ (not Reports, Archive, Entities, Files)",
             name=name[:100],
         )
     return name
@@ -76,4 +83,4 @@ def namespace_path(namespace: str) -> str:
         raise InvalidArgument(
             "a namespace is a folder, and names that end in .md are for notes", namespace=namespace[:200]
         )
-    return "/".join(check_workspace_name(part) for part in parts)
+    return "/".join(_check_folder(part) for part in parts)

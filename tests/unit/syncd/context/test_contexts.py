@@ -174,6 +174,16 @@ def test_a_failed_write_is_no_decision_of_the_owner(world, monkeypatch):
     assert "Left out" not in read(world)
 
 
+def test_a_note_that_memex_did_not_write_is_left_alone(world, caplog):
+    capture(world, FILTER)
+    (world.vault / NOTE).parent.mkdir()
+    edit(world, "# My thoughts\n\nA secret of mine\n")
+    assert write(world) == 0
+    assert read(world) == "# My thoughts\n\nA secret of mine\n"
+    assert f"{NOTE} was not written by Memex" in caplog.text
+    assert lines(world) == {FILTER}
+
+
 def test_a_conflicted_note_is_left_alone(world):
     capture(world, FILTER)
     write(world)
@@ -317,3 +327,8 @@ def test_a_workspace_can_not_be_called_context(world):
     world.run()
     assert world.app.agent_access.workspaces() == ["default"]
     assert world.found("filter") == []
+
+
+def test_a_namespace_can_be_called_context(world):
+    capture(world, FILTER, namespace="context")
+    assert lines(world) == {FILTER}
