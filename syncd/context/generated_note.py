@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from syncd.context.note_facts import LONGEST, ContextFact
-from syncd.notes.front_matter import split
+from syncd.notes.front_matter import has_merge_conflict, split
 from syncd.notes.quoted_text import link_to, quote_inline
 
 KEPT, CHOSEN, LEFT_OUT = "Kept", "Chosen by Memex", "Left out"
@@ -27,11 +27,12 @@ _CALLOUT: Final = (
     "> agents of this workspace.",
 )
 _TOKENS: Final = re.compile(r"(?<=up to )[\d,]+(?= tokens)")
-_HEADING: Final = re.compile(r"#{1,6}[ \t]+(.*?)[ \t#]*\Z")
+_HEADING: Final = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t#]*\Z")
+_TITLE: Final = re.compile(r"# What agents of .* know at the start\Z")
 _LINE: Final = re.compile(r"[ \t]*(?:[-*+][ \t]+)?(?P<body>.*?)(?:[ \t]+\^(?P<mark>c[0-9a-f]{10}))?[ \t]*\Z")
 # What a line says, and the date, author and link after it.
 _WITH_ORIGIN: Final = re.compile(r"(.*)[ \t]\(\d{4}-\d\d-\d\d.*\)[ \t]*(?:\[\[[^\[\]]*\]\]|“[^“”]*”)?\Z")
-_NO_LINE: Final = (">", "<<<<<<<", "=======", "|||||||")  # callouts, and the markers of an unfinished merge
+_MERGE_MARKS: Final = ("<<<<<<<", "=======", "|||||||", ">>>>>>>")
 _STRUCK: Final = re.compile(r"~~(.*)~~\Z", re.DOTALL)
 
 
@@ -118,27 +119,52 @@ def read_decisions(text: str, versions: Sequence[Mapping[str, str]]) -> Decision
     for heading, line in _read_lines(body):
         present.add(line.mark)
         if line.mark and (line.struck is not None or heading == LEFT_OUT):
-            left_out[line.mark] = NoteLine(line.body if line.struck is None else line.struck, line.mark)
+            if not _is_other(left_out, line := NoteLine(line.struck or line.body, line.mark)):
+                left_out[line.mark] = line
+            else:
+                _keep(kept, NoteLine(f"~~{line.body}~~"))
         elif heading != CHOSEN or all(line.body != version.get(line.mark) for version in versions):
-            kept[line.mark or line.body] = line
+            _keep(kept, NoteLine(line.body) if _is_other(kept, line) else line)
     for mark, body in versions[0].items() if versions else ():
         if mark not in present and all(mark in version for version in versions):
             left_out[mark] = NoteLine(body, mark)
     return Decisions(front, tuple(kept.values()), left_out)
 
 
+def _is_other(known: Mapping[str, NoteLine], line: NoteLine) -> bool:
+    """Return whether the mark of the line belongs to a line with another body."""
+    return line.mark in known and known[line.mark].body != line.body
+
+
+def _keep(kept: dict[str, NoteLine], line: NoteLine) -> None:
+    kept.setdefault(line.mark or line.body, line)
+
+
 def _read_lines(body: str) -> Iterator[tuple[str, NoteLine]]:
-    """Yield each line of text with the heading above it; callouts and blank lines are left out."""
-    heading = ""
+    """Yield each line of text with the heading above it; what Memex puts around the lines is left out."""
+    heading, level = "", 0
+    no_line = _MERGE_MARKS if has_merge_conflict(body) else ()
     for raw in body.splitlines():
         if named := _HEADING.match(raw):
-            heading = named[1]
-        elif raw.strip() and not raw.startswith(_NO_LINE):
+            if not level or len(named[1]) <= level or named[2] in (KEPT, CHOSEN, LEFT_OUT):
+                heading, level = named[2], len(named[1])
+        if raw.strip() and not _is_frame(raw) and not raw.startswith(no_line):
             parts = _LINE.match(raw)
             assert parts is not None, "it matches every line"
             if parts["body"]:
                 yield heading, NoteLine(parts["body"], parts["mark"] or "")
 
 
+def _is_frame(raw: str) -> bool:
+    """Return whether Memex puts this line around those of the facts: the title, the callout and its headings."""
+    named = _HEADING.match(raw)
+    if named and (named[2] in (KEPT, CHOSEN, LEFT_OUT) or _TITLE.match(raw)):
+        return True
+    return _TOKENS.sub("{}", raw) in _CALLOUT
+
+
 def _format_line(line: NoteLine) -> str:
-    return f"- {line.body} ^{line.mark}" if line.mark else f"- {line.body}"
+    """Format a line as part of a list, or as it is if it is a heading or a quote of the owner's."""
+    text = f"{line.body} ^{line.mark}" if line.mark else line.body
+    is_alone = line.body.startswith(">") or _HEADING.match(line.body)
+    return text if is_alone and not _is_frame(text) else f"- {text}"

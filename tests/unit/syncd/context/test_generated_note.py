@@ -102,6 +102,31 @@ def test_a_line_of_the_owner_that_is_struck_is_not_said():
     assert line.struck == "old"
 
 
+@pytest.mark.parametrize("line", ["> A quote", "### A heading", "# What I think", "=======", "<<<<<<< left", ">>>>>>>"])
+@pytest.mark.parametrize("heading", ["Kept", "Chosen by Memex", "Left out"])
+def test_quotes_headings_and_rules_of_the_owner_stay(line, heading):
+    decisions = decided(f"{composed(FILTER)}\n## {heading}\n\n{line}\n\nBelow it\n", FILTER)
+    assert [kept.body for kept in decisions.kept] == [line, "Below it"]
+    again = composed(FILTER, decisions=decisions)
+    assert decided(again, FILTER) == decisions
+
+
+def test_a_heading_of_the_owner_below_the_chosen_lines_keeps_none_of_them():
+    text = composed(FILTER).replace("## Chosen by Memex\n", "## Chosen by Memex\n### Important\n")
+    assert [kept.body for kept in decided(text, FILTER).kept] == ["### Important"]
+
+
+@pytest.mark.parametrize("struck", [False, True], ids=["kept", "struck"])
+def test_lines_with_the_same_mark_stay_both(struck):
+    bodies = ["~~First~~", "~~Second~~"] if struck else ["First", "Second"]
+    text = composed() + "\n## Kept\n\n" + "".join(f"- {body} ^{FILTER.mark}\n" for body in bodies)
+    decisions = decided(text, FILTER)
+    again = composed(decisions=decisions)
+    assert all(f"- {body}" in again for body in bodies)
+    assert decisions.decided == {FILTER.mark}
+    assert decided(again, FILTER) == decisions
+
+
 def test_markers_of_a_merge_are_no_lines():
     text = f"{composed(FILTER)}<<<<<<< ours\n=======\n>>>>>>> theirs\n"
     assert decided(text, FILTER) == Decisions()
