@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from index.errors import Conflict, NotFound, Unavailable
@@ -40,6 +40,7 @@ from syncd.vault.vault import Vault
 
 QUIET_S: Final = 5.0  # seconds without a change of the captures after which a context is chosen again
 PATIENCE_S: Final = 60.0  # most seconds that changes without a pause delay it
+ABSENT_S: Final = 60.0  # seconds for which a note must be gone before its owner is taken to have deleted it
 SERVED: Final = 32  # cached contexts: of workspaces, projects and namespaces
 NAME: Final = "context/"  # named value of each workspace: what Memex wrote last
 KEPT_LINE: Final = 600  # characters of a line that the owner wrote
@@ -53,6 +54,7 @@ class WrittenContext:
 
     versions: tuple[Mapping[str, str], ...] = ()
     facts: tuple[ContextFact, ...] = ()  # of the last version, and of promoted notes
+    decisions: Decisions = field(default_factory=Decisions)  # they hold while the note is absent for a moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,8 @@ class Contexts:
         self._reader = FactReader(captures, count)
         self._running, self._lock = threading.Lock(), threading.Lock()
         self._written: dict[str, WrittenContext] = {}
+        self._decided: dict[str, Decisions] = {}  # by workspace: as read last
+        self._absent: dict[str, float] = {}  # by workspace: since when its note is gone
         self._served: dict[tuple[str, str, str | None], tuple[object, SessionContext]] = {}
         self._done: dict[str, object] = {}  # by workspace: the state for which nothing was left to write
         self._waiting: dict[
@@ -193,7 +197,10 @@ class Contexts:
             return 0
         with self._running:
             self.uses.flush()
-            if not self._captures.index.is_complete or not may_write():
+            if not may_write():
+                self._absent.clear()  # a checkout may have taken the notes away
+                return 0
+            if not self._captures.index.is_complete:
                 return 0
             return sum(self._refresh(workspace, is_promoted, quiet_s) for workspace in workspaces)
 
@@ -201,6 +208,8 @@ class Contexts:
         """Write the note of a workspace, if it is due; return 1 if it was written, otherwise 0."""
         try:
             stat = self._vault.stat(self.path_of(workspace))
+            if self._is_away(workspace, stat):
+                return 0
             # Not the uses: a search would change the note. They count at the next change of the captures.
             state = (self._captures.index.generation, stat)
             if self._done.get(workspace) == state or not self._is_settled(workspace, state):
@@ -222,6 +231,22 @@ class Contexts:
             log.info("the context of a workspace is written later: %s", error.message)
             return 0
         return int(changed)
+
+    def _is_away(self, workspace: str, stat: Stat | None) -> bool:
+        """Return whether the note is gone only for the moment; when it is gone for long, forget what was decided in it."""
+        written = self._written_in(workspace)
+        if stat is not None or not written.versions:
+            self._absent.pop(workspace, None)
+            return False
+        if not self._vault.is_present():
+            self._absent.clear()
+            return True
+        since = self._absent.setdefault(workspace, time.monotonic())
+        if time.monotonic() - since < ABSENT_S:
+            return True
+        self._record(workspace, WrittenContext((), written.facts))
+        self._decided.pop(workspace, None)
+        return False
 
     def _is_settled(self, workspace: str, state: object) -> bool:
         """Return whether the state has not changed for a while, or has been changing for long."""
@@ -250,12 +275,12 @@ class Contexts:
         if note.raw != raw:
             # Recorded before it is written, so that no line of it ever counts as the owner's.
             versions = self._written_in(workspace).versions if note.raw is not None else ()
-            self._record(workspace, WrittenContext((*versions, lines), facts))
+            self._record(workspace, WrittenContext((*versions, lines), facts, note.decisions))
             if note.raw is None:
                 self._create(workspace, raw)
             else:
                 self._vault.replace(self.path_of(workspace), raw, digest=sha256(note.raw))
-        self._record(workspace, WrittenContext((lines,), facts))
+        self._record(workspace, WrittenContext((lines,), facts, note.decisions))
         return note.raw != raw
 
     def _create(self, workspace: str, raw: bytes) -> None:
@@ -282,11 +307,12 @@ class Contexts:
         try:
             raw, stat = self._vault.read(path)
         except NotFound:
-            return _NoteState(None, None, Decisions())  # without a note, the owner has decided nothing
+            return _NoteState(None, None, self._decided.get(workspace, written.decisions))
         text = decode(raw)
         if not written.versions and not has_callout(text):
             return _NoteState(raw, stat, Decisions(), is_foreign=True)
-        return _NoteState(raw, stat, read_decisions(text, written.versions), has_merge_conflict(text))
+        decisions = self._decided[workspace] = read_decisions(text, written.versions)
+        return _NoteState(raw, stat, decisions, has_merge_conflict(text))
 
     # What Memex wrote last
 
@@ -296,16 +322,27 @@ class Contexts:
             facts = tuple(
                 ContextFact(**fact | {"projects": frozenset(fact["projects"])}) for fact in known.get("facts", ())
             )
-            self._written[workspace] = WrittenContext(tuple(known.get("versions", ())), facts)
+            decisions = _load_decisions(known.get("decisions", {}))
+            self._written[workspace] = WrittenContext(tuple(known.get("versions", ())), facts, decisions)
         return self._written[workspace]
 
     def _record(self, workspace: str, written: WrittenContext) -> None:
         if written == self._written_in(workspace):
             return
         facts = [asdict(fact) | {"projects": sorted(fact.projects)} for fact in written.facts]
-        value = json.dumps({"versions": list(map(dict, written.versions)), "facts": facts})
+        decisions = asdict(written.decisions)
+        value = json.dumps({"versions": list(map(dict, written.versions)), "facts": facts, "decisions": decisions})
         named_values.write(self._ledger, {NAME + workspace: value})
         self._written[workspace] = written
+
+
+def _load_decisions(known: Mapping[str, Any]) -> Decisions:
+    """Return decisions as `asdict` gave them."""
+    return Decisions(
+        known.get("front", ""),
+        tuple(NoteLine(**line) for line in known.get("kept", ())),
+        {mark: NoteLine(**line) for mark, line in known.get("left_out", {}).items()},
+    )
 
 
 def _kept_line(line: NoteLine, fact: ContextFact | None) -> SessionLine:

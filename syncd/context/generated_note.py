@@ -145,9 +145,9 @@ def _read_lines(body: str) -> Iterator[tuple[str, NoteLine]]:
     heading, level = "", 0
     no_line = _MERGE_MARKS if has_merge_conflict(body) else ()
     for raw in body.splitlines():
-        if named := _HEADING.match(raw):
-            if not level or len(named[1]) <= level or named[2] in (KEPT, CHOSEN, LEFT_OUT):
-                heading, level = named[2], len(named[1])
+        named = _HEADING.match(raw)
+        if named and (not level or len(named[1]) <= level or named[2] in (KEPT, CHOSEN, LEFT_OUT)):
+            heading, level = named[2], len(named[1])
         if raw.strip() and not _is_frame(raw) and not raw.startswith(no_line):
             parts = _LINE.match(raw)
             assert parts is not None, "it matches every line"

@@ -146,7 +146,27 @@ def test_a_struck_line_does_not_come_back_by_another_capture(world):
     assert lines(world) == set()
 
 
-def test_a_note_that_the_owner_deletes_begins_again(world):
+@pytest.mark.parametrize("again", [False, True], ids=["at once", "after a restart"])
+def test_a_note_that_is_away_for_a_moment_decides_as_before(world, again):
+    capture(world, FILTER, TABS)
+    write(world)
+    edit(world, read(world).replace(FILTER, f"~~{FILTER}~~") + "\n- A line of mine\n")
+    assert write(world) == 1
+    said, note = lines(world), world.vault / NOTE
+    note.rename(world.vault / "away")
+    if again:
+        world.reopen()
+    capture(world, LANCEDB)
+    assert write(world) == 0
+    assert not note.exists()
+    assert lines(world) == said | {LANCEDB}
+    (world.vault / "away").rename(note)
+    assert write(world) == 1
+    assert lines(world) == said | {LANCEDB}
+
+
+def test_a_note_that_the_owner_deletes_begins_again(world, monkeypatch):
+    monkeypatch.setattr(contexts, "ABSENT_S", 0.0)
     capture(world, FILTER, TABS)
     write(world)
     edit(world, read(world).replace(FILTER, f"~~{FILTER}~~"))
