@@ -215,6 +215,29 @@ def test_a_text_that_somebody_changed_meanwhile_is_shown_beside_the_entered_one(
     assert "was changed in June" in (memex.vault / path).read_text()
 
 
+def test_a_text_whose_note_has_other_properties_now_is_not_compared(memex, browser):
+    path = capture(memex, "Filter")
+    fields = form(browser.text("/review/edit", capture=path), id="main")
+    file = memex.vault / path
+    file.write_text(file.read_text().replace("---\n", "---\nmood: calm\n", 1))
+    ask(memex, "index")
+    answer = browser.post("/review/edit", **fields, text="My text.")
+    assert answer.status_code == 409
+    assert "Only its properties changed" in answer.text
+    assert "The note as it is now" not in answer.text
+    assert "My text.</textarea>" in answer.text
+    assert "My text." not in file.read_text()
+
+
+def test_a_text_without_a_version_overwrites_nothing(memex, browser):
+    path = capture(memex, "Filter")
+    fields = form(browser.text("/review/edit", capture=path), id="main") | {"version": "9" * 5_000}
+    answer = browser.post("/review/edit", **fields, text="My text.")
+    assert answer.status_code == 400
+    assert "My text.</textarea>" in answer.text
+    assert "My text." not in (memex.vault / path).read_text()
+
+
 def test_a_text_survives_a_daemon_that_is_gone(memex, browser):
     path = capture(memex, "Filter")
     fields, token = form(browser.text("/review/edit", capture=path), id="main"), browser.csrf

@@ -17,7 +17,7 @@ from index.errors import Conflict, InvalidArgument, NotFound
 from index.names import pluralize
 from syncd.page.web.failures import describe_failure
 from syncd.page.web.templates import link
-from syncd.page.web.view import View, Visit, get, post
+from syncd.page.web.view import View, Visit, get, parse_number, post
 
 ENTRIES: Final = 100  # of one page
 NAMED: Final = 3  # most notes that a message names
@@ -77,7 +77,7 @@ def show_activity(visit: Visit) -> Response:
     """Show a page of the log."""
     filters = {name: visit.query(name) for name in ("key", "tool", "surface", "workspace", "note", "request")}
     times = {name: parse_moment(visit.query(name), name) for name in ("since", "until")}
-    before = _parse_number(visit.query("before"))
+    before = parse_number(visit.query("before"))
     wanted = {("id" if name == "note" else name): value or None for name, value in filters.items()}
     entries = visit.ask("audit.list", **wanted, **times, before=before, limit=ENTRIES + 1)
     shown = entries[-ENTRIES:]
@@ -155,7 +155,7 @@ def _day_title(day: date, today: date) -> str:
 
 def show_entry(visit: Visit) -> Response:
     """Show an entry with all of its fields and what it changed."""
-    seq = _parse_number(visit.query("seq"))
+    seq = parse_number(visit.query("seq"))
     if seq is None:
         raise InvalidArgument("the address names no entry, as in /activity/entry?seq=12")
     entry = visit.ask("audit.show", entry=seq)
@@ -223,7 +223,7 @@ def undo(visit: Visit) -> Response:
     if call := visit.field("id"):
         wanted: dict[str, Any] = {"id": call}
     else:
-        times = {name: _parse_number(visit.field(name)) for name in ("since", "until")}
+        times = {name: parse_number(visit.field(name)) for name in ("since", "until")}
         if None in times.values():
             raise InvalidArgument("the form names no call and no time, so nothing was undone")
         wanted = {"key": visit.field("key") or None, "workspace": visit.field("workspace") or None, **times}
@@ -282,10 +282,6 @@ def _midnight(days_ago: int) -> int:
     """Return the beginning of a day in epoch milliseconds."""
     day = datetime.now() - timedelta(days=days_ago)  # noqa: DTZ005 - the local day
     return int(day.replace(hour=0, minute=0, second=0, microsecond=0).astimezone().timestamp() * 1000)
-
-
-def _parse_number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
 VIEW: Final = View(

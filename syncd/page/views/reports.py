@@ -14,7 +14,7 @@ from index.errors import Conflict, NotFound
 from index.names import pluralize
 from syncd.page.web.failures import describe_failure
 from syncd.page.web.text_comparison import Comparison, compare_texts
-from syncd.page.web.view import View, Visit, get, post
+from syncd.page.web.view import View, Visit, get, parse_number, post
 
 PATH: Final = "/reports"
 SHOWN: Final = 20  # proposals on a page, which keeps it small
@@ -41,7 +41,7 @@ def _render(visit: Visit, *, status: int = 200, mistake: str = "", ticked: Colle
     """Render the view; `ticked`: the proposals of a refused form, whose ticks are kept."""
     listing = visit.ask("consolidate.list")
     proposals = listing["proposals"]
-    page = int(visit.query("page")) if visit.query("page").isdecimal() else 1
+    page = parse_number(visit.query("page")) or 1
     first = (min(max(page, 1), max(1, -(-len(proposals) // SHOWN))) - 1) * SHOWN
     standing = next((row["key"] for row in listing["carried"] if not row["undone"]), "")
     return visit.render(

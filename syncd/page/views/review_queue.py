@@ -11,14 +11,14 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from index.errors import Conflict, MemexError, NotFound
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound
 from index.names import pluralize
 from syncd.links.obsidian_url import obsidian_url
 from syncd.page.web.failures import describe_failure
 from syncd.page.web.sessions import UndoStep
 from syncd.page.web.templates import excerpt, link, unpack_path
 from syncd.page.web.text_comparison import Comparison, compare_texts
-from syncd.page.web.view import View, Visit, get, post
+from syncd.page.web.view import View, Visit, get, parse_number, post
 
 PATH: Final = "/review"
 LIMIT: Final = 50  # captures in the queue
@@ -26,6 +26,7 @@ MORE: Final = 1_000  # with all of them; the most that the operation lists
 STEPS: Final = 100  # most steps that can be undone
 NAMED: Final = 5  # most failures in one message
 CHANGED: Final = "The note changed while you edited it."
+PROPERTIES_CHANGED: Final = "Only its properties changed while you edited it: save again."
 ROOT: Final = "/"  # stands for the root of the vault
 
 
@@ -267,15 +268,22 @@ def save(visit: Visit) -> Response:
     text = restore_line_ends(visit.field("text"), visit.field("ends"))
     if text == restore_line_ends(shown, visit.field("ends")):
         return visit.redirect(link(PATH, capture=path), "The text is unchanged.")
-    version = int(visit.field("version")) if visit.field("version").isdecimal() else None
     try:
+        version = parse_version(visit.field("version"))
         saved = visit.ask("updatenote", id=path, text=text, version=version)
     except MemexError as error:
-        return _show_unsaved(visit, path, text, error, shown=shown, version=version)
+        return _show_unsaved(visit, path, text, error)
     sentence = f"Saved `{saved['path']}`."
     if saved["undo"]:
         _record_step(visit, UndoStep(sentence, "undo", {"id": saved["undo"]}))
     return visit.redirect(link(PATH, capture=saved["path"]), sentence)
+
+
+def parse_version(text: str) -> int:
+    """Return the version of the note that was edited. Raises InvalidArgument: without it, a change would be overwritten."""
+    if (version := parse_number(text)) is None:
+        raise InvalidArgument("the form does not name the version that was edited, so nothing was saved")
+    return version
 
 
 def restore_line_ends(text: str, ends: str) -> str:
@@ -284,22 +292,23 @@ def restore_line_ends(text: str, ends: str) -> str:
     return text.replace("\n", "\r\n") if ends == "crlf" else text
 
 
-def _show_unsaved(
-    visit: Visit, path: str, text: str, error: MemexError, *, shown: str, version: int | None
-) -> Response:
+def _show_unsaved(visit: Visit, path: str, text: str, error: MemexError) -> Response:
     """Show a text that could not be saved, with the note's text if that differs from what was edited."""
     failure = describe_failure(error)
-    comparison = None
+    mistake, comparison = f"{failure.sentence.rstrip('.')}. {failure.advice}", None
+    shown, version = visit.field("shown"), visit.field("version")
     try:
         now = visit.ask("get", id=path)
     except MemexError:
         pass  # the form keeps the text; the daemon may be gone, or the capture
     else:
         if now["content"] != restore_line_ends(shown, visit.field("ends")):
-            comparison, version = compare_texts(now["content"], text), now["version"]
-    mistake = f"{failure.sentence.rstrip('.')}. {failure.advice}"
-    values = {"mistake": CHANGED if comparison else mistake, "comparison": comparison}
-    return _render_editor(visit, path, text, status=failure.status, version=version, shown=shown, **values)
+            mistake, comparison = CHANGED, compare_texts(now["content"], text)
+        elif isinstance(error, Conflict):
+            mistake = PROPERTIES_CHANGED
+        shown, version = now["content"], now["version"]
+    values = {"mistake": mistake, "comparison": comparison, "version": version, "shown": shown}
+    return _render_editor(visit, path, text, status=failure.status, **values)
 
 
 VIEW: Final = View(

@@ -173,6 +173,11 @@ def _is_below(path: str, top: str) -> bool:
     return path == top or (top != "/" and path.startswith(f"{top}/"))
 
 
+def parse_number(text: str) -> int | None:
+    """Return the number that a form or an address holds; None for anything but up to 15 digits."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
 def local_path(address: str) -> str:
     """Return the path and query of an address for a redirect; "/" for an address of another place."""
     try:

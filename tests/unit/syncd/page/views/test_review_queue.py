@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from index.errors import InvalidArgument
 from syncd.page.views.review_queue import (
     DISMISS,
     PROMOTE,
     describe_done,
     describe_refusal,
     find_next,
+    parse_version,
     restore_line_ends,
 )
 
@@ -60,3 +62,13 @@ def test_a_taken_name_asks_for_another_folder():
 @pytest.mark.parametrize(("ends", "text"), [("lf", "a\nb\n"), ("crlf", "a\r\nb\r\n")])
 def test_a_note_keeps_its_line_ends(ends, text):
     assert restore_line_ends("a\r\nb\r\n", ends) == text
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "\u00b2", "\u0661", "9" * 5_000])
+def test_a_text_without_a_version_is_not_saved(text):
+    with pytest.raises(InvalidArgument):
+        parse_version(text)
+
+
+def test_a_version_is_a_number():
+    assert parse_version("12") == 12

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from starlette.requests import Request
 
-from syncd.page.web.view import Visit, local_path
+from syncd.page.web.view import Visit, local_path, parse_number
 
 
 def visit(query):
@@ -30,3 +30,10 @@ def test_a_path_keeps_its_spaces_and_its_bytes():
     assert (shown.query_path("path"), shown.query("name")) == (" a  b.md ", "x")
     assert shown.query_path("old") == "\udce9.md"
     assert shown.query_path("missing") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("7", 7), ("", None), ("-7", None), ("\u00b2", None), ("9" * 5_000, None)]
+)
+def test_a_number_has_few_digits(text, number):
+    assert parse_number(text) == number
