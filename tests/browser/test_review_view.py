@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+import pytest
+
 
 def open_capture(demo, tab, text):
     """Capture a text, and open its card; return the note's file."""
@@ -21,3 +23,31 @@ def test_a_capture_that_changed_stays_as_it_was_read_and_says_so(demo, tab):
     assert "oiled in May" in tab.call("textContent", "#card .text")
     tab.click("#card [data-changed] a")
     tab.wait('#card .text:has-text("oiled in June")')
+
+
+def test_a_held_key_decides_on_one_capture(demo, tab):
+    open_capture(demo, tab, "The first of two notes about the sluice.")
+    open_capture(demo, tab, "The second of two notes about the sluice.")
+    tab.wait("body[data-settled]")
+    before = demo.json("review")["total"]
+    for _ in range(6):
+        tab.call("keyboard.down", "d")  # the second and further ones are repeats
+    tab.wait('.message:has-text("Dismissed")')
+    tab.wait("body[data-settled]")
+    tab.call("keyboard.down", "d")
+    tab.call("keyboard.up", "d")
+    assert demo.json("review")["total"] == before - 1
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_enter_on_a_tick_decides_nothing(browser, demo, script):
+    demo.capture("A note about the weir that stays in the queue.")
+    tab = browser.open(demo.link()["url"], javaScriptEnabled=script)
+    tab.goto("/review")
+    before = demo.json("review")["total"]
+    tab.call("check", "#queue input[type=checkbox] >> nth=0")
+    tab.call("focus", "#queue input[type=checkbox] >> nth=0")
+    tab.press("Enter")
+    tab.call("waitForTimeout", 500)
+    assert demo.json("review")["total"] == before
+    assert tab.call("isChecked", "#queue input[type=checkbox] >> nth=0")

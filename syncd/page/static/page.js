@@ -153,7 +153,7 @@ function isSending() {
 
 addEventListener("submit", (event) => {
   const form = event.target;
-  if (event.defaultPrevented || form.getAttribute("method") !== "post") return;
+  if (event.defaultPrevented || form.getAttribute("method") !== "post" || event.submitter?.formMethod === "dialog") return;
   if (isSending()) return event.preventDefault();
   form.dataset.sent = "";
   setTimeout(() => setDisabled(form, true)); // later, because the button that was pressed is a part of what is sent
