@@ -14,7 +14,7 @@ export async function refresh(address = location.href, { only = "[data-live]" } 
   const controller = (fetching = new AbortController());
   try {
     const response = await fetch(address, { signal: controller.signal, headers: { accept: "text/html", "x-refresh": "1" } });
-    if (response.status === 401) return location.reload();
+    if (response.status === 401) return reload();
     if (response.status === 503) return false;
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
     for (const region of document.querySelectorAll(only)) replaceRegion(region, fresh.getElementById(region.id));
@@ -61,7 +61,11 @@ function keepOpen(region, fresh) {
 function isBeingEdited(region) {
   const field = document.activeElement;
   if (region.contains(field) && field.matches("input, textarea, select")) return true;
-  return [...region.querySelectorAll("textarea, input")].some((input) =>
+  return isChanged(region);
+}
+
+function isChanged(region, fields = "textarea, input") {
+  return [...region.querySelectorAll(fields)].some((input) =>
     input.type === "checkbox" || input.type === "radio" ? input.checked !== input.defaultChecked : input.value !== input.defaultValue,
   );
 }
@@ -78,11 +82,22 @@ function showConnection(text) {
   connection.hidden = !text;
 }
 
+// Text that was typed is never thrown away by a reload.
+function reload() {
+  if (!isChanged(document)) location.reload();
+  else showConnection("The session has ended, and your text is only in this tab: copy it, then run memex open in a terminal.");
+}
+
+addEventListener("beforeunload", (event) => {
+  const isUnsaved = document.querySelector("form[data-unsaved]") || isChanged(document, 'form[method="post"] textarea');
+  if (isUnsaved && !isSending()) event.preventDefault();
+});
+
 function follow() {
   stream = new EventSource("/events");
   stream.onmessage = (event) => onState(JSON.parse(event.data));
   stream.onerror = () => {
-    if (stream.readyState === EventSource.CLOSED) location.reload(); // the session ended
+    if (stream.readyState === EventSource.CLOSED) reload(); // the session ended
     else showConnection("The page has ended. To open it again, run memex open in a terminal.");
   };
 }
