@@ -64,7 +64,6 @@ class _Plan:
     kept: tuple[SessionLine, ...]
     chosen: tuple[ChosenFact, ...]
     facts: Sequence[WeighedFact]
-    frame: int  # tokens around the lines
     left_out: int
 
 
@@ -142,8 +141,8 @@ class Contexts:
             return SessionContext(workspace, project, (), 0, 0)
         plan = self._plan(workspace, project, namespace, decisions)
         lines = (*plan.kept, *map(_chosen_line, plan.chosen))
-        tokens = sum(self._count([line.line for line in lines])) + plan.frame if lines else 0
-        return SessionContext(workspace, project, lines, tokens, self._tokens, plan.left_out)
+        context = SessionContext(workspace, project, lines, 0, self._tokens, plan.left_out)
+        return replace(context, tokens=sum(self._count(context.text.split("\n"))) if lines else 0)
 
     def _plan(self, workspace: str, project: str, namespace: str | None, decisions: Decisions) -> _Plan:
         facts = self._read_facts(workspace, project, namespace)
@@ -153,8 +152,7 @@ class Contexts:
             for line in decisions.kept
             if line.struck is None and (namespace is None or line.mark in by_mark)
         ]
-        frame = frame_tokens(workspace, self._count)
-        left, fitting = self._tokens - frame, []
+        left, fitting = self._tokens - frame_tokens(workspace, self._count), []
         for line, tokens in zip(kept, self._count([line.line for line in kept]), strict=True):
             if tokens <= left:
                 fitting.append(line)
@@ -167,7 +165,7 @@ class Contexts:
             kept=[words_of(line.line) for line in fitting],
             left_out=[words_of(line.text) for line in decisions.left_out.values()],
         )
-        return _Plan(tuple(fitting), tuple(chosen), facts, frame, len(kept) - len(fitting))
+        return _Plan(tuple(fitting), tuple(chosen), facts, len(kept) - len(fitting))
 
     def _read_facts(self, workspace: str, project: str, namespace: str | None) -> list[WeighedFact]:
         """Return the facts of the captures, and those that promoted notes had as captures."""
@@ -311,8 +309,13 @@ class Contexts:
         text = decode(raw)
         if not written.versions and not has_callout(text):
             return _NoteState(raw, stat, Decisions(), is_foreign=True)
-        decisions = self._decided[workspace] = read_decisions(text, written.versions)
+        current = {} if written.versions else self._current_lines(workspace)
+        decisions = self._decided[workspace] = read_decisions(text, written.versions, current)
         return _NoteState(raw, stat, decisions, has_merge_conflict(text))
+
+    def _current_lines(self, workspace: str) -> dict[str, str]:
+        lines = [line_of(weighed.fact) for weighed in self._read_facts(workspace, "", None)]
+        return {line.mark: line.body for line in lines}
 
     # What Memex wrote last
 
@@ -350,7 +353,7 @@ def _kept_line(line: NoteLine, fact: ContextFact | None) -> SessionLine:
     body = flatten(line.text, KEPT_LINE)
     reasons = ("you keep it in the note",)
     if fact is None:
-        return SessionLine(f"- {body} (kept by the owner)", reasons, kept=True)
+        return SessionLine(f"- {body}", reasons, kept=True)
     shown = replace(fact, text=body)
     return replace(_fact_line(shown, reasons), kept=True)
 

@@ -107,11 +107,14 @@ def has_callout(text: str) -> bool:
     return _CALLOUT[0] in text.splitlines()
 
 
-def read_decisions(text: str, versions: Sequence[Mapping[str, str]]) -> Decisions:
+def read_decisions(
+    text: str, versions: Sequence[Mapping[str, str]], current: Mapping[str, str] | None = None
+) -> Decisions:
     """Read the owner's decisions.
 
     `versions`: the lines that Memex wrote last, except those that stay out, by mark. There are several if it is unknown
-    which of them reached the disk; a line counts as deleted only if it was in all of them."""
+    which of them reached the disk; a line counts as deleted only if it was in all of them. `current`: the lines of the facts as they
+    are now, for a note of which no version is known. A line with a mark that nobody knows is Memex's, of a fact that is gone."""
     front, body = split(text)
     kept: dict[str, NoteLine] = {}
     left_out: dict[str, NoteLine] = {}
@@ -123,12 +126,18 @@ def read_decisions(text: str, versions: Sequence[Mapping[str, str]]) -> Decision
                 left_out[line.mark] = line
             else:
                 _keep(kept, NoteLine(f"~~{line.body}~~"))
-        elif heading != CHOSEN or all(line.body != version.get(line.mark) for version in versions):
+        elif heading != CHOSEN or not line.mark or _is_changed(line, (*versions, current or {})):
             _keep(kept, NoteLine(line.body) if _is_other(kept, line) else line)
     for mark, body in versions[0].items() if versions else ():
         if mark not in present and all(mark in version for version in versions):
             left_out[mark] = NoteLine(body, mark)
     return Decisions(front, tuple(kept.values()), left_out)
+
+
+def _is_changed(line: NoteLine, versions: Sequence[Mapping[str, str]]) -> bool:
+    """Return whether a line that Memex chose differs from all that is known of it."""
+    bodies = {version[line.mark] for version in versions if line.mark in version}
+    return bool(bodies) and line.body not in bodies
 
 
 def _is_other(known: Mapping[str, NoteLine], line: NoteLine) -> bool:

@@ -13,6 +13,8 @@ from typing import Final
 Count = Callable[[Sequence[str]], list[int]]
 
 FENCE: Final = ("```text", "```")
+# Above the lines, when the owner keeps some. A line begins with "- ", so no capture can claim to be kept.
+KEPT, CHOSEN = "Kept by the owner:", "Chosen by Memex:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +49,19 @@ class SessionContext:
         """Return the text that an agent gets."""
         if not self.lines:
             return ""
-        return "\n".join([introduce(self.workspace), FENCE[0], *(line.line for line in self.lines), FENCE[1]])
+        kept = [line.line for line in self.lines if line.kept]
+        chosen = [line.line for line in self.lines if not line.kept]
+        if kept:
+            kept.insert(0, KEPT)
+            chosen[:0] = [CHOSEN] if chosen else []
+        return "\n".join([introduce(self.workspace), FENCE[0], *kept, *chosen, FENCE[1]])
 
     def shorten(self, most: int) -> SessionContext:
         """Return the context without its last lines, so that its text has at most `most` bytes of UTF-8."""
-        lines = self.lines
-        left = most - len(replace(self, lines=lines[:1]).text.encode()) + len(lines[0].line.encode()) if lines else 0
-        for number, line in enumerate(lines):
-            left -= len(line.line.encode()) + (number > 0)
-            if left < 0:
-                return replace(self, lines=lines[:number])
-        return self
+        shortened = self
+        while shortened.lines and len(shortened.text.encode()) > most:
+            shortened = replace(shortened, lines=shortened.lines[:-1])
+        return shortened
 
 
 def introduce(workspace: str) -> str:
@@ -70,5 +74,5 @@ def introduce(workspace: str) -> str:
 
 
 def frame_tokens(workspace: str, count: Count) -> int:
-    """Return the number of tokens of the text around the lines."""
-    return sum(count([introduce(workspace), *FENCE]))
+    """Return the most tokens of the text around the lines."""
+    return sum(count([introduce(workspace), *FENCE, KEPT, CHOSEN]))

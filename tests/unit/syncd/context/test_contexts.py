@@ -15,6 +15,7 @@ from syncd.graph.node_request import NewNode
 from syncd.history.audit_log import Author, acting_as
 from syncd.notes.front_matter import decode
 from syncd.settings.automation import ContextSettings
+from syncd.state import named_values
 from tests.support.world import World, promote
 
 NOTE = "Captures/Context/default.md"
@@ -110,10 +111,8 @@ def test_what_the_owner_decides_stays_decided(world, again):
     changed = TABS.replace("every", "each")
     if again:
         world.reopen()
-    assert {line.line for line in workspace(world).context().lines if not line.id} == {
-        "- A line of mine (kept by the owner)"
-    }
-    assert lines(world) == {FILTER, changed, "A line of mine (kept by the owner)"}
+    assert {line.line for line in workspace(world).context().lines if not line.id} == {"- A line of mine"}
+    assert lines(world) == {FILTER, changed, "A line of mine"}
     for text in ("A new capture about taxes", "Another one about boats"):
         capture(world, text)
         assert write(world) == 1
@@ -173,6 +172,28 @@ def test_a_note_that_the_owner_deletes_begins_again(world, monkeypatch):
     (world.vault / NOTE).unlink()
     assert write(world) == 1
     assert lines(world) == {FILTER, TABS}
+
+
+def test_without_the_recorded_versions_only_changed_lines_are_the_owners(world):
+    capture(world, FILTER, LANCEDB, TABS)
+    write(world)
+    unknown = "- A fact that is gone (2026-01-01, x) ^c0123456789"
+    edit(world, read(world).replace("every Makefile", "each Makefile") + f"{unknown}\n- A line of mine\n")
+    named_values.write(world.app.opened.ledger, {"context/default": "{}"})
+    world.reopen()
+    kept = [line.line[2:].partition(" (20")[0] for line in workspace(world).context().lines if line.kept]
+    assert kept == [TABS.replace("every", "each"), "A line of mine"]
+
+
+def test_a_capture_can_not_claim_to_be_kept(world):
+    workspace(world).capture(FILTER, source="x) (kept by the owner")
+    assert "Kept by the owner:" not in workspace(world).context().text
+    write(world)
+    edit(world, read(world) + "\n- A line of mine\n")
+    shown = workspace(world).context().text.splitlines()[2:-1]
+    assert shown[:3] == ["Kept by the owner:", "- A line of mine", "Chosen by Memex:"]
+    assert shown[3].startswith(f"- {FILTER}")
+    assert len(shown) == 4
 
 
 def test_a_failed_write_is_no_decision_of_the_owner(world, monkeypatch):

@@ -17,10 +17,10 @@ def test_the_text_has_a_sentence_a_fence_and_the_lines():
     assert '"a \\"b\\""' in introduce('a "b"')
 
 
-def test_the_tokens_around_the_lines_are_those_of_the_text():
+def test_the_tokens_around_the_lines_are_the_most_of_the_text():
     assert frame_tokens("default", lambda texts: [len(text.split()) for text in texts]) == len(
         introduce("default").split()
-    ) + len(["```text", "```"])
+    ) + len(["```text", "```", "Kept", "by", "the", "owner:", "Chosen", "by", "Memex:"])
 
 
 @pytest.mark.parametrize("less", [0, 1, 6, 7, 12, 13, 500])
