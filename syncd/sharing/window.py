@@ -81,17 +81,25 @@ class WorkspaceWindow:
             if index is None:
                 return Answer((), query.mode, (FILLING,))
             answer = self._search_one_state(index, replace(query, limit=query.limit + SPARE))
-        hits, degraded = [], [*answer.degraded, *([] if self._window.shared.is_complete else [FILLING])]
+        degraded = () if self._window.shared.is_complete else (FILLING,)
+        checked = self.keep_shared(replace(answer, degraded=(*answer.degraded, *degraded)))
+        hits = (replace(hit, record=_shown(hit.record)) for hit in checked.hits[: query.limit])
+        return replace(checked, hits=tuple(hits))
+
+    def keep_shared(self, answer: Answer) -> Answer:
+        """Return `answer` without the notes of the vault that are not shared now, or not as they were indexed."""
+        hits, degraded = [], list(answer.degraded)
         for hit in answer.hits:
             try:
-                self._read_body(hit.record)
+                if hit.record.scope != "captures":
+                    self._read_body(hit.record)
             except NotFound:
                 continue
             except _IndexLag:
                 degraded.append(CHANGED)
                 continue
-            hits.append(replace(hit, record=_shown(hit.record)))
-        return Answer(tuple(hits[: query.limit]), answer.mode, tuple(dict.fromkeys(degraded)))
+            hits.append(hit)
+        return replace(answer, hits=tuple(hits), degraded=tuple(dict.fromkeys(degraded)))
 
     def _search_one_state(self, index: Index, query: Query) -> Answer:
         """Search the index between two commits: otherwise a hit might join an old passage with the new record of its note."""

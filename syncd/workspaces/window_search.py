@@ -27,8 +27,10 @@ def search_scopes(
     Shared notes have no namespace, collection or source, so a search for one of these finds none of them."""
     if window is None or _names_captures(query.filter):
         return Answer((), query.mode) if scope == "vault" else search_reranked(reranker, query, captures)
-    if scope != "all":
-        return search_reranked(reranker, query, captures if scope == "captures" else window.search)
+    if scope == "captures":
+        return search_reranked(reranker, query, captures)
+    if scope == "vault":
+        return _recheck(window, reranker, search_reranked(reranker, query, window.search))
 
     def search_both(wide: Query) -> Answer:
         answers = (captures(wide), window.search(wide))
@@ -36,8 +38,13 @@ def search_scopes(
         return Answer(tuple(hits), answers[0].mode, tuple(line for answer in answers for line in answer.degraded))
 
     # Twice as many, because joining moves hits of both kinds.
-    answer = search_reranked(reranker, replace(query, limit=2 * query.limit), search_both)
+    answer = _recheck(window, reranker, search_reranked(reranker, replace(query, limit=2 * query.limit), search_both))
     return replace(answer, hits=tuple(join_hits(answer.hits)[: query.limit]))
+
+
+def _recheck(window: WorkspaceWindow, reranker: Reranker | None, answer: Answer) -> Answer:
+    """Return `answer` without notes that were withheld while the reranker was at work, which can take seconds."""
+    return window.keep_shared(answer) if reranker else answer
 
 
 def _names_captures(restriction: Filter) -> bool:

@@ -9,8 +9,9 @@ import pytest
 
 from index.document_ids import path_id
 from index.errors import NotFound, PermissionDenied, Unavailable
-from index.model import Query
+from index.model import Answer, Query
 from syncd.settings.access import ShareSettings
+from syncd.workspaces.window_search import search_scopes
 from tests.support.world import World
 
 
@@ -155,6 +156,23 @@ def test_what_was_closed_a_moment_ago_is_not_told(world, closed):
     ):
         with pytest.raises((NotFound, Unavailable)):
             read()
+
+
+@pytest.mark.parametrize("scope", ["vault", "all"])
+def test_what_is_unshared_while_the_reranker_is_at_work_is_left_out(world, scope):
+    share(world, "References")
+    here = workspace(world)
+
+    class Slow:
+        """A reranker during whose work the owner stops sharing."""
+
+        def search(self, query, search):
+            answer = search(query)
+            assert [hit.record.path for hit in answer.hits] == ["References/Heron.md"]
+            unshare(world, "References")
+            return answer
+
+    assert search_scopes(Query("zanzibar"), scope, lambda _: Answer((), "hybrid"), here.window, Slow()).hits == ()
 
 
 def test_a_note_that_was_edited_is_told_again_after_the_pass(world):
