@@ -96,10 +96,10 @@ def _folder(environ: Mapping[str, str], variable: str, usual: str) -> Path:
     return Path(named).expanduser() if named else Path(environ.get("HOME") or Path.home()) / usual
 
 
-def _read(file: Path, parse: Any) -> dict[str, Any]:
+def _read(file: Path, load: Any) -> dict[str, Any]:
     """Return the values of a settings file; none if it is missing or malformed."""
     try:
-        values = parse(file.read_text("utf-8"))
+        values = load(file.read_text("utf-8"))
     except (OSError, ValueError):
         return {}
     return values if isinstance(values, dict) else {}

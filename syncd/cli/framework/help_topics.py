@@ -58,6 +58,7 @@ _ARGUMENTS: Final[Mapping[str, str]] = {  # by metavar, or by a command or group
     "key NAME": "the name of a key, or its id",
     "node NAME": "the name of an entity",
     "job NAME": "the name of a job; `memex job list` lists them",
+    "ENTRY": "the number of an entry, as `memex audit` prints it",
     "VIEW": "the view to begin with, such as search or review; default: home",
     "model try NAME": "a name that `memex model` lists, `ollama:NAME`, a folder, or a name on the hub or the server",
     "model use NAME": "a name that `memex model` lists, `ollama:NAME`, a folder, or a name on the hub or the server",

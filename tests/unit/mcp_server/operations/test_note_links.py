@@ -38,7 +38,7 @@ def answer():
 
 @pytest.mark.parametrize("every", [False, True])
 def test_hits_have_one_where_every_note_has(every):
-    linked = link_notes(answer(), lambda path: f"url of {path}", every=every)
+    linked = link_notes(answer(), lambda path, _: f"url of {path}", every=every)
     told = linked.model_dump()
     assert [hit.get("url") for hit in told["hits"]] == ["url of a.md" if every else None, None]
     assert told["documents"] == [{"source_path": "b.md", **({"url": "url of b.md"} if every else {})}]
@@ -47,8 +47,8 @@ def test_hits_have_one_where_every_note_has(every):
 
 
 def test_an_answer_without_a_url_does_not_name_the_field():
-    assert encode_payload(link_notes(answer(), str, every=False))[1].count('"url"') == 1
+    assert encode_payload(link_notes(answer(), lambda path, _: path, every=False))[1].count('"url"') == 1
 
 
 def test_the_answer_itself_may_be_the_note():
-    assert link_notes(Whole(path="c.md"), str.upper, every=False).url == "C.MD"
+    assert link_notes(Whole(path="c.md"), lambda path, _: path.upper(), every=False).url == "C.MD"

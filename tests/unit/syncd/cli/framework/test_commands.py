@@ -54,6 +54,7 @@ QUICK = {
     "relation list": (["relation", "list"], NOT_EVEN_SQL),
     "graph": (["graph"], NOT_EVEN_SQL),
     "audit": (["audit"], NOT_EVEN_SQL),
+    "audit show": (["audit", "show", "1"], NOT_EVEN_SQL),
     "audit verify": (["audit", "verify"], NOT_EVEN_SQL),
     "audit export": (["audit", "export"], NOT_EVEN_SQL),
     "audit prune": (["audit", "prune", "--before", "90d", "--to", "/dev/null"], NOT_EVEN_SQL),
