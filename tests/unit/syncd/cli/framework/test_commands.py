@@ -54,7 +54,6 @@ QUICK = {
     "relation list": (["relation", "list"], NOT_EVEN_SQL),
     "graph": (["graph"], NOT_EVEN_SQL),
     "audit": (["audit"], NOT_EVEN_SQL),
-    "audit show": (["audit", "show", "1"], NOT_EVEN_SQL),
     "audit verify": (["audit", "verify"], NOT_EVEN_SQL),
     "audit export": (["audit", "export"], NOT_EVEN_SQL),
     "audit prune": (["audit", "prune", "--before", "90d", "--to", "/dev/null"], NOT_EVEN_SQL),
@@ -68,7 +67,7 @@ QUICK = {
 }
 # The others serve, set up, look at the machine, or read and write notes, for which the index is brought up to date.
 OTHERS = {
-    *("init", "use", "serve", "stop", "demo", "mcp", "doctor", "backup", "restore", "key reset", "log"),
+    *("init", "use", "serve", "stop", "demo", "mcp", "doctor", "backup", "restore", "key reset", "log", "audit show"),
     *("service install", "service uninstall", "service status", "service logs"),
     *("hook install", "hook uninstall", "hook status", "hook secret", "sync", "commit"),
     *("index", "search", "capture", "updatenote", "delete", "addfile", "enrich", "undo", "consolidate", "workspace delete"),
