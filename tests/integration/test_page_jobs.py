@@ -101,7 +101,7 @@ def test_a_form_without_a_file_and_one_for_no_workspace_are_answered(browser):
 
 def test_nothing_is_written_without_the_token(memex, browser):
     headers = {"origin": browser.page, "sec-fetch-site": "same-origin"}
-    before = memex.json("job", "queue")["counts"]
+    before = sum(memex.json("job", "queue")["counts"].values())  # those of other tests may still run
     for fields in ({}, {"csrf": "x"}):
         answer = browser.client.post(
             "/jobs/files", data=fields, files={"file": ("a.txt", b"stranger")}, headers=headers
@@ -109,7 +109,7 @@ def test_nothing_is_written_without_the_token(memex, browser):
         assert answer.status_code == 403
     assert browser.client.post("/jobs/files", content=b"x", headers=headers).status_code == 403
     assert staged(memex) == []
-    assert memex.json("job", "queue")["counts"] == before
+    assert sum(memex.json("job", "queue")["counts"].values()) == before
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def files(memex):
     return {
         str(path.relative_to(memex.vault)): path.read_bytes()
         for path in memex.vault.rglob("*.md")
-        if "Reports" not in path.parts
+        if not {"Reports", "Context"} & set(path.parts)  # Memex writes these when it is time
     }
 
 
