@@ -53,6 +53,10 @@ class NoDaemon(Unavailable):
     """Reports that no daemon answers in this state folder."""
 
 
+class DaemonEnded(Unavailable):
+    """Reports that the daemon ended before it answered; it is not known whether it did what was asked."""
+
+
 class DaemonSilent(Unavailable):
     """Reports that a daemon runs but does not answer in time."""
 
@@ -274,7 +278,7 @@ def call(
         except TimeoutError:
             raise DaemonSilent("the daemon does not answer; check `memex status`, or restart it") from None
         except OSError:
-            raise Unavailable("the daemon closed the connection: it was stopped, or it crashed; see its log") from None
+            raise DaemonEnded("the daemon closed the connection: it was stopped, or it crashed; see its log") from None
 
 
 def _write_token(path: Path, token: bytes) -> None:

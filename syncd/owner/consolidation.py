@@ -145,4 +145,6 @@ def _note_fields(snapshot: VaultSnapshot, record: Record, proposed: str | None) 
     except MemexError:  # the note was removed a moment ago
         pass
     fields = {"id": record.id, "path": record.path, "title": record.title, "created_at": record.created_at}
-    return fields | {"source": record.source, "text": split(text)[1][:TEXT], "changed": changed}, text
+    body = split(text)[1]
+    more = max(0, len(body) - TEXT)
+    return fields | {"source": record.source, "text": body[:TEXT], "more": more, "changed": changed}, text

@@ -69,13 +69,15 @@ def _show_capture(review: Review, snapshot: VaultSnapshot, arguments: Mapping[st
             f"no capture {id[:200]!r} waits for a decision{near or ';'} memex review --list shows the waiting captures"
         )
     record, marks = waiting[match.path]
-    suggestions = review.suggest(record)
+    suggestions, body = review.suggest(record), _read_body(snapshot, record.path)
     return (
         _capture_fields(snapshot, record, marks)
         | _goal_fields(snapshot, record, marks, suggestions)
         | {
             "file": str(snapshot.vault.root / record.path),
-            "content": _read_body(snapshot, record.path)[:TEXT],
+            "content": body[:TEXT],
+            "more": max(0, len(body) - TEXT),
+            "body": sha256(body.encode("utf-8", "replace")),
         }
         | _suggestion_fields(snapshot, suggestions)
     )

@@ -20,7 +20,7 @@ from syncd.page.web.failures import Failure, describe_failure
 from syncd.page.web.live_events import LiveEvents
 from syncd.page.web.sessions import Sessions
 from syncd.page.web.templates import PAGE, make_templates
-from syncd.page.web.view import View, render_page
+from syncd.page.web.view import View, render_page, view_of
 from syncd.settings.settings import Settings
 
 VIEWS: Final[tuple[View, ...]] = (  # in the order of the navigation
@@ -53,6 +53,7 @@ def build_application(
     )
     application.router.redirect_slashes = False
     state = application.state
+    state.events = events
     state.settings, state.daemon, state.views, state.templates = settings, daemon, VIEWS, make_templates()
 
     def show_closed(request: Request) -> Response:
@@ -87,4 +88,7 @@ def _show_crash(request: Request, error: Exception) -> Response:
 
 
 def _render_failure(request: Request, failure: Failure) -> Response:
-    return render_page(request, "failure.html", status=failure.status, failure=failure, waits=failure.waits)
+    # The answer of a change is never asked for again by itself: that would repeat the change.
+    view = view_of(request)
+    way = (view.path if view else "/") if request.method == "POST" else ""
+    return render_page(request, "failure.html", status=failure.status, failure=failure, waits=failure.waits, way=way)

@@ -79,7 +79,10 @@ def test_the_page_outlives_a_killed_daemon_and_continues_with_the_next(memex):
     gone = browser.get("/")
     assert gone.status_code == 503
     assert "memex serve" in gone.text
-    assert "data-waits" in gone.text
+    assert 'data-waits=""' in gone.text
+    answer = browser.post("/reports/scan")
+    assert answer.status_code == 503
+    assert 'data-waits="/reports"' in answer.text
     memex.serve()
     until(lambda: heard[-1]["answers"])
     assert browser.get("/").status_code == 200

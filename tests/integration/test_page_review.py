@@ -272,3 +272,26 @@ def test_a_live_region_leaves_the_message_for_the_page(memex, browser):
     answer = browser.post("/review/dismiss", **card(browser, path))
     browser.client.get("/", headers={"x-refresh": "1"})
     assert "Dismissed: " in follow(browser, answer)
+
+
+def test_a_step_is_undone_only_while_it_is_the_last_one(memex, browser):
+    first, second = capture(memex, "First step"), capture(memex, "Second step")
+    old = form(follow(browser, browser.post("/review/dismiss", **card(browser, first))), id="main")
+    new = form(follow(browser, browser.post("/review/dismiss", **card(browser, second))), id="main")
+    assert "another one came after it" in follow(browser, browser.post("/review/undo", **old))
+    assert second in follow(browser, browser.post("/review/undo", **new))
+    assert first in follow(browser, browser.post("/review/undo", **old))
+
+
+def test_a_text_beyond_what_a_card_shows_is_named_and_never_called_the_same(memex, browser):
+    beginning = "A sentence that both versions begin with.\n\n" * 600
+    path = capture(memex, "Long", f"{beginning}The end.")
+    page = browser.text("/review", capture=path)
+    assert "more characters: read them in Obsidian" in page
+    note = ask(memex, "get", id=path)
+    ask(memex, "updatenote", id=path, text=f"{beginning}Another end.", version=note["version"])
+    answer = browser.post("/review/promote", **form(page))
+    assert answer.status_code == 409
+    assert "only its properties changed" not in answer.text
+    assert "only their beginnings are compared" in answer.text
+    assert re.search('data-body="([0-9a-f]+)"', page)[1] != re.search('data-body="([0-9a-f]+)"', answer.text)[1]

@@ -38,9 +38,9 @@ function replaceRegion(region, fresh) {
 
 // A decision applies to the text that was read: a capture whose text changed stays as it was shown, and says so. Return whether it did.
 function showChange(card, fresh) {
-  const [read, now] = [card, fresh].map((region) => region.querySelector("input[name=shown]"));
+  const [read, now] = [card.dataset.body, fresh.dataset.body];
   const title = (region) => region.querySelector("h2").textContent;
-  if (!read || !now || (read.value === now.value && title(card) === title(fresh))) return false;
+  if (!read || !now || (read === now && title(card) === title(fresh))) return false;
   if (card.querySelector("[data-changed]")) return true;
   const notice = Object.assign(document.createElement("p"), { className: "warning", role: "alert", textContent: "This capture changed after it was shown. " });
   notice.dataset.changed = "";
@@ -107,7 +107,7 @@ async function onState(state) {
     wasGone = true;
     return showConnection("The daemon does not run. This page continues by itself when it is back.");
   }
-  if ("waits" in body.dataset) return location.reload();
+  if ("waits" in body.dataset) return body.dataset.waits ? location.replace(body.dataset.waits) : location.reload();
   showConnection("");
   const changed = state.stamp !== stamp || wasGone;
   stamp = state.stamp;

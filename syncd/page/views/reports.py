@@ -68,9 +68,9 @@ def _texts(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the texts of a proposal's notes: two of them compared, with the name of each side."""
     notes = row["notes"]
     sides = SIDES.get(row["kind"], ("First", "Second"))
-    pair = len(notes) == 2
+    pair, is_cut = len(notes) == 2, any(note["more"] for note in notes)
     return {
-        "comparison": shorten(compare_texts(notes[0]["text"], notes[1]["text"])) if pair else None,
+        "comparison": shorten(compare_texts(notes[0]["text"], notes[1]["text"], is_cut=is_cut)) if pair else None,
         "sides": [f"{side}: {note['title']}" for side, note in zip(sides, notes, strict=False)],
         "changed": [note["title"] for note in notes if note["changed"]],
     }

@@ -80,10 +80,9 @@ def _render(visit: Visit, listing: Mapping[str, Any], path: str, *, status: int 
         next=find_next([capture["path"] for capture in waiting], path),
         compared=compared,
         comparison=_compare(visit, card, compared) if card and compared else None,
-        changes=compare_texts(values["was"], card["content"]) if card and values["was"] is not None else None,
+        changes=_compare_versions(values["was"], card) if card and values["was"] is not None else None,
         folders=[] if visit.is_refresh else _list_folders(visit),
         step=_steps(visit)[-1] if _steps(visit) else None,
-        number=len(_steps(visit)),
         all=visit.query("all") or visit.field("all"),
         root=ROOT,
         **values,
@@ -101,11 +100,19 @@ def _read_card(visit: Visit, path: str) -> dict[str, Any] | None:
 
 
 def _compare(visit: Visit, card: Mapping[str, Any], path: str) -> Comparison | None:
-    """Compare the capture with another note; None if that is gone."""
+    """Compare the capture with another note, both as far as the capture is shown; None if the note is gone."""
     try:
-        return compare_texts(card["content"], visit.ask("get", id=path)["content"])
+        other = visit.ask("get", id=path)["content"]
     except NotFound:
         return None
+    if not card["more"]:
+        return compare_texts(card["content"], other)
+    return compare_texts(card["content"], other[: len(card["content"])], is_cut=True)
+
+
+def _compare_versions(was: str, card: Mapping[str, Any]) -> Comparison:
+    """Compare the capture as it was shown with the capture as it is now."""
+    return compare_texts(was, card["content"], is_cut=bool(card["more"]))
 
 
 def _list_folders(visit: Visit) -> list[str]:
@@ -224,17 +231,21 @@ def _record_step(visit: Visit, step: UndoStep) -> None:
 
 
 def undo(visit: Visit) -> Response:
-    """Undo the last step of this browser, unless that was undone already."""
+    """Undo the last step of this browser, unless it was undone already or another one came after it."""
     steps = _steps(visit)
-    if not steps or visit.field("number") != str(len(steps)):
-        return visit.redirect(PATH, "That step is undone already.")
-    step = steps[-1]
+    with visit.session.lock:  # a second press, or another tab, must not take the step too
+        if not steps or steps[-1].id != visit.field("step"):
+            return visit.redirect(
+                PATH, "Nothing was undone: that step is undone already, or another one came after it."
+            )
+        step = steps.pop()
     try:
         result = visit.ask(step.operation, **step.arguments)
     except (Conflict, NotFound) as error:
-        steps.pop()
         return visit.redirect(PATH, f"Nothing was undone: {error.message}.")
-    steps.pop()
+    except MemexError:  # the daemon may be gone: the step can be undone later
+        steps.append(step)
+        raise
     if step.operation == "undo":
         reasons = [f"`{entry['path']}`: {entry['reason']}" for entry in result["skipped"]]
         back = [entry["path"] for entry in result["done"]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from index.errors import MemexError, ResourceExhausted, Unavailable
-from syncd.daemon.control_socket import DaemonSilent, NoDaemon
+from index.errors import MemexError, ResourceExhausted
+from syncd.daemon.control_socket import DaemonEnded, DaemonSilent, NoDaemon
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,15 @@ _GONE: Final = Failure(
 _SILENT: Final = Failure(
     503,
     "The daemon does not answer",
-    "It is busy, or it hangs.",
+    "It is busy, or it hangs. If you changed something, look whether it was done before you repeat it.",
     "This page continues by itself when the daemon answers. If that takes long, restart it: `memex stop`, then `memex serve`.",
+    waits=True,
+)
+_ENDED: Final = Failure(
+    503,
+    "The daemon ended",
+    "It stopped or crashed before it answered. If you changed something, look whether it was done before you repeat it.",
+    "This page continues by itself when the daemon is back. The reason is in the daemon's log.",
     waits=True,
 )
 
@@ -51,7 +58,9 @@ def describe_failure(error: MemexError) -> Failure:
         return _GONE
     if isinstance(error, DaemonSilent):
         return _SILENT
+    if isinstance(error, DaemonEnded):
+        return _ENDED
     if isinstance(error, ResourceExhausted) and "limit" in error.details and not error.retryable:
         return Failure(413, "Too large", error.message, "Nothing was changed. Send something smaller.")
     status, title, advice = _BY_CODE[error.code]
-    return Failure(status, title, error.message, advice, waits=isinstance(error, Unavailable) and error.retryable)
+    return Failure(status, title, error.message, advice)

@@ -43,6 +43,11 @@ class LiveEvents:
         self._changed = asyncio.Condition()
         self._follower: asyncio.Task[None] | None = None
 
+    @property
+    def stamp(self) -> str:
+        """Return the daemon's last known stamp; "" while no page is open."""
+        return self.state.stamp if self.state else ""
+
     async def answer(self, request: Request) -> Response:
         """Answer `/events` with the stream of events."""
         return StreamingResponse(self._stream(request), media_type="text/event-stream")

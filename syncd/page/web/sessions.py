@@ -26,6 +26,7 @@ class UndoStep:
     sentence: str  # what was done
     operation: str
     arguments: Mapping[str, Any]
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
 
 
 @dataclass(slots=True)
@@ -39,6 +40,7 @@ class Session:
     seen_at: float
     messages: list[str] = field(default_factory=list)  # shown once, on the next page
     steps: dict[str, list[UndoStep]] = field(default_factory=dict)  # by view: what can be undone, the last one last
+    lock: threading.Lock = field(default_factory=threading.Lock)  # held while a step is taken
 
 
 class Sessions:

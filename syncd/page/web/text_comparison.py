@@ -44,10 +44,10 @@ class Comparison:
         return not self.is_cut and all(row.kind != "changed" for row in self.rows)
 
 
-def compare_texts(left: str, right: str) -> Comparison:
-    """Compare two texts, except for their blank lines."""
+def compare_texts(left: str, right: str, *, is_cut: bool = False) -> Comparison:
+    """Compare two texts, except for their blank lines. `is_cut`: one of them is only the beginning of a text."""
     lines, others = ([line.rstrip() for line in text.splitlines() if line.strip()] for text in (left, right))
-    is_cut = max(len(lines), len(others)) > LINES
+    is_cut = is_cut or max(len(lines), len(others)) > LINES
     lines, others = lines[:LINES], others[:LINES]
     codes = SequenceMatcher(None, lines, others, autojunk=False).get_opcodes()
     rows: list[Row] = []

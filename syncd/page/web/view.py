@@ -108,6 +108,7 @@ def get(path: str, handler: Handler) -> Route:
     """Return the route of a page that changes nothing."""
 
     def show(request: Request) -> Response:
+        request.scope["stamp"] = request.app.state.events.stamp  # before the handler asks for data, which may be newer
         return handler(Visit(request))
 
     return Route(path, show, methods=["GET"], name=f"GET {path}")
@@ -159,14 +160,20 @@ def render_page(request: Request, template: str, *, status: int = 200, **values:
     layout = {
         "views": state.views,
         "paths": {view.name: view.path for view in state.views},
-        "view": next((view for view in state.views if _is_below(request.url.path, view.path)), None),
+        "view": view_of(request),
         "csrf": session.csrf if session else "",
         "messages": messages,
         "stamp": request.scope.get("stamp", ""),
         "vault": state.settings.vault.name or state.settings.vault.path.name,
         "waits": False,
+        "way": "",  # where a page that waits goes; "" = to its own address
     }
     return HTMLResponse(render(state.templates, template, layout | values), status)
+
+
+def view_of(request: Request) -> View | None:
+    """Return the view to which the address of a request belongs."""
+    return next((view for view in request.app.state.views if _is_below(request.url.path, view.path)), None)
 
 
 def _is_below(path: str, top: str) -> bool:

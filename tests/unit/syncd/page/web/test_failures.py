@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from index.errors import CODES, Conflict, ResourceExhausted, Unavailable
-from syncd.daemon.control_socket import DaemonSilent, NoDaemon
+from syncd.daemon.control_socket import DaemonEnded, DaemonSilent, NoDaemon
 from syncd.page.web.failures import describe_failure
 
 
@@ -18,7 +18,7 @@ def test_every_code_has_a_status_and_advice(kind):
     assert failure.advice
 
 
-@pytest.mark.parametrize("error", [NoDaemon("x"), DaemonSilent("x"), Unavailable("the daemon closed the connection")])
+@pytest.mark.parametrize("error", [NoDaemon("x"), DaemonSilent("x"), DaemonEnded("x")])
 def test_the_page_waits_for_a_daemon_that_is_gone(error):
     failure = describe_failure(error)
     assert (failure.status, failure.waits) == (503, True)
@@ -30,7 +30,9 @@ def test_what_is_too_large_differs_from_too_much_at_once():
     assert describe_failure(ResourceExhausted("x")).status == 429
 
 
-@pytest.mark.parametrize("error", [Conflict("x"), Unavailable("the disk is full", retryable=False)])
+@pytest.mark.parametrize(
+    "error", [Conflict("x"), Unavailable("the disk is full", retryable=False), Unavailable("x", retryable=True)]
+)
 def test_the_page_does_not_wait_where_waiting_does_not_help(error):
     assert not describe_failure(error).waits
 
