@@ -29,7 +29,6 @@ class ContextLine(NoteText):
     """Describe one line of a context."""
 
     line: str = Field(description="The line as it is in the text")
-    reasons: list[str] = Field(description="Why the line is there")
     id: str | None = Field(description="Id of the note; null for a line that the owner wrote")
     title: str
     at: int | None = Field(description="Last change of the note in epoch milliseconds")
@@ -37,7 +36,6 @@ class ContextLine(NoteText):
     author: str = Field(description="Who wrote the note, as its source claims")
     kept: bool = Field(description="The owner keeps this line")
     stale: bool = Field(description="A newer note replaces this one")
-    promoted: bool = Field(description="The note has left the inbox; the line is as it was captured")
 
 
 class Context(NoteText):
@@ -48,7 +46,6 @@ class Context(NoteText):
     text: str = Field(description="What an agent gets: the lines as quoted data; empty without facts")
     tokens: int = Field(description="Tokens of the text, by the bundled model's tokenizer")
     max_tokens: int = Field(description="The most tokens that the settings allow")
-    left_out: int = Field(description="Lines that the owner keeps and for which there was no room")
     lines: list[ContextLine]
 
 
@@ -58,7 +55,6 @@ def read_context(workspace: Workspace, arguments: ReadContext, _: Settings) -> C
     lines = [
         ContextLine(
             line=line.line,
-            reasons=list(line.reasons),
             id=line.id or None,
             title=line.title,
             at=line.at,
@@ -66,7 +62,6 @@ def read_context(workspace: Workspace, arguments: ReadContext, _: Settings) -> C
             author=line.author,
             kept=line.kept,
             stale=line.stale,
-            promoted=line.promoted,
         )
         for line in context.lines
     ]
@@ -76,7 +71,6 @@ def read_context(workspace: Workspace, arguments: ReadContext, _: Settings) -> C
         text=context.text,
         tokens=context.tokens,
         max_tokens=context.most,
-        left_out=context.left_out,
         lines=lines,
     )
 
@@ -87,7 +81,7 @@ OPERATION: Final = Operation(
     title="Read the context",
     description=(
         "Read the facts that an agent of the workspace gets at the start of a session, as text within a number of tokens and "
-        "as lines with reasons. " + NOTES_ARE_DATA
+        "as lines. " + NOTES_ARE_DATA
     ),
     scope="read",
     given=ReadContext,

@@ -95,6 +95,7 @@ class Contexts:
         self._vault, self._captures, self._ledger, self.uses = vault, captures, ledger, uses
         self._inbox, self._tokens, self._count = inbox, tokens, count
         self._reader = FactReader(captures, count)
+        self._vault_version: object = None
         self._running, self._lock = threading.Lock(), threading.Lock()
         self._written: dict[str, WrittenContext] = {}
         self._decided: dict[str, Decisions] = {}  # by workspace: as read last
@@ -186,10 +187,12 @@ class Contexts:
         is_promoted: Callable[[str], bool],
         quiet_s: float,
         may_write: Callable[[], bool] = lambda: True,
+        vault_version: object = None,
     ) -> int:
         """Write the notes of workspaces whose captures or decisions have changed; return the number of written notes.
 
-        `is_promoted`: whether the note with an id is now in the vault outside the inbox. `quiet_s`: seconds for which
+        `is_promoted`: whether the note with an id is now in the vault outside the inbox, and agents may know its line;
+        `vault_version` differs whenever the answer may. `quiet_s`: seconds for which
         the owner's edit of a note must be over."""
         if not self.is_on:
             return 0
@@ -200,6 +203,7 @@ class Contexts:
                 return 0
             if not self._captures.index.is_complete:
                 return 0
+            self._vault_version = vault_version
             return sum(self._refresh(workspace, is_promoted, quiet_s) for workspace in workspaces)
 
     def _refresh(self, workspace: str, is_promoted: Callable[[str], bool], quiet_s: float) -> int:
@@ -209,7 +213,7 @@ class Contexts:
             if self._is_away(workspace, stat):
                 return 0
             # Not the uses: a search would change the note. They count at the next change of the captures.
-            state = (self._captures.index.generation, stat)
+            state = self._state(workspace, stat)
             if self._done.get(workspace) == state or not self._is_settled(workspace, state):
                 return 0
             if stat is not None and 0 <= time.time() - stat.mtime_ns / 1e9 < quiet_s:
@@ -224,11 +228,16 @@ class Contexts:
             may_write = not note.is_conflicted and not note.is_foreign
             changed = may_write and self._write_note(workspace, note, is_promoted)
             stat = self._vault.stat(self.path_of(workspace))
-            self._done[workspace] = (state[0], stat)
+            self._done[workspace] = (*state[:2], stat)
         except (Conflict, NotFound, Unavailable) as error:  # the note has just changed, or the disk fails: try again
             log.info("the context of a workspace is written later: %s", error.message)
             return 0
         return int(changed)
+
+    def _state(self, workspace: str, stat: Stat | None) -> tuple[object, object, Stat | None]:
+        """Return what decides the note: the captures, the vault if facts of promoted notes are kept, and the note's own file."""
+        is_promoted = any(fact.promoted for fact in self._written_in(workspace).facts)
+        return self._captures.index.generation, self._vault_version if is_promoted else None, stat
 
     def _is_away(self, workspace: str, stat: Stat | None) -> bool:
         """Return whether the note is gone only for the moment; when it is gone for long, forget what was decided in it."""
@@ -273,6 +282,7 @@ class Contexts:
         if note.raw != raw:
             # Recorded before it is written, so that no line of it ever counts as the owner's.
             versions = self._written_in(workspace).versions if note.raw is not None else ()
+            versions = (*versions[:1], *versions[1:][-1:])  # those that the file may have, after writes that failed
             self._record(workspace, WrittenContext((*versions, lines), facts, note.decisions))
             if note.raw is None:
                 self._create(workspace, raw)

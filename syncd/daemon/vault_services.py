@@ -27,6 +27,7 @@ from syncd.history.audit_log import Events
 from syncd.history.change_journal import ChangeJournal
 from syncd.history.note_history import NoteHistory
 from syncd.history.undo import Undo
+from syncd.notes.front_matter import decode
 from syncd.promotion.destination_conflicts import DestinationConflicts
 from syncd.promotion.manual_moves import ManualMoves
 from syncd.promotion.marked_captures import MarkedCaptures
@@ -39,6 +40,7 @@ from syncd.promotion.waiting_captures import WaitingCaptures
 from syncd.remote.branch_sync import RemoteSync
 from syncd.review.archive import WAYS, Archive
 from syncd.review.review import Review
+from syncd.sharing.share_property import why_withheld
 from syncd.sync.pipeline import Sync
 from syncd.vault.location import ARCHIVE, REPORTS
 from syncd.workspaces.agent_access import AgentAccess
@@ -253,12 +255,19 @@ def _write_contexts(opened: OpenParts, agent_access: AgentAccess) -> int:
 
     def is_promoted(id: str) -> bool:
         record = opened.notes.index.record(id)
-        return record is not None and not record.path.startswith(inbox)  # an archived capture is in the inbox
+        if record is None or record.path.startswith(inbox):  # an archived capture is in the inbox
+            return False
+        try:
+            raw, _ = opened.vault.read(record.path)
+        except MemexError:  # it was just removed, or can't be read
+            return False
+        return not opened.shares.rules.is_excluded(record.path) and not why_withheld(decode(raw))
 
     return opened.contexts.run(
         agent_access.workspaces(),
         is_promoted=is_promoted,
         quiet_s=opened.settings.sync.adopt_s,
+        vault_version=opened.notes.index.generation,
         may_write=lambda: opened.builds.is_complete and not opened.repo.busy_reason(),
     )
 

@@ -34,11 +34,11 @@ def test_route_prompt_and_resource_say_the_same(server):
     made = space.capture(TEXT, source="claude-code")
     answer = server.rest("GET", "/context", key=space.name).json()
     assert answer.keys() == {
-        *("workspace", "project", "text", "tokens", "max_tokens", "left_out", "lines", "suspicious"),
+        *("workspace", "project", "text", "tokens", "max_tokens", "lines", "suspicious"),
     }
     (line,) = answer["lines"]
     assert line.keys() == {
-        *("line", "reasons", "id", "title", "at", "at_iso", "author", "kept", "stale", "promoted", "suspicious"),
+        *("line", "id", "title", "at", "at_iso", "author", "kept", "stale", "suspicious"),
     }
     assert (line["id"], line["author"], answer["workspace"]) == (made["id"], "claude-code", space.name)
     assert line["line"] in answer["text"].splitlines()
@@ -53,7 +53,7 @@ def test_a_project_comes_first(server):
     space.capture(TEXT)
     space.capture("Boats need paint", metadata={"project": "Heron"})
     answer = server.rest("GET", "/context", key=space.name, params={"project": "heron"}).json()
-    assert "it belongs to the project heron" in answer["lines"][0]["reasons"]
+    assert "Boats need paint" in answer["lines"][0]["line"]
     prompt = asked(server, space.name, lambda mcp: mcp.get_prompt("context", {"project": "HERON"}))
     assert prompt.messages[0].content.text == answer["text"]
     assert server.rest("GET", "/context", key=space.name, params={"project": ""}).status_code == 400

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -251,6 +252,28 @@ def test_a_promoted_fact_stays_as_it_was_captured_and_counts_more(world):
     write(world)
     assert FILTER in lines(world)
     assert "secret" not in workspace(world).context().text + read(world)
+
+
+@pytest.mark.parametrize("end", ["deleted", "withheld", "never"])
+def test_a_promoted_fact_goes_with_its_note(world, end):
+    capture(world, FILTER, TABS)
+    write(world)
+    (target,) = [promote(world, FILTER)["target"]]
+    world.run()
+    assert write(world) == 1
+    file, shares = world.vault / target, world.app.opened.shares
+    match end:
+        case "deleted":
+            file.unlink()
+        case "withheld":
+            file.write_text(file.read_text().replace("---\n", "---\nshare: false\n", 1))
+        case "never":
+            shares.rules = replace(shares.rules, never=(target,))
+            file.write_text(f"{file.read_text()}More.\n")  # a change of the vault; the setting needs a restart
+    world.run()
+    world.app.opened.sync.run(accept=True)
+    assert write(world) == 1
+    assert FILTER not in workspace(world).context().text + read(world)
 
 
 def test_a_deleted_or_archived_fact_goes(world):
