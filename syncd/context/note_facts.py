@@ -19,6 +19,7 @@ from syncd.notes.secret_patterns import redact
 from syncd.notes.timestamps import iso
 
 LONGEST: Final = 240  # characters of a fact
+NEWEST: Final = 50  # facts of an entity
 LONGEST_NAME: Final = 60  # characters of an author or a title in a line
 READ: Final = 8 * LONGEST  # first characters of a note that a fact is made from
 _LINE_ENDS: Final = re.compile("[\u2028\u2029]")
@@ -99,14 +100,15 @@ def facts_of_note(record: Record, text: str) -> list[ContextFact]:
 
 
 def facts_of_entity(record: Record, observations: Iterable[Observation]) -> list[ContextFact]:
-    """Return the facts of an entity, each with the entity's name in front."""
+    """Return the newest facts of an entity, at most `NEWEST`, each with the entity's name in front."""
+    newest = sorted(observations, key=lambda observation: observation.ordinal)[-NEWEST:]
     return [
         _make_fact(
             record,
             f"{record.id}#^o{observation.ordinal}",
             flatten(f"{record.title}: {plain_text(observation.content)}", LONGEST),
         )
-        for observation in observations
+        for observation in newest
     ]
 
 

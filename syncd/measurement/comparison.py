@@ -80,16 +80,12 @@ def compare_setups(
     Raises InvalidArgument when the notes give no question, and Unavailable when a model can't be loaded."""
     setups = {"present": present, "changed": changed}
     sample: Sequence[Document] = notes.documents
+    _require_questions(sample, 1)  # before a model is loaded
     with tempfile.TemporaryDirectory(prefix="memex-", ignore_cleanup_errors=True) as folder:
         speeds = _measure_speeds(setups, sample, Path(folder), call, progress)
         sample = _limit_size(sample, list(speeds.values()))
         most = RERANKED if present.search.reranker or changed.search.reranker else QUESTIONS
-        questions = make_questions(sample, most)
-        if not questions:
-            raise InvalidArgument(
-                "these notes give no question: a title, heading, alias or link text of at least two words, to a note of at "
-                "least 100 characters, is needed"
-            )
+        questions = _require_questions(sample, most)
         hidden = [hide_names(document) for document in sample]
         searches = searches[-SEARCHES:]
         results = {
@@ -104,6 +100,16 @@ def compare_setups(
         "notes_in_all": notes.notes_in_all,
         "recorded": _agreement(results) if searches else None,
     }
+
+
+def _require_questions(documents: Sequence[Document], most: int) -> list[Question]:
+    """Return at most `most` questions about `documents`. Raises InvalidArgument when they give none."""
+    if questions := make_questions(documents, most):
+        return questions
+    raise InvalidArgument(
+        "these notes give no question: a title, heading, alias or link text of at least two words, to a note of at "
+        "least 100 characters, is needed"
+    )
 
 
 def _measure_speeds(

@@ -55,6 +55,12 @@ def test_each_fact_of_an_entity_is_a_fact_with_its_number():
     assert len({fact.mark for fact in facts}) == 2
 
 
+def test_of_an_entity_with_very_many_facts_the_newest_count():
+    observations = [Observation(number, f"Fact {number}") for number in range(1, 201)]
+    facts = facts_of_entity(replace(RECORD, title="Ada", type="entity"), observations)
+    assert [fact.text for fact in facts] == [f"Ada: Fact {number}" for number in range(151, 201)]
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [

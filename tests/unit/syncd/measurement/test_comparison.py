@@ -109,10 +109,12 @@ def test_a_sample_is_the_same_each_time(settings):
     assert (len(first.documents), first.notes_in_all) == (5, 36)
 
 
-def test_notes_without_a_name_of_two_words_give_an_error(tmp_path):
+@pytest.mark.parametrize("notes", [{}, {"x.md": "a short note"}])
+def test_notes_without_a_name_of_two_words_give_an_error(tmp_path, notes):
     vault = tmp_path / "vault"
     vault.mkdir()
-    (vault / "x.md").write_text("a short note")
+    for name, text in notes.items():
+        (vault / name).write_text(text)
     with pytest.raises(InvalidArgument, match="no question"):
         compare(settings_of(vault, tmp_path / "state"), settings_of(vault, tmp_path / "state"))
 
