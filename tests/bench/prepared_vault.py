@@ -17,7 +17,7 @@ from tests.support.paths import ROOT
 
 NOTES, WORDS = 10_000, 90
 SOURCES = ("index", "syncd", "mcp_server", "vault_fixtures/demo")
-SETTLE = ("listing", "deep check")  # jobs that would otherwise run some time after a start
+SETTLE = ("review", "listing", "deep check")  # jobs that would otherwise run some time after a start
 
 
 def key() -> str:
