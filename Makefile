@@ -1,13 +1,13 @@
 # make run     the daemon on a copy of the demo vault      make run VAULT=~/MyVault    the daemon on that vault
 # make setup   the daemon with the extra `models`          make dist   the wheel and the source distribution
 # make test    lint and the tests
-# make test-all  with the slow proofs                      make graph | faults | bench | bench-quick | newcomer | profile | clients | conformance | page-test | page-vendor | man | lint | golden | clean
+# make test-all  with the slow proofs                      make graph | faults | bench | bench-quick | newcomer | profile | clients | hosts | conformance | page-test | page-vendor | man | lint | golden | clean
 # make lock    write the lock files                       make audit  licences, known vulnerabilities, lock files
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := test
-.PHONY: base setup dev run dist lock audit test test-all graph faults bench bench-quick newcomer profile clients conformance page-test page-vendor man lint format golden clean distclean
+.PHONY: base setup dev run dist lock audit test test-all graph faults bench bench-quick newcomer profile clients hosts conformance page-test page-vendor man lint format golden clean distclean
 
 # Every path is relative, so a folder name with blanks works. The daemon is in .venv, the tests' tools are in .venv-dev, which
 # finds everything else in .venv.
@@ -179,6 +179,12 @@ profile: dev
 clients: dev npm
 	@$(PIP) --python $(DEV) install --require-hashes --only-binary :all: --constraint tests/requirements.txt --group clients
 	$(DEV) -m pytest tests/contract/test_clients.py tests/unit/syncd/graph/test_diagrams.py tests/unit/syncd/consolidation/test_report_note.py $(ARGS)
+
+# Claude Code, Codex, Gemini CLI and OpenCode, with the settings that `memex connect` writes, before a stand-in for the model; npm takes 1.1 GB.
+hosts: dev npm
+	cd tests/hosts && npm install --no-save --no-audit --no-fund --ignore-scripts  # not ci: optional packages of other systems may be missing
+	cd tests/hosts && npm rebuild --foreground-scripts @anthropic-ai/claude-code opencode-ai
+	$(DEV) -m pytest tests/contract/test_agent_hosts.py $(ARGS)
 
 # The page in a real Chromium: every view and action, with the keyboard, without violations of accessibility; needs chromium and npm.
 page-test: dev browser
