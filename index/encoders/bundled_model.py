@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from index.encoders import bundled_files
-from index.encoders.bundled_tokenizer import load_tokenizer
+from index.encoders.bundled_tokenizer import count_tokens, load_tokenizer
 from index.encoders.onnx_session import Graph
 from index.encoders.settings import BUNDLED_TOKENS, SAMPLE, BundledSettings, Kind, Precision, make_identity
 from index.errors import Unavailable
@@ -77,7 +77,7 @@ class BundledEncoder:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens of each text without special tokens."""
-        return self._graph.count_tokens(texts)
+        return count_tokens(texts)
 
     def close(self) -> None:
         """Drop the backlog; running work ends after the current batch."""

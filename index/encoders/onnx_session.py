@@ -12,26 +12,24 @@ from index.encoders import settings  # noqa: F401 - first: it sets what the libr
 
 # isort: split
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as failures
-from tokenizers import Tokenizer
 
+from index.encoders.bundled_tokenizer import Tokenizer
 from index.errors import Unavailable
 
 log = logging.getLogger(__name__)
 
 RUN_TOKENS = 128  # texts share a run while its padded tokens stay below this number
 RUN_TEXTS = 8
-COUNT_CHARACTERS = 32_768  # characters counted at once: the tokenizer needs about 300 bytes for a token
 
 FAILURES = tuple(  # ONNX Runtime's errors have no class in common but Exception
     kind for kind in vars(failures).values() if isinstance(kind, type) and issubclass(kind, Exception)
 )
-_NEAR = 1_000  # characters before a cut in which white space is looked for
 
 Each = Callable[[Callable[[list[int]], None], list[list[int]]], Iterable[None]]  # `map`, or that of a pool
 
@@ -50,21 +48,11 @@ class Graph:
             raise Unavailable("the bundled model can't be loaded (see the log); reinstall Memex") from error
         self._tokenizer = tokenizer
         self.dimensions = int(self._session.get_outputs()[0].shape[-1])
-        self._longest = max_tokens + 2  # [CLS] and [SEP]
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Count the tokens of each whole text without special tokens."""
-        counts = [0] * len(texts)
-        for batch in _batches(_count_parts(texts)):
-            parts = [part for _, part in batch]
-            encodings = self._tokenizer.encode_batch_fast(parts, add_special_tokens=False)
-            for (row, _), encoding in zip(batch, encodings, strict=True):
-                counts[row] += len(encoding)
-        return counts
+        self._max_tokens = max_tokens
 
     def compute_vectors(self, texts: Sequence[str], each: Each = map) -> np.ndarray:
         """Return one unit vector for each text; `each` distributes the runs, longest first, over threads."""
-        tokens = [self._truncate(encoding.ids) for encoding in self._tokenizer.encode_batch_fast(list(texts))]
+        tokens = [self._tokenizer.encode(text, self._max_tokens) for text in texts]
         vectors = np.empty((len(texts), self.dimensions), np.float32)
 
         def run(rows: list[int]) -> None:
@@ -83,35 +71,6 @@ class Graph:
         for _ in each(run, split_into_runs([len(ids) for ids in tokens])):
             pass
         return vectors
-
-    def _truncate(self, ids: list[int]) -> list[int]:
-        return ids if len(ids) <= self._longest else [*ids[: self._longest - 1], ids[-1]]
-
-
-def _count_parts(texts: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Yield the texts with their positions, and long texts in parts, cut at nearby white space, which no token crosses."""
-    for row, text in enumerate(texts):
-        start = 0
-        while len(text) - start > COUNT_CHARACTERS:
-            behind = start + COUNT_CHARACTERS
-            white = next((at for at in range(behind, behind - _NEAR, -1) if text[at].isspace()), behind)
-            yield row, text[start:white]
-            start = white
-        yield row, text[start:] if start else text
-
-
-def _batches(parts: Iterable[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
-    """Yield the parts in lists of about `COUNT_CHARACTERS`."""
-    batch: list[tuple[int, str]] = []
-    size = 0
-    for part in parts:
-        batch.append(part)
-        size += len(part[1]) + 1
-        if size >= COUNT_CHARACTERS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
 
 def split_into_runs(lengths: Sequence[int]) -> list[list[int]]:

@@ -16,7 +16,7 @@ CHANGED = """
 import sys
 if "syncd.cli" in sys.orig_argv:
     import asyncio, ctypes.util, fcntl, multiprocessing, os, select, socket, subprocess, tempfile
-    import git, lancedb, mcp, numpy, onnxruntime, pyarrow, tokenizers, uvicorn, watchdog.observers
+    import git, lancedb, mcp, numpy, onnxruntime, pyarrow, uvicorn, watchdog.observers
     gone = {
         os: "memfd_create pidfd_open sched_getaffinity listxattr getxattr setxattr O_PATH MFD_CLOEXEC MFD_ALLOW_SEALING".split(),
         socket: ["SO_PEERCRED"],

