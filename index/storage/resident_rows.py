@@ -22,7 +22,7 @@ from index.storage.resident_words import Split, WordIndex
 EQUAL: Final = ("workspace", "namespace", "collection", "type", "source")
 TAGS: Final = len(EQUAL)  # index in `codes` for the tags
 LARGEST: Final = 32_767  # the integer for a vector's largest component: finer than the 16 bits in which it is stored
-BLOCK: Final = 1_024  # rows that are converted and compared at a time
+BLOCK: Final = 256  # rows that are converted and compared at a time: they fit into the cache of a core
 SPARE: Final = 1_024  # extra rows of room, in addition to half of the present rows; unused room costs no memory
 FEW: Final = 4  # if less than one row in so many passes a filter, only those are copied and compared
 
@@ -84,7 +84,7 @@ class SharedRowMemory:
             rows = vectors[start : start + BLOCK]
             np.copyto(block[: len(rows)], rows)
             # Not `@`: it would start one thread per core, which costs more than a comparison of this size.
-            np.einsum("rd,d->r", block[: len(rows)], unit, out=similar[start : start + len(rows)])
+            np.vecdot(block[: len(rows)], unit, out=similar[start : start + len(rows)])
         similar *= self.scales[places]
         return similar
 
