@@ -153,17 +153,13 @@ def insert_statements(
 def to_record(values: Sequence[Any]) -> Record:
     """Make a record of a row of the view `records`."""
     columns = dict(zip(RECORD, values, strict=True))
-    decoded = {name: json.loads(columns[name]) for name in ("tags", "aliases", "metadata", "defects")}
-    return Record(
-        **columns
-        | {
-            "tags": tuple(decoded["tags"]),
-            "aliases": tuple(decoded["aliases"]),
-            "metadata": decoded["metadata"],
-            "defects": tuple(Defect(*defect) for defect in decoded["defects"]),
-            "writable": bool(columns["writable"]),
-        }
-    )
+    for name in ("tags", "aliases", "defects"):
+        columns[name] = () if columns[name] == "[]" else tuple(json.loads(columns[name]))
+    if columns["defects"]:
+        columns["defects"] = tuple(Defect(*defect) for defect in columns["defects"])
+    columns["metadata"] = json.loads(columns["metadata"])
+    columns["writable"] = bool(columns["writable"])
+    return Record(**columns)
 
 
 RECORD: Final = tuple(Record.__dataclass_fields__)

@@ -404,7 +404,7 @@ def _check_vectors(vectors: np.ndarray, count: int, encoder: Encoder) -> np.ndar
             f"{encoder.name} gave vectors of shape {vectors.shape} instead of {(count, encoder.dimensions)}; "
             "check its model and dimensions under [embed]"
         )
-    if not np.isfinite(vectors).all() or not np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-2):
+    if not np.isfinite(vectors).all() or not (np.abs(np.linalg.norm(vectors, axis=1) - 1) <= 1e-2).all():
         raise Unavailable(
             f"{encoder.name} gave vectors that are not numbers of unit length; check its model and device"
         )

@@ -94,9 +94,8 @@ class Observations:
         """Return the observations of a workspace, or of one node, that contain `words`, best first."""
         if not self._store:
             return []
-        return self._store.search(vector=None, words=words, filter=Filter(workspace=workspace), pool=pool, within=key)[
-            1
-        ]
+        restriction = Filter(workspace=workspace, documents=None if key is None else frozenset({key}))
+        return self._store.search(vector=None, words=words, filter=restriction, pool=pool)[1]
 
     def compare_node(self, key: str, workspace: str, points: Sequence[Point]) -> Iterator[FoundObservation]:
         """Yield all observations of one node under each perspective, each compared exactly."""

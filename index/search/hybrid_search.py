@@ -42,7 +42,6 @@ if TYPE_CHECKING:  # both load libraries that only their owners need
 POOLS: Final = (40, 160, 640)
 TIMES: Final = 3  # most times of a query that are looked for
 LATER_MS: Final = 3 * 86_400_000  # people often write some days later about a time
-SPARE: Final = 10  # documents read beyond the limit, to replace those that disappear meanwhile
 
 _Legs: TypeAlias = tuple[list["Match"], list["Match"]]  # the passages that are near, and those with the words
 
@@ -146,10 +145,11 @@ def _read_hits(
 
     A superseded document changes places with others, and the order must not depend on the limit."""
     keys = [document.doc_id for document in added]
-    if not catalog.has_superseded(keys):
-        added = added[: query.limit - len(before) + SPARE]
-    with span("hydrate", documents=len(added)):
-        records = catalog.records([document.doc_id for document in added])
+    needed = keys if catalog.has_superseded(keys) else keys[: query.limit - len(before)]
+    with span("hydrate", documents=len(needed)):
+        records = catalog.records(needed)
+        if len(records) < len(needed):  # some have disappeared meanwhile; others replace them
+            records = catalog.records(keys)
     hits = [_make_hit(document, records[document.doc_id], cue) for document in added if document.doc_id in records]
     hits = demote_superseded(hits)
     asked = query.filter.workspace

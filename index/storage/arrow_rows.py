@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from index.errors import InvalidArgument
 from index.model import Filter
 from index.storage.chunk_rows import Match, Row
-from index.storage.resident_rows import Rows, to_unit_length
+from index.storage.resident_rows import to_unit_length
 
 COLUMNS: Final = tuple(Row.__dataclass_fields__)
 PLAIN: Final = COLUMNS[:-1]  # all except the vector
@@ -72,20 +72,14 @@ def check_vector(vector: np.ndarray, dimensions: int) -> np.ndarray:
     return np.asarray(vector, np.float32)
 
 
-def read_matches(answer: pa.Table | None, restriction: Filter, rows: Rows | None = None) -> list[Match]:
+def read_matches(answer: pa.Table | None, restriction: Filter) -> list[Match]:
     """Read the matches in the answer of one query, best first, without repeats, and only those of the requested workspace.
 
-    With `rows`, the answer needs only the columns `KEY`, and `rows` provide the others. An answer with the columns
-    `PLACED` gives matches without text."""
+    An answer with the columns `PLACED` gives matches without text."""
     by_key: dict[tuple[str, int], Match] = {}
     for values in answer.to_pylist() if answer is not None else ():
         score, distance = values.pop("_score", None), values.pop("_distance", None)
-        value = max(-1.0, 1.0 - distance) if score is None else score
-        match = (
-            rows.match(values["doc_id"], values["ord"], value)
-            if rows is not None
-            else Match(**_TEXTLESS | values, value=value)
-        )
+        match = Match(**_TEXTLESS | values, value=max(-1.0, 1.0 - distance) if score is None else score)
         if restriction.workspace is None or match.workspace == restriction.workspace:
             by_key.setdefault((match.doc_id, match.ord), match)
     return sorted(by_key.values(), key=lambda match: (-match.value, match.doc_id, match.ord))

@@ -133,12 +133,10 @@ class ChunkStore:
         words: str | None,
         filter: Filter,
         pool: int,
-        within: str | None = None,
     ) -> tuple[list[Match], list[Match]]:
         """Return the `pool` chunks nearest to `vector` and those that contain `words`, best first, from one state of the store.
 
-        A `vector` given as a function is computed during the search for words. `within`: only in this document."""
-        assert vector is None or within is None, "nearest in one document: compare its `rows_with_vectors`"
+        A `vector` given as a function is computed while LanceDB searches for words, if the rows are not in memory."""
         _check_pool(pool)
         check_encodable("the query", words or "")
         if vector is not None and not callable(vector):
@@ -147,24 +145,39 @@ class ChunkStore:
             view = self._table.seen
             if view.rows is None:
                 self._start_loading_rows()
-            word_search = self._loop.start(self._table.search(view, None, words, filter, pool, within=within))
-            try:
-                made = vector() if callable(vector) else vector
-                point = None if made is None else arrow_rows.check_vector(made, self._table.dimensions)
-                with timings.STORE["search"].measure():
-                    with span("vector", pool=pool):
-                        nearest = [] if point is None else self._find_nearest(view, point, filter, pool)
-                    with span("words", pool=pool):
-                        answer = self._await_search(word_search)[1]
-            finally:
-                word_search.cancel()
-        return nearest, arrow_rows.read_matches(answer, filter, view.rows)
+                return self._search_table(view, vector, words, filter, pool)
+            point = self._make_point(vector)
+            with timings.STORE["search"].measure():
+                with span("vector", pool=pool):
+                    nearest = [] if point is None else view.rows.nearest(point, filter, pool)
+                with span("words", pool=pool):
+                    return nearest, view.rows.with_words(words, filter, pool) if words else []
 
-    def _find_nearest(self, view: lancedb_table.TableView, point: np.ndarray, filter: Filter, pool: int) -> list[Match]:
-        if view.rows is not None:
-            return view.rows.nearest(point, filter, pool)
-        answer = self._await_search(self._loop.start(self._table.search(view, point, None, filter, pool)))[0]
-        return arrow_rows.read_matches(answer, filter)
+    def _search_table(
+        self,
+        view: lancedb_table.TableView,
+        vector: np.ndarray | Callable[[], np.ndarray | None] | None,
+        words: str | None,
+        filter: Filter,
+        pool: int,
+    ) -> tuple[list[Match], list[Match]]:
+        word_search = self._loop.start(self._table.search(view.reader, None, words, filter, pool))
+        try:
+            point, near = self._make_point(vector), None
+            with timings.STORE["search"].measure():
+                with span("vector", pool=pool):
+                    if point is not None:
+                        vector_search = self._table.search(view.reader, point, None, filter, pool)
+                        near = self._await_search(self._loop.start(vector_search))[0]
+                with span("words", pool=pool):
+                    answer = self._await_search(word_search)[1]
+        finally:
+            word_search.cancel()
+        return arrow_rows.read_matches(near, filter), arrow_rows.read_matches(answer, filter)
+
+    def _make_point(self, vector: np.ndarray | Callable[[], np.ndarray | None] | None) -> np.ndarray | None:
+        made = vector() if callable(vector) else vector
+        return None if made is None else arrow_rows.check_vector(made, self._table.dimensions)
 
     def nearest(self, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[list[Match]]:
         """Return for each point the `pool` nearest chunks that pass its filter, best first, from one state of the store."""
@@ -375,7 +388,12 @@ class ChunkStore:
             with self._writing:
                 self._missed = []
             answer = self._run_read(self._table.all_rows())
-            rows = Rows.of(arrow_rows.read_rows_with_vectors(answer), len(answer), self._table.dimensions)
+            rows = Rows.of(
+                arrow_rows.read_rows_with_vectors(answer),
+                len(answer),
+                self._table.dimensions,
+                lancedb_table.split_words,
+            )
             del answer
             with self._writing:
                 missed, self._missed = self._missed, None

@@ -19,7 +19,7 @@ import numpy as np
 
 from index.model import Filter
 from index.storage import crash_repair, maintenance_policy
-from index.storage.arrow_rows import COLUMNS, KEY, PLACED, PLAIN, SHOWN, TOLD, add_vectors, count_rows, schema
+from index.storage.arrow_rows import COLUMNS, PLACED, PLAIN, SHOWN, TOLD, add_vectors, count_rows, schema
 from index.storage.chunk_rows import sql_condition
 from index.storage.crash_repair import StoreDamaged
 from index.storage.lancedb_import import (
@@ -45,16 +45,20 @@ FAILURES: Final = (RuntimeError, ValueError, OSError)  # what LanceDB raises, ex
 # 100,000 rows, 15 partitions instead of one make it a millisecond slower.
 os.environ.setdefault("LANCE_FTS_PARTITION_SIZE", "2")
 
-WORDS: Final = FTS(  # `simple`, the default tokenizer, finds nothing inside a Japanese sentence
-    base_tokenizer="icu/split", language="English", stem=True, remove_stop_words=False, ascii_folding=True
-)
+TOKENIZER: Final[dict[str, Any]] = {
+    "base_tokenizer": "icu/split",  # `simple`, the default, finds nothing inside a Japanese sentence
+    "language": "English",
+    "stem": True,
+    "remove_stop_words": False,
+    "ascii_folding": True,
+}
 INDICES: Final[dict[str, Any]] = {
     "doc_id": BTree(),
     "digest": BTree(),
     "workspace": Bitmap(),
     "type": Bitmap(),
     "tags": LabelList(),
-    "text": WORDS,
+    "text": FTS(**TOKENIZER),
 }
 VECTORS: Final[
     dict[str, Any]
@@ -176,29 +180,17 @@ class Table:
             self._writer, self._undo = writer, None
 
     async def search(
-        self,
-        view: TableView,
-        point: np.ndarray | None,
-        words: str | None,
-        restriction: Filter,
-        pool: int,
-        *,
-        within: str | None = None,
+        self, reader: AsyncTable, point: np.ndarray | None, words: str | None, restriction: Filter, pool: int
     ) -> tuple[Any, Any]:
-        """Return the rows nearest to `point`, and the rows that contain `words`; both queries run in parallel.
-
-        The answers contain only keys if `view` has the rows in memory. `within`: search only this document."""
-        reader, condition = view.reader, sql_condition(restriction, value_to_sql)
-        if within is not None:
-            condition = " AND ".join(filter(None, (condition, _is_in("doc_id", [within]))))
-        columns = SHOWN if view.rows is None else KEY
+        """Return the rows nearest to `point`, and the rows that contain `words`; both queries run in parallel."""
+        condition = sql_condition(restriction, value_to_sql)
         legs: dict[str, Any] = {}
         if point is not None:
             legs["_distance"] = self._nearest(reader, point, pool, NPROBES)
         if words and words.strip():
             # As a plain string, text in quotation marks would be a phrase query, for which the index lacks positions.
             legs["_score"] = reader.query().nearest_to_text(MatchQuery(words, "text"))  # type: ignore[call-arg]  # its defaults are Fields
-        asked = [_run_query(leg, condition, [*columns, value], pool) for value, leg in legs.items()]
+        asked = [_run_query(leg, condition, [*SHOWN, value], pool) for value, leg in legs.items()]
         answers = dict(zip(legs, await asyncio.gather(*asked), strict=True))
         return answers.get("_distance"), answers.get("_score")
 
@@ -343,6 +335,11 @@ class PanicAsFailure:
 
 async def _run_query(query: Any, condition: str | None, columns: Sequence[str], pool: int) -> Any:
     return await (query.where(condition) if condition else query).select(list(columns)).limit(pool).to_arrow()
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words of `text`, as the word index and its searches have them."""
+    return [token.text for token in lancedb.tokenize(text, **TOKENIZER)]
 
 
 def count_chunks(uri: str, options: Mapping[str, str]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Keep the rows of a small store in memory: compare a vector with all of them, and complete search results.
+"""Keep the rows of a small store in memory, and search them by vector and by words.
 
 A `Rows` object never changes, so its holder keeps seeing one state of the store. The next `Rows` object shares its
 memory and writes only to places that the earlier one does not use. Law, tested: the same rows pass a filter as pass
@@ -7,7 +7,6 @@ the result of `chunk_rows.sql_condition`."""
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -18,11 +17,12 @@ from numpy.typing import NDArray
 
 from index.model import Filter
 from index.storage.chunk_rows import Match, Row, to_row_filter
+from index.storage.resident_words import Split, WordIndex
 
 EQUAL: Final = ("workspace", "namespace", "collection", "type", "source")
 TAGS: Final = len(EQUAL)  # index in `codes` for the tags
 LARGEST: Final = 32_767  # the integer for a vector's largest component: finer than the 16 bits in which it is stored
-BLOCK: Final = 1_024  # rows that are converted and compared at a time
+BLOCK: Final = 256  # rows that are converted and compared at a time: they fit into the cache of a core
 SPARE: Final = 1_024  # extra rows of room, in addition to half of the present rows; unused room costs no memory
 FEW: Final = 4  # if less than one row in so many passes a filter, only those are copied and compared
 
@@ -38,10 +38,11 @@ class SharedRowMemory:
     shown: list[tuple[str, int, str, str, int, bytes]]  # fields of a match; bytes, as one emoji makes a str 4 × larger
     values: tuple[dict[str | None, int], ...]  # for each field: value → number, in the order of their appearance
     tags: dict[tuple[str, ...], int]  # tags of a row → number
+    words: WordIndex
 
     @classmethod
-    def allocate(cls, room: int, dimensions: int) -> SharedRowMemory:
-        """Allocate memory for `room` rows."""
+    def allocate(cls, room: int, dimensions: int, words: WordIndex) -> SharedRowMemory:
+        """Allocate memory for `room` rows with these words."""
         return cls(
             np.empty((room, dimensions), np.int16),
             np.empty(room, np.float32),
@@ -50,11 +51,13 @@ class SharedRowMemory:
             [],
             tuple({} for _ in EQUAL),
             {},
+            words,
         )
 
     def write_row(self, at: int, row: Row) -> bool:
         """Write `row` to `at`, the first free place; return whether it has a vector that can be compared."""
         self.shown.append((row.doc_id, row.ord, row.workspace, row.heading, row.cut, row.text.encode()))
+        self.words.add(at, row.text)
         for number, (name, known) in enumerate(zip(EQUAL, self.values, strict=True)):
             self.codes[number, at] = known.setdefault(getattr(row, name), len(known))
         self.codes[TAGS, at] = self.tags.setdefault(row.tags, len(self.tags))
@@ -81,7 +84,7 @@ class SharedRowMemory:
             rows = vectors[start : start + BLOCK]
             np.copyto(block[: len(rows)], rows)
             # Not `@`: it would start one thread per core, which costs more than a comparison of this size.
-            np.einsum("rd,d->r", block[: len(rows)], unit, out=similar[start : start + len(rows)])
+            np.vecdot(block[: len(rows)], unit, out=similar[start : start + len(rows)])
         similar *= self.scales[places]
         return similar
 
@@ -97,13 +100,17 @@ class Rows:
     _memory: SharedRowMemory = field(repr=False)
 
     @classmethod
-    def of(cls, rows: Iterable[Row], count: int, dimensions: int) -> Rows:
-        """Create the state with these rows, at most `count`, in any order; of two rows of one passage, the last is used."""
-        memory, documents = SharedRowMemory.allocate(_capacity_for(count), dimensions), dict[str, dict[int, int]]()
+    def of(cls, rows: Iterable[Row], count: int, dimensions: int, split: Split) -> Rows:
+        """Create the state with these rows, at most `count`, in any order; of two rows of one passage, the last is used.
+
+        `split` returns the words of a text."""
+        room, documents = _capacity_for(count), dict[str, dict[int, int]]()
+        memory = SharedRowMemory.allocate(room, dimensions, WordIndex(split, room))
         near = np.zeros(count, np.bool_)
         for at, row in enumerate(rows):
             near[at] = memory.write_row(at, row)
             documents.setdefault(row.doc_id, {})[row.ord] = at
+        memory.words.sort()
         places = {doc_id: tuple(at for _, at in sorted(by_ord.items())) for doc_id, by_ord in documents.items()}
         live = np.zeros(count, np.bool_)
         live[[at for document_places in places.values() for at in document_places]] = True
@@ -125,6 +132,8 @@ class Rows:
             return self._repack(added).replace(documents)
         memory, places, at = self._memory, dict(self.places), len(self.live)
         del memory.shown[at:]  # rows of a state that was never used
+        memory.words.drop_from(at)
+        memory.words.sort()
         live, near = (np.concatenate([mask, np.zeros(added, np.bool_)]) for mask in (self.live, self.near))
         for doc_id, rows in documents.items():
             for gone in places.pop(doc_id, ()):
@@ -146,14 +155,22 @@ class Rows:
             similar = self._memory.compare(at, unit)
         else:
             similar = self._memory.compare(slice(len(self.live)), unit)[at]
+        return self._best(at, np.maximum(similar, -1.0), pool)
+
+    def with_words(self, query: str, restriction: Filter, pool: int) -> list[Match]:
+        """Return the `pool` rows with the highest BM25 scores by the words of `query`, as `nearest` returns rows."""
+        scores = self._memory.words.scores(query, self.live)
+        at = np.flatnonzero(self.passing_rows(restriction) & (scores > 0))
+        return self._best(at, scores[at], pool)
+
+    def _best(self, at: NDArray[np.int64], values: NDArray[np.float32], pool: int) -> list[Match]:
+        """Return the `pool` rows at these places with the highest values."""
         if len(at) > pool:
-            best = similar >= np.partition(similar, len(at) - pool)[len(at) - pool]
-            at, similar = at[best], similar[best]
+            best = values >= np.partition(values, len(at) - pool)[len(at) - pool]
+            at, values = at[best], values[best]
         shown = self._memory.shown
-        ranked = (
-            (-value, *shown[place][:2], place) for value, place in zip(similar.tolist(), at.tolist(), strict=True)
-        )
-        return [self._match(place, max(-1.0, -value)) for value, _, _, place in heapq.nsmallest(pool, ranked)]
+        ranked = ((-value, *shown[place][:2], place) for value, place in zip(values.tolist(), at.tolist(), strict=True))
+        return [self._match(place, -value) for value, _, _, place in heapq.nsmallest(pool, ranked)]
 
     def similarities(self, units: NDArray[np.float32], doc_ids: Iterable[str]) -> dict[str, float]:
         """Return the similarities as `ChunkStore.similarities` does; `units` must have unit length."""
@@ -174,11 +191,6 @@ class Rows:
         blocks = [at[start : start + BLOCK] for start in range(0, len(at), BLOCK)]
         best = [nearest_similarities(self._memory.to_unit(block), units) for block in blocks]
         return np.concatenate(best) if best else np.empty(0, np.float32)
-
-    def match(self, doc_id: str, ord: int, value: float) -> Match:
-        """Return the match for this passage, which must exist."""
-        shown, place = self._memory.shown, self.places[doc_id]
-        return self._match(place[bisect_left(place, ord, key=lambda at: shown[at][1])], value)
 
     def passing_rows(self, restriction: Filter) -> NDArray[np.bool_]:
         """Return for each place whether it holds a row that passes `restriction`."""
@@ -209,7 +221,8 @@ class Rows:
         """Copy this state into new memory, without replaced rows and with room for at least `added` more rows."""
         kept, old = np.flatnonzero(self.live), self._memory
         count = len(kept)
-        memory = SharedRowMemory.allocate(_capacity_for(count + added), self.dimensions)
+        room = _capacity_for(count + added)
+        memory = SharedRowMemory.allocate(room, self.dimensions, old.words.repack(kept, room))
         np.take(old.vectors, kept, axis=0, out=memory.vectors[:count])
         memory.scales[:count] = old.scales[kept]
         memory.codes[:, :count], memory.created[:count] = old.codes[:, kept], old.created[kept]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import accumulate
 
 from index.model import Record, given_name
@@ -70,6 +71,7 @@ def name_of(record: Record) -> str:
     return given_name(record.title, record.metadata) if record.type == "file" else record.title
 
 
+@lru_cache(maxsize=1_024)  # one answer asks three times for each of its notes
 def strip_number(path: str, title: str, type: str) -> str:
     """Return the path of a note without the number that its file got because the name was taken.
 

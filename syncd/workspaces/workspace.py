@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 from index.errors import NotFound, PermissionDenied, Unavailable
@@ -328,7 +329,9 @@ class Workspace:
             for record in records
             if record.id not in shared
         }
-        by_address = self._documents_by_base(set(wanted_addresses.values()))
+        by_address = self._documents_by_base(
+            set(wanted_addresses.values()), {record.path: record for record in records}
+        )
         return shared | {record.id: address for address, record in by_address.items() if record.id in wanted_addresses}
 
     def node_addresses(self, paths: Iterable[str]) -> dict[str, str]:
@@ -370,8 +373,10 @@ class Workspace:
     def _plain_address(self, path: str, title: str, type: str) -> str:
         return strip_number(path.removeprefix(self._root), title, type)
 
-    def _documents_by_base(self, bases: Iterable[str]) -> dict[str, Record]:
-        """Return the documents whose addresses have one of these bases, by address."""
+    def _documents_by_base(
+        self, bases: Iterable[str], known: Mapping[str, Record] = MappingProxyType({})
+    ) -> dict[str, Record]:
+        """Return the documents whose addresses have one of these bases, by address; `known` documents, by path, are not read."""
         root, paths = self._root, set[str]()
         for address_base in bases:
             for path, title, kind in (
@@ -382,11 +387,16 @@ class Workspace:
                 )  # a file's name may contain more than its title
                 if base_of(self._plain_address(path, name_of(record) if record else title, kind)) == address_base:
                     paths.add(path[len(root) :])
-        return self._assign_addresses(paths)
+        return self._assign_addresses(paths, known)
 
-    def _assign_addresses(self, paths: Iterable[str]) -> dict[str, Record]:
+    def _assign_addresses(
+        self, paths: Iterable[str], known: Mapping[str, Record] = MappingProxyType({})
+    ) -> dict[str, Record]:
         root = self._root
-        records = self._index.records_at([f"{root}{path}" for path in paths]).values()
+        full = {f"{root}{path}" for path in paths}
+        records = [known[path] for path in full & known.keys()]
+        if unknown := full - known.keys():
+            records += self._index.records_at(unknown).values()
         return assign_addresses([record for record in records if self._sees(record)], root)
 
     def recent(self, limit: int = 20, *, before: int | None = None) -> list[Record]:

@@ -40,7 +40,7 @@ PURE = (
     "index/document_ids.py", "index/errors.py", "index/graph/unlinked_names.py", "index/graph/vertex.py",
     "index/memos/metadata_filter.py", "index/model.py", "index/names.py", "index/observations/observation_rows.py",
     "index/observations/perspectives.py", "index/query.py", "index/search/fusion.py",
-    "index/search/vector_similarity.py", "index/storage/chunk_rows.py", "index/storage/resident_rows.py",
+    "index/search/vector_similarity.py", "index/storage/chunk_rows.py", "index/storage/resident_rows.py", "index/storage/resident_words.py",
     "mcp_server/guard/token_bucket.py", "syncd/commits/commit_message.py", "syncd/commits/own_changes.py",
     "syncd/jobs/job_names.py", "syncd/cli/notes/review_file.py",
     "syncd/files/conversion/readers/clean_text.py", "syncd/files/conversion/readers/page_layout.py",

@@ -16,7 +16,7 @@ from index.model import Filter
 from index.storage import arrow_rows, maintenance_policy
 from index.storage.chunk_rows import Row, sql_condition
 from index.storage.chunk_store import ChunkStore
-from index.storage.lancedb_table import value_to_sql
+from index.storage.lancedb_table import split_words, value_to_sql
 from index.storage.resident_rows import SPARE, Rows
 from tests.support.chunk_rows import DIMENSIONS, row, unit
 from tests.support.example_counts import examples
@@ -86,7 +86,7 @@ def test_a_filter_lets_the_same_rows_pass_as_in_the_table(store, rows, filters):
     store.replace({doc_id: [] for doc_id in store.row_counts()})
     store.replace({f"d{n}": [replace(one, doc_id=f"d{n}", chunk_id=f"d{n}-0")] for n, one in enumerate(rows)})
     answer = store._run_read(store._table.all_rows())
-    mine = Rows.of(arrow_rows.read_rows_with_vectors(answer), len(answer), DIMENSIONS)
+    mine = Rows.of(arrow_rows.read_rows_with_vectors(answer), len(answer), DIMENSIONS, split_words)
     for one in (*filters, *(Filter(workspace=each.workspace, tags=each.tags[:1], any_tags=each.tags) for each in rows)):
         found = store._run_read(store._table.select(("doc_id", "ord"), sql_condition(one, value_to_sql)))
         assert passages(mine, one) == sorted((each["doc_id"], each["ord"]) for each in found.to_pylist()), one
@@ -108,34 +108,35 @@ def test_it_finds_what_a_scan_of_the_table_finds(store):
             for n in range(200)
         }
     )
+    store.maintain()  # until then, LanceDB scores by the words of the rows that its index has
     held(store)
     for n in range(20):
         restriction = Filter(workspace=f"w{n % 9}") if n % 2 else ALL
         asked = {"vector": unit(f"question {n}"), "words": f"text {n}", "filter": restriction, "pool": 25}
-        shown = store._table.seen
         mine = store.search(**asked)
-        scanned = store._run(
-            store._table.search(replace(shown, rows=None), asked["vector"], asked["words"], restriction, 25)
-        )
+        reader = store._table.seen.reader
+        scanned = store._run(store._table.search(reader, asked["vector"], asked["words"], restriction, 25))
         for one, answer in zip(mine, scanned, strict=True):
             other = arrow_rows.read_matches(answer, restriction)
             assert [match.value for match in one] == pytest.approx([match.value for match in other], abs=2e-3)
             shared = {(match.doc_id, match.ord): match for match in other}
-            assert len(one) == 25 and sum((match.doc_id, match.ord) in shared for match in one) >= 24  # ties, rounding
+            assert len(one) == 25
+            last = one[-1].value + 2e-3  # of rows with about this value, each may choose others
+            assert all((match.doc_id, match.ord) in shared for match in one if match.value > last)
             for match in one:
                 known = shared.get((match.doc_id, match.ord), match)
                 assert replace(match, value=known.value) == known
 
 
 def test_equals_stand_in_the_order_of_their_ids():
-    rows = Rows.of((row(f"d{n}", k) for n in (3, 1, 2) for k in (1, 0)), 6, DIMENSIONS)
+    rows = Rows.of((row(f"d{n}", k) for n in (3, 1, 2) for k in (1, 0)), 6, DIMENSIONS, split_words)
     found = rows.nearest(unit("hello world"), ALL, 4)
     assert [(match.doc_id, match.ord) for match in found] == [("d1", 0), ("d1", 1), ("d2", 0), ("d2", 1)]
 
 
 def test_what_has_no_direction_is_near_to_nothing():
     nought = np.zeros(DIMENSIONS, np.float32)
-    rows = Rows.of([row("a", vector=nought), row("b", vector=None), row("c")], 3, DIMENSIONS)
+    rows = Rows.of([row("a", vector=nought), row("b", vector=None), row("c")], 3, DIMENSIONS, split_words)
     assert [match.doc_id for match in rows.nearest(unit("x"), ALL, 9)] == ["c"]
     assert rows.nearest(nought, ALL, 9) == []
 
@@ -149,7 +150,7 @@ CHANGES = st.lists(
 def test_each_state_stays_as_it_was(changes):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("index.storage.resident_rows.SPARE", 2)  # packed often
-        state, model, seen = Rows.of([], 0, DIMENSIONS), {}, []
+        state, model, seen = Rows.of([], 0, DIMENSIONS, split_words), {}, []
         for turn, change in enumerate(changes):
             given = {name: [row(name, k, f"{name} {k} {turn}") for k in range(count)] for name, count in change.items()}
             state.replace({"unshown": [row("unshown")] * 3})  # a write that failed
@@ -159,13 +160,13 @@ def test_each_state_stays_as_it_was(changes):
         assert len(state) == sum(map(len, documents.values()))
         assert passages(state) == sorted((one.doc_id, one.ord) for rows in documents.values() for one in rows)
         for one in (one for rows in documents.values() for one in rows):
-            assert state.match(one.doc_id, one.ord, 0.5).text == one.text
+            assert one.text in {match.text for match in state.with_words(one.text, ALL, 30)}
             [best, *_] = state.nearest(unit(one.text), ALL, 3)
             assert (best.text, best.value) == (one.text, pytest.approx(1, abs=1e-3))
 
 
 def test_nothing_is_left_of_what_was_replaced_many_times():
-    state = Rows.of([row("a")], 1, DIMENSIONS)
+    state = Rows.of([row("a")], 1, DIMENSIONS, split_words)
     for turn in range(20_000):
         state = state.replace({"a": [row("a", 0, f"take {turn}", vector=None)]})
     assert len(state._memory.created) < 3_000
@@ -318,7 +319,7 @@ def test_how_near_documents_are_is_the_same_from_the_table_and_from_memory(store
 
 def test_the_memory_of_removed_rows_is_given_back():
     long = [row("long", n, f"passage {n}") for n in range(3 * SPARE)]
-    rows = Rows.of([row("a", 0, "stays")], 1, DIMENSIONS).replace({"long": long})
+    rows = Rows.of([row("a", 0, "stays")], 1, DIMENSIONS, split_words).replace({"long": long})
     taken = rows._memory.vectors.nbytes
     rows = rows.replace({"long": ()}).replace({"b": [row("b", 0, "new")]})
     assert rows._memory.vectors.nbytes < taken / 3

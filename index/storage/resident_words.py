@@ -1,0 +1,124 @@
+"""Keep the words of the resident rows in memory, as an inverted index, and score rows by the words of a query (BM25).
+
+A word index belongs to the memory that successive `Rows` share: it only grows, and an earlier state sees none of the later
+rows. Law, tested: the scores are those of LanceDB's word index right after it was built, so they depend on the rows and
+not on the order in which they were written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+K1, B = 1.2, 0.75  # the constants of BM25 that LanceDB uses
+LATE: Final = 65_536  # words that are compared one by one; with more, all words are sorted again
+
+Split: TypeAlias = Callable[[str], Iterable[str]]  # the words of a text
+
+
+@dataclass(frozen=True, slots=True)
+class _Occurrences:
+    """Holds the row of every word of every text: of most words sorted by word, and of the words added last as they came."""
+
+    starts: NDArray[np.int64]  # for each word, the position in `rows` of its first row; at the end, the number of all
+    rows: NDArray[np.uint32]  # the rows of each word in ascending order, as often as they contain it
+    late_words: NDArray[np.uint32]  # [room]
+    late_rows: NDArray[np.uint32]  # [room], in ascending order
+    late: int  # how many of these are in use
+
+    def rows_of(self, word: int) -> NDArray[np.uint32]:
+        """Return the rows that contain `word`, as often as they contain it."""
+        added: NDArray[np.uint32] = self.late_rows[: self.late][self.late_words[: self.late] == word]
+        if word + 1 >= len(self.starts):
+            return added
+        return np.concatenate([self.rows[self.starts[word] : self.starts[word + 1]], added])
+
+    def all(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """Return word and row of every occurrence."""
+        words = np.repeat(np.arange(len(self.starts) - 1, dtype=np.uint32), np.diff(self.starts))
+        return (
+            np.concatenate([words, self.late_words[: self.late]]),
+            np.concatenate([self.rows, self.late_rows[: self.late]]),
+        )
+
+
+class WordIndex:
+    """Holds the words of rows, which are numbered from 0. One thread may write while others read."""
+
+    def __init__(self, split: Split, room: int) -> None:
+        self._split = split
+        self._numbers: dict[str, int] = {}  # word → number, in the order of their appearance
+        self._lengths = np.zeros(room, np.uint32)  # words of each row
+        self._seen = _sort(np.empty(0, np.uint32), np.empty(0, np.uint32), 0)  # a reader reads this attribute only once
+
+    def add(self, row: int, text: str) -> None:
+        """Add the words of the next row."""
+        numbers = self._numbers
+        words = [numbers.setdefault(word, len(numbers)) for word in self._split(text)]
+        self._lengths[row] = len(words)
+        seen, end = self._seen, self._seen.late + len(words)
+        late_words, late_rows = seen.late_words, seen.late_rows
+        if end > len(late_words):
+            late_words, late_rows = (
+                np.concatenate([part[: seen.late], np.empty(2 * end - seen.late, np.uint32)])
+                for part in (late_words, late_rows)
+            )
+        late_words[seen.late : end], late_rows[seen.late : end] = words, row
+        self._seen = _Occurrences(seen.starts, seen.rows, late_words, late_rows, end)
+
+    def sort(self) -> None:
+        """Sort all words, if LATE or more were added since the last time."""
+        if self._seen.late >= LATE:
+            self._seen = _sort(*self._seen.all(), len(self._numbers))
+
+    def drop_from(self, row: int) -> None:
+        """Forget the words of `row` and of all later ones, which must have been added since the last sort."""
+        seen = self._seen
+        end = int(np.searchsorted(seen.late_rows[: seen.late], row))
+        self._seen = _Occurrences(seen.starts, seen.rows, seen.late_words, seen.late_rows, end)
+
+    def scores(self, query: str, live: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Return the BM25 score of each row by the words of `query`, 0 without any; only `live` rows exist."""
+        seen, count = self._seen, len(live)
+        scores = np.zeros(count, np.float32)
+        lengths, rows = self._lengths[:count], int(np.count_nonzero(live))
+        if not rows:
+            return scores
+        saturation = np.asarray(K1 * (1 - B + B * lengths / max(1.0, lengths[live].mean())), np.float32)
+        for word in self._split(query):
+            if (number := self._numbers.get(word)) is None:
+                continue
+            times = np.bincount(seen.rows_of(number), minlength=count)[:count].astype(np.float32)
+            times *= live
+            having = int(np.count_nonzero(times))
+            rarity = math.log(1 + (rows - having + 0.5) / (having + 0.5))
+            scores += rarity * (K1 + 1) * times / (times + saturation)
+        return scores
+
+    def repack(self, kept: NDArray[np.int64], room: int) -> WordIndex:
+        """Copy the words of the rows `kept`, which get the numbers from 0 on in this order, which is ascending."""
+        words, rows = self._seen.all()
+        new_rows = np.full(len(self._lengths), -1, np.int64)
+        new_rows[kept] = np.arange(len(kept))
+        stays = new_rows[rows] >= 0
+        words, rows = words[stays], new_rows[rows[stays]].astype(np.uint32)
+        used = np.bincount(words, minlength=len(self._numbers)) > 0
+        packed = WordIndex(self._split, room)
+        packed._numbers = {
+            word: n for n, word in enumerate(w for w, is_used in zip(self._numbers, used, strict=True) if is_used)
+        }
+        packed._lengths[: len(kept)] = self._lengths[kept]
+        packed._seen = _sort((np.cumsum(used) - 1)[words].astype(np.uint32), rows, len(packed._numbers))
+        return packed
+
+
+def _sort(words: NDArray[np.uint32], rows: NDArray[np.uint32], count: int) -> _Occurrences:
+    """Sort occurrences of `count` different words, whose rows ascend within each word."""
+    order = np.argsort(words, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(words, minlength=count))])
+    empty = np.empty(0, np.uint32)
+    return _Occurrences(starts, rows[order], empty, empty, 0)

@@ -1,0 +1,105 @@
+"""index/storage/resident_words.py: the scores are those of LanceDB's own word index, whatever the writes were."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from index.storage import arrow_rows, resident_words
+from index.storage.chunk_rows import Row
+from index.storage.chunk_store import ChunkStore
+from index.storage.lancedb_table import split_words
+from index.storage.resident_rows import Rows
+from tests.support.chunk_rows import ALL, DIMENSIONS, row
+from tests.support.example_counts import examples
+
+WORDS = [
+    *[
+        "a",
+        "the",
+        "river",
+        "rivers",
+        "running",
+        "Café",
+        "CAFE",
+        "naïve",
+        "東京駅で食べた",
+        "ภาษาไทย",
+        "don't",
+        "U.S.A.",
+        "x-y",
+        "snake_case",
+        "3.14",
+        "🍀",
+        "straße",
+    ],
+    "a" * 41,
+]
+TEXTS = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
+MOST = 1_000
+
+
+def scores(rows: Rows, query: str) -> dict[tuple[str, int], float]:
+    return {(match.doc_id, match.ord): match.value for match in rows.with_words(query, ALL, MOST)}
+
+
+def fresh(documents: Mapping[str, list[Row]]) -> Rows:
+    rows = [one for given in documents.values() for one in given]
+    return Rows.of(rows, len(rows), DIMENSIONS, split_words)
+
+
+def table_scores(store: ChunkStore, query: str) -> dict[tuple[str, int], float]:
+    answer = store._run(store._table.search(store._table.seen.reader, None, query, ALL, MOST))[1]
+    return {(match.doc_id, match.ord): match.value for match in arrow_rows.read_matches(answer, ALL)}
+
+
+def test_the_scores_are_those_of_lancedb(store):
+    rng = random.Random(3)
+    words = [*WORDS, *(f"word{n}" for n in range(40))]
+    weights = [1 / (n + 1) for n in range(len(words))]
+    texts = [" ".join(rng.choices(words, weights, k=rng.randint(1, 40))) for _ in range(300)]
+    documents = {f"d{n}": [row(f"d{n}", k, text) for k in range(1 + n % 2)] for n, text in enumerate(texts)}
+    store.replace(documents)
+    store.maintain()  # until then LanceDB scores the new rows by the words of the indexed ones alone
+    mine = fresh(documents)
+    for query in (*words, "river river word3", "word1 word2 word39 nowhere", "東京 ไทย CAFES", "", "!?", "'don\"t"):
+        expected = table_scores(store, query) if query else {}
+        assert scores(mine, query) == pytest.approx(expected, rel=1e-5), query
+
+
+CHANGES = st.lists(
+    st.dictionaries(st.sampled_from("abcdef"), st.lists(TEXTS, max_size=3), min_size=1, max_size=4),
+    min_size=1,
+    max_size=20,
+)
+
+
+@examples(60)
+@given(CHANGES, st.sampled_from([1, 7, 1_000]), TEXTS)
+def test_the_scores_do_not_depend_on_the_writes(changes, late, query):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resident_words, "LATE", late)
+        patch.setattr("index.storage.resident_rows.SPARE", 2)  # packed often
+        state, documents, states = Rows.of([], 0, DIMENSIONS, split_words), {}, []
+        for change in changes:
+            given = {name: [row(name, k, text) for k, text in enumerate(texts)] for name, texts in change.items()}
+            state.replace({"unshown": [row("unshown", 0, "river " + query)] * 3})  # a write that failed
+            state, documents = state.replace(given), documents | given
+            states.append((state, documents))
+    for state, documents in states:
+        assert scores(state, query) == pytest.approx(scores(fresh(documents), query), rel=1e-5)
+
+
+def test_words_that_no_row_has_any_more_are_forgotten():
+    state = Rows.of([row("a", 0, "stays")], 1, DIMENSIONS, split_words)
+    for turn in range(10_000):
+        state = state.replace({"b": [row("b", 0, f"word{turn}", vector=None)]})
+    index = state._memory.words
+    assert len(index._numbers) < 4_000 and len(index._seen.rows) + len(index._seen.late_rows) < 8_000
+    assert scores(state, "stays word9999") == pytest.approx(
+        scores(fresh({"a": [row("a", 0, "stays")], "b": [row("b", 0, "word9999")]}), "stays word9999")
+    )
