@@ -18,7 +18,7 @@ from index.model import Chunk, Document
 
 Count: TypeAlias = Callable[[Sequence[str]], list[int]]
 
-CHUNKING = 1  # increase it when documents are split differently, so that indexes are rebuilt
+CHUNKING = 2  # increase it when documents are split differently, so that indexes are rebuilt
 SEPARATOR = " > "  # between headings, and between title and headings
 ALIAS = " · "  # between a title and the note's other names
 MOST = 512  # most tokens of a chunk: a vector of more tokens represents each poorly, whatever the encoder accepts
@@ -32,6 +32,9 @@ LINE = re.compile(r"\n")
 HELD = re.compile(r"\S")
 ROWS = frozenset({"code", "table", "math", "html"})  # not prose: split between lines, otherwise anywhere
 JOINER, VIRAMA = "\u200d", 9  # the joiner of emoji, and the combining class of viramas, which join consonants
+LONGEST_GRAPHEME = (
+    256  # characters that are searched for a boundary; without one, a run of marks or flags is cut anyway
+)
 QUARTERS = 4
 SECTION = 1 << 17  # characters that are split into passages at a time; each needs about 70 bytes of memory
 COUNTED = 2_000  # parts whose tokens are counted at a time
@@ -191,7 +194,7 @@ def _make_shortener(most: int, count: Count, known: dict[str, int]) -> Callable[
         while line and (tokens := known[line] if line in known else known.setdefault(line, count([line])[0])) > most:
             at = min(len(line) - 1, len(line) * most // tokens)
             space = line.rfind(" ", at // 2, at + 1)
-            line = line[: space if space > 0 else _safe_cut(line, 0, at)].rstrip()
+            line = line[: space if space > 0 else min(at, _safe_cut(line, 0, at))].rstrip()
         return line
 
     return shorten
@@ -242,13 +245,16 @@ def _cut_points(text: str, start: int, end: int, parts: int) -> list[int]:
 
 
 def _safe_cut(text: str, start: int, at: int) -> int:
-    """Return the nearest grapheme boundary at or before `at`; after `at` if there is none between `start` and `at`."""
-    back = next((place for place in range(at, start, -1) if is_grapheme_boundary(text, place)), None)
-    return (
-        back
-        if back is not None
-        else next((p for p in range(at, len(text)) if is_grapheme_boundary(text, p)), len(text))
-    )
+    """Return the nearest grapheme boundary at or before `at`; after `at` if there is none between `start` and `at`.
+
+    A run of LONGEST_GRAPHEME characters without a boundary is cut at `at`: to read all of a longer one, again for each
+    cut, would take minutes for a large note."""
+    first, last = max(start, at - LONGEST_GRAPHEME), min(len(text), at + LONGEST_GRAPHEME)
+    if back := next((place for place in range(at, first, -1) if is_grapheme_boundary(text, place)), None):
+        return back
+    if at - start >= LONGEST_GRAPHEME:
+        return at
+    return next((place for place in range(at, last) if is_grapheme_boundary(text, place)), last)
 
 
 def is_grapheme_boundary(text: str, at: int) -> bool:

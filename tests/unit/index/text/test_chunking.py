@@ -93,6 +93,30 @@ def test_no_grapheme_is_cut(document, sizes):
         assert not chunk.text.endswith(("\u200d", "🇯"))
 
 
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param("e" + "\u0301" * 3_000, id="accents on one letter"),
+        pytest.param("\u200d" * 3_000, id="joiners"),
+        pytest.param("🇯🇵" * 1_500, id="flags"),
+    ],
+)
+def test_a_run_of_marks_that_never_ends_is_cut_like_other_text(run):
+    def count_characters(texts: Sequence[str]) -> list[int]:
+        return list(map(len, texts))
+
+    chunks = split_document(document(("paragraph", run), title="Run"), Sizes(400, 0, 10), count_characters)
+    assert max(len(chunk.embedded) for chunk in chunks) <= 400
+    assert "".join(chunk.text for chunk in chunks) == run
+
+
+def test_a_title_that_is_one_run_of_flags_is_shortened():
+    (only,) = split_document(
+        document(("paragraph", "We flew."), title="🇯🇵" * 200), Sizes(40, 0, 10), lambda texts: list(map(len, texts))
+    )
+    assert only.context == "🇯🇵" * 5
+
+
 @given(DOCUMENTS)
 def test_equal_documents_give_equal_chunks(document):
     assert split_document(document, Sizes(40, 5, 5), count) == split_document(document, Sizes(40, 5, 5), count)
