@@ -18,7 +18,7 @@ from index.model import Chunk, Document
 
 Count: TypeAlias = Callable[[Sequence[str]], list[int]]
 
-CHUNKING = 2  # increase it when documents are split differently, so that indexes are rebuilt
+CHUNKING = 1  # increase it when documents are split differently, so that indexes are rebuilt
 SEPARATOR = " > "  # between headings, and between title and headings
 ALIAS = " · "  # between a title and the note's other names
 MOST = 512  # most tokens of a chunk: a vector of more tokens represents each poorly, whatever the encoder accepts
