@@ -95,7 +95,7 @@ def facts_of_note(record: Record, text: str) -> list[ContextFact]:
     """Return the fact of a note: its whole text if that is short, otherwise its title and its summary."""
     text = _HEADING.sub(r"\1:", text[:READ])
     whole = flatten(" ".join(split_markdown(text)), READ)
-    line = whole if len(whole) <= LONGEST else flatten(f"{record.title}: {_summary_of(record, text)}", LONGEST)
+    line = whole if len(whole) <= LONGEST else flatten(_name_and_summary(record, text), LONGEST)
     return [_make_fact(record, record.id, line)] if any(letter.isalnum() for letter in line) else []
 
 
@@ -117,12 +117,11 @@ def project_key(name: str) -> str:
     return to_tag(name)
 
 
-def _summary_of(record: Record, text: str) -> str:
-    if record.summary:
-        return record.summary
-    title = fold_accents(record.title)
-    sentences = [sentence for sentence in split_markdown(text) if fold_accents(sentence.rstrip(":")) != title]
-    return " ".join(sentences)
+def _name_and_summary(record: Record, text: str) -> str:
+    title = fold_accents(record.title.rstrip("…"))
+    sentences = (sentence for sentence in split_markdown(text) if fold_accents(sentence.rstrip(":")) != title)
+    summary = record.summary or " ".join(sentences)
+    return summary if fold_accents(summary).startswith(title) else f"{record.title}: {summary}"
 
 
 def _make_fact(record: Record, key: str, text: str) -> ContextFact:

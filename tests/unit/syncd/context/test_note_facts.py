@@ -24,6 +24,9 @@ RECORD = record("Captures/default/Heat pump.md", title="Heat pump")
             "Heat pump", "Due in May.", "# Heat pump\n\nThe filter.", "Heat pump: The filter.", id="a heading"
         ),
         pytest.param("Heat pump", "It is due.", "Word " * 200, "Heat pump: It is due.", id="long, with a summary"),
+        pytest.param(
+            "Heat pump", "Heat pump: it is due.", "Word " * 200, "Heat pump: it is due.", id="a summary with the title"
+        ),
         pytest.param("Filters", None, "- *one*\n- [[two|2]]", "one 2", id="markup is left out"),
         pytest.param("Filters", None, "one\n\ntwo\u2028three", "one two three", id="line ends"),
     ],
