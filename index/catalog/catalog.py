@@ -87,7 +87,8 @@ class Catalog:
 
     def has_superseded(self, keys: Collection[str]) -> bool:
         """Return whether a newer document supersedes one of those with these keys."""
-        return any(self._db.rows_in("select 1 from documents where superseded_by is not null and key in", keys))
+        query = "select 1 from documents indexed by documents_superseded where superseded_by is not null and key in"
+        return any(self._db.rows_in(query, keys))  # the index contains no other documents, so it is small
 
     def find_capture(
         self, workspace: str, content_hash: str, collection: str | None = None, *, notes_of: str | None = None

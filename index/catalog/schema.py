@@ -14,7 +14,7 @@ from index.document_ids import path_id
 from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Record, Stat
 from index.names import fold, stem
 
-VERSION: Final = 11  # of the schema below
+VERSION: Final = 12  # of the schema below
 
 VIEW: Final = """create view records as select key,
   case when path = (select other.path from documents as other where other.claimed = documents.claimed
@@ -22,6 +22,8 @@ VIEW: Final = """create view records as select key,
   path, scope, workspace, namespace, type, title, digest, content_hash, collection, tags, aliases, summary, source,
   metadata, created_at, updated_at, version, chunks, defects, writable, file, superseded_by, claimed, owner_marks from documents;
 """
+
+SUPERSEDED: Final = "create index documents_superseded on documents (key) where superseded_by is not null;\n"
 
 # In tables without rowid, columns are in the order of the primary key: otherwise SQLite 3.40 reports an intact table as damaged.
 SCHEMA: Final = f"""
@@ -42,7 +44,7 @@ create index documents_recent_here on documents (workspace, created_at desc, pat
 create index documents_file on documents (file) where file is not null;
 create index documents_defects on documents (path) where defects <> '[]';
 create index documents_chunks on documents (chunks);
-{VIEW}create table tags (
+{SUPERSEDED}{VIEW}create table tags (
   workspace text not null, key text not null, tag text not null,
   path text not null references documents (path) on delete cascade,
   primary key (workspace, key, tag, path)) without rowid;
@@ -85,7 +87,8 @@ alter table documents add column summary_derived integer not null default 0;
 drop view records;
 {VIEW}
 update documents set digest = '', size = -1, mtime_ns = -1, ino = -1 where scope = 'captures';
-""",  # noqa: S608 - no value of a user
+{SUPERSEDED}""",  # noqa: S608 - no value of a user
+    11: SUPERSEDED,
 }
 
 # Writable documents that name several collections; documents whose collection depends on which collections are known.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 K1, B = 1.2, 0.75  # the constants of BM25 that LanceDB uses
 LATE: Final = 65_536  # words that are compared one by one; with more, all words are sorted again
+PIECES: Final = 20_000  # different pieces of text whose words are remembered while many rows are added
 
 Split: TypeAlias = Callable[[str], Iterable[str]]  # the words of a text
 
@@ -52,13 +53,15 @@ class WordIndex:
     def __init__(self, split: Split, room: int) -> None:
         self._split = split
         self._numbers: dict[str, int] = {}  # word → number, in the order of their appearance
-        self._lengths = np.zeros(room, np.uint32)  # words of each row
+        self._pieces: dict[str, tuple[int, ...]] = {}  # text without white space → the numbers of its words
+        self._lengths = np.zeros(room, np.float32)  # the number of words of each row
         self._seen = _sort(np.empty(0, np.uint32), np.empty(0, np.uint32), 0)  # a reader reads this attribute only once
 
     def add(self, row: int, text: str) -> None:
         """Add the words of the next row."""
-        numbers = self._numbers
-        words = [numbers.setdefault(word, len(numbers)) for word in self._split(text)]
+        words: list[int] = []
+        for piece in text.split():  # no word crosses white space
+            words += self._pieces.get(piece) or self._number_words(piece)
         self._lengths[row] = len(words)
         seen, end = self._seen, self._seen.late + len(words)
         late_words, late_rows = seen.late_words, seen.late_rows
@@ -70,8 +73,16 @@ class WordIndex:
         late_words[seen.late : end], late_rows[seen.late : end] = words, row
         self._seen = _Occurrences(seen.starts, seen.rows, late_words, late_rows, end)
 
+    def _number_words(self, piece: str) -> tuple[int, ...]:
+        numbers = self._numbers
+        words = tuple(numbers.setdefault(word, len(numbers)) for word in self._split(piece))
+        if len(self._pieces) < PIECES:
+            self._pieces[piece] = words
+        return words
+
     def sort(self) -> None:
         """Sort all words, if LATE or more were added since the last time."""
+        self._pieces.clear()
         if self._seen.late >= LATE:
             self._seen = _sort(*self._seen.all(), len(self._numbers))
 
@@ -88,7 +99,8 @@ class WordIndex:
         lengths, rows = self._lengths[:count], int(np.count_nonzero(live))
         if not rows:
             return scores
-        saturation = np.asarray(K1 * (1 - B + B * lengths / max(1.0, lengths[live].mean())), np.float32)
+        average = max(1.0, float(np.sum(lengths * live, dtype=np.float64)) / rows)
+        saturation = K1 * (1 - B) + K1 * B / average * lengths
         for word in self._split(query):
             if (number := self._numbers.get(word)) is None:
                 continue

@@ -44,6 +44,7 @@ def _make_older(path: Path) -> None:
         connection.executescript(
             f"drop view records; {VIEW.replace(', owner_marks from', ' from')}"
             "alter table documents drop column owner_marks; alter table documents drop column summary_derived;"
+            "drop index documents_superseded;"
             "pragma user_version = 10;"
         )
 
@@ -61,10 +62,25 @@ def test_a_catalog_of_the_version_before_keeps_its_documents(tmp_path):
     assert {entry.path: entry.digest for entry in upgraded.manifest().values()} == {capture.path: "", note.path: "d1"}
     upgraded.write(upserts=[(capture, STAT, 1, True)])
     assert upgraded.record_at(capture.path).title == capture.title
+    assert not upgraded.has_superseded([path_id(capture.path)])
     upgraded.close()
     again = Catalog.open(path)
     assert not again.fresh and again.manifest()[capture.path].digest == "d1"
     again.close()
+
+
+def test_a_catalog_that_lacks_only_an_index_stays_as_it_is(tmp_path):
+    made = Catalog.open(path := tmp_path / "captures.db")
+    newer = document("B.md", superseded_by="A")
+    made.write(upserts=[(document("A.md"), STAT, 1, True), (newer, STAT, 1, True)])
+    before = made.manifest()
+    made.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("drop index documents_superseded; pragma user_version = 11;")
+    upgraded = Catalog.open(path)
+    assert not upgraded.fresh and upgraded.manifest() == before
+    assert [upgraded.has_superseded([path_id(name)]) for name in ("A.md", "B.md")] == [False, True]
+    upgraded.close()
 
 
 def test_everything_that_a_record_has_comes_back(catalog):

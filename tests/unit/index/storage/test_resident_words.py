@@ -71,6 +71,16 @@ def test_the_scores_are_those_of_lancedb(store):
         assert scores(mine, query) == pytest.approx(expected, rel=1e-5), query
 
 
+SCRIPTS = st.sampled_from(
+    "abAB12 .,'’-_:;!?/@#\n\t\x0b\x1c\x85\xa0\u2007\u2028\u3000\u200b\u200d\u0301\u093e\u0e31\u0e01東京でカー한글éßİǅﬁ🍀🇫🇮ـא\ufeff\xad"
+)
+
+
+@given(st.text(SCRIPTS | st.characters(codec="utf-8"), max_size=30))
+def test_no_word_crosses_white_space(text):
+    assert split_words(text) == [word for piece in text.split() for word in split_words(piece)]
+
+
 CHANGES = st.lists(
     st.dictionaries(st.sampled_from("abcdef"), st.lists(TEXTS, max_size=3), min_size=1, max_size=4),
     min_size=1,
