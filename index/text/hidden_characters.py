@@ -64,6 +64,11 @@ _IGNORABLE: Final = re.compile(f"[{_IGNORABLE_CLASS}]")
 _CANDIDATE: Final = re.compile(f"[\0-\x08\x0b\x0e-\x1f\x7f-\x9f{_IGNORABLE_CLASS}]")
 
 
+def may_hide(text: str) -> bool:
+    """Return whether `text` has a character that is hidden in some context; False for most texts."""
+    return _CANDIDATE.search(text) is not None
+
+
 def find_hidden(text: str) -> tuple[Kind, ...]:
     """Return the kinds of hidden characters in `text`, in the order of `KINDS`."""
     kinds: set[Kind] = set()

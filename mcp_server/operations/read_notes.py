@@ -25,7 +25,7 @@ def find_read_notes(answer: BaseModel, request: BaseModel) -> tuple[list[str], l
 
 
 def _values(parts: list[BaseModel], fields: tuple[str, ...]) -> list[str]:
-    values = (getattr(part, field, None) for part in parts for field in fields)
+    values = (vars(part).get(field) for part in parts for field in fields)
     return list(dict.fromkeys(value for value in values if isinstance(value, str)))
 
 

@@ -5,7 +5,7 @@ Law: an error on the wire has a code and a sentence, and no stack trace, host pa
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
@@ -130,7 +130,23 @@ class NoteLocation(NoteLink):
 
 def find_suspicious(value: object) -> list[str]:
     """Return the kinds of hidden characters in all texts of `value`, an answer or plain data."""
-    kinds = set(_hidden_kinds(value))
+    texts, kinds, parts = list[str](), set[str](), [value]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, str):
+            texts.append(part)
+        elif part is None or isinstance(part, (int, float)):  # the checks below are slow, and many values are these
+            continue
+        elif isinstance(part, NoteText):
+            kinds.update(part.suspicious)  # each text is read once
+        elif isinstance(part, BaseModel):
+            parts.extend(vars(part).values())  # without the names of the fields
+        elif isinstance(part, Mapping):
+            parts += [*part.keys(), *part.values()]
+        elif isinstance(part, Sequence):
+            parts.extend(part)
+    if hidden_characters.may_hide("\n".join(texts)):  # few answers do, and one look is faster than many
+        kinds.update(*map(hidden_characters.find_hidden, texts))
     return [kind for kind in hidden_characters.KINDS if kind in kinds]
 
 
@@ -268,23 +284,6 @@ def _problem_text(error: Mapping[str, Any]) -> str:
     if known := PROBLEMS.get(error["type"]):
         return known.format(**error.get("ctx", {}))
     return str(error["msg"]).removeprefix("Value error, ")
-
-
-def _hidden_kinds(value: Any) -> Iterator[str]:
-    """Yield the kinds of hidden characters in every text of an answer's value, except field names; each text is read once."""
-    if isinstance(value, str):
-        yield from hidden_characters.find_hidden(value)
-    elif isinstance(value, NoteText):
-        yield from value.suspicious
-    elif isinstance(value, BaseModel):
-        yield from _hidden_kinds(list(vars(value).values()))
-    elif value is None or isinstance(value, (int, float)):  # the checks below are slow, and most values are these
-        return
-    elif isinstance(value, Mapping):
-        yield from _hidden_kinds([*value.keys(), *value.values()])
-    elif isinstance(value, Sequence):
-        for part in value:
-            yield from _hidden_kinds(part)
 
 
 def replace_surrogates(text: str) -> str:
