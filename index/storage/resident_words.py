@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -47,21 +48,34 @@ class _Occurrences:
         )
 
 
+class _Pieces(dict[str, tuple[int, ...]]):
+    """Maps a piece of text without white space to the numbers of its words, and remembers most pieces."""
+
+    def __init__(self, split: Split, numbers: dict[str, int]) -> None:
+        super().__init__()
+        self._split, self._numbers = split, numbers
+
+    def __missing__(self, piece: str) -> tuple[int, ...]:
+        numbers = self._numbers
+        words = tuple(numbers.setdefault(word, len(numbers)) for word in self._split(piece))
+        if len(self) < PIECES:
+            self[piece] = words
+        return words
+
+
 class WordIndex:
     """Holds the words of rows, which are numbered from 0. One thread may write while others read."""
 
     def __init__(self, split: Split, room: int) -> None:
         self._split = split
         self._numbers: dict[str, int] = {}  # word → number, in the order of their appearance
-        self._pieces: dict[str, tuple[int, ...]] = {}  # text without white space → the numbers of its words
+        self._pieces = _Pieces(split, self._numbers)
         self._lengths = np.zeros(room, np.float32)  # the number of words of each row
         self._seen = _sort(np.empty(0, np.uint32), np.empty(0, np.uint32), 0)  # a reader reads this attribute only once
 
     def add(self, row: int, text: str) -> None:
         """Add the words of the next row."""
-        words: list[int] = []
-        for piece in text.split():  # no word crosses white space
-            words += self._pieces.get(piece) or self._number_words(piece)
+        words = list(chain.from_iterable(map(self._pieces.__getitem__, text.split())))  # no word crosses white space
         self._lengths[row] = len(words)
         seen, end = self._seen, self._seen.late + len(words)
         late_words, late_rows = seen.late_words, seen.late_rows
@@ -72,13 +86,6 @@ class WordIndex:
             )
         late_words[seen.late : end], late_rows[seen.late : end] = words, row
         self._seen = _Occurrences(seen.starts, seen.rows, late_words, late_rows, end)
-
-    def _number_words(self, piece: str) -> tuple[int, ...]:
-        numbers = self._numbers
-        words = tuple(numbers.setdefault(word, len(numbers)) for word in self._split(piece))
-        if len(self._pieces) < PIECES:
-            self._pieces[piece] = words
-        return words
 
     def sort(self) -> None:
         """Sort all words, if LATE or more were added since the last time."""
@@ -120,9 +127,8 @@ class WordIndex:
         words, rows = words[stays], new_rows[rows[stays]].astype(np.uint32)
         used = np.bincount(words, minlength=len(self._numbers)) > 0
         packed = WordIndex(self._split, room)
-        packed._numbers = {
-            word: n for n, word in enumerate(w for w, is_used in zip(self._numbers, used, strict=True) if is_used)
-        }
+        kept_words = (word for word, is_used in zip(self._numbers, used, strict=True) if is_used)
+        packed._numbers.update((word, n) for n, word in enumerate(kept_words))
         packed._lengths[: len(kept)] = self._lengths[kept]
         packed._seen = _sort((np.cumsum(used) - 1)[words].astype(np.uint32), rows, len(packed._numbers))
         return packed
