@@ -153,6 +153,7 @@ def fuse(
     farthest = min(similar.values(), default=0.0) if farthest is None else farthest
     near_weight = NEAR_WEIGHT * (trust if weight is None else weight) if near else 0.0
     full = WORDS_WEIGHT + NAMES_WEIGHT + near_weight + (PAIRS_WEIGHT if cue.pairs else 0.0) + date_weight
+    parts = {pair: pair.split() for pair in cue.pairs}
     scored = []
     for key, match in {(match.doc_id, match.ord): match for match in (*words, *near)}.items():
         worded = max(0.0, bm25.get(key, 0.0))
@@ -160,8 +161,7 @@ def fuse(
         score = WORDS_WEIGHT * worded / (worded + HALF) + NAMES_WEIGHT * named
         score += near_weight * _clamp(similar.get(key, farthest)) + date_weight * (match.doc_id in dated)
         if cue.pairs:
-            flat = _flatten(match.text)
-            score += PAIRS_WEIGHT * sum(pair in flat for pair in cue.pairs) / len(cue.pairs)
+            score += PAIRS_WEIGHT * _count_pairs(parts, match.text) / len(cue.pairs)
         score = _clamp(score / full)
         scored.append((NAMED + (1 - NAMED) * score if exact else NAMED * score, match))
     return _best_passages(scored, lambda match: trust * _clamp(similar.get((match.doc_id, match.ord), farthest)))
@@ -251,6 +251,16 @@ def _match_names(cue: QueryCue, match: Match) -> tuple[float, bool]:
             if shared := len(grams & asked):
                 most = max(most, shared / (len(grams) + len(asked) - shared))
     return most, exact
+
+
+def _count_pairs(parts: Mapping[str, Sequence[str]], text: str) -> int:
+    """Count the pairs of neighbours in `text`, given with their parts."""
+    folded = _fold(text)
+    possible = [pair for pair, words in parts.items() if all(word in folded for word in words)]
+    if not possible:
+        return 0  # as for most passages
+    flat = f" {' '.join(folded.split())} "
+    return sum(pair in flat for pair in possible)
 
 
 def _find_headings(text: str, start: int) -> list[str]:
