@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final
 
 from index.errors import NotFound, PermissionDenied, Unavailable
@@ -329,9 +328,7 @@ class Workspace:
             for record in records
             if record.id not in shared
         }
-        by_address = self._documents_by_base(
-            set(wanted_addresses.values()), {record.path: record for record in records}
-        )
+        by_address = self._documents_by_base(set(wanted_addresses.values()), records)
         return shared | {record.id: address for address, record in by_address.items() if record.id in wanted_addresses}
 
     def node_addresses(self, paths: Iterable[str]) -> dict[str, str]:
@@ -373,31 +370,25 @@ class Workspace:
     def _plain_address(self, path: str, title: str, type: str) -> str:
         return strip_number(path.removeprefix(self._root), title, type)
 
-    def _documents_by_base(
-        self, bases: Iterable[str], known: Mapping[str, Record] = MappingProxyType({})
-    ) -> dict[str, Record]:
-        """Return the documents whose addresses have one of these bases, by address; `known` documents, by path, are not read."""
+    def _documents_by_base(self, bases: Iterable[str], known: Iterable[Record] = ()) -> dict[str, Record]:
+        """Return the documents whose addresses have one of these bases, by address; `known` documents are not read again."""
         root, paths = self._root, set[str]()
         for address_base in bases:
             for path, title, kind in (
                 row for name in possible_stems(address_base) for row in self._index.notes_with_stem(f"{root}{name}")
             ):
-                record = (
-                    self._index.record_at(path) if kind == "file" else None
-                )  # a file's name may contain more than its title
+                # A file's name may contain more than its title.
+                record = self._index.record_at(path) if kind == "file" else None
                 if base_of(self._plain_address(path, name_of(record) if record else title, kind)) == address_base:
                     paths.add(path[len(root) :])
         return self._assign_addresses(paths, known)
 
-    def _assign_addresses(
-        self, paths: Iterable[str], known: Mapping[str, Record] = MappingProxyType({})
-    ) -> dict[str, Record]:
+    def _assign_addresses(self, paths: Iterable[str], known: Iterable[Record] = ()) -> dict[str, Record]:
         root = self._root
         full = {f"{root}{path}" for path in paths}
-        records = [known[path] for path in full & known.keys()]
-        if unknown := full - known.keys():
-            records += self._index.records_at(unknown).values()
-        return assign_addresses([record for record in records if self._sees(record)], root)
+        records = {record.path: record for record in known if record.path in full}
+        records |= self._index.records_at(full - records.keys())
+        return assign_addresses([record for record in records.values() if self._sees(record)], root)
 
     def recent(self, limit: int = 20, *, before: int | None = None) -> list[Record]:
         """Return the newest documents by creation; with `before`, those created strictly before that time."""
