@@ -54,6 +54,10 @@ support supports switch switched tends test tested tests top total understand up
 win wins wrote write writes written specific available common similar single current basic final important correct
 careful according amount anymore bottom gonna wanna lack level line lines none off whatever yourself share shared
 """)
+# Of these, the ones that occur in compounds: start date, line break, daily note.
+COMPOUNDING: Final = _word_set("""
+start end test line list type place point time call support share word words switch order change day week month year work note number due
+""")
 GERMAN: Final = _word_set("""
 wir freien gelesen fünf sechs sieben acht neun zehn zwanzig hundert tausend dutzend paar hinweis notiz entscheidung
 ab aber alle allein allem allen aller allerdings alles als also am an andere anderem anderen anderer anderes anders anfang auch auf

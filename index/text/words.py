@@ -8,8 +8,9 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from index.text import stopwords
@@ -17,12 +18,12 @@ from index.text.tags import fold_accents, key_of, to_tag
 
 KANJI, KATAKANA, HIRAGANA = "\u3400-\u9fff\uf900-\ufaff々〆", "\u30a1-\u30fa\u30fc", "\u3041-\u309f"
 _WIDE = re.compile(
-    rf"[{KANJI}{KATAKANA}{HIRAGANA}]+(?:(?<=[{KATAKANA}])・(?=[{KATAKANA}])[{KANJI}{KATAKANA}{HIRAGANA}]+)*"
+    rf"[{KANJI}{KATAKANA}{HIRAGANA}]+(?:(?:(?<=[{KATAKANA}])・(?=[{KATAKANA}])|(?<=[{KANJI}])·(?=[{KANJI}]))[{KANJI}{KATAKANA}{HIRAGANA}]+)*"
 )
 _KANA = re.compile(rf"[{HIRAGANA}{KATAKANA}]")
 _HANGUL = re.compile(r"[\uac00-\ud7a3]{2,}")
 _RUN = re.compile(
-    rf"(?:[{KANJI}]|[{KATAKANA}]{{2,}}(?:・[{KATAKANA}]{{2,}}){{0,2}})+"
+    rf"(?:ソ連|[{KANJI}]|[{KATAKANA}]{{2,}}(?:・[{KATAKANA}]{{2,}}){{0,2}})+"
 )  # names have a dot: ジョン・バーナル
 _KANJI = re.compile(f"[{KANJI}]")
 _INFLECTED = re.compile(r"[えきくぐけげじずたちっつてぬびぶべみむめらりるれろわいうん]|こ(?!と)")  # 考える, 強い
@@ -32,8 +33,15 @@ _JAPANESE_TAIL = re.compile(
     r"(?:以外|以降|以来|以前|以後|以上|以下|以内|不可能|唯一|自体|全体|同士|当時|中心|[上内後前中時等第又沿])\Z"
 )
 _CHINESE_PART = re.compile(
-    r"[我你他她它这那或和与在].*|.*[了着的里]|.{2,}[成去到]"
+    r"[我你他她它这那或和与在].*|[不没未类款].{2}|.+[不非].+|.*[了着的里]|.{2,}[成去到中上下内]"
 )  # words that the dictionary cuts wrongly
+# The characters that foreign names are written with in Chinese, three or more.
+_SOUNDS = re.compile(
+    "[阿埃艾安奥澳巴贝比彼毕伯柏布查茨达戴黛丹德邓迪蒂丁杜顿多厄尔法凡菲费芬弗福富盖戈格葛根古哈海汉赫亨胡华霍基吉加贾杰捷金卡凯坎康柯科克肯孔库夸拉莱兰朗劳勒雷黎里理利莉丽列琳林龙卢鲁路伦罗洛吕马玛麦曼"
+    "梅门蒙米密敏明莫默姆穆纳娜奈南内尼妮宁纽努诺欧帕潘庞佩彭皮珀蒲普奇齐契恰乔切琼丘若萨塞赛桑瑟森沙莎珊舍申史斯松苏索塔泰坦汤唐特提廷图托瓦万威韦维魏温文翁沃乌西希锡夏肖谢辛欣休修雅亚延扬耶叶伊因英尤约泽扎詹珍芝兹佐]{3,}"
+)
+_NAMES: Final = frozenset({"nr", "nrt", "ns"})  # flags of names
+_PARTS: Final = frozenset({"n", "nz", "j", "zg", "g", "ng", "q"})  # flags of what may be a part of one
 _COUNT = re.compile(
     r"[〇一二三四五六七八九十百千万億兆年月日時分秒人回個件本枚円度位歳代目第約数何両全半間週号巻章話]+"
 )
@@ -44,7 +52,7 @@ PIECE: Final = re.compile(
 )  # a unit that is tokenized separately: a word, or a run of a script without spaces
 _FIGURE = re.compile(r"[\d.,:/×x-]+(?:[^\W\d_]{1,4}|[%°])?|[\da-f]{8,}|\d+(?:st|nd|rd|th)", re.IGNORECASE)
 _BREAK = re.compile(r"[^\s«»“”„‹›\"]")  # quotation marks separate no words
-JOINS: Final = frozenset({"de", "del", "di", "da", "do", "dos", "du", "des", "d'"})  # base de datos
+JOINS: Final = frozenset({"à", "de", "del", "di", "da", "do", "dos", "du", "des", "d'"})  # base de datos
 GENITIVE: Final = frozenset(
     {"des", "eines", "dieses", "jedes", "jenes", "seines", "ihres", "unseres", "meines", "deines", "keines", "eures"}
 )  # articles before a noun with the ending s
@@ -58,7 +66,7 @@ SPACED: Final = frozenset({"es", "fr", "it", "pt"})
 # jieba's part-of-speech flags of words that may be terms, with their worth: mostly nouns, names and abbreviations.
 CHINESE_WORTH: Final = {
     "n": 1.0, "nz": 1.15, "nr": 1.1, "ns": 1.05, "nt": 1.15, "ng": 0.4, "j": 1.0, "vn": 0.9, "l": 0.6, "i": 0.5, "an": 0.7,
-    "v": 0.45, "b": 0.4, "a": 0.25, "s": 0.3,
+    "nrt": 1.1, "v": 0.45, "b": 0.4, "a": 0.25, "s": 0.3,
 }  # fmt: skip
 
 
@@ -170,7 +178,7 @@ def _spaced_token(word: str, language: TextLanguage, *, before: str | None, glue
     elif language.language == "en" and not proper:
         text = _singular(text, language.places)
         plural = len(text) < len(to_tag(plain))
-        if text in stopwords.ENGLISH:
+        if text in stopwords.ENGLISH and text not in stopwords.COMPOUNDING:
             return Token(lower, lower, 0.0)
         worth *= 0.7 if before is None else 0.4 if before in stopwords.BEFORE_VERBS else 1.0  # an imperative, or a verb
     elif language.language in SPACED and not proper:
@@ -184,6 +192,8 @@ def _spaced_token(word: str, language: TextLanguage, *, before: str | None, glue
 def _is_function_word(word: str, lower: str, plain: str, language: TextLanguage) -> bool:
     """Return whether a word is one of its language, or of English unless it is an abbreviation."""
     known = stopwords.LANGUAGES[language.language]
+    if language.language == "en" and (lower in stopwords.COMPOUNDING or lower == "notes"):
+        return False
     if lower in known or plain in known:
         return True
     return language.language != "nl" and plain in stopwords.ENGLISH and not word[1:].isupper()
@@ -242,10 +252,16 @@ def _singular(word: str, places: Mapping[str, int]) -> str:
     ):
         return word
     forms = [last[:-3] + "y", last[:-1]] if last.endswith("ies") else []
-    forms += [last[:-2]] if last.endswith(("sses", "xes", "ches", "shes", "oes", "zes")) else []
+    forms += (
+        [last[:-2]] if last.endswith(("sses", "tuses", "puses", "ruses", "xes", "ches", "shes", "oes", "zes")) else []
+    )
     for form in (*forms, last[:-1]):
         if form in places:
             return f"{head}{dash}{form}"
+    if last not in places and last.endswith("ities"):
+        return word[:-3] + "y"
+    if last.endswith("boxes"):
+        return word[:-2]
     unknown = last not in places and last[-2] in "bcdfgklmnprtvwy" and not last.endswith("ops")
     return word.removesuffix("s") if unknown else word
 
@@ -291,22 +307,38 @@ def _japanese_token(word: str, behind: str) -> Token:
 
 
 def _chinese_tokens(text: str) -> Iterator[Token | None]:
-    for word, flag in _load_tagger().tag(text):
+    before = ""
+    words = [*_join_names(_load_tagger().tag(text)), ("", "")]
+    for (word, flag), (_, after) in pairwise(words):
         worth = CHINESE_WORTH.get(flag, 0.0) if len(word) > 1 and word not in stopwords.CHINESE else 0.0
         worth *= 0.0 if _CHINESE_PART.fullmatch(word) else 1.0
         worth *= 0.45 if flag == "nr" and len(word) == 2 else 1.0  # rarely a name
-        if not worth:
-            yield Token(word, word, 0.0, glue="", wide=True)
+        # The dictionary calls some verbs nouns; an adverb stands before a verb, and an aspect behind it.
+        verbal = flag in ("v", "l", "i", "a") or (before == "d" and len(word) == 2) or after in ("ul", "uz", "ug")
+        before = flag
+        yield Token(
+            word,
+            word,
+            worth * (1.1 if len(word) > 2 else 1.0),
+            glue="",
+            thing=flag[:1] in "nj" or flag == "vn",
+            wide=True,
+            verb=bool(worth) and verbal,
+        )
+
+
+def _join_names(words: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Join the parts of a foreign name, which the dictionary splits: 法 + 德尔, 约翰 + · + 杜尔."""
+    joined: list[tuple[str, str]] = []
+    for word, flag in words:
+        last, last_flag = joined[-1] if joined else ("", "")
+        flags = {flag, last_flag}
+        named = flags & _NAMES and flags <= _NAMES | _PARTS and _SOUNDS.fullmatch(last.rpartition("·")[2] + word)
+        if last and (word == "·" or last.endswith("·") or named):
+            joined[-1] = (last + word, "nrt")
         else:
-            yield Token(
-                word,
-                word,
-                worth * (1.1 if len(word) > 2 else 1.0),
-                glue="",
-                thing=flag[:1] in "nj" or flag == "vn",
-                wide=True,
-                verb=flag in ("v", "l", "i", "a"),
-            )
+            joined.append((word, flag))
+    return joined
 
 
 @functools.cache

@@ -15,17 +15,21 @@ from index.topics.word_roles import LATIN, Role, word_roles
 LONGEST: Final = 4  # most words of a phrase, with the prepositions
 MEANINGFUL: Final = 3  # most of its words that are no prepositions
 
+SURE: Final = 0.9  # least worth of a noun of a Romance language
+
 _Run: TypeAlias = Sequence[tuple[Token, Role]]
 
 
 @dataclass(frozen=True, slots=True)
 class NounPhrase:
-    """Holds a phrase. `whole`: no longer phrase contains it; `head`: no noun follows it; `compound`: all words are nouns."""
+    """Holds a phrase of a sentence with what its place says about it."""
 
     tokens: tuple[Token, ...]
-    whole: bool
-    head: bool
-    compound: bool
+    whole: bool  # no longer phrase contains it
+    head: bool  # no noun follows it
+    compound: bool  # all words are nouns
+    named: bool  # all words have a capital, and no other such word is beside them
+    worth: float  # mean worth of its words, without prepositions
 
 
 def noun_phrases(line: Sequence[Token | None], language: TextLanguage) -> Iterator[NounPhrase]:
@@ -35,7 +39,7 @@ def noun_phrases(line: Sequence[Token | None], language: TextLanguage) -> Iterat
         if token and role is not Role.OTHER:
             run.append((token, role))
         elif run:
-            yield from _phrases_of_run(run, nouns_first=language.language in SPACED)
+            yield from _phrases_of_run(run, language.language)
             run = []
 
 
@@ -49,11 +53,13 @@ def marked_phrase(line: Sequence[Token | None], language: TextLanguage, times: i
     roles = word_roles(line, language)
     if roles[0] is Role.OTHER or Role.NOUN not in roles or not (tokens[-1].worth or times > 1):
         return None
-    return NounPhrase(tokens, whole=True, head=True, compound=True)
+    worth = _worth(list(zip(tokens, roles, strict=True)), language.language)
+    return NounPhrase(tokens, whole=True, head=True, compound=True, named=False, worth=worth)
 
 
-def _phrases_of_run(run: _Run, *, nouns_first: bool) -> Iterator[NounPhrase]:
-    """Yield the phrases of a run. `nouns_first`: adjectives stand behind their noun, as in Spanish."""
+def _phrases_of_run(run: _Run, language: str) -> Iterator[NounPhrase]:
+    """Yield the phrases of a run of words."""
+    nouns_first = language in SPACED  # adjectives stand behind their noun, as in Spanish
     nouns = [n for n, (_, role) in enumerate(run) if role is Role.NOUN]
     if not nouns:
         return
@@ -70,7 +76,23 @@ def _phrases_of_run(run: _Run, *, nouns_first: bool) -> Iterator[NounPhrase]:
                 whole=start == first and (end == last or (nouns_first and not beside_noun)),
                 head=nouns_first or token.wide or token.text[0] > LATIN or not beside_noun,
                 compound=len(phrase) > 1 and all(role is Role.NOUN for _, role in phrase),
+                named=language != "de" and _is_named(run, start, end),
+                worth=_worth(phrase, language),
             )
+
+
+def _worth(phrase: _Run, language: str) -> float:
+    """Return the mean worth of the words of a phrase; a Romance noun is one by the words around it, whatever its ending."""
+    sure = SURE if language in SPACED else 0.0
+    worths = [max(token.worth, sure) if role is Role.NOUN else token.worth for token, role in phrase if not token.join]
+    return sum(worths) / sum(worth > 0 for worth in worths)
+
+
+def _is_named(run: _Run, start: int, end: int) -> bool:
+    """Return whether the words from `start` to `end` are all words of a run that have a capital, as in a name."""
+    beside = (*run[max(start - 1, 0) : start], *run[end + 1 : end + 2])
+    whole = end > start and all(token.capital or token.join for token, _ in run[start : end + 1])
+    return whole and not any(token.capital for token, _ in beside)
 
 
 def _is_phrase(phrase: _Run, *, nouns_first: bool) -> bool:

@@ -31,7 +31,12 @@ FLOOR: Final = 0.55  # least score of a tag after the third, as a share of the f
 LEAST: Final = 0.4  # least score of the second and third tag, as a share of the first tag's score
 LENGTH: Final = 400  # characters of a text for which it gets one more tag
 VAGUE: Final = 0.35  # factor for a noun that names no topic
+REPEATED: Final = 0.75  # the same if the note says it at least `MANY` times
+MANY: Final = 3
 MODIFYING: Final = 0.6  # factor for a noun that always stands before another noun
+SPECIFIC: Final = 0.7  # least worth of a compound of nouns
+NEARLY: Final = 0.7  # least score of a phrase that is a tag instead of a word of it, as a share of the word's score
+PARTIAL: Final = 0.4  # factor for a phrase that is always a part of a longer one
 _UNNAMED = re.compile(r"Capture \d{4}-\d\d-\d\d .*|\d{4}-\d\d-\d\d.*|Untitled.*|無題.*|未命名.*", re.DOTALL)
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7a3]")
 
@@ -59,11 +64,13 @@ class _Term:
     first: int = 0
     headed: bool = False
     titled: bool = False
+    main: str = ""  # the key of the word that the others say more about
     runs: int = 0  # number of times that no longer phrase contains it
     heads: int = 0  # number of times that no noun follows it
     forms: dict[str, int] = field(default_factory=dict)
     score: float = 0.0
     doubt: float = 1.0  # factor for a word that names a topic only in a longer phrase
+    named: bool = False  # all its words have a capital somewhere, as in a name
     compound: bool = False  # all its words are nouns, or a preposition joins them
 
 
@@ -93,7 +100,9 @@ def enrich(
     worth = {term.words[0]: term.score * term.doubt for term in terms.values() if len(term.words) == 1}
     most = min(MOST, FEWEST + 1 + sum(map(len, content.sentences)) // LENGTH)
     return Enrichment(
-        choose_summary(content.sentences, parted, worth) or shorten(" ".join(headings[:1]), SUMMARY) or None,
+        choose_summary(content.sentences, parted, worth, language.language)
+        or shorten(" ".join(headings[:1]), SUMMARY)
+        or None,
         tuple(_choose_tags(terms, vocabulary, language, vectors, most=most)),
     )
 
@@ -135,29 +144,37 @@ def _collect_terms(
                     terms, phrase, line_weight, place, titled=group is headed and n == 0, headed=group is headed
                 )
                 place += 1
+    _rate_terms(terms, language, place)
+    return terms
+
+
+def _rate_terms(terms: Mapping[str, _Term], language: TextLanguage, places: int) -> None:
+    """Set the score, the doubt and the main word of each term. `places`: the number of phrases of the note."""
     single = {term.words[0]: term for term in terms.values() if len(term.words) == 1}
     vague = word_classes.VAGUE.get(language.language, frozenset()) | word_classes.EAST_ASIAN_VAGUE
     within: dict[str, int] = {}  # word → most uses of a phrase that contains it
     for term in terms.values():
         term.tag = max(term.forms, key=lambda form: (term.forms[form], -len(form)))
-        term.score = _score_term(term, single, place)
+        term.score = _score_term(term, single, places)
+        term.main = term.words[0 if language.language in SPACED else -1]
         head = term.tag.partition("-")[0] if language.language in SPACED else term.tag.rpartition("-")[2]
         if len(term.words) > 1 and head in vague and (language.language in SPACED or not term.compound):
             term.doubt = MODIFYING  # as in "número de píxeles", "brief overview"
+        elif len(term.words) > 1 and not term.heads:
+            term.doubt = PARTIAL
         elif len(term.words) > 1 and term.compound:
             within |= {word: max(within.get(word, 0), term.count) for word in term.words}
     for word, term in single.items():
-        term.doubt = VAGUE if term.tag in vague else 1.0
+        term.doubt = 1.0 if term.tag not in vague else REPEATED if term.count >= MANY else VAGUE
         term.doubt *= 1.0 if term.heads else MODIFYING
         term.doubt *= MODIFYING if within.get(word, 0) >= term.count else 1.0
-    return terms
 
 
 def _count_phrase(
     terms: dict[str, _Term], phrase: NounPhrase, weight: float, place: int, *, titled: bool, headed: bool
 ) -> None:
     tokens = phrase.tokens
-    tag = to_tag(tokens[0].text + "".join(token.glue + token.text for token in tokens[1:]))
+    tag = to_tag("".join(_shown(token, n, tokens) for n, token in enumerate(tokens)))
     words = tuple(token.key for token in tokens if not token.join)
     key = key_of(tag)
     if not tag or not key:
@@ -168,21 +185,33 @@ def _count_phrase(
     term.headed |= headed
     term.titled |= titled
     term.compound = phrase.compound or any(token.join for token in tokens)
+    term.named |= phrase.named
     term.runs += phrase.whole
     term.heads += phrase.head
-    term.worth = max(term.worth, sum(token.worth for token in tokens) / sum(token.worth > 0 for token in tokens))
+    term.worth = max(term.worth, phrase.worth)
     term.forms[tag] = term.forms.get(tag, 0) + 1
 
 
+def _shown(token: Token, n: int, tokens: Sequence[Token]) -> str:
+    """Return a word as it is in the tag of its phrase: only the last word loses its plural, as in "settings-dialog"."""
+    plural = token.plural and n + 1 < len(tokens) and not token.text.endswith(("s", "x", "h", "y"))
+    return (token.glue if n else "") + token.text + ("s" if plural else "")
+
+
 def _score_term(term: _Term, single: Mapping[str, _Term], places: int) -> float:
-    score = term.worth * (1 + math.log1p(term.weight)) * (1.15 - 0.3 * term.first / max(places, 1))
+    # A compound may be a term even if all its words are frequent ones.
+    least = SPECIFIC if len(term.words) > 1 and term.compound and term.heads else 0.0
+    score = max(term.worth, least) * (1 + math.log1p(term.weight)) * (1.15 - 0.3 * term.first / max(places, 1))
     score *= TITLED if term.titled else 1.0
     if len(term.words) == 1:
         return score
     # A phrase is likely a term if it is repeated, fills a heading, or is a whole run between function words.
     weakest = min((single[word].worth for word in term.words if word in single), default=0.0)
+    weakest = max(weakest, least)
     alone = term.runs / term.count
-    if term.count > 1:
+    if term.named:
+        sure = 1.4
+    elif term.count > 1:
         sure = 1.2 + 0.3 * alone
     elif term.headed:
         sure = 0.8 + 0.4 * alone
@@ -190,7 +219,7 @@ def _score_term(term: _Term, single: Mapping[str, _Term], places: int) -> float:
         sure = 1.1 + 0.2 * alone
     else:
         sure = 0.4 + 0.75 * alone
-    if len(term.words) > 2:
+    if len(term.words) > 2 and not term.named:
         sure *= 0.75 if term.count == 1 else 0.9
     return score * sure * min(1.0, 0.45 + 0.7 * weakest)
 
@@ -210,6 +239,9 @@ def _choose_tags(
     taken: list[tuple[str, ...]] = []
     while ranked and len(chosen) < most:
         key = max(ranked, key=lambda key: (_novelty(terms[key].words, taken) * scored[key], -terms[key].first, key))
+        if key not in known:
+            rest = {other: _novelty(terms[other].words, taken) * scored[other] for other in ranked}
+            key = _more_specific(key, terms, rest)
         ranked.remove(key)
         worth = _novelty(terms[key].words, taken) * scored[key]
         new = bool(known) and key not in known
@@ -225,6 +257,24 @@ def _choose_tags(
     return unify_spelling(
         [known.get(key, terms[key].tag) for key in chosen], vocabulary, language=language.language, vectors=vectors
     )
+
+
+def _more_specific(key: str, terms: Mapping[str, _Term], rest: Mapping[str, float]) -> str:
+    """Return the key of the phrase that says which one the word `key` is, if it is nearly as good a tag; else `key`.
+
+    `rest`: the worth of the terms that may still be chosen, by key."""
+    word = terms[key]
+    longer = (
+        other
+        for other, worth in rest.items()
+        if len(word.words) == 1
+        and len(terms[other].words) > 1
+        and terms[other].main == word.words[0]
+        and terms[other].heads
+        and terms[other].count * MANY >= word.count
+        and worth >= NEARLY * rest[key]
+    )
+    return max(longer, key=lambda other: (rest[other], -terms[other].first, other), default=key)
 
 
 def _novelty(words: tuple[str, ...], taken: Sequence[tuple[str, ...]]) -> float:

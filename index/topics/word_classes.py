@@ -27,7 +27,7 @@ disappear discard disclose disconnect discourage discover discuss display distin
 duplicate earn eat edit elaborate eliminate embed embrace emerge emphasise emphasize employ empower enable encounter encourage endure enforce engage enhance
 enjoy enlarge enrich enroll ensure enter entertain equip erase escape establish estimate evaluate evolve examine exceed exchange exclude excuse execute exist
 expand expect explain explore export expose express extend extract face facilitate fall fasten favor fear feed fetch fight fill
-fit fix flow fly focus fold forbid force forget forgive form format forward foster freeze fulfil fulfill function gather generate grab grant
+filter group fit fix flow fly focus fold forbid force forget forgive form format forward foster freeze fulfil fulfill function gather generate grab grant
 grasp greet grind guarantee guard guide handle hang hate heal hear hesitate hide highlight hire hit hurt identify ignore illustrate imagine implement imply
 import impose impress improve incline incorporate increase incur indicate induce infer influence inform inherit inhibit initiate inject insert insist inspect inspire install instruct
 integrate intend interact interfere interpret interrupt introduce invent invest investigate invite invoke involve isolate issue join judge jump justify kick kill kiss knock
@@ -63,10 +63,10 @@ am're aren wasn hasn hadn doesn didn isn weren won wouldn couldn shouldn don ain
 ENGLISH_EITHER: Final = _word_set("""
 act advance aim alert answer approach attempt balance ban bake beat bite blend blow break burn burst capture care catch challenge charge chase check climb
 comfort conduct copy count crash cry cut deal decrease default delay demand desire digest display dream drift drink drive drop duplicate edit escape estimate exchange exhibit exploit export express
-face fall favor fear feed fight fit fix flag flow focus fold force forecast fork form format forward freeze fuel function grant guarantee guard guide handle hate highlight hit hurt impact import increase influence
+face fall favor fear feed fight filter fit fix flag flow focus fold force forecast fork form format forward freeze fuel function grant guarantee guard guide handle hate highlight hit hurt impact import increase influence
 issue judge jump kick kiss knock label lag laugh launch lead leap lie lift limit link load lock log love map mark match mention merge mind mix monitor
 nest notice outline pack paint park paste pause plan plant play plug point poll pop pose practise praise press preview probe process promise prompt purchase push query quote rank rate reach
-record refresh register regret release rent repair reply report request rescue reserve reset respect rest restart result return reverse review reward ride ring rise risk roll rush
+group record refresh register regret release rent repair reply report request rescue reserve reset respect rest restart result return reverse review reward ride ring rise risk roll rush
 scan schedule scratch scream search sense separate shape shift ship shoot sign skip sleep slide slip smell smile smoke snap sort sound spark spell spin split spread spring stack state
 stem step stick store stress stretch strike strip struggle study supply swap swing sync tag tap tear toggle touch trace track trade transfer transform travel trigger trust tune twist type
 update upgrade upload urge venture view visit walk wash waste watch wear welcome yield zoom abstract aggregate aid boost bounce blur clone cluster concern debate decline delight equal float
@@ -103,19 +103,40 @@ private procedural prompt prospective psychological punctual quick-and-dirty rad
 self-contained semantic sensible sheer short-lived short-term single-user sizable slippery smaller smallest sociable spiritual spontaneous stand-alone standalone step-by-step stochastic subconscious substantial superficial supplementary supportive surplus sustainable tactical talented technical temporal
 tentative textual third-party timeless timely top-level trendy unambiguous unchanged uncertain unconscious uncomfortable understandable unified unintended unspecified untouched up-to-date user-defined user-friendly useful well-known widespread wider
 """)
+# Of these, the ones that say what somebody thinks of a thing: no term contains them.
+ENGLISH_EVALUATIVE: Final = _word_set("""
+absolute actual acute adequate afraid aggressive alive amazing angry apparent appropriate asleep aware awful awkward beautiful bitter bold boring brief bright brilliant busy calm cheap clever comfortable comparable competent
+complete comprehensive concise confident considerable consistent convenient costly crazy critical crucial curious cute dangerous dear decent deliberate delicious desirable detailed different disposable distinct dull eager earlier easier easiest elegant
+enormous entire equal equivalent essential exact excellent exceptional excess excited exciting expensive extra extreme fair faithful false familiar famous fancy fascinating fast faster fat favorite favourite fierce fine fluffy fortunate frequent fresh friendly funny
+further general gentle genuine giant gigantic gorgeous grand grateful greater gross handy happy harsh healthy heavy helpful higher highest horrible huge humble ideal identical ill immediate immense imminent impressive inadequate incorrect incredible
+inevitable inferior innocent insane intact intense interested interesting intimate intricate irrelevant jealous joint keen larger largest lazy lengthy lesser likely little lively lonely longer loose lovely loyal lucky mad magic major married massive mature maximum
+meaningful memorable mere messy mighty mild miserable missing modest mutual naive nasty neat necessary nervous nice notable noticeable novel numerous obscure obvious occasional odd older oldest ongoing optimal ordered original outstanding overall painful particular
+peculiar perfect personal plausible pleasant pleasing poor popular positive possible potential powerful precious precise preferred pretty prevalent previous primary probable prominent prone proper proud pure quiet ready realistic reasonable recent redundant regardless related
+relative relevant reliable reluctant remaining remarkable respective respective rich right ripe rotten rough rude sad satisfactory satisfying scared separate serious severe shallow sheer shiny short shy sick significant silly similar sincere slight slim smaller smallest smart
+solid sophisticated sore sour spare special specific spectacular steady strange strict strong stubborn stupid subsequent substantial subtle successful sudden sufficient suitable superb superior sure surprising suspicious sweet tall terrible thorough tidy tight tiny
+tired total tough tremendous tricky true typical ugly unable unclear uncommon undesirable unexpected unfair unfortunate unhappy unlikely unnecessary unpleasant unrelated unusual upset urgent useful useless usual vague inside outside online offline upstream downstream valuable various vast vibrant vicious visible vital vivid weak
+weird whole wicked wide willing wise wonderful worse worst worthwhile worthy wrong younger accurate adjacent affordable aforementioned analogous appealing applicable attractive complicated corresponding definite desired differing easy evident exhaustive expected
+explicit finite heightened implicit inaccurate incomplete inconsistent insignificant intended intentional involved lovely nonexistent normal orderly outdated peaceful poor punctual readable real rightful scarce sensible sizable slippery unambiguous unchanged
+uncertain uncomfortable understandable unintended unspecified untouched widespread wider
+""")
+# Words that are hardly ever a topic but the last word of a compound: unit test.
+ENGLISH_ENDS: Final = _word_set("note list line test type number")
 # Nouns made of a verb.
 ENGLISH_GERUNDS: Final = _word_set("meeting setting building finding listing testing offering opening meaning training")
 # Nouns that name no topic alone; a tag of several words may contain them.
 ENGLISH_VAGUE: Final = _word_set("""
-ability action activity addition advantage aim amount answer approach area aspect attempt attention attitude basis beginning behalf benefit bunch capability category center chance change character circumstance choice combination comment
+user developer people eye box reader author owner page default ability action activity addition advantage aim amount answer approach area aspect attempt attention attitude basis beginning behalf benefit bunch capability center chance change character circumstance choice combination comment
 comparison concept concern conclusion condition consequence consideration content context copy corner couple criterion deal decade degree detail difference difficulty direction edge effect effort element emphasis entry event evidence exception
 existence expectation experience explanation extent extra fact factor failure fashion feature feeling figure form function future goal group guide hand head high hint hole idea impact importance impression improvement increase individual influence
 information instance instruction intent intention interest issue item kind lack length letter limit limitation list location look loss low luck majority manner mark mass match means mention method middle mistake moment motion move name
-nature need notice notion number object objective occasion occurrence opinion opportunity option outcome outside overview pair paragraph participant part party pattern perspective phase phrase piece position possibility practice presence priority problem procedure process product progress
+nature need notice notion number object objective occasion opinion opportunity option outcome outside overview pair paragraph participant part party pattern perspective phase phrase piece position possibility practice presence problem process product progress
 property proportion purpose quality quantity question range rate reaction reader reality relation relationship relevance requirement respect response responsibility rest restriction result return rise role row rule scenario scope section sense sequence
-series shape side sign significance situation size solution source spot stage standard statement status step structure stuff style subject success sum surface symbol technique term theme title topic track trend trouble
+series shape side sign significance situation size solution source spot stage standard statement step structure stuff style subject success sum technique term title topic track trouble
 truth unit update usage use value variety version view volume whole width wording bit call click default guess hope talk try turn worth gap thanks shift front ton anyone none mind lot setting name state point line thing way stack
 """)
+GERMAN_VERBS: Final = _word_set("""
+klicken ziehen erstellen bearbeiten öffnen speichern laden löschen verschieben drücken wählen auswählen ändern verwenden entfernen hinzufügen kopieren einfügen schließen anklicken doppelklick lesen schreiben halten neustarten anhalten anpassen unterschneiden drucken starten ausführen anzeigen einfügen
+""")  # verbs that are often written with a capital
 GERMAN_VAGUE: Final = _word_set("""
 allgemeinen folgenden letzteren letzterer ersteren erstere anzahl gegensatz fällen falls falle möglichkeit möglichkeiten eigenschaft eigenschaften beispiele beispiels beispielen übersicht bereich bereiche bereichs reihe reihenfolge gründe gründen teile teilen teils wert werte werten wertes größe höhe länge
 breite liste listen art arten form formen lage weise stelle stellen seite seiten zeile zeilen zahl zahlen wunsch einsatz folge folgen rolle regel regeln vorteil vorteile nachteil nachteile unterschied unterschiede umstand umstände bedeutung
@@ -133,7 +154,8 @@ objetivo objetivos componente componentes diversidad elección forma formas tipo
 realidad favor motivo motivos ayuda cuestión cuestiones versión versiones gracias sitio posición cierto mitad total resto fin causa falta gente mundo hecho hechos aspecto aspectos papel región área áreas zona zonas
 """)
 FRENCH_VAGUE: Final = _word_set("""
-pratique dessous dessus certitude chances celui-ci celle-ci ceux-ci celles-ci celui-là celle-là biais guise masse préalable précaution droit peu intérêt moment temps
+compte instar abord deuxième troisième second anciens ancien ancienne développement provenance potentiels mises manuels manuel commande commandes guise clic maximum concrètement trace coin coins exemple autrui ci sorte touche touches début objet objets boîte chacun chacune peut-être parti charge cours rapport rapports naissance jaune rouge vert bleu noir blanc outil outils service services utilisateur utilisateurs programme programmes fait mot mots
+jeu autres anglais français ordre mode modes pratique dessous dessus certitude chances celui-ci celle-ci ceux-ci celles-ci celui-là celle-là biais guise masse préalable précaution droit peu intérêt moment temps
 cas lieu exemple exemples sein effet effets doute ailleurs défaut général nombre liste listes option options valeur valeurs taille niveau niveaux paramètre différence différences raison raisons besoin besoins ensemble série résultat
 résultats fonction fonctions élément éléments processus nom noms contenu information informations idée idées sens mesure référence titre thème sujet façon façons manière manières méthode méthodes objet objets propriété propriétés
 caractéristique caractéristiques avantage inconvénient détail détails condition conditions situation solution origine relation changement changements groupe groupes ligne lignes fin début but objectif type types sorte paire section chapitre
@@ -158,11 +180,26 @@ VAGUE: Final = {
     "it": ITALIAN_VAGUE,
     "pt": PORTUGUESE_VAGUE,
 }
+# Chinese verbs and adjectives that the dictionary calls nouns.
+CHINESE_VERBAL: Final = _word_set("""
+体验 尝试 启动 设置 自动 利用 学会 调整 想象 经历 关联 消耗 思考 命名 有关 代表 分配 优先 合理 合作 交流 反应 有点 统一 明白 假设 关心 定期 普通 理解 驱动 空腹 自带 解决问题 约束 入门 消失 掌控 手动 全面 编辑 检索
+过度 前者 后者 加工 区别 动态 培训 反馈 预测 被动 制作 运用 举例 检查 公平 总会 试试 生效 辅助 区分 指向 突破 替代 判断 极端 导向 最好 指导 回家 太多 局部 浪费 流动 立马 运作 积累 走神 传播 说法 两者 原本 投入 形容 预期
+卓越 消化 某件事 描述 调用 基本上 规定 感兴趣 巨大 花费 根本 清空 人家 两人 波动 改变 推移 发布 粘贴 操作 见面 归类 收费 漫长 毕业 新建 调试 储存 升级 短时间 聊天 控制 提高效率 几秒钟 预先 人人 决定 宝贵 花钱 声明 危害
+优质 分摊 段时间 写文章 抵抗 三大 同理 为例 建立联系 进阶 回答 动手 局限 融合 胜利 客观 主观 安静 浪费时间 最大化 感受 美丽 采取行动 计算 耗时 失败 对比 直观 混合 重置 热门 陌生 小心 过分 探究 对面 设想 细化 长大 流向
+表现 快乐 生动 延时 活跃 灌输 完整 全都 屏蔽 补充 观察 准备 调控 改动 表述 审查 汇总 执行 下单 讲究 连贯 主打 变形 输出 输入 实属 帮助 层层 证实 发明 谈判 讨论 明智 类似 概括 套用 人能 远高于 细分 相关 提问 联动 嵌套
+宣传 限制 言语 动用 人均 误会 高效 人来 希望 生气 有力 发育 盲目 麻木 平均 监督 被称作 误导 伟大 疯狂 投向 意图 遭遇 刺激 低头 认可 增强 加载 关机 写字 探索 挖坑 费力 联网 恢复 玩玩 获取 神圣 归纳 关注 交融 预估 体贴
+无辜 练习 论证 陪伴 调动 谈论 运转 问问 向前走 压制 遗漏 记下 散步 简洁 流逝 样样 新鲜 太大 局限于 人为 密集 试图用 拉大 生存 延续 使人 之情 教给 陈列 赞美 期望 伤心 客气 气愤 生病 崛起 紧张 效仿 遗憾 打了个 舒适 严格执行
+骄傲 下文 见下文 迟早会 发炎 有效 丰富 强大 运行 辩论 访问 兴起 分解 特殊 美化 普及 别提 流传 调配 精简 太小 离谱 常见 所思 又名 情绪低落 都行 改造 误解 刻板 贴标签 傲慢 有序 考验 串联 减损 太久 杜绝 仔细阅读 花太多
+请求 能干 虚构 先行 等价 连线 变动 同情 大大降低 应有 之义 精心 介绍 倾向 出售 营造 交代 骗人 方方面面 许可 引用 领悟 最高 合格 泛指 扎根 无语 陈述 所处 上学 重温 华丽 塑造 转化 养活 单行 会花 更糟 行文 维护 时会 书写
+高超 抽象 提示 增长 力图 成正比 极力 一人 怪异 渴望 向太空 宁静 融化 异化 尊重 战胜 重视 睁开 交织 惊喜 凭空 检验 结合 启发 心存 革新 用心 对付 有形 时髦 兴奋 保护 精彩 敏锐地 老实 救人 吹牛 恭维 增加 冲刺 提升 提高 徒手
+发挥作用 投产 集聚 借债 反思 扩张 避免 死机 重试 显示 至极 胜任 时能 倔强 切身 作梗 测量 加码 拉满 主持会议 长痘 详尽 一字 集中精力 优秀 统称 程序运行 节省时间 合法 跳转 指定 试用 配合 负责管理 重新排列 侵入 费心 谈谈
+衷心 扩大 不断扩大 离间 博人 所欲 写文 排练 综合 做客 熟络 所指 对应 显性 隐性 平息 重生 深思 考究 回忆 协商 抗衡 迷人 商量 低调 内化 干坏事 调研 包罗万象 安于享乐 尽力 所在 之间 与否 过来 起来 整理 记录 总结 分析 存在 需要 喜欢 觉得 认为
+""")
 EAST_ASIAN_VAGUE: Final = _word_set("""
 当初 従来 条件 物事 役割 機能 活動 計画 意見 機関 組織 問題 技法 思想 年齢 影響 地域 各地 世界 国家 政府 事件 観点 立場 考え 傾向 要素 概念 種類 規模 表記 選択 時点 決定 実行 責任 任務 項目 不可欠 最大 合計 多数 項 上記 下記 様式 詳細 総称 自己 同士 側面 反発
 順次 メートル キロメートル センチメートル マイクロメートル サービス 期間 設立 開始 不可能 指導 加盟 採用 提唱 支配 建国 成功 復帰 要求 評価 指摘 批判 反対 支持 議論 研究 調査 報告 意向 予測 期待 主流 正確
 距离 联系 次数 肩膀 先生 脑子里 那时 关键 意味 影响 生活 作品 建议 办法 项目 市场 身份 战略 产品 团队 传统 习惯 价值 现象 标准 效果 能力 机会 经验 知识 信息 理论 概念 规则 原则 结构 系统 功能 阶段 领域 层面 因素 条件 目标 任务 环境 社会 世界 国家 时代 历史 朋友 孩子 父母 家庭 行为 活动 工作 选择 需求 要求 变化 发展 全力 努力 东西 感觉 想法
-跨度 大量 大部分 段落 属性 主旨 通俗 类型 类别 版本 格式 名称 名字 单位 数量 大小 长度 位置 文字 语言 话题 主题 观点 态度 记录 总结 分析 文件 内容 标记 整理 影响 贡献 重大贡献 那时候 一年 很多人 朋友们 人会 指人 一件 小事
+跨度 大量 大部分 段落 属性 主旨 通俗 类型 类别 版本 格式 名称 名字 单位 数量 大小 长度 位置 文字 语言 话题 主题 观点 态度 记录 总结 分析 文件 内容 标记 整理 影响 贡献 重大贡献 那时候 一年 很多人 朋友们 人会 指人 一件 小事 事儿 事项 对方 整体 太大 背景 形式 基础 细节 事物 优势 核心 资源 场景 本质 范围 比例 顺序 时刻 特性 有点 案例 角色 前提 代价 部位 举例 表面 典型 疑问 缺点 优点 重要性 要点 理由 程度 过程 所有人 普通人 年轻人 大众 双方 人群 成员 读者 涵义 小孩子 大人 老师 同学 男人 女人 女孩子 眼光 眼睛 某件事 时期 日子 时光 步骤 结论 答案 途径 措施 手段 机会 印象 道理 地位 场合 意见 看法 说法 想法 状况 现状 状态 局面 局势 世纪 年龄 数字 两人 原因 结果 情况 方式 方法 东西 地方 时候 事情
 """)
 
 # Adjectives that stand before their noun, and others that no tag of one word should be.
@@ -185,6 +222,9 @@ the a an my your his her its our their this these those each every any some no a
 ENGLISH_PREPOSITIONS: Final = _word_set("""
 of in for with from by about without between into per via
 """)  # a noun or a gerund follows
+ENGLISH_GERUND_OPENERS: Final = _word_set("""
+when while by before after without for if through despite instead upon start starts stop avoid keep keeps
+""")  # a gerund with an object follows
 ENGLISH_OBJECTS: Final = _word_set("""
 the a an my your his her its our their this these those them him us me it each every any some all both yourself itself themselves
 """)  # a verb or a preposition stands before
@@ -192,7 +232,7 @@ ENGLISH_SUBJECTS: Final = _word_set("""
 i you we they he she who can can't cannot will won't would should must may might could don't doesn't didn't please let's lets
 """)  # a verb follows
 ENGLISH_LINKS: Final = _word_set("""
-it that which not never always also then to and or
+it that which not never always also then to and or often sometimes usually otherwise still just only
 """)  # a word that may be a verb is one behind these
 ENGLISH_COPULAS: Final = _word_set("""
 is are was were be been being isn't aren't wasn't very too so more most less quite rather as how seem seems feel feels become becomes

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final
 
 from index.text import stopwords
-from index.text.words import TextLanguage, Token
+from index.text.words import SPACED, TextLanguage, Token
 from index.topics import word_classes
 
 LATIN: Final = "\u024f"  # the last Latin letter: of other scripts with spaces, only function words are known
@@ -75,7 +75,11 @@ def _role(place: _Place, language: str) -> Role:
     if not token.worth or (token.verb and place.before != "的"):
         return Role.JOIN if token.join else Role.OTHER
     if token.wide:
+        if token.text in word_classes.CHINESE_VERBAL:
+            return Role.OTHER
         return Role.NOUN if token.thing or token.verb else Role.MODIFIER
+    if (language == "de" and _is_german_verb(place)) or (language in SPACED and _is_heading_verb(place, language)):
+        return Role.OTHER
     if token.text[0] > LATIN or (token.capital and not (language == "en" and _is_capital_verb(place))):
         return Role.NOUN
     match language:
@@ -94,20 +98,39 @@ _GERMAN_NOUN: Final = re.compile(
     r".{4,}(?:ung|ungen|heit|keit|keiten|schaft|tion|tionen|tät|ismus|nis|tum|werk|zeug|ling|ator|ik)"
 )
 
+_GERMAN_INFINITIVE: Final = re.compile(r"(?!.*(?:pap|man|turn|offiz|klav|scharn|barr|karr|rev|qu?art)ieren).{3,}ieren")
+_GERMAN_VERB: Final = re.compile(r".{2,}(?:[bcdfghklmnprstwz]en|eln|ern)")
+
+
+def _is_german_verb(place: _Place) -> bool:
+    """Return whether a German word with a capital is a verb, as in "beim Erstellen"."""
+    word = place.token.text
+    return (
+        word in word_classes.GERMAN_VERBS
+        or bool(_GERMAN_INFINITIVE.fullmatch(word))
+        or (place.before in ("beim", "zum", "vom") and bool(_GERMAN_VERB.fullmatch(word)))
+    )
+
+
 # English
 
 _ADJECTIVE: Final = re.compile(r".{3,}(?:able|ible|ful|less|ous|ish|iest|ally)")
 _MAYBE_ADJECTIVE: Final = re.compile(r".{2,}(?:al|ic|ive|ent|ant|ary|ory|ate|ed|ing|y|er|ar|id|ian|ese)")
 _ADVERB: Final = re.compile(r"(?!.*(?:fami|assemb|supp|rep|anoma|ital|monopo|butterf)ly).{2,}ly|.+wise|.+ward")
+_SURE_ENGLISH_NOUN: Final = re.compile(r".{2,}(?:tion|sion|ness|ity|ance|ence|ship|ism|logy|ware|hood)|.{4,}ment")
 _PARTICIPLE: Final = re.compile(r"(?!.*(?:eed|bed|shed|sled|hundred|thread|bread|head|seed)).{2,}ed")
 _ENDINGS: Final = (("s", ""), ("es", ""), ("ies", "y"), ("ed", ""), ("d", ""), ("ied", "y"), ("ing", ""), ("ing", "e"))
 
 
 def _english_role(place: _Place) -> Role:
     word = place.token.text
-    if _ADVERB.fullmatch(word):
+    if _ADVERB.fullmatch(word) or word.startswith("re-") or word in word_classes.ENGLISH_EVALUATIVE:
         return Role.OTHER
     base = _verb_base(word)
+    if word in stopwords.COMPOUNDING:
+        return Role.NOUN if _is_compounding(place) else Role.OTHER
+    if _SURE_ENGLISH_NOUN.fullmatch(word) and not base:
+        return Role.NOUN
     modifying = (
         word in word_classes.ENGLISH_ADJECTIVES
         or bool(_ADJECTIVE.fullmatch(word) or _PARTICIPLE.fullmatch(word))
@@ -134,6 +157,10 @@ def _is_verb_here(place: _Place, base: str) -> bool:
     """Return whether the words around it show that a word is a verb. `base`: the verb that it may be a form of."""
     if base and place.token.plural and place.before in ("this", "that"):
         return True  # this sounds; a plural would stand behind "these"
+    if place.token.text.endswith("ing") and place.before in word_classes.ENGLISH_GERUND_OPENERS:
+        return True  # when filtering queries
+    if base and place.before.endswith("ly") and not place.token.plural:
+        return True
     if place.before in word_classes.ENGLISH_ARTICLES | word_classes.ENGLISH_PREPOSITIONS:
         return place.token.text.endswith("ing") and place.after in word_classes.ENGLISH_OBJECTS
     if base and place.token.plural and (place.before == "it" or (place.behind_word and place.beside)):
@@ -145,6 +172,15 @@ def _is_verb_here(place: _Place, base: str) -> bool:
         or (bool(base) and place.before in word_classes.ENGLISH_LINKS)
         or (place.token.text.endswith("ing") and place.before in word_classes.ENGLISH_COPULAS)
     )
+
+
+def _is_compounding(place: _Place) -> bool:
+    """Return whether an English word that is usually no noun belongs to one: start date, line break, code block."""
+    if place.before in word_classes.ENGLISH_SUBJECTS | word_classes.ENGLISH_LINKS | {""}:
+        return False
+    if place.after in word_classes.ENGLISH_OBJECTS | {"that", "to"}:
+        return False
+    return place.beside or (place.behind_word and place.token.text in word_classes.ENGLISH_ENDS)
 
 
 def _is_predicate(place: _Place) -> bool:
@@ -188,6 +224,16 @@ _VERBAL: Final = {
     "it": re.compile(r".{2,}(?:ando|endo|[aei]re|[aei]rsi|[aiu]t[oaie]|ano|ono)"),
     "fr": re.compile(r".{2,}(?:er|ir|re|ait|aient|ant|ée?s?|era|eront|ez|ons)"),
 }  # fmt: skip
+# The verbs that may stand behind a preposition.
+_INFINITIVE: Final = {
+    "es": re.compile(r"(?!lugar|hogar|poder|taller|alquiler|ejemplar|carácter|escáner|mujer|router|póster|dólar|altar).{2,}(?:[aeií]r(?:se|l[aeo]s?|nos|te|me)?|[aeiá]ndo(?:se|l[aeo]s?)?)"),
+    "pt": re.compile(r".{2,}(?:[aei]r(?:-\w+)?|[aei]ndo)"),
+    "it": re.compile(r"(?!mare|carcere|potere|genere|cantiere|quartiere).{2,}(?:[aei]re|[aei]r(?:si|l[aeoi])|[ae]ndo)"),
+    "fr": re.compile(
+        r"(?!(?:fich|pap|clav|atel|calendr|courr|mét|doss|escal|quart|chant|cah|prem|dern|part|rout|serv|scann|post|navig|comput)(?:er|ier)s?|hiver|cancer|plaisir|avenir|loisir|souvenir|soir|miroir|espoir).{2,}"
+        r"(?:er|ir|ant|faire|mettre|[ae]ndre|indre|ondre|erdre|oudre|aître|battre|crire|lire|dire|uire|clure|suivre|vivre|croire|boire|traire|aincre|ompre|suffire)|être"
+    ),
+}  # fmt: skip
 _ADVERBIAL: Final = re.compile(r".{3,}(?:mente|amment|emment|[eéiu]ment)")
 _SURE_NOUN: Final = re.compile(
     r".+(?:[^u]os|as|ones|ores|enes|ales|dades|ción|sión|dad|tad|miento|aje|ura|ez|ism[oe]|ista|or|eza|ncia|[ts]ion|té|age|ment|eur|ure|[ae]nce|zione|tà|ção|dade)"
@@ -205,16 +251,24 @@ def _romance_role(place: _Place, language: str) -> Role:
         return Role.OTHER
     if place.before in articles or place.before in word_classes.ROMANCE_ADJECTIVES:
         return Role.OTHER if _is_behind_pronoun(place) else Role.NOUN
+    if place.joined or place.before in word_classes.ROMANCE_PREPOSITIONS[language]:
+        return Role.OTHER if _INFINITIVE[language].fullmatch(word) else Role.NOUN
     if _ADVERBIAL.fullmatch(word):
         return Role.OTHER
-    if place.joined or place.before in word_classes.ROMANCE_PREPOSITIONS[language]:
-        return Role.OTHER if _VERBAL[language].fullmatch(word) else Role.NOUN
     verbal = bool(_VERBAL[language].fullmatch(word))
     joined = place.before in word_classes.ROMANCE_CONJUNCTIONS
     if not verbal and (_SURE_NOUN.fullmatch(word) if joined else _is_noun_without_article(place)):
         return Role.NOUN
     modifying = place.behind_word and place.after not in articles and _agrees(place.before, word, language)
     return Role.MODIFIER if modifying else Role.OTHER
+
+
+def _is_heading_verb(place: _Place, language: str) -> bool:
+    """Return whether a word with a capital is the verb of a heading or a button, as in "Créer des tunnels"."""
+    return (
+        bool(_INFINITIVE[language].fullmatch(place.token.text))
+        and place.after in word_classes.ROMANCE_ARTICLES[language]
+    )
 
 
 def _is_noun_without_article(place: _Place) -> bool:
@@ -225,7 +279,12 @@ def _is_noun_without_article(place: _Place) -> bool:
 
 def _is_behind_pronoun(place: _Place) -> bool:
     """Return whether the article before a word is the object of a verb instead, as in "GIMP la divide"."""
-    if place.before not in word_classes.ROMANCE_PRONOUNS or (place.before + place.token.text[-1]).endswith("ss"):
+    word = place.token.text
+    if (place.earlier in ("nous", "vous") and word.endswith(("ons", "ez"))) or (
+        place.earlier == "en" and word.endswith(("ant", "ando", "endo"))
+    ):
+        return True  # nous les déplaçons, en le remplissant
+    if place.before not in word_classes.ROMANCE_PRONOUNS or (place.before + word[-1]).endswith("ss"):
         return False  # a plural article before a plural is an article
     return place.behind_noun or place.earlier in word_classes.BEFORE_PRONOUNS
 

@@ -29,7 +29,7 @@ PARTS: Final = ("tuning", "fresh")
 _HTML = re.compile(r'<p(?: [^>]*)?>(.*?)</p>|<div class="para">(.*?)</div>', re.DOTALL)
 _UNTRANSLATED = re.compile(r"\b(?:the|and|of) ", re.IGNORECASE)  # the manuals have paragraphs that are still English
 _WIDE = re.compile(r"[\u3041-\u9fff]")
-_MARKUP = re.compile(r"http|<!--|```|://|=>|[{}]|;$|\bclassDef\b")  # addresses and code
+_MARKUP = re.compile(r"http|<!--|:::|```|://|=>|[{}]|;$|\bclassDef\b")  # addresses and code
 
 
 @dataclass(frozen=True, slots=True)

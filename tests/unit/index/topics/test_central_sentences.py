@@ -24,19 +24,14 @@ def summary(text):
         pytest.param("However, it was. The boat has a keel of lead.", "The boat has a keel of lead.", id="none that points back"),
         pytest.param("Boat, keel, lead, anchor, rudder. The boat has a keel of lead.", "The boat has a keel of lead.", id="no list of words"),
         pytest.param("Is the boat cold? The boat has a keel of lead.", "The boat has a keel of lead.", id="rather no question"),
-        pytest.param(f"The boat has a keel of lead (it was cast in the year in which {'the old ' * 15}yard was sold).", "The boat has a keel of lead.", id="without a remark if it is too long"),
-        pytest.param(f"The boat that we bought last year has a heavy keel of lead; {'we like the boat a lot and ' * 5}sail.", "The boat that we bought last year has a heavy keel of lead…", id="up to a semicolon"),
-        pytest.param(f"The boat that we bought last year has a heavy keel, because {'we like the boat a lot and ' * 5}sail.", "The boat that we bought last year has a heavy keel…", id="up to the end of its main clause"),
+        pytest.param("We like it. For example, the boat has a keel of lead.", "The boat has a keel of lead.", id="without the words that join it"),
+        pytest.param("Section 2 is about the boat. The boat has a keel of lead.", "The boat has a keel of lead.", id="none that refers to another text"),
+        pytest.param("“The boat has a keel of lead, and it was cold on it. So it was.", "The boat has a keel of lead, and it was cold on it.", id="without an open quotation mark"),
+        pytest.param("所以，船有龙骨。", "船有龙骨。", id="Chinese: without the words that join it"),
     ],
 )  # fmt: skip
 def test_a_summary_is_a_sentence_that_can_stand_alone(text, expected):
     assert summary(text) == expected
-
-
-def test_a_sentence_with_a_condition_is_not_cut_behind_it():
-    text = f"If the boat has a heavy keel of lead, {'we like to sail it in the wind and ' * 6}it is fast."
-    assert summary(text) == text[: summary(text).index("…")] + "…"
-    assert len(summary(text)) > SUMMARY - 12
 
 
 def test_a_long_text_may_get_two_sentences_in_their_order():

@@ -27,6 +27,8 @@ def phrases(text):
         pytest.param("Un calque actif sur les captures d’écran.", {"calque", "calque actif", "captures", "écran", "captures d' écran"}, id="French"),
         pytest.param("Der schnelle Server und das Netz.", {"server", "netz"}, id="German: without adjectives"),
         pytest.param("백업은 매일 암호화", {"백업", "매일", "암호화"}, id="Korean: single words"),
+        pytest.param("The due date of the unit test.", {"due date", "due", "date", "unit test", "test", "unit"}, id="English: compounds of frequent words"),
+        pytest.param("La Boîte à outils.", {"boîte", "outils", "boîte à outils"}, id="French: a preposition inside"),
         pytest.param("And so it was.", set(), id="none"),
     ],
 )  # fmt: skip
@@ -41,6 +43,11 @@ def test_a_phrase_knows_whether_more_of_it_follows():
     ) * 3
     assert (by_text["search"].whole, by_text["search"].head) == (False, False)
     assert (by_text["string"].whole, by_text["string"].head) == (False, True)
+
+
+def test_words_with_a_capital_are_a_name_as_a_whole():
+    names = [phrase for phrase in noun_phrases(*read("This is how Query File Defaults help us")) if phrase.named]
+    assert [[token.text for token in name.tokens] for name in names] == [["query", "file", "defaults"]]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ def nouns(text):
         ("The tool is invalid, but the notice is very vibrant.", ["tool", "notice"]),
         ("We are querying the vault by clicking on the little pencil.", ["vault", "pencil"]),
         ("Remember to install the plugin quickly.", ["plugin"]),
+        ("When filtering queries, it sometimes skips an important task.", ["query", "task"]),
         ("They said “Choose Live Preview” to the painter.", ["preview", "painter"]),
     ],
 )
@@ -35,6 +36,9 @@ def test_an_english_verb_or_adjective_is_no_noun(text, expected):
     [
         pytest.param("Der Filter des neuen Servers wird schnell gereinigt.", ["filter", "server"], id="genitive"),
         pytest.param("Versionierung ist für die Datei wichtig.", ["versionierung", "datei"], id="first word"),
+        pytest.param(
+            "Beim Erstellen und Markieren von Bildern hilft das Fenster.", ["bildern", "fenster"], id="no verbs"
+        ),
         pytest.param("Wenn Sie auf das Fenster klicken, ist es offen.", ["fenster"], id="verb and pronoun"),
     ],
 )
@@ -48,6 +52,8 @@ def test_a_german_noun_is_a_word_with_a_capital(text, expected):
         pytest.param("El archivo que la contiene no es el mismo.", ["archivo"], id="Spanish: la before a verb"),
         pytest.param("GIMP la divide en las pequeñas piezas.", ["gimp", "piezas"], id="Spanish: an adjective first"),
         pytest.param("Il possède des options pour l’image et les calques.", ["options", "image", "calques"], id="French: elision"),
+        pytest.param("Nous les déplaçons en le remplissant.", [], id="French: pronouns before verbs"),
+        pytest.param("L’outil de déplacement est dans la fenêtre d’arrivée.", ["outil", "déplacement", "fenêtre", "arrivée"], id="French: nouns with endings of verbs"),
         pytest.param("La copia per il server è nel cassetto della cucina.", ["copia", "server", "cassetto", "cucina"], id="Italian"),
         pytest.param("A cópia do servidor não está na gaveta com uma chave.", ["cópia", "servidor", "gaveta", "chave"], id="Portuguese"),
     ],
@@ -71,6 +77,7 @@ def test_japanese_verbs_and_adjectives_are_no_nouns(text, expected):
 
 def test_chinese_verbs_are_no_nouns():
     assert nouns("我们购买数据库软件。") == ["数据库", "软件"]
+    assert nouns("如何区分两者？房子迷人又低调。") == ["房子"]
 
 
 def test_the_lists_agree():

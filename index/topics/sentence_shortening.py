@@ -1,0 +1,133 @@
+"""Shorten a long sentence: drop its remarks in parentheses, then what stands behind the end of a clause or a phrase.
+
+Law, tested: a shortened sentence has at most `SUMMARY` characters."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Final
+
+from index.text.sentences import ELLIPSIS, SUMMARY, shorten
+
+_PAIRS: Final = ("()", "（）", "「」", "“”", "«»", "[]")
+_ASIDE = re.compile(r"\s?\([^()]{1,200}\)|（[^（）]{1,200}）")  # a remark in parentheses
+
+# The words that begin a clause behind a comma, a clause without one, and a phrase: the later a sentence is cut the
+# better, but a cut before a clause leaves more of its sense than one before a phrase.
+_CLAUSES: Final = {
+    "en": "but|although|though|whereas|while|so|which|who|whose|because|where|when|as|since|until|unless|even|if|and|or|causing|allowing|making|using|including|such|rather|without|"
+    "instead|especially|depending|provided|regardless",
+    "de": "aber|sondern|jedoch|denn|damit|sodass|so dass|wobei|obwohl|um|indem|was|weil|da|falls|wenn|während|sobald|bis|bevor|nachdem|ohne|statt|anstatt|wie|als|wodurch|weshalb|"
+    "der|die|das|dem|den|deren|dessen|welche|welcher|welches|welchem|welchen|in|mit|auf|für|an|aus|bei|zu",
+    "es": "pero|sino|aunque|por|mientras|lo|así|y|o|e|ya|puesto|para|porque|como|cuando|donde|si|el|la|los|las|cuyo|cuya|cuyos|cuyas|incluyendo|incluso|excepto|salvo|"
+    "que|aun|con|sin|de manera|de modo|tal|tanto|gracias|especialmente|según",
+    "fr": "mais|car|alors|bien|tandis|ce|pour|afin|donc|puis|où|dont|lequel|laquelle|lesquels|lesquelles|sans|sauf|grâce|notamment|comme|si|s'il|lorsque|lorsqu|quand|en|et|ou|"
+    "puisque|puisqu|parce|qui|que|avec|même|voire|ainsi|tout|soit|y compris|selon|à moins",
+    "it": "ma|che|e|o|perché|mentre|quando|se|come|dove|anche|oppure|così|poiché|cui|il quale|la quale",
+    "pt": "mas|que|e|ou|porque|enquanto|quando|se|como|onde|assim|pois|embora|para",
+}
+_OPEN_CLAUSES: Final = {
+    "en": "because|before|after|when|while|until|unless|if|since|so that|in order|by \\w+ing|without|using|where|which|even|through|during|depending|instead|rather|whenever|"
+    "as if|as well as|even though|although|and (?:then|the|a|an|it|you|we|they|he|she|I|to|that|will|can)",
+    "es": "porque|antes|después|cuando|mientras|hasta que|salvo|si|para que|para|sin|donde|durante|según|mediante|aunque|ya que|puesto que|pero|sino|así como|en lugar|gracias|"
+    "y (?:el|la|los|las|un|una|se|que|no|en|así)|debido|dependiendo|usando|utilizando",
+    "fr": "pour|afin|lorsque|lorsqu['’]|quand|si|s['’]ils?|car|parce|puisque|puisqu['’]|sans|avant|après|pendant|dont|où|lequel|laquelle|lesquels|lesquelles|tout en|en \\w+ant|grâce|"
+    "selon|depuis|jusqu['’]|ainsi que|tandis|alors que|au lieu|plutôt|tel(?:le)?s? que|comme|qui|mais|même|lors|durant|via|"
+    "et (?:le|la|les|un|une|il|elle|on|se|que|ne|en|vous|nous|de|des|ainsi|donc)",
+    "it": "perché|prima|dopo|quando|mentre|se|per|senza|dove|durante|che|ma|e (?:il|la|lo|i|le|gli|un|una)",
+    "pt": "porque|antes|depois|quando|enquanto|se|para|sem|onde|durante|que|mas|e (?:o|a|os|as|um|uma)",
+}
+_PHRASES: Final = {
+    "en": "and|or|with|from|in|on|at|into|between|through|for|under|over|within|across|against|like|via|about|to|of",
+    "es": "y|o|e|u|en|con|por|desde|entre|sobre|como|bajo|contra|hacia|a|al|de|del",
+    "fr": "et|ou|dans|par|sur|avec|entre|vers|sous|chez|contre|en|à|au|aux|de|d['’]|du|des",
+    "it": "e|o|in|con|su|da|tra|fra|nel|nella|a|al|di|del|della",
+    "pt": "e|ou|em|com|por|entre|no|na|a|ao|de|do|da",
+}
+# Words behind which nothing may be left out; a phrase needs what they announce.
+_ANNOUNCING: Final = re.compile(
+    r"(?:[(\[«“„‘,:–—-]\s?|\b(?:d['’]|de |à |pour |et |para |a |y |que )\w+(?:[aeio]r|[dt]re)|\b(?:toujours|souvent|également|always|often|siempre|también|the|a|an|this|that|these|those|my|your|his|her|its|our|their|of|to|in|on|at|by|for|with|from|as|than|and|or|but|if|is|are|was|were|be|been|not|no|only|just|"
+    r"even|very|more|most|such|which|who|will|would|can|could|should|may|might|must|do|does|did|has|have|had|you|we|they|he|she|it|both|either|between|so|also|how|what|when|where|"
+    r"el|la|los|las|un|una|unos|unas|de|del|al|en|con|por|para|que|se|no|su|sus|es|son|está|están|ser|muy|más|como|lo|este|esta|estos|estas|ese|esa|otro|otra|otros|otras|cada|ya|"
+    r"aquel|aquellos|entre|tanto|solo|sólo|y|o|a|hay|puede|pueden|debe|deben|"
+    r"le|les|une|des|du|d|au|aux|à|dans|avec|pour|sur|qui|ne|pas|plus|ce|cet|cette|ces|celui|celle|ceux|celles|son|sa|ses|leur|leurs|votre|vos|notre|nos|est|sont|être|très|il|elle|"
+    r"ils|elles|vous|nous|on|je|peut|peuvent|doit|doivent|faut|permet|permettent|même|entre|aussi|bien|et|ou|tout|toute|tous|toutes|chaque|quelques|autre|autres|si|lorsque|quand|dont|"
+    r"ein|eine|einer|einen|einem|eines|der|die|das|dem|den|und|oder|von|zu|mit|bei|für|auf|aus|nach|ist|sind|wird|werden|nicht|so|wie|als|dass|sie|er|es|man|kann|können|beginnen|beginnt|ermöglicht|ermöglichen|darin|dazu|damit|daran|darauf|entscheidet|versucht|versuchen|see|means|says|ensure|sure)|['’])\Z",
+    re.IGNORECASE,
+)  # fmt: skip
+_PAIRED: Final = re.compile(r"\b(?:between|both|either|neither|entre|tanto|tant|soit|zwischen|sowohl)\b", re.IGNORECASE)
+_ANDS: Final = frozenset({"and", "or", "y", "o", "e", "et", "ou", "und", "oder"})
+_CONDITIONAL = re.compile(
+    r"(?:if|when|while|although|though|unless|once|as|since|because|after|before|whenever|in order|wenn|falls|sobald|da|weil|obwohl|während|nachdem|"
+    r"in|on|at|by|with|from|to|for|unlike|despite|due|instead|regardless|even|given|"
+    r"bevor|um|seit|solange|ist|sind|si|cuando|aunque|mientras|para|como|al|quand|lorsque|lorsqu|s|pour|bien que|comme|après|avant|plutôt|en|dans|avec|par|sur|contrairement|outre|grâce|puisque|a|con|desde|según|debido|gracias|dado|dependiendo|por|sin|una vez|tras|antes|después|se|quando)\b",
+    re.IGNORECASE,
+)
+_LOOSE: Final = " ,;:、，；："  # no summary ends with these
+MAIN: Final = 12  # least characters of a main clause behind a condition
+# least characters that are left, and how many characters later another kind of cut has to be to be better
+_KINDS: Final = ((40, 0), (40, 12), (55, 10), (55, 25), (80, 40))
+
+
+def shorten_sentence(sentence: str, language: str) -> str:
+    """Return a sentence in at most `SUMMARY` characters: without remarks, and up to the best place for a cut."""
+    if len(sentence) <= SUMMARY:
+        return _without_announcement(sentence)
+    bare = _ASIDE.sub("", sentence).strip() or sentence
+    if len(bare) <= SUMMARY:
+        return _without_announcement(bare)
+    end = _best_end(bare, language)
+    return bare[:end].rstrip(_LOOSE + ".–—-") + ELLIPSIS if end else shorten(bare, SUMMARY)
+
+
+def _without_announcement(sentence: str) -> str:
+    """Return a sentence without the words at its end that announce a list, as in "a menu with:"."""
+    rest = sentence.rstrip(_LOOSE)
+    if rest == sentence:
+        return sentence
+    while " " in rest and _ANNOUNCING.search(rest):
+        rest = rest.rpartition(" ")[0]
+    return rest if rest == sentence.rstrip(_LOOSE) else rest + ELLIPSIS
+
+
+def is_balanced(sentence: str) -> bool:
+    """Return whether all quotations and remarks that begin in a sentence end in it."""
+    return all(sentence.count(left) == sentence.count(right) for left, right in _PAIRS)
+
+
+def _best_end(sentence: str, language: str) -> int:
+    """Return the place where a long sentence is cut best; 0 if there is none."""
+    least = 0
+    if _CONDITIONAL.match(sentence):
+        least = sentence.find(",", 0, SUMMARY - MAIN) + MAIN
+    ends = (
+        (match.start() - later, match.start())
+        for pattern, (shortest, later) in zip(_patterns(language), _KINDS, strict=True)
+        for match in pattern.finditer(sentence, max(shortest, least), SUMMARY + 12)
+        if match.start() < SUMMARY and _may_end(sentence[: match.start()], match[0])
+    )
+    return max(ends, default=(0, 0))[1]
+
+
+@functools.cache
+def _patterns(language: str) -> tuple[re.Pattern[str], ...]:
+    """Return the patterns of the places where a sentence may be cut, the best kind first."""
+    clauses, open_clauses, phrases = (words.get(language, r"(?!)") for words in (_CLAUSES, _OPEN_CLAUSES, _PHRASES))
+    return tuple(
+        re.compile(pattern, re.IGNORECASE)
+        for pattern in (
+            r"[;；]| [–—-] ",
+            rf", (?:{clauses})\b",
+            rf" (?:{open_clauses})\b",
+            r": " if language == "de" else r"[:：，]|[,:] ",  # a comma may stand before the verb of a German clause
+            rf" (?:{phrases})\b",
+        )
+    )
+
+
+def _may_end(left: str, mark: str) -> bool:
+    """Return whether a sentence may end with `left`; `mark` is what stands behind it."""
+    if left.count('"') % 2 or not is_balanced(left):
+        return False
+    return not _ANNOUNCING.search(left) and not (_PAIRED.search(left) and mark.strip(", ") in _ANDS)

@@ -1,0 +1,47 @@
+"""index/topics/sentence_shortening.py: where a long sentence is cut."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from index.text.sentences import SUMMARY
+from index.topics.sentence_shortening import shorten_sentence
+
+REST = "wet windy stormy " * 8
+
+
+@pytest.mark.parametrize(
+    ("language", "kept", "left_out"),
+    [
+        pytest.param("en", "The boat that we bought last year has a heavy keel", f" ({REST}), of lead.", id="a remark"),
+        pytest.param("en", "The boat that we bought last year has a heavy keel of lead and a long mast", f"; {REST}.", id="a semicolon"),
+        pytest.param("en", "The boat that we bought last year has a heavy keel of lead", f" because everybody fears {REST}.", id="a clause"),
+        pytest.param("en", "If the boat has a heavy keel of lead, it is very steady", f" when others fear {REST}.", id="behind the main clause"),
+        pytest.param("en", "The boat that we bought last year has a heavy keel of heavy lead plus a quiet place", f" between lines and {REST}.", id="a phrase with two parts"),
+        pytest.param("de", "Das Boot, das wir im letzten Jahr gekauft haben, hat einen schweren Kiel aus Blei", ", weil wir damit ohne jede Angst vor dem Sturm über alle Meere segeln wollen.", id="German"),
+        pytest.param("es", "El barco que compramos el año pasado tiene una quilla pesada de plomo", f" porque queremos {REST}.", id="Spanish"),
+        pytest.param("fr", "Le bateau que nous avons acheté l'année dernière possède une lourde quille de plomb", f" pour naviguer {REST}.", id="French"),
+    ],
+)  # fmt: skip
+def test_a_long_sentence_is_cut_behind_a_clause_or_a_phrase(language, kept, left_out):
+    shown = shorten_sentence(kept + left_out, language)
+    assert shown in (kept + "…", kept + ", of lead.")
+
+
+@pytest.mark.parametrize("end", ["so that the", "which is", "and to", "(of the", "“of lead"])
+def test_no_sentence_is_cut_behind_a_word_that_announces_another(end):
+    text = f"The boat that we bought last year has a heavy keel and a long mast, {end} {REST}."
+    assert not shorten_sentence(text, "en").removesuffix("…").endswith(end)
+
+
+def test_a_sentence_loses_what_announces_a_list():
+    assert shorten_sentence("Select the boat from a menu with:", "en") == "Select the boat from a menu…"
+    assert shorten_sentence("There are three boats:", "en") == "There are three boats"
+
+
+@given(
+    st.text("the and, which; (boat) “keel” ", max_size=400) | st.text(max_size=400),
+    st.sampled_from(["en", "de", "es", "fr", "it", "pt", "nl"]),
+)
+def test_a_short_sentence_fits_in_a_summary(text, language):
+    assert len(shorten_sentence(text, language)) <= SUMMARY
