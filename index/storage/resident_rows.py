@@ -7,6 +7,7 @@ the result of `chunk_rows.sql_condition`."""
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -45,7 +46,7 @@ class SharedRowMemory:
         """Allocate memory for `room` rows with these words."""
         return cls(
             np.empty((room, dimensions), np.int16),
-            np.empty(room, np.float32),
+            np.zeros(room, np.float32),
             np.empty((TAGS + 1, room), np.int32),
             np.empty(room, np.int64),
             [],
@@ -65,10 +66,10 @@ class SharedRowMemory:
         if row.vector is None:
             return False
         vector = row.vector.astype(np.float16).astype(np.float32)  # as it is stored
-        largest = float(np.max(np.abs(vector)))
+        largest = float(np.abs(vector).max())
         if largest:
             steps = np.rint(vector * (LARGEST / largest))
-            self.vectors[at], self.scales[at] = steps, 1 / np.linalg.norm(steps)
+            self.vectors[at], self.scales[at] = steps, 1 / math.sqrt(np.dot(steps, steps))
         return largest > 0
 
     def to_unit(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
