@@ -40,19 +40,19 @@ dev: $(DEV_STAMP)
 # Everything that is needed to run Memex. uv installs it if present; pip does if uv can't reach the index of pip's configuration.
 $(STAMP):
 	@if [ -z "$(PYTHON)" ]; then echo "Memex needs Python 3.11 or newer: make PYTHON=/path/to/python3" >&2; exit 1; fi
-	@echo "Setting up Memex in .venv: once, about 300 MB to download and 720 MB on disk"
+	@echo "Setting up Memex in .venv: once, about 300 MB to download and 670 MB on disk"
 	@rm -f .venv/.setup-*
 	@echo "  1 of 4: an environment for $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(if $(UV),--without-pip) .venv
 	@echo "  2 of 4: $$(grep -c == requirements.txt) libraries, about 220 MB, each checked against its hash, with $(if $(UV),uv,pip)"
-	@uv() { "$(UV)" pip install --quiet --python $(PY) --require-hashes --no-deps --only-binary :all: --requirement requirements.txt; }; \
+	@by_uv() { "$(UV)" pip install --quiet --python $(PY) --require-hashes --no-deps --only-binary :all: --requirement requirements.txt; }; \
 	by_pip() { \
 		$(PY) -m ensurepip > /dev/null; \
 		{ $(call locked,pip) requirements.txt; $(call locked,setuptools) requirements.txt; } > .venv/installer.txt; \
 		$(PIP) install --require-hashes --requirement .venv/installer.txt; \
 		$(PIP) install --no-compile --require-hashes --no-deps --only-binary :all: --requirement requirements.txt; \
 	}; \
-	if [ -z "$(UV)" ]; then by_pip; elif ! uv; then echo "    uv failed; trying pip"; by_pip; fi
+	if [ -z "$(UV)" ]; then by_pip; elif ! by_uv; then echo "    uv failed; trying pip"; by_pip; fi
 	@echo "  3 of 4: the search model, 84 MB ($$($(call size,.venv)) so far)"
 	@$(PY) -m distribution.model_weights
 	@echo "  4 of 4: Memex itself"

@@ -41,6 +41,16 @@ def told(html: str) -> str:
         ("<ul><li>a<ul><li>b</li></ul></li></ul><ol start=3><li>c</li></ol>", "- a\n    - b\n\n3. c"),
         ("<table><tr><th>a|b</th></tr><tr><td>c<br>d</td></tr></table>", "| a\\|b |\n| --- |\n| c d |"),
         ("<h3>2. b#c</h3>", "### 2. b#c"),
+        ("<p>a</p>b<blockquote>c<br>- d</blockquote><hr>e", "a\n\nb\n\n> c\n> \\- d\n\n---\n\ne"),
+        ("<p>a <b> b</b><b>c </b>d <i>e<br>f</i> <s>g</s><b> </b></p>", "a **bc** d *e\nf* ~~g~~"),
+        ("<div><b><p>a</p><p>b</p></b><font><h2>c <i>d</i></h2></font></div>", "a\n\nb\n\n## c *d*"),
+        ("<p>Look!<a href='x y(z)'>a</a> <a name=b>c</a> <a href='#d'>¶</a> <code><a href='e'>f`g</a></code></p>", "Look\\![a](x%20y%28z%29) c [``f`g``](e)"),
+        ("<a href='x'><div>a</div><img src='b' alt='c'></a>", "[a c](x)"),
+        ("<p>__init__ a_b https://x.example/_c_/ ~~d~~ %%e%% &amp;lt;</p>", "\\_\\_init\\_\\_ a_b https://x.example/_c_/ \\~~d\\~~ \\%%e\\%% \\&lt;"),
+        ("<ul><li><p>a</p><p>b</p><pre>c\n d</pre></li><ul><li>e</li></ul><li></li></ul><ol><li value=9>f<pre>g\nh</pre></ol>", "- a\n\n  b\n\n  ```\n  c\n   d\n  ```\n    - e\n\n9. f\n\n   ```\n   g\n   h\n   ```"),
+        ("<table><caption>a</caption><tr><td colspan=2>b<td rowspan=2>c<tr><td>d<td>e</table>", "a\n\n| b |  | c |\n| --- | --- | --- |\n| d | e |  |"),
+        ("<table><tr><td><h2>a</h2><td><ul><li>b</ul></table><table><tr><td>c</table>", "## a\n\n- b\n\nc"),
+        ("<dl><dt>a<dd>b</dl><details><summary>c</summary>d</details><dialog>e</dialog><div role=navigation>f</div>", "a\n\nb\n\nc\n\nd"),
     ],
 )  # fmt: skip
 def test_html_is_markdown_that_says_the_same(html, text):
@@ -65,6 +75,11 @@ def test_a_page_that_is_too_large_is_refused(monkeypatch):
         read_html(io.BytesIO(b"<p>" + b"x" * 200), BOUNDS)
 
 
+@pytest.mark.parametrize("tag", ["div", "font", "span", "center"])
+def test_elements_that_only_group_others_may_be_nested_without_end(tag):
+    assert told(f"<{tag}>" * 5_000 + "<p>bottom</p>") == "bottom"
+
+
 @pytest.mark.parametrize(
     "text",
     ["\\" * 100_000, "[" * 100_000, "![" * 50_000, "[a](javascript:" * 7_000, "`" * 100_000, "`a" * 50_000, "- " * 50_000, "> " * 50_000,
@@ -73,5 +88,7 @@ def test_a_page_that_is_too_large_is_refused(monkeypatch):
 )  # fmt: skip
 def test_nothing_takes_long(text):
     begun = time.process_time()
-    html_page._simplify(text)
+    convert_html(
+        f"<p>{entities.escape(text)}</p><td><ul><li><b><a href='x'>{entities.escape(text)}</a></b></ul><pre>{entities.escape(text)}"
+    )
     assert time.process_time() - begun < 1
