@@ -11,7 +11,7 @@ from typing import Final
 
 from index.text.sentences import ELLIPSIS, SUMMARY
 from index.text.words import Token
-from index.topics.sentence_shortening import is_balanced, shorten_sentence
+from index.topics.sentence_shortening import is_balanced, quotes_of, shorten_sentence
 
 PAIRED: Final = 2 * SUMMARY  # least characters of a text that gets a summary of two sentences
 SECOND: Final = 0.45  # least rating of the second sentence, as a share of the first one's
@@ -101,7 +101,7 @@ def _without_connection(sentence: str) -> str:
 
 def _without_open_quote(line: str) -> str:
     """Return a summary without a quotation mark whose partner is in another sentence."""
-    for left, right in ("“”", "「」", "«»", "‘’"):
+    for left, right in (quotes_of(line), ("「", "」"), ("«", "»")):
         before, mark, behind = line.rpartition(left) if line.count(left) == line.count(right) + 1 else (line, "", "")
         line = before + behind if mark else line
     return line.strip()

@@ -10,7 +10,7 @@ from typing import Final
 
 from index.text.sentences import ELLIPSIS, SUMMARY, shorten
 
-_PAIRS: Final = ("()", "（）", "「」", "“”", "«»", "[]")
+_PAIRS: Final = (("(", ")"), ("（", "）"), ("「", "」"), ("«", "»"), ("[", "]"))
 _ASIDE = re.compile(r"\s?\([^()]{1,200}\)|（[^（）]{1,200}）")  # a remark in parentheses
 
 # The words that begin a clause behind a comma, a clause without one, and a phrase: the later a sentence is cut the
@@ -93,7 +93,12 @@ def _without_announcement(sentence: str) -> str:
 
 def is_balanced(sentence: str) -> bool:
     """Return whether all quotations and remarks that begin in a sentence end in it."""
-    return all(sentence.count(left) == sentence.count(right) for left, right in _PAIRS)
+    return all(sentence.count(left) == sentence.count(right) for left, right in (quotes_of(sentence), *_PAIRS))
+
+
+def quotes_of(sentence: str) -> tuple[str, str]:
+    """Return the two quotation marks of a sentence: a German one ends with the mark that begins an English one."""
+    return ("„", "“") if "„" in sentence else ("“", "”")
 
 
 def _best_end(sentence: str, language: str) -> int:

@@ -177,8 +177,8 @@ def _count_phrase(
     tag = to_tag("".join(_shown(token, n, tokens) for n, token in enumerate(tokens)))
     words = tuple(token.key for token in tokens if not token.join)
     key = key_of(tag)
-    if not tag or not key:
-        return
+    if not tag or not key or len(set(words)) < len(words):
+        return  # no term says a word twice
     term = terms.setdefault(key, _Term(tag, words, first=place))
     term.weight += weight
     term.count += 1

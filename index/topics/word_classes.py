@@ -204,7 +204,7 @@ EAST_ASIAN_VAGUE: Final = _word_set("""
 
 # Adjectives that stand before their noun, and others that no tag of one word should be.
 ROMANCE_ADJECTIVES: Final = _word_set("""
-ciertos ciertas general generales correspondiente correspondientes dicho dicha dichos dichas ambos ambas demás nombreux nombreuses divers
+cuyo cuya cuyos cuyas ciertos ciertas general generales correspondiente correspondientes dicho dicha dichos dichas ambos ambas demás nombreux nombreuses divers
 primeras primeros premiers premières primi prime primeiras primeiros llamado llamada llamados llamadas pequeño pequeña pequeños pequeñas gran grande grandes buen bueno buena buenos buenas nuevo nueva nuevos nuevas viejo vieja bello bella primer primera segundo segunda tercer tercera último última últimos últimas mismo misma mismos mismas mejor mejores peor
 mayor mayores menor menores simple simples principal principales verdadero verdadera siguiente siguientes anterior anteriores propio propia único única varios varias diferente diferentes diversos diversas distinto distinta distintos distintas actual
 actuales posible posibles necesario necesaria importante importantes largo larga corto corta alto alta bajo baja malo mala mal doble presente final finales tal tales

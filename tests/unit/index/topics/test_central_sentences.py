@@ -27,6 +27,7 @@ def summary(text):
         pytest.param("We like it. For example, the boat has a keel of lead.", "The boat has a keel of lead.", id="without the words that join it"),
         pytest.param("Section 2 is about the boat. The boat has a keel of lead.", "The boat has a keel of lead.", id="none that refers to another text"),
         pytest.param("“The boat has a keel of lead, and it was cold on it. So it was.", "The boat has a keel of lead, and it was cold on it.", id="without an open quotation mark"),
+        pytest.param("Das Boot hat einen „Kiel“ aus Blei. Es war kalt.", "Das Boot hat einen „Kiel“ aus Blei.", id="with its German quotation marks"),
         pytest.param("所以，船有龙骨。", "船有龙骨。", id="Chinese: without the words that join it"),
     ],
 )  # fmt: skip

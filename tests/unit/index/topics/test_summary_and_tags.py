@@ -37,6 +37,11 @@ def found(text, vocabulary=(), **given):
         pytest.param(
             "# Heat pump\n\nThe filter of the heat pump is due in May.", {"heat-pump", "filter"}, id="English"
         ),
+        pytest.param(
+            "The reference date is a date. Drag the reference date to the settings dialog.",
+            {"reference-date", "settings-dialog"},
+            id="English: rather the phrase than its main word",
+        ),
         pytest.param(GERMAN, {"datenbank", "server", "sicherung"}, id="German"),
         pytest.param(SPANISH, {"oxígeno", "estanque"}, id="Spanish, with its accents"),
         pytest.param(JAPANESE, {"太陽エネルギー", "生態系", "深海熱水孔"}, id="Japanese, without blanks"),
@@ -49,6 +54,10 @@ def found(text, vocabulary=(), **given):
 )
 def test_tags_are_what_a_note_is_about(text, tags):
     assert tags <= set(found(text).tags)
+
+
+def test_no_tag_says_a_word_twice():
+    assert found("Der Absatz steht im Kapitel Kapitel 7 des Buches.").tags == ("absatz", "buch", "kapitel")
 
 
 @pytest.mark.parametrize(

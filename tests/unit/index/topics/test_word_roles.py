@@ -50,6 +50,7 @@ def test_a_german_noun_is_a_word_with_a_capital(text, expected):
     ("text", "expected"),
     [
         pytest.param("El archivo que la contiene no es el mismo.", ["archivo"], id="Spanish: la before a verb"),
+        pytest.param("Los píxeles cuyos valores se muestran.", ["píxeles", "valores"], id="Spanish: a relative pronoun"),
         pytest.param("GIMP la divide en las pequeñas piezas.", ["gimp", "piezas"], id="Spanish: an adjective first"),
         pytest.param("Il possède des options pour l’image et les calques.", ["options", "image", "calques"], id="French: elision"),
         pytest.param("Nous les déplaçons en le remplissant.", [], id="French: pronouns before verbs"),
@@ -78,6 +79,10 @@ def test_japanese_verbs_and_adjectives_are_no_nouns(text, expected):
 def test_chinese_verbs_are_no_nouns():
     assert nouns("我们购买数据库软件。") == ["数据库", "软件"]
     assert nouns("如何区分两者？房子迷人又低调。") == ["房子"]
+
+
+def test_the_parts_of_a_foreign_name_are_one_chinese_noun():
+    assert nouns("法德尔丝毫没有胆怯，邀请约翰·杜尔前往库比蒂诺。") == ["法德尔", "约翰·杜尔", "库比蒂诺"]
 
 
 def test_the_lists_agree():
