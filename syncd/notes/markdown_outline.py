@@ -345,11 +345,32 @@ def _math_block(state: StateBlock, start_line: int, end_line: int, silent: bool)
     return True
 
 
+class _TokensWithoutCells(list["Token"]):
+    """Keeps of a table's tokens only those of the table itself: a cell needs about 2 KB, and a row may have 100,000."""
+
+    def append(self, token: Token) -> None:
+        if token.type in ("table_open", "table_close"):
+            super().append(token)
+
+
+def _table_block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
+    """Parse a table as the grammar does, without tokens for its cells, which are read from the table's lines."""
+    from markdown_it.rules_block import table  # noqa: PLC0415 - as in `_grammar`
+
+    outside, state.tokens = state.tokens, _TokensWithoutCells()
+    try:
+        return table(state, start_line, end_line, silent)
+    finally:
+        outside.extend(state.tokens)
+        state.tokens = outside
+
+
 @functools.cache
 def _grammar() -> MarkdownIt:
     from markdown_it import MarkdownIt  # noqa: PLC0415 - a command that reads no note does not need the grammar
 
     grammar = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable("table").disable("reference")
+    grammar.block.ruler.at("table", _table_block, {"alt": ["paragraph", "reference"]})
     ends: Any = {"alt": ["paragraph", "reference", "blockquote", "list"]}
     grammar.block.ruler.before("fence", "comment", _comment_block, ends)
     grammar.block.ruler.before("fence", "math", _math_block, ends)

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import example, given
@@ -168,6 +169,21 @@ def test_a_note_of_very_many_lines_is_read_as_paragraphs():
     assert len(document.links) == 15_000
     assert pieces(document)[0][0] == "paragraph"
     assert len(pieces(document)) <= 45, "a block for a thousand lines: as many as there are would fill the memory"
+
+
+def test_a_table_of_many_cells_needs_little_memory():
+    cells = 20_000
+    table = f"{'|[[a]]' * cells}\n{'|-' * cells}\n\nBehind it.\n"
+    parse_outline("| a |\n|---|\n")  # the grammar is loaded
+    tracemalloc.start()
+    try:
+        outline = parse_outline(table)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [block.kind for block in outline.blocks] == ["table", "paragraph"]
+    assert len(outline.links) == cells
+    assert peak < 1_000 * cells
 
 
 def test_a_note_of_very_many_links_tells_that_it_sees_only_the_first():
