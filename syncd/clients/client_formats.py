@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from syncd.cli.clients.entry_editor import Syntax, put_entry
+from syncd.clients.entry_editor import Syntax, put_entry
 
 Entry: TypeAlias = dict[str, Any]
 CORE: Final = "/mcp/core"  # the endpoint for clients: it has few tools, and needs no header for the workspace
