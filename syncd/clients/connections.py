@@ -24,7 +24,6 @@ from syncd.clients.client_formats import (
     SettingsFile,
     key_in_entry,
     merge_entries,
-    paste_text,
 )
 from syncd.clients.entry_editor import put_entry, read_entry, remove_entry
 from syncd.clients.session_hooks import HOOK_FILES, hook_command, put_hook, remove_hook
@@ -57,6 +56,11 @@ class ConnectionRequest:
     file: ClientFile | None  # None: the client has no settings file, or documents no path on this platform
     renew: bool
     command: tuple[str, ...]  # starts `memex` for this vault
+
+    @property
+    def file_name(self) -> str:
+        """Return the path of the settings file, or a description of it."""
+        return str(self.file or f"the settings file of {self.client.title}")
 
     @property
     def key_name(self) -> str:
@@ -195,13 +199,11 @@ class ServerEntries:
 # Connecting
 
 
-def make_lines(ask: Ask, request: ConnectionRequest, url: str) -> tuple[str, str]:
-    """Create the client's key; return its secret, and the command to run or the lines to paste with it.
+def make_connection(ask: Ask, request: ConnectionRequest, url: str) -> Connection:
+    """Create the client's key, and return the connection with its secret.
 
     Raises KeyInUse, and NotFound if the workspace does not exist."""
-    connection = request.connection(url, _make_key(ask, request))
-    file = str(request.file or f"the settings file of {request.client.title}")
-    return connection.key, paste_text(request.client, connection, file)
+    return request.connection(url, _make_key(ask, request))
 
 
 def write_entry(ask: Ask, request: ConnectionRequest, file: ClientFile, url: str) -> WrittenEntry:

@@ -23,7 +23,7 @@ from syncd.cli.framework.commands import (
 from syncd.cli.framework.completion import workspaces
 from syncd.cli.terminal import result_text
 from syncd.clients.client_file import ClientFile
-from syncd.clients.client_formats import CLIENTS
+from syncd.clients.client_formats import CLIENTS, paste_text
 from syncd.clients.connections import (
     ENTRY,
     USUAL,
@@ -34,7 +34,7 @@ from syncd.clients.connections import (
     edit_hooks,
     find_hook_file,
     find_settings_file,
-    make_lines,
+    make_connection,
     remove_connection,
     write_entry,
 )
@@ -157,7 +157,8 @@ def _require_file(request: ConnectionRequest) -> ClientFile:
 
 def _print(call: Ask, request: ConnectionRequest, url: str) -> None:
     """Create a key, and print the lines with it; Memex never shows the key again."""
-    secret, lines = make_lines(call, request, url)
+    connection = make_connection(call, request, url)
+    lines = paste_text(request.client, connection, request.file_name)
 
     def text() -> str:
         print_message(
@@ -167,7 +168,7 @@ def _print(call: Ask, request: ConnectionRequest, url: str) -> None:
             print_message(f"memex: to let Memex write the file instead: memex connect {request.id} --write")
         return lines + (f"\n\nThen {request.client.then}." if request.client.then else "")
 
-    print_answer(_answer(request, url, None, changed=True) | {"key": secret, "lines": lines}, text)
+    print_answer(_answer(request, url, None, changed=True) | {"key": connection.key, "lines": lines}, text)
 
 
 def _write(call: Ask, request: ConnectionRequest, file: ClientFile, url: str) -> None:
