@@ -177,7 +177,8 @@ def edit_note(file: str) -> None:
 
 def ask_suggestions(shown: Mapping[str, Any]) -> list[str]:
     """Ask which suggested tags and links the note gets, by their numbers."""
-    suggestions = [str(name) for names in (shown["suggested_tags"], shown["suggested_links"]) for name in names or ()]
+    lists = [values for kind in ("tags", "links") if isinstance(values := shown[f"suggested_{kind}"], list)]
+    suggestions = [str(name) for values in lists for name in values]
     for number, name in enumerate(suggestions, 1):
         print_text(f"  {number}  {result_text.line(name, 100)}")
     if not suggestions:

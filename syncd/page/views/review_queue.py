@@ -120,7 +120,8 @@ def _find_author(visit: Visit, id: str) -> str:
 
 def list_suggestions(card: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the suggested tags and links of a capture, each with the key that takes it; "" = there is no key left."""
-    names = [name for kind in ("tags", "links") for name in card[f"suggested_{kind}"] or () if isinstance(name, str)]
+    lists = [values for kind in ("tags", "links") if isinstance(values := card[f"suggested_{kind}"], list)]
+    names = [name for values in lists for name in values if isinstance(name, str)]
     keys = [*FREE_KEYS, *[""] * len(names)]
     return list(zip(keys, dict.fromkeys(names), strict=False))
 

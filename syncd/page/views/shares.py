@@ -84,7 +84,10 @@ def preview_remove(visit: Visit) -> Response:
     """Show what agents could no longer read, and change nothing."""
     workspace, entry = visit.query("workspace") or "default", visit.query_path("path")
     listing = visit.ask("share.list", workspace=workspace)
-    others = [other for row in listing for other in row["entries"] if other != entry]
+    entries = [shared for row in listing for shared in row["entries"]]
+    if entry not in entries:
+        raise NotFound(f"{entry[:200]!r} is not shared with this workspace; it may have been ended elsewhere")
+    others = [other for other in entries if other != entry]
     covered = visit.ask("share.preview", workspace=workspace, paths=[entry])["shared"]
     left = visit.ask("share.preview", workspace=workspace, paths=others)["shared"] if others else []
     return visit.render(
