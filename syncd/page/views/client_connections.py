@@ -39,7 +39,6 @@ from syncd.page.web.view import Visit, get, post
 PATH: Final = "/clients/connect"
 LATEST: Final = 50  # forms of a browser that are known to be sent
 UNSHOWN: Final = 8  # most connections that wait to be shown
-SENT_BEFORE: Final = "This form was sent already, so nothing was done again."
 REFUSED: Final = (KeyInUse, ForeignEntry, InvalidArgument, Conflict, PermissionDenied)
 
 
@@ -91,19 +90,20 @@ def connect(visit: Visit) -> Response:
     id = visit.field("client")
     if id not in CLIENTS:
         raise InvalidArgument("Memex knows no client of this name")
-    with visit.session.lock:  # a second press must not make a second key
-        if visit.field("form") in visit.session.sent:
-            return visit.redirect("/clients", SENT_BEFORE)
+    sent, form = visit.session.sent, visit.field("form")
+    with visit.session.lock:  # a second press must not make a second key: it leads to where the first one does
+        if form in sent:
+            return visit.redirect(sent[form])
         request = _read_request(visit, id)
         try:
             if not ENTRY.fullmatch(request.name):
                 raise InvalidArgument("the name must begin with a letter and have at most 32 letters, digits, - or _")
-            answer = _write_file(visit, request) if visit.field("write") else _make_lines(visit, request)
+            sent[form] = _write_file(visit, request) if visit.field("write") else _make_lines(visit, request)
         except REFUSED as error:
             return _render_form(visit, id, status=describe_failure(error).status, mistake=describe_refusal(error))
-        visit.session.sent.append(visit.field("form"))
-        del visit.session.sent[:-LATEST]
-    return answer
+        for old in list(sent)[:-LATEST]:
+            del sent[old]
+        return visit.redirect(sent[form])
 
 
 def describe_refusal(error: MemexError) -> str:
@@ -115,7 +115,8 @@ def describe_refusal(error: MemexError) -> str:
     return error.message + way_out.get(type(error), "")
 
 
-def _make_lines(visit: Visit, request: ConnectionRequest) -> Response:
+def _make_lines(visit: Visit, request: ConnectionRequest) -> str:
+    """Make a key, and return the address at which the lines with it are shown once."""
     connection = make_connection(_asker(visit), request, client_url(visit.settings))
     key = find_key(_asker(visit), request.key_name)
     assert key is not None, "it was made a moment ago"
@@ -123,13 +124,15 @@ def _make_lines(visit: Visit, request: ConnectionRequest) -> Response:
     unshown[key["id"]] = {"request": request, "lines": entry_lines(request.client, connection)}
     for old in list(unshown)[:-UNSHOWN]:
         del unshown[old]
-    return visit.redirect(link(f"{PATH}/lines", key=key["id"]))
+    return link(f"{PATH}/lines", key=key["id"])
 
 
-def _write_file(visit: Visit, request: ConnectionRequest) -> Response:
+def _write_file(visit: Visit, request: ConnectionRequest) -> str:
+    """Write the client's settings file, and return the address that says so."""
     file = require_file(request)
     written = write_entry(_asker(visit), request, file, client_url(visit.settings))
-    return visit.redirect("/clients", describe_written(request, file, written))
+    visit.session.messages.append(describe_written(request, file, written))
+    return "/clients"
 
 
 def require_file(request: ConnectionRequest) -> ClientFile:
