@@ -83,7 +83,8 @@ def _plan_promotions(
 ) -> tuple[list[Plan], list[dict[str, Any]]]:
     """Plan the promotion of each note; return the plans and the failures.
 
-    `wanted`: the folder and the suggestions to take; `shown`: by id, the SHA-256 of the capture that the owner saw; another one is a failure."""
+    `wanted`: the folder and the suggestions to take. `shown`: by id, the SHA-256 of the capture that the owner saw; another one
+    is a failure."""
     plans: dict[str, Plan] = {}
     failed: list[dict[str, Any]] = []
     spoken: dict[str, str] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -52,9 +51,7 @@ def read_never(visit: Visit) -> dict[str, Any]:
     """Return the setting `share.never` with which the daemon runs, with its origin."""
     rows = visit.ask("settings.list")["settings"]
     row = next(row for row in rows if row["name"] == NEVER)
-    return {
-        "patterns": [pattern if isinstance(pattern, str) else json.dumps(pattern) for pattern in row["value"] or ()]
-    } | {"origin": row["origin"]}
+    return {"patterns": row["value"] or [], "origin": row["origin"]}
 
 
 def preview_add(visit: Visit) -> Response:
