@@ -156,16 +156,16 @@ def make_plan(
         if wrong := objection(path, new=True):
             raise Problem(f"the path {path!r} {wrong}")
     id = choose_id(snapshot, document, raw)
-    try:
-        text = compose_text(raw, at, id, taken)
-    except FrontmatterError as error:
-        raise Problem(f"its properties can't be changed line by line: {error}") from error
+    text = compose_text(raw, at, id, taken)
     return Plan(document, raw, target, text, at, tool, where.by, id, tuple(taken), stored)
 
 
 def compose_text(raw: bytes, at: int, id: str, taken: Sequence[str]) -> bytes:
-    """Return the bytes of the promoted note. Raises FrontmatterError, and Problem for a suggestion that it does not have."""
-    return encode(promote_text(take_suggestions(decode(raw), taken), at, id=id))
+    """Return the bytes of the promoted note. Raises Problem if that is not possible with these suggestions, or at all."""
+    try:
+        return encode(promote_text(take_suggestions(decode(raw), taken), at, id=id))
+    except FrontmatterError as error:
+        raise Problem(f"its properties can't be changed line by line: {error}") from error
 
 
 def choose_id(snapshot: VaultSnapshot, document: Document, raw: bytes, used: Collection[str] = ()) -> str:

@@ -128,7 +128,7 @@ def _make_lines(visit: Visit, request: ConnectionRequest) -> str:
 
 
 def _write_file(visit: Visit, request: ConnectionRequest) -> str:
-    """Write the client's settings file, and return the address that says so."""
+    """Write the client's settings file, and return the address of the view with the message."""
     file = require_file(request)
     written = write_entry(_asker(visit), request, file, client_url(visit.settings))
     visit.session.messages.append(describe_written(request, file, written))

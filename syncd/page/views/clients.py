@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from index.errors import MemexError
 from syncd.clients.client_formats import CLIENTS
-from syncd.page.views import client_connections, shares
+from syncd.page.views import client_connections, workspace_shares
 from syncd.page.views.client_connections import sort_keys
 from syncd.page.web.desktop import can_open_files, open_file
 from syncd.page.web.templates import link
@@ -103,6 +103,6 @@ VIEW: Final = View(
         post("/clients/workspaces", create_workspace),
         post("/clients/settings", open_settings_file),
         *client_connections.ROUTES,
-        *shares.ROUTES,
+        *workspace_shares.ROUTES,
     ),
 )
