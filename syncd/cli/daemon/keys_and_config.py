@@ -12,7 +12,6 @@ from syncd.cli.framework.arguments import UNITS, YES, confirm, parse_time
 from syncd.cli.framework.commands import Command, Group, ask, has_color, load_settings, now, print_answer, print_message
 from syncd.cli.framework.completion import keys, workspaces
 from syncd.cli.terminal import result_text
-from syncd.page.web.desktop import can_open_files, open_file
 from syncd.settings.effective_settings import effective_settings
 from syncd.settings.settings import Settings
 
@@ -191,6 +190,8 @@ def config(*, open_: bool) -> None:
 
 
 def _open_settings_file(chosen: Settings) -> None:
+    from syncd.page.web.desktop import can_open_files, open_file  # noqa: PLC0415 - no other command needs a part of the page
+
     if chosen.file is None:
         raise NotFound("Memex uses no settings file: write ~/.config/memex/config.toml, or name a file with --config")
     opened = can_open_files() and open_file(chosen.file)
