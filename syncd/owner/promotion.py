@@ -23,8 +23,9 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
     """Return the owner's operations on promotion, by name."""
 
     def promote(arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+        wanted = {"to": arguments.get("to"), "taken": _parse_taken(arguments)}
         plans, failed = _plan_promotions(
-            promotions, snapshot, _parse_ids(arguments), arguments.get("to"), shown=arguments.get("shown") or {}
+            promotions, snapshot, _parse_ids(arguments), wanted, shown=arguments.get("shown") or {}
         )
         if arguments.get("dry_run"):
             return {"promoted": [], "planned": [_plan_fields(plan) for plan in plans], "failed": failed}
@@ -64,18 +65,32 @@ def _parse_ids(arguments: Mapping[str, Any]) -> list[str]:
     return ids
 
 
+def _parse_taken(arguments: Mapping[str, Any]) -> list[str]:
+    """Return the suggested tags and links that the notes get."""
+    taken = arguments.get("take") or []
+    if not isinstance(taken, list) or not all(isinstance(name, str) for name in taken):
+        raise InvalidArgument("take must be a list of suggested tags and links", field="take")
+    return taken
+
+
 def _plan_promotions(
-    promotions: Promotions, snapshot: VaultSnapshot, ids: Sequence[str], to: str | None, *, shown: Mapping[str, str]
+    promotions: Promotions,
+    snapshot: VaultSnapshot,
+    ids: Sequence[str],
+    wanted: Mapping[str, Any],
+    *,
+    shown: Mapping[str, str],
 ) -> tuple[list[Plan], list[dict[str, Any]]]:
     """Plan the promotion of each note; return the plans and the failures.
 
-    `shown`: by id, the SHA-256 of the capture that the owner saw; another one is a failure."""
+    `wanted`: the folder and the suggestions to take. `shown`: by id, the SHA-256 of the capture that the owner saw; another one
+    is a failure."""
     plans: dict[str, Plan] = {}
     failed: list[dict[str, Any]] = []
     spoken: dict[str, str] = {}
     for id in ids:
         try:
-            plan = promotions.make_plan(snapshot.find_capture(id), to=to, spoken=spoken)
+            plan = promotions.make_plan(snapshot.find_capture(id), spoken=spoken, **wanted)
             refuse_unseen_change(plan.raw, shown.get(id))
         except TakenDestination as error:
             way_out = "name another folder with --to, or mark the capture (promote: true) to be asked in a note"

@@ -36,6 +36,9 @@ def workspace_operations(agent_access: AgentAccess, perspectives: Perspectives, 
     def list_workspaces(_: Arguments, __: Any) -> list[dict[str, Any]]:
         return [{"name": name} for name in agent_access.workspaces()]
 
+    def count_notes(_: Arguments, __: Any) -> list[dict[str, Any]]:
+        return [{"name": name, "notes": _count_notes(agent_access, name)} for name in agent_access.workspaces()]
+
     def delete(arguments: Arguments, _: Any) -> dict[str, Any]:
         agent_access.delete_workspace(arguments["name"])
         perspectives.reset(arguments["name"])
@@ -56,9 +59,14 @@ def workspace_operations(agent_access: AgentAccess, perspectives: Perspectives, 
     return {
         "workspace.create": create,
         "workspace.list": list_workspaces,
+        "workspace.count": count_notes,
         "workspace.delete": delete,
         "context.read": read_context,
     }
+
+
+def _count_notes(agent_access: AgentAccess, name: str) -> int:
+    return sum(count for _, _, count in agent_access.workspace(name).totals().documents)
 
 
 def key_operations(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dict[str, Operation]:

@@ -12,9 +12,10 @@ from syncd.settings.settings import load
 
 
 def main() -> None:
-    """Serve the page with the flags of settings in the first argument, a JSON object."""
+    """Serve the page. Arguments, both JSON: the flags of settings, and the words that start `memex` for this vault."""
+    flags, command = json.loads(sys.argv[1]), json.loads(sys.argv[2])
     try:
-        serve(load(json.loads(sys.argv[1]), os.environ), on_bound=lambda url: _report({"url": url}))
+        serve(load(flags, os.environ), command=command, on_bound=lambda url: _report({"url": url}))
     except MemexError as error:
         _report({"error": error.as_dict()})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from starlette.applications import Starlette
@@ -38,9 +38,11 @@ EVENTS: Final = "/events"
 
 
 def build_application(
-    settings: Settings, sessions: Sessions, *, port: int, on_use: Callable[[], None]
+    settings: Settings, sessions: Sessions, *, port: int, command: Sequence[str], on_use: Callable[[], None]
 ) -> tuple[AccessGuard, LiveEvents]:
-    """Return the guarded application and its events; `on_use` is called whenever a browser uses the page."""
+    """Return the guarded application and its events.
+
+    `command` starts `memex` for this vault; `on_use` is called whenever a browser uses the page."""
     daemon = DaemonClient(settings.state)
     events = LiveEvents(daemon, sessions, on_use)
     application = Starlette(
@@ -53,7 +55,7 @@ def build_application(
     )
     application.router.redirect_slashes = False
     state = application.state
-    state.events = events
+    state.events, state.command = events, tuple(command)
     state.settings, state.daemon, state.views, state.templates = settings, daemon, VIEWS, make_templates()
 
     def show_closed(request: Request) -> Response:

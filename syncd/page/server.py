@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -35,26 +35,32 @@ LOOK_S: Final = 5.0  # between two looks at the clock
 CONNECTIONS: Final = 128
 
 
-def serve(settings: Settings, *, on_bound: Callable[[str], None], idle_s: float = IDLE_S) -> None:
-    """Serve until the page is idle or stopped; `on_bound` gets its address.
+def serve(
+    settings: Settings, *, command: Sequence[str], on_bound: Callable[[str], None], idle_s: float = IDLE_S
+) -> None:
+    """Serve until the page is idle or stopped; `command` starts `memex` for this vault, and `on_bound` gets the address.
 
     Raises Conflict if another process serves this page, Unavailable if its port is taken."""
     folder = settings.state / FOLDER
     with ProcessLock.acquire(folder), contextlib.closing(_bind(settings.page.port)) as listener:
-        asyncio.run(_Page(settings, folder, listener, idle_s).run(on_bound))
+        asyncio.run(_Page(settings, command, folder, listener, idle_s=idle_s).run(on_bound))
 
 
 class _Page:
     """Holds the parts of a running page, and when it was used last."""
 
-    def __init__(self, settings: Settings, folder: Path, listener: socket.socket, idle_s: float) -> None:
+    def __init__(
+        self, settings: Settings, command: Sequence[str], folder: Path, listener: socket.socket, *, idle_s: float
+    ) -> None:
         self._listener, self._port = listener, int(listener.getsockname()[1])
         self._url = f"http://{HOST}:{self._port}"
         self._idle_s = float("inf") if settings.page.always else idle_s
         self._used = time.monotonic()
         self._sessions = Sessions(time.time)
         self._stop = asyncio.Event()
-        self._guard, self._events = build_application(settings, self._sessions, port=self._port, on_use=self._note_use)
+        self._guard, self._events = build_application(
+            settings, self._sessions, port=self._port, command=command, on_use=self._note_use
+        )
         self._control = ControlServer(folder, self._operations())
 
     async def run(self, on_bound: Callable[[str], None]) -> None:

@@ -30,6 +30,7 @@ from syncd.promotion.promoted_note import (
     refusal_reason,
     replace_id,
     spell_like_existing,
+    take_suggestions,
 )
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.sync.hand_edits import LOCKED_S
@@ -67,6 +68,7 @@ class Plan:
     tool: str  # promote, mark
     chosen: str  # what chose the folder: you, rule, suggestion, setting
     id: str  # the note's id in the vault: the capture's own, unless a note there has it
+    taken: tuple[str, ...] = ()  # suggested tags and links that the note gets
     stored: StoredFile | None = None
 
     @property
@@ -125,8 +127,11 @@ def make_plan(
     to: str | None = None,
     called: str | None = None,
     spoken: Mapping[str, str] | None = None,
+    taken: Sequence[str] = (),
 ) -> Plan:
     """Plan the promotion of this capture. `to`, `called`: folder and name, if given; `spoken`: see `reserve_paths`.
+
+    `taken`: those of its suggested tags and links that the note gets.
 
     Raises Problem, TakenDestination, or Conflict when the capture has just changed."""
     document, raw = read_promotable(snapshot, record)
@@ -151,11 +156,16 @@ def make_plan(
         if wrong := objection(path, new=True):
             raise Problem(f"the path {path!r} {wrong}")
     id = choose_id(snapshot, document, raw)
+    text = compose_text(raw, at, id, taken)
+    return Plan(document, raw, target, text, at, tool, where.by, id, tuple(taken), stored)
+
+
+def compose_text(raw: bytes, at: int, id: str, taken: Sequence[str]) -> bytes:
+    """Return the bytes of the promoted note. Raises Problem if that is not possible with these suggestions, or at all."""
     try:
-        text = encode(promote_text(decode(raw), at, id=id))
+        return encode(promote_text(take_suggestions(decode(raw), taken), at, id=id))
     except FrontmatterError as error:
         raise Problem(f"its properties can't be changed line by line: {error}") from error
-    return Plan(document, raw, target, text, at, tool, where.by, id, stored)
 
 
 def choose_id(snapshot: VaultSnapshot, document: Document, raw: bytes, used: Collection[str] = ()) -> str:

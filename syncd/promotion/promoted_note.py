@@ -6,6 +6,7 @@ folder that a note or a setting names is data: it never leads out of the vault, 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,8 +17,10 @@ from index.errors import InvalidArgument
 from index.model import Document
 from index.names import fold
 from syncd.documents.capture_note import is_named_after_title
+from syncd.documents.collection_membership import plain_tags, tag_changes, tag_texts
 from syncd.documents.owner_marks import OwnerMarks
-from syncd.notes.front_matter import PropertyValue, edit, read_properties, split
+from syncd.notes.front_matter import PropertyValue, edit, read_properties, replace_body, split
+from syncd.notes.markdown_outline import is_open_ended
 from syncd.notes.timestamps import iso
 from syncd.vault.instruction_files import is_instruction_stem
 from syncd.vault.path_rules import HOLE, file_name, objection, template_objection
@@ -41,6 +44,7 @@ INBOX_ONLY: Final = (
     "updated_at",
     "expires",
 )
+_LINK: Final = re.compile(r"\[\[[^\[\]|\n]+\]\]")  # as suggestions name notes
 PROMOTED_AT: Final = "promoted_at"
 UNCLEAR: Final = "its `promote` is neither true nor false: tick its box, or write `promote: true`"
 DEFECT: Final = "a bug in Memex prevents its promotion; see the daemon's log"
@@ -217,6 +221,45 @@ def promote_text(text: str, at: int, *, id: str | None = None) -> str:
     `id` replaces the capture's own id, if a note of the vault has that one."""
     renamed = text if id is None else replace_id(text, id)
     return _set_and_remove(renamed, {PROMOTED_AT: iso(at)}, without=INBOX_ONLY)
+
+
+def take_suggestions(text: str, taken: Sequence[str]) -> str:
+    """Return the text of a capture with these of its suggestions: tags among its tags, links together as a last line.
+
+    Raises FrontmatterError, and Problem for a suggestion that the capture does not have."""
+    if not taken:
+        return text
+    front, body = split(text)
+    suggested = read_suggestions(read_properties(front))
+    if missing := [name for name in taken if name not in (*suggested["tags"], *suggested["links"])]:
+        raise Problem(f"it has no suggestion {missing[0][:200]!r}; memex review shows those that it has")
+    present = plain_tags(front)
+    tags = [tag for tag in suggested["tags"] if tag in taken and fold(tag) not in map(fold, present)]
+    changed = edit(text, tag_changes(front, [*present, *tags], None)) if tags else text
+    links = [link for link in suggested["links"] if link in taken]
+    return replace_body(changed, _append_links(body, links)) if links else changed
+
+
+def read_suggestions(values: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the suggested "tags" and "links" that a capture's properties hold."""
+    folded = {key.casefold(): value for key, value in values.items()}
+    links = folded.get("suggested_links")
+    return {
+        "tags": tag_texts(folded.get("suggested_tags")),
+        "links": [
+            link
+            for link in (links if isinstance(links, list) else [links])
+            if isinstance(link, str) and _LINK.fullmatch(link)
+        ],
+    }
+
+
+def _append_links(body: str, links: Sequence[str]) -> str:
+    if is_open_ended(body):
+        raise Problem("it ends in an unclosed code block or comment: close it, or take no links")
+    end = "\r\n" if "\r\n" in body else "\n"
+    gap = "" if not body.strip() or body.endswith(end * 2) else end if body.endswith(end) else end * 2
+    return f"{body}{gap}{' · '.join(links)}{end}"
 
 
 def replace_id(text: str, id: str) -> str:

@@ -23,10 +23,10 @@ from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.git.repository import Repository
 from syncd.history.audit_log import Author, acting_as
 from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, FileChange, MovePlan, sha256
-from syncd.notes.front_matter import FrontmatterError, decode, encode, read_properties, split
+from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
 from syncd.promotion.link_updates import MoveSeries, plan_link_updates
-from syncd.promotion.plan import Plan, choose_id, describe_links, make_plan, plan_merge
-from syncd.promotion.promoted_note import DEFECT, Problem, promote_text
+from syncd.promotion.plan import Plan, choose_id, compose_text, describe_links, make_plan, plan_merge
+from syncd.promotion.promoted_note import DEFECT, Problem
 from syncd.promotion.return_to_inbox import STANDING, plan_return
 from syncd.promotion.vault_snapshot import VaultSnapshot
 
@@ -125,7 +125,7 @@ class Promotions:
         """Renew a plan after an earlier promotion rewrote links in its capture, or took its id."""
         raw, _ = self._snapshot.vault.read(plan.source)
         id = choose_id(self._snapshot, plan.document, raw, ids)
-        return replace(plan, raw=raw, text=encode(promote_text(decode(raw), plan.at, id=id)), id=id)
+        return replace(plan, raw=raw, text=compose_text(raw, plan.at, id, plan.taken), id=id)
 
     def _make_series(self, plans: Sequence[Plan]) -> MoveSeries | None:
         """Return one scan for many plans; None for a single plan, which scans the vault itself."""

@@ -51,3 +51,52 @@ def test_enter_on_a_tick_decides_nothing(browser, demo, script):
     tab.call("waitForTimeout", 500)
     assert demo.json("review")["total"] == before
     assert tab.call("isChecked", "#queue input[type=checkbox] >> nth=0")
+
+
+SUGGESTIONS = 'suggested_tags:\n  - pond\n  - marsh\nsuggested_links:\n  - "[[Home]]"\n---\n'
+
+
+def open_suggesting(demo, tab, text):
+    """Capture a text, and open its card with suggestions; return the note's file."""
+    demo.capture(text)
+    note = next(file for file in (demo.vault / "Captures").rglob("*.md") if text in file.read_text())
+    head, _, body = note.read_text().rpartition("---\n")
+    note.write_text(f"{head}{SUGGESTIONS}{body}")
+    demo.run("index")
+    tab.goto(f"/review?capture={quote(str(note.relative_to(demo.vault)))}")
+    tab.wait("#decide .take")
+    return note
+
+
+def test_suggestions_are_taken_with_keys(demo, tab):
+    open_suggesting(demo, tab, "The reed bed needs a second sluice.")
+    assert tab.axe == []
+    tab.wait("body[data-settled]")
+    tab.press("a", "c", "a", "b")
+    demo.capture("Another capture changes the queue.")
+    tab.wait('#queue:has-text("Another capture")')
+    assert tab.value("[...document.querySelectorAll('[name=take]')].map((box) => box.checked)") == [False, True, True]
+    tab.fill("#to", "Areas")
+    tab.call("focus", "#card h2 ~ p a")
+    tab.press("p")
+    tab.wait('.message:has-text("Promoted")')
+    note = next(file for file in (demo.vault / "Areas").glob("*.md") if "second sluice" in file.read_text())
+    assert "marsh" in note.read_text()
+    assert "pond" not in note.read_text()
+    assert note.read_text().endswith("\n[[Home]]\n")
+    tab.wait("body[data-settled]")
+    tab.press("u")
+    tab.wait('.message:has-text("Undone")')
+    assert not note.exists()
+
+
+def test_suggestions_are_taken_with_ticks_alone(browser, demo):
+    tab = browser.open(demo.link()["url"], javaScriptEnabled=False)
+    open_suggesting(demo, tab, "The otter holt is dry again.")
+    tab.call("check", '[name=take][value="pond"]')
+    tab.fill("#to", "Areas")
+    tab.click("#decide button.primary")
+    tab.wait('.message:has-text("Promoted")')
+    note = next(file for file in (demo.vault / "Areas").glob("*.md") if "otter holt" in file.read_text())
+    assert "pond" in note.read_text()
+    assert "marsh" not in note.read_text()

@@ -199,6 +199,7 @@ COMMANDS = [
     "updatenote",
     "workspace.create",
     "workspace.delete",
+    "workspace.count",
     "workspace.list",
 ]
 RULES: dict[str, Rule] = {

@@ -154,7 +154,7 @@ def test_the_page_ends_when_nobody_uses_it(memex, tmp_path):
 import os, sys
 from syncd.page.server import serve
 from syncd.settings.settings import load
-serve(load({'state': sys.argv[1]}, os.environ), on_bound=print, idle_s=0.3)
+serve(load({'state': sys.argv[1]}, os.environ), command=['memex'], on_bound=print, idle_s=0.3)
 """
     command = [DAEMON_PYTHON, "-c", code, str(memex.state)]
     done = subprocess.run(

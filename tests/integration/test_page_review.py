@@ -113,6 +113,80 @@ def test_a_capture_goes_into_the_root_a_pressed_folder_or_the_one_that_was_shown
         assert (memex.vault / target).exists()
 
 
+SUGGESTIONS = 'suggested_tags:\n  - pond\n  - birds\nsuggested_links:\n  - "[[Home]]"\n  - "[[Heron]]"\n---\n'
+
+
+def capture_with_suggestions(memex, title):
+    path = capture(memex, title)
+    file = memex.vault / path
+    head, _, body = file.read_text().rpartition("---\n")
+    file.write_text(f"{head}{SUGGESTIONS}{body}")
+    ask(memex, "index")
+    return path
+
+
+def test_only_the_suggestions_that_are_ticked_are_promoted_with_the_capture(memex, browser):
+    path = capture_with_suggestions(memex, "Tidy")
+    text = browser.text("/review", capture=path)
+    assert re.findall(r'name="take" value="([^"]+)" data-press="([a-z])"', text) == [
+        ("pond", "a"), ("birds", "b"), ("[[Home]]", "c"), ("[[Heron]]", "h"),
+    ]  # fmt: skip
+    answer = browser.post("/review/promote", **card(browser, path), to="Projects", take=["birds", "[[Home]]"])
+    note = (memex.vault / "Projects/Tidy.md").read_text()
+    assert "birds" in note
+    assert note.endswith("\n\n[[Home]]\n")
+    assert "pond" not in note
+    assert "[[Heron]]" not in note
+    follow(browser, browser.post("/review/undo", **form(follow(browser, answer), id="main")))
+    assert SUGGESTIONS in (memex.vault / path).read_text()
+    assert not (memex.vault / path).read_text().endswith("[[Home]]\n")
+
+
+def test_a_refused_decision_keeps_the_ticks_and_a_made_up_suggestion_changes_nothing(memex, browser):
+    path = capture_with_suggestions(memex, "Kept")
+    fields = card(browser, path)
+    refused = browser.post("/review/promote", **fields, to="Projects/../..", take="birds")
+    assert refused.status_code == 409
+    assert re.search(r'value="birds" [^>]*checked', refused.text)
+    assert not re.search(r'value="pond" [^>]*checked', refused.text)
+    made_up = browser.post("/review/promote", **fields, to="Projects", take="[[Nothing]]")
+    assert made_up.status_code == 409
+    assert "has no suggestion" in made_up.text
+    assert (memex.vault / path).exists()
+
+
+def test_a_card_shows_who_captured_it_when_and_where(memex, browser):
+    secret = memex.json("key", "create", "--name", "robin", "--workspace", "default")["key"]
+    body = {"content": "The sluice needs grease.", "source": "field notes", "metadata": {"tags": ["sluice"]}}
+    headers = {"authorization": f"Bearer {secret}", "x-memory-workspace": "default"}
+    assert memex.client.post(memex.url + "/capture", json=body, headers=headers).is_success
+    path = ask(memex, "review.list", limit=1)["waiting"][0]["path"]
+    properties = browser.text("/review", capture=path).partition('<dl class="properties">')[2].partition("</dl>")[0]
+    values = dict(re.findall(r"<dt>(\w+)</dt><dd[^>]*>(.*?)</dd>", properties))
+    assert values["agent"] == "robin"
+    assert values["workspace"] == "default"
+    assert values["source"] == "field notes"
+    assert "sluice" in values["tags"]
+    assert "<time" in values["created"]
+    mine = ask(memex, "get", id=ask(memex, "capture", content="I oil it in May.")["id"])["path"]
+    assert "<dt>agent</dt><dd>you</dd>" in browser.text("/review", capture=mine)
+
+
+def test_the_queue_of_one_workspace_is_decided_on_its_own(memex, browser):
+    ask(memex, "workspace.create", name="garden")
+    here = capture(memex, "Here")
+    there = ask(memex, "get", id=ask(memex, "capture", content="Leeks in March.", workspace="garden")["id"])["path"]
+    text = browser.text("/review", workspace="garden", capture=there)
+    assert "1 capture waits" in text
+    assert here not in text.partition('id="queue"')[2]
+    text = follow(browser, browser.post("/review/dismiss", **form(text)))
+    assert "Nothing of the workspace garden waits" in text
+    text = follow(browser, browser.post("/review/undo", **form(text, id="main")))
+    assert 'name="workspace" value="garden"' in text
+    assert "Leeks in March." in text
+    ask(memex, "review.dismiss", ids=[there])
+
+
 def test_a_capture_is_dismissed_and_comes_back(memex, browser):
     path = capture(memex, "Filter")
     text = follow(browser, browser.post("/review/dismiss", **card(browser, path)))

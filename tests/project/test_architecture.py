@@ -154,7 +154,7 @@ HOMES = {
     "sentence_transformers": ("index/encoders/*",),
     "sqlite3": ("index/catalog/catalog.py", "index/catalog/sqlite_file.py", "syncd/state/ledger.py"),
     "starlette": ("mcp_server/*", "syncd/page/*"),
-    "tomlkit": ("syncd/cli/clients/entry_editor.py",),
+    "tomlkit": ("syncd/clients/entry_editor.py",),
     "torch": ("index/encoders/*",),
     "transformers": ("index/encoders/*",),
     "uvicorn": ("mcp_server/*", "syncd/page/server.py"),

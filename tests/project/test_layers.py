@@ -51,6 +51,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("syncd.owner",),
     ("syncd.app", "syncd.stdio"),
     ("syncd.cli.terminal",),
+    ("syncd.clients",),
     ("syncd.page.web",),
     ("syncd.page.views",),
     ("syncd.page",),
@@ -98,6 +99,7 @@ PAGE_IMPORTS = (
         "syncd.cli.terminal",
     ),
     *(
+        "syncd.clients",
         "syncd.daemon.control_socket",
         "syncd.jobs.job_names",
         "syncd.settings",

@@ -71,6 +71,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/page/web/access_guard.py",
         "syncd/page/web/view.py",
     ),
+    "tests/integration/test_page_clients.py": ("syncd/page/views/workspace_shares.py",),
     "tests/integration/test_page_jobs.py": ("syncd/page/web/file_form.py",),
     "tests/integration/test_page_reports.py": ("syncd/owner/consolidation.py",),
     "tests/integration/test_page_review.py": ("syncd/owner/review.py",),

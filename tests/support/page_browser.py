@@ -42,10 +42,10 @@ class Browser:
         self.client = httpx2.Client(base_url=self.page, timeout=60, trust_env=False, headers={"sec-fetch-site": "none"})
         self.opened = self.client.get(link)
 
-    def get(self, path: str, **query: Any) -> httpx2.Response:
+    def get(self, path: str, /, **query: Any) -> httpx2.Response:
         return self.client.get(path, params=query or None)
 
-    def text(self, path: str, **query: Any) -> str:
+    def text(self, path: str, /, **query: Any) -> str:
         """Return a page, which must be there."""
         answer = self.get(path, **query)
         assert answer.status_code == 200, answer.text
@@ -57,7 +57,7 @@ class Browser:
         assert found
         return html.unescape(found[1])
 
-    def post(self, path: str, **fields: Any) -> httpx2.Response:
+    def post(self, path: str, /, **fields: Any) -> httpx2.Response:
         """Send a form as the page's own forms are sent."""
         headers = {"origin": self.page, "sec-fetch-site": "same-origin"}
         return self.client.post(path, data={"csrf": self.csrf, **fields}, headers=headers)

@@ -1,1 +1,1 @@
-"""Client connections give each MCP client a key of its own, and print its settings or write them into its settings file."""
+"""The command `connect` connects MCP clients, prints their settings, and lists the connected ones."""

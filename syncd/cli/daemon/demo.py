@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncd.cli.clients.client_formats import CLIENTS, Connection, http_lines, paste_text
 from syncd.cli.daemon.ready_message import WORKSPACE, print_connect_help
 from syncd.cli.daemon.serve import is_port_free, pick_free_port, put_under_git, run
 from syncd.cli.framework.commands import Command, flags, load_settings, now, print_message, set_flag
-from syncd.cli.framework.daemon_address import memex_words
+from syncd.clients.client_formats import CLIENTS, Connection, http_lines, paste_text
+from syncd.clients.daemon_address import memex_words
 from syncd.settings.settings import Settings
 from syncd.state import process_lock
 from syncd.state.folder import state_home, write_private

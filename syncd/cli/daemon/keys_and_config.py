@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from index.errors import InvalidArgument
+from index.errors import InvalidArgument, NotFound
 from syncd.cli.framework.arguments import UNITS, YES, confirm, parse_time
 from syncd.cli.framework.commands import Command, Group, ask, has_color, load_settings, now, print_answer, print_message
 from syncd.cli.framework.completion import keys, workspaces
@@ -30,9 +30,16 @@ def workspace_create(name: str) -> None:
 
 
 @workspace.command("list")
-def workspace_list() -> None:
-    """List the workspaces."""
-    rows = ask("workspace.list", {})
+@click.option("--notes", is_flag=True, help="Show how many notes each has.")
+def workspace_list(*, notes: bool) -> None:
+    """List the workspaces.
+
+    With --json: [{"name"}], and with --notes [{"name", "notes"}]."""
+    rows = ask("workspace.count" if notes else "workspace.list", {})
+    if notes:
+        cells = [(row["name"], f"{row['notes']:,}") for row in rows]
+        print_answer(rows, lambda: result_text.table(cells, ("workspace", "notes"), color=has_color()))
+        return
     print_answer(
         rows, lambda: "\n".join(row["name"] if isinstance(row, dict) else str(row) for row in rows) or "no workspaces"
     )
@@ -167,11 +174,29 @@ def key_history() -> None:
 
 
 @click.command(cls=Command)
-def config() -> None:
-    """Show every setting with its value, its source and its meaning."""
+@click.option(
+    "--open", "open_", is_flag=True, help="Open the settings file in the program that the desktop uses for it."
+)
+def config(*, open_: bool) -> None:
+    """Show every setting with its value, its source and its meaning.
+
+    With --json: [{"name", "value", "origin", "type", "doc"}], and with --open {"file", "opened"}."""
     chosen = load_settings()
+    if open_:
+        _open_settings_file(chosen)
+        return
     rows = effective_settings(chosen)
     print_answer(rows, lambda: "\n".join(_format_settings(chosen, rows)))
+
+
+def _open_settings_file(chosen: Settings) -> None:
+    from syncd.page.web.desktop import can_open_files, open_file  # noqa: PLC0415 - no other command needs a part of the page
+
+    if chosen.file is None:
+        raise NotFound("Memex uses no settings file: write ~/.config/memex/config.toml, or name a file with --config")
+    opened = can_open_files() and open_file(chosen.file)
+    shown = f"opened {chosen.file}" if opened else f"no desktop to open it with; the file is {chosen.file}"
+    print_answer({"file": str(chosen.file), "opened": opened}, lambda: shown)
 
 
 def parse_expiry(text: str | None, now_ms: int) -> int | None:

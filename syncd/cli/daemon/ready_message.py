@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from index.errors import MemexError
 from index.names import pluralize
-from syncd.cli.clients.client_formats import connect_text
 from syncd.cli.framework.commands import print_message, print_while_serving
-from syncd.cli.framework.daemon_address import memex_command
 from syncd.cli.terminal import result_text
+from syncd.clients.client_formats import connect_text
+from syncd.clients.daemon_address import memex_command
 from syncd.daemon import control_socket
 from syncd.settings.settings import Settings
 from syncd.vault.location import BESIDE

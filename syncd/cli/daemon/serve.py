@@ -31,7 +31,7 @@ from syncd.cli.framework.commands import (
     set_flag,
 )
 from syncd.cli.framework.completion import workspaces
-from syncd.cli.framework.daemon_address import running_daemon_url
+from syncd.clients.daemon_address import running_daemon_url
 from syncd.daemon import control_socket
 from syncd.daemon.service_watchdog import ServiceWatchdog, Supervisor
 from syncd.settings.settings import TOOLSETS, Settings

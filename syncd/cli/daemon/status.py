@@ -25,9 +25,9 @@ from syncd.cli.framework.commands import (
     print_text,
     wants_json,
 )
-from syncd.cli.framework.daemon_address import read_daemon_url
 from syncd.cli.terminal import result_text
 from syncd.cli.terminal.status_page import render_page, verdict
+from syncd.clients.daemon_address import read_daemon_url
 from syncd.daemon import control_socket
 from syncd.state import process_lock
 from syncd.version import installed

@@ -12,7 +12,6 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, MemexError, NotFound
-from syncd.cli.clients.client_formats import connect_text
 from syncd.cli.daemon.serve import put_under_git
 from syncd.cli.framework.arguments import YES, confirm
 from syncd.cli.framework.commands import (
@@ -27,8 +26,9 @@ from syncd.cli.framework.commands import (
     show_elapsed,
 )
 from syncd.cli.framework.completion import vaults as vault_names
-from syncd.cli.framework.daemon_address import memex_command
 from syncd.cli.terminal import result_text
+from syncd.clients.client_formats import connect_text
+from syncd.clients.daemon_address import memex_command
 from syncd.daemon.control_socket import DAEMON
 from syncd.settings.known_vaults import (
     KnownVault,

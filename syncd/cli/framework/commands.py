@@ -46,7 +46,7 @@ WITHOUT_INDEX = frozenset(
 # Operations that read the index, and need no encoder.
 WITHOUT_ENCODER = frozenset(
     {
-        *("get", "recent", "context.read", "node.list", "node.open", "node.names", "relation.list"),
+        *("get", "recent", "context.read", "workspace.count", "node.list", "node.open", "node.names", "relation.list"),
         *("graph.path", "graph.around", "graph.whole", "graph.export"),
     }
 )

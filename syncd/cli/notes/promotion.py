@@ -18,17 +18,21 @@ SOME_FAILED = 5
 @click.command(cls=Command)
 @click.argument("ids", metavar="ID|PATH...", nargs=-1, required=True, shell_complete=captures)
 @click.option("--to", metavar="FOLDER", shell_complete=folders, help='The folder of the vault; "" = its root.')
+@click.option(
+    "--take", metavar="TAG|LINK", multiple=True, help="Add this suggested tag or link to the note; repeat for several."
+)
 @click.option("--dry-run", is_flag=True, help="Show where each capture would go, and change nothing.")
-def promote(ids: tuple[str, ...], to: str | None, dry_run: bool) -> int:
+def promote(ids: tuple[str, ...], to: str | None, take: tuple[str, ...], *, dry_run: bool) -> int:
     """Move captures into the vault.
 
     A capture moves with its stored file and keeps its id and its text. Links to it and from it keep working, and properties
     that only the inbox needs are removed. Each promotion is one commit, and `memex unpromote` reverses it. The target folder
     is --to, else the property promote_to, else the first rule of promote.rules that matches, else the suggested folder, else
-    promote.folder. An existing note is never overwritten. Exits with 5 if some captures could not be promoted. With --json: {"promoted": [{"id", "source", "target", "by", "commit", "left_out", "relinked", "lost",
+    promote.folder. An existing note is never overwritten. With --take, suggested tags join the note's tags, and suggested links
+    become its last line. Exits with 5 if some captures could not be promoted. With --json: {"promoted": [{"id", "source", "target", "by", "commit", "left_out", "relinked", "lost",
     "mentions", "unread"}], "planned": [{"id", "source", "target", "chosen", "file"}], "failed": [{"id", "error"}]}."""
     with open_session(current=True) as ask:
-        result = ask("promote", {"ids": list(ids), "to": to, "dry_run": dry_run or None})
+        result = ask("promote", {"ids": list(ids), "to": to, "take": list(take) or None, "dry_run": dry_run or None})
     return _print_outcome(result, [*result["promoted"], *result["planned"]])
 
 

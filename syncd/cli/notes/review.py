@@ -43,7 +43,7 @@ Ask = Callable[[str, Mapping[str, Any]], Any]
 def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool, editor: bool) -> int | None:
     """Go through the waiting captures, the oldest first: each with its text and suggestions.
 
-    Press a to approve a capture into the shown folder, f to choose another folder, e to open the note in $EDITOR, s to skip
+    Press a to approve a capture into the shown folder, f to choose another folder, t to take suggested tags and links, e to open the note in $EDITOR, s to skip
     it, d to archive it, u to undo the last step, and q to quit; no key needs Enter. With --editor, all waiting captures are
     in one file: Memex carries out what you save, and does nothing if the file has a mistake. Without a terminal, or with
     --list or --json, the command lists the captures. Suggestions come from your own notes, and no agent sees them. With --json: {"total", "waiting":
@@ -68,10 +68,13 @@ def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool, 
 @review.command("approve")
 @click.argument("ids", metavar="ID|PATH...", nargs=-1, required=True, shell_complete=waiting_captures)
 @click.option("--to", metavar="FOLDER", shell_complete=folders, help='The folder of the vault; "" = its root.')
-def approve(ids: tuple[str, ...], to: str | None) -> int:
+@click.option(
+    "--take", metavar="TAG|LINK", multiple=True, help="Add this suggested tag or link to the note; repeat for several."
+)
+def approve(ids: tuple[str, ...], to: str | None, take: tuple[str, ...]) -> int:
     """Promote captures, as `memex promote` does."""
     with open_session(current=True) as ask:
-        result = ask("promote", {"ids": list(ids), "to": to})
+        result = ask("promote", {"ids": list(ids), "to": to, "take": list(take) or None})
     return _print_outcome(result, result["promoted"])
 
 

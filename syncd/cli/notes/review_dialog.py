@@ -20,11 +20,12 @@ from syncd.cli.terminal import result_text
 
 Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Any]
 Deed: TypeAlias = Literal["approved", "discarded", "skipped"]
-PROMPT: Final = "[a]pprove  [f]older  [e]dit  [s]kip  [d]iscard  [u]ndo  [q]uit  [?]"
+PROMPT: Final = "[a]pprove  [f]older  [t]ake  [e]dit  [s]kip  [d]iscard  [u]ndo  [q]uit  [?]"
 END: Final = "that was the last one: [u]ndo, or any key to end"
 HELP: Final = """\
   a  approve: move the capture into the folder that is shown
   f  approve, into another folder
+  t  take suggested tags and links: the note gets them when you approve it
   e  open the note in $EDITOR
   s  skip: leave the capture waiting (Enter and the space bar do it too)
   d  discard: set the capture aside; `memex unarchive` brings it back
@@ -52,6 +53,7 @@ class Dialog:
     read_key: Callable[[str], str]
     number: int = 0
     steps: list[Step] = field(default_factory=list)
+    taken: list[str] = field(default_factory=list)  # suggestions for the capture that is shown
 
     def run(self) -> None:
         """Go through the captures one by one, until `q`, or another key than `u` at the end."""
@@ -73,12 +75,15 @@ class Dialog:
 
     def _decide(self, shown: Mapping[str, Any]) -> bool:
         """Read keys until one changes the position or reopens the capture; return False if the person quits."""
+        self.taken = []
         while True:
             key = self.read_key(PROMPT).casefold()[:1]
             if key == "q":
                 return False
             if key == "?":
                 print_text(HELP)
+            elif key == "t":
+                self.taken = ask_suggestions(shown)
             elif key == "e":
                 edit_note(shown["file"])
                 self.ask("index", {})
@@ -104,7 +109,8 @@ class Dialog:
         if key == "d":
             result = self.ask("review.dismiss", {"ids": [shown["path"]]})
         else:
-            result = self.ask("promote", {"ids": [shown["path"]], "to": ask_folder(shown) if key == "f" else None})
+            to, taken = ask_folder(shown) if key == "f" else None, {"take": self.taken} if self.taken else {}
+            result = self.ask("promote", {"ids": [shown["path"]], "to": to, **taken})
         for entry in result["failed"]:
             print_message(f"memex: {entry['error']['message']}")
         done = result.get("promoted") or result.get("archived") or ()
@@ -167,6 +173,25 @@ def edit_note(file: str) -> None:
         click.edit(filename=file)
     except click.ClickException as error:
         print_message(f"memex: {error.message} (EDITOR says which program is started)")
+
+
+def ask_suggestions(shown: Mapping[str, Any]) -> list[str]:
+    """Ask which suggested tags and links the note gets, by their numbers."""
+    lists = [values for kind in ("tags", "links") if isinstance(values := shown[f"suggested_{kind}"], list)]
+    suggestions = [str(name) for values in lists for name in values]
+    for number, name in enumerate(suggestions, 1):
+        print_text(f"  {number}  {result_text.line(name, 100)}")
+    if not suggestions:
+        print_message("memex: it has no suggested tags or links")
+        return []
+    while True:
+        text: str = click.prompt("numbers, or all", default="", show_default=False)
+        words = text.replace(",", " ").split()
+        if words == ["all"]:
+            return suggestions
+        if all(word.isdecimal() and 1 <= int(word) <= len(suggestions) for word in words):
+            return [suggestions[number - 1] for number in sorted({int(word) for word in words})]
+        print_message(f"memex: enter numbers from 1 to {len(suggestions)}")
 
 
 def ask_folder(shown: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, Unavailable, from_dict
+from syncd.clients.daemon_address import memex_words
 from syncd.daemon import control_socket
 from syncd.settings.settings import Settings
 from syncd.version import installed
@@ -71,7 +72,7 @@ def _start_page(chosen: Settings, flags: Mapping[str, Any]) -> None:
     wanted = {**flags, "state": str(chosen.state), "vault.path": str(chosen.vault.path)}
     if chosen.file is not None and "config" in wanted:
         wanted["config"] = str(chosen.file)
-    command = [sys.executable, "-P", "-m", "syncd.page", json.dumps(wanted)]
+    command = [sys.executable, "-P", "-m", "syncd.page", json.dumps(wanted), json.dumps(memex_words(chosen))]
     with (folder / LOG).open("wb") as log:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True

@@ -1,16 +1,20 @@
-"""Show the clients view: who may connect and when each was last seen, workspaces, and the settings in force."""
+"""Show the clients view: who may connect and when each was last seen, workspaces with their shares, and the settings in force."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from starlette.responses import Response
 
-from index.errors import MemexError, NotFound
-from syncd.cli.terminal.result_text import format_key_state
+from index.errors import MemexError
+from syncd.clients.client_formats import CLIENTS
+from syncd.page.views import client_connections, workspace_shares
+from syncd.page.views.client_connections import sort_keys
+from syncd.page.web.desktop import can_open_files, open_file
 from syncd.page.web.templates import link
 from syncd.page.web.view import View, Visit, get, post
 
@@ -32,36 +36,30 @@ def _render(visit: Visit, *, status: int = 200, mistake: str = "", name: str = "
         clients=clients,
         ended=ended,
         owners=owners,
-        workspaces=count_clients(visit.ask("workspace.list"), clients),
+        known={id: client.title for id, client in CLIENTS.items()},
+        workspaces=describe_workspaces(visit.ask("workspace.count"), clients, visit.ask("share.list")),
         sections=group_settings(answer["settings"]),
         changed=sum(row["origin"] != "default" for row in answer["settings"]),
         file=answer["file"],
+        can_open=bool(answer["file"]) and can_open_files(),
     )
 
 
-def sort_keys(
-    keys: Iterable[Mapping[str, Any]], now: int
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the keys of clients that open something, those that ended, and those of the owner; the last seen first."""
-    rows = sorted(
-        (dict(key) | {"state": format_key_state(key, now)} for key in keys),
-        key=lambda key: (-(key["last_used_at"] or 0), key["name"]),
-    )
-    ended = [key for key in rows if key["revoked_at"] or (key["expires_at"] and key["expires_at"] <= now)]
-    live = [key for key in rows if key not in ended]
-    return (
-        [key for key in live if "admin" not in key["scopes"]],
-        ended,
-        [key for key in live if "admin" in key["scopes"]],
-    )
-
-
-def count_clients(
-    workspaces: Iterable[Mapping[str, Any]], clients: Iterable[Mapping[str, Any]]
-) -> list[tuple[str, int]]:
-    """Return each workspace with the number of clients that see it."""
+def describe_workspaces(
+    workspaces: Iterable[Mapping[str, Any]], clients: Iterable[Mapping[str, Any]], shared: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return each workspace with its notes, the number of clients that see it, and what is shared with it."""
     seen = [key["workspaces"] for key in clients]
-    return [(entry["name"], sum(names is None or entry["name"] in names for names in seen)) for entry in workspaces]
+    entries = {row["workspace"]: row["entries"] for row in shared}
+    return [
+        {
+            "name": row["name"],
+            "notes": row["notes"],
+            "clients": sum(names is None or row["name"] in names for names in seen),
+            "entries": entries.get(row["name"], []),
+        }
+        for row in workspaces
+    ]
 
 
 def group_settings(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -72,27 +70,6 @@ def group_settings(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[dict[str
             {**row, "shown": "" if row["value"] is None else json.dumps(row["value"], ensure_ascii=False)}
         )
     return sections
-
-
-def preview_revoke(visit: Visit) -> Response:
-    """Show which key would be revoked, and change nothing. Raises NotFound for a key that no client has."""
-    return visit.render("clients_revoke.html", key=_find_client(visit, visit.query("key")))
-
-
-def revoke_key(visit: Visit) -> Response:
-    """Revoke the key of a client. Raises NotFound for a key that no client has."""
-    key = _find_client(visit, visit.field("key"))
-    visit.ask("key.revoke", name=key["id"])
-    return visit.redirect("/clients", f"Revoked the key {key['name']}. Its client can no longer connect.")
-
-
-def _find_client(visit: Visit, id: str) -> dict[str, Any]:
-    """Return the valid key of a client: the page revokes no key of the owner, because the command line uses it."""
-    clients = sort_keys(visit.ask("key.list"), time.time_ns() // 1_000_000)[0]
-    for key in clients:
-        if key["id"] == id:
-            return key
-    raise NotFound("no client has this key, or it was revoked before")
 
 
 def create_workspace(visit: Visit) -> Response:
@@ -107,6 +84,15 @@ def create_workspace(visit: Visit) -> Response:
     return visit.redirect(link("/clients"), f"Created the workspace {made['name']}.")
 
 
+def open_settings_file(visit: Visit) -> Response:
+    """Open the daemon's settings file in the program that the desktop uses for it, as `memex config --open` does."""
+    file = visit.ask("settings.list")["file"]
+    opened = bool(file) and open_file(Path(file))
+    return visit.redirect(
+        "/clients", f"Opened `{file}`." if opened else "The desktop could not open the settings file."
+    )
+
+
 VIEW: Final = View(
     "clients",
     "Clients",
@@ -114,8 +100,9 @@ VIEW: Final = View(
     "c",
     (
         get("/clients", show_clients),
-        get("/clients/revoke", preview_revoke),
-        post("/clients/revoke", revoke_key),
         post("/clients/workspaces", create_workspace),
+        post("/clients/settings", open_settings_file),
+        *client_connections.ROUTES,
+        *workspace_shares.ROUTES,
     ),
 )

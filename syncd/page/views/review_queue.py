@@ -28,6 +28,7 @@ NAMED: Final = 5  # most failures in one message
 CHANGED: Final = "The note changed while you edited it."
 PROPERTIES_CHANGED: Final = "Only its properties changed while you edited it: save again."
 ROOT: Final = "/"  # stands for the root of the vault
+FREE_KEYS: Final = "abchimnqrstvwyz"  # each takes one suggestion; the other letters do something else
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +57,18 @@ def show_review(visit: Visit) -> Response:
     """Show the card of the named capture; without a name, lead to the first one that waits."""
     listing = _list_waiting(visit)
     if not (path := visit.query_path("capture")) and listing["waiting"]:
-        return visit.redirect(link(PATH, capture=listing["waiting"][0]["path"], all=visit.query("all")))
+        return visit.redirect(link(PATH, capture=listing["waiting"][0]["path"], **_queue(visit)))
     return _render(visit, listing, path)
 
 
+def _queue(visit: Visit) -> dict[str, str]:
+    """Return which part of the queue is shown, as values of an address: of one workspace, and whether all of it."""
+    return {name: visit.query(name) or visit.field(name) for name in ("workspace", "all")}
+
+
 def _list_waiting(visit: Visit) -> dict[str, Any]:
-    is_all = visit.query("all") or visit.field("all")
-    return dict(visit.ask("review.list", limit=MORE if is_all else LIMIT))
+    queue = _queue(visit)
+    return dict(visit.ask("review.list", limit=MORE if queue["all"] else LIMIT, workspace=queue["workspace"] or None))
 
 
 def _render(visit: Visit, listing: Mapping[str, Any], path: str, *, status: int = 200, **failure: Any) -> Response:
@@ -70,7 +76,7 @@ def _render(visit: Visit, listing: Mapping[str, Any], path: str, *, status: int 
     waiting = listing["waiting"]
     card = _read_card(visit, path) if path else None
     compared = visit.query_path("compare")
-    values = {"mistake": (), "to": None, "was": None} | failure
+    values = {"mistake": (), "to": None, "was": None, "taken": ()} | failure
     return visit.render(
         "review.html",
         status=status,
@@ -83,7 +89,9 @@ def _render(visit: Visit, listing: Mapping[str, Any], path: str, *, status: int 
         changes=_compare_versions(values["was"], card) if card and values["was"] is not None else None,
         folders=[] if visit.is_refresh else _list_folders(visit),
         step=_steps(visit)[-1] if _steps(visit) else None,
-        all=visit.query("all") or visit.field("all"),
+        queue=_queue(visit),
+        workspaces=[] if visit.is_refresh else [row["name"] for row in visit.ask("workspace.list")],
+        suggestions=list_suggestions(card) if card else [],
         root=ROOT,
         **values,
     )
@@ -96,7 +104,26 @@ def _read_card(visit: Visit, path: str) -> dict[str, Any] | None:
     except NotFound:
         return None
     vault = visit.settings.vault
+    card["agent"] = _find_author(visit, card["id"])
     return card | {"url": obsidian_url(vault.name or vault.path.name, card["path"])}
+
+
+def _find_author(visit: Visit, id: str) -> str:
+    """Return who captured a note, as the log knows it; "" if the log does not reach back that far."""
+    entries = visit.ask("audit.list", id=id, after=0, limit=1)
+    if not entries or entries[0]["kind"] != "create":
+        return ""
+    return str(
+        entries[0]["name"] or entries[0]["key"] or {"cli": "you", "daemon": "Memex"}.get(entries[0]["surface"], "")
+    )
+
+
+def list_suggestions(card: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the suggested tags and links of a capture, each with the key that takes it; "" = there is no key left."""
+    lists = [values for kind in ("tags", "links") if isinstance(values := card[f"suggested_{kind}"], list)]
+    names = [name for values in lists for name in values if isinstance(name, str)]
+    keys = [*FREE_KEYS, *[""] * len(names)]
+    return list(zip(keys, dict.fromkeys(names), strict=False))
 
 
 def _compare(visit: Visit, card: Mapping[str, Any], path: str) -> Comparison | None:
@@ -133,8 +160,8 @@ def find_next(paths: Sequence[str], path: str) -> str:
 
 
 def promote(visit: Visit) -> Response:
-    """Promote the picked captures."""
-    return _decide(visit, PROMOTE, to=read_folder(visit))
+    """Promote the picked captures; a card's capture with the suggestions that were taken."""
+    return _decide(visit, PROMOTE, to=read_folder(visit), take=visit.fields("take") or None)
 
 
 def dismiss(visit: Visit) -> Response:
@@ -162,7 +189,9 @@ def _decide(visit: Visit, kind: DecisionKind, **arguments: Any) -> Response:
     picks = read_picks(visit)
     here = unpack_path(visit.field("here"))
     if not picks:
-        return visit.redirect(link(PATH, capture=here), "Nothing was ticked: tick captures in the list, then decide.")
+        return visit.redirect(
+            link(PATH, capture=here, **_queue(visit)), "Nothing was ticked: tick captures in the list, then decide."
+        )
     shown = {pick.path: pick.digest for pick in picks}
     result = visit.ask(kind.operation, ids=list(shown), shown=shown, **arguments)
     done, failed = result[kind.result], result["failed"]
@@ -171,10 +200,10 @@ def _decide(visit: Visit, kind: DecisionKind, **arguments: Any) -> Response:
         _record_step(visit, UndoStep(sentence, kind.undo, {"ids": [entry["target"] for entry in done]}))
         visit.session.messages.append(sentence)
     if failed:
-        return _show_failed(visit, failed, arguments.get("to"))
+        return _show_failed(visit, failed, arguments.get("to"), visit.fields("take"))
     gone = {entry["source"] for entry in done}
     ways = [path for path in (here, unpack_path(visit.field("next"))) if path and path not in gone]
-    return visit.redirect(link(PATH, capture=ways[0] if ways else "", all=visit.field("all")))
+    return visit.redirect(link(PATH, capture=ways[0] if ways else "", **_queue(visit)))
 
 
 def describe_done(kind: DecisionKind, done: Sequence[Mapping[str, Any]]) -> str:
@@ -198,7 +227,7 @@ def _name(words: str, paths: Sequence[str]) -> str:
     return f"{words} {', '.join(f'`{path}`' for path in paths[:NAMED])}{more}"
 
 
-def _show_failed(visit: Visit, failed: Sequence[Mapping[str, Any]], to: str | None) -> Response:
+def _show_failed(visit: Visit, failed: Sequence[Mapping[str, Any]], to: str | None, taken: Sequence[str]) -> Response:
     """Show why decisions were refused, with the card of the first such capture: as it was shown, and as it is now."""
     path = str(failed[0]["id"])
     reasons = [describe_refusal(entry) for entry in failed[:NAMED]]
@@ -206,7 +235,7 @@ def _show_failed(visit: Visit, failed: Sequence[Mapping[str, Any]], to: str | No
         reasons.append(f"and {pluralize(len(failed) - NAMED, 'more capture')}")
     card = visit.fields("shown") and path == unpack_path(visit.field("here"))
     was = visit.field("shown") if card and failed[0]["error"]["code"] == Conflict.code else None
-    return _render(visit, _list_waiting(visit), path, status=409, mistake=reasons, to=to, was=was)
+    return _render(visit, _list_waiting(visit), path, status=409, mistake=reasons, to=to, was=was, taken=taken)
 
 
 def describe_refusal(failure: Mapping[str, Any]) -> str:
@@ -236,13 +265,14 @@ def undo(visit: Visit) -> Response:
     with visit.session.lock:  # a second press, or another tab, must not take the step too
         if not steps or steps[-1].id != visit.field("step"):
             return visit.redirect(
-                PATH, "Nothing was undone: that step is undone already, or another one came after it."
+                link(PATH, **_queue(visit)),
+                "Nothing was undone: that step is undone already, or another one came after it.",
             )
         step = steps.pop()
     try:
         result = visit.ask(step.operation, **step.arguments)
     except (Conflict, NotFound) as error:
-        return visit.redirect(PATH, f"Nothing was undone: {error.message}.")
+        return visit.redirect(link(PATH, **_queue(visit)), f"Nothing was undone: {error.message}.")
     except MemexError:  # the daemon may be gone: the step can be undone later
         steps.append(step)
         raise
@@ -255,7 +285,9 @@ def undo(visit: Visit) -> Response:
         if again := [entry["id"] for entry in result["failed"] if entry["error"]["retryable"]]:
             steps.append(UndoStep(step.sentence, step.operation, {"ids": again}))
     sentence = f"{_name('Undone:', back)}." if back else "Nothing was undone."
-    return visit.redirect(link(PATH, capture=back[0] if back else ""), " ".join([sentence, *reasons[:NAMED]]))
+    return visit.redirect(
+        link(PATH, capture=back[0] if back else "", **_queue(visit)), " ".join([sentence, *reasons[:NAMED]])
+    )
 
 
 # Editing
@@ -270,7 +302,7 @@ def show_editor(visit: Visit) -> Response:
 
 def _render_editor(visit: Visit, path: str, text: str, **values: Any) -> Response:
     defaults = {"mistake": "", "comparison": None, "status": 200}
-    return visit.render("review_edit.html", path=path, text=text, **(defaults | values))
+    return visit.render("review_edit.html", path=path, text=text, queue=_queue(visit), **(defaults | values))
 
 
 def save(visit: Visit) -> Response:
@@ -278,7 +310,7 @@ def save(visit: Visit) -> Response:
     path, shown = unpack_path(visit.field("here")), visit.field("shown")
     text = restore_line_ends(visit.field("text"), visit.field("ends"))
     if text == restore_line_ends(shown, visit.field("ends")):
-        return visit.redirect(link(PATH, capture=path), "The text is unchanged.")
+        return visit.redirect(link(PATH, capture=path, **_queue(visit)), "The text is unchanged.")
     try:
         version = parse_version(visit.field("version"))
         saved = visit.ask("updatenote", id=path, text=text, version=version)
@@ -287,7 +319,7 @@ def save(visit: Visit) -> Response:
     sentence = f"Saved `{saved['path']}`."
     if saved["undo"]:
         _record_step(visit, UndoStep(sentence, "undo", {"id": saved["undo"]}))
-    return visit.redirect(link(PATH, capture=saved["path"]), sentence)
+    return visit.redirect(link(PATH, capture=saved["path"], **_queue(visit)), sentence)
 
 
 def parse_version(text: str) -> int:

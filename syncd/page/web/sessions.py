@@ -40,6 +40,8 @@ class Session:
     seen_at: float
     messages: list[str] = field(default_factory=list)  # shown once, on the next page
     steps: dict[str, list[UndoStep]] = field(default_factory=dict)  # by view: what can be undone, the last one last
+    shown_once: dict[str, Any] = field(default_factory=dict)  # by the id of a key: its lines, until they are shown
+    sent: dict[str, str] = field(default_factory=dict)  # by the mark of a form that was carried out: where it led
     lock: threading.Lock = field(default_factory=threading.Lock)  # held while a step is taken
 
 

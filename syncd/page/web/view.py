@@ -40,6 +40,12 @@ class Visit:
         self.daemon: DaemonClient = request.app.state.daemon
         self.session: Session = request.scope["session"]
 
+    @property
+    def command(self) -> tuple[str, ...]:
+        """Return the words that start `memex` for this vault."""
+        command: tuple[str, ...] = self._request.app.state.command
+        return command
+
     @cached_property
     def _query(self) -> dict[str, list[str]]:
         """Hold the query, in which a path that is not UTF-8 keeps its bytes."""

@@ -24,6 +24,7 @@ from syncd.promotion.promoted_note import (
     restore_capture,
     spell_like_existing,
     stem,
+    take_suggestions,
 )
 
 AT = 1_795_608_725_000  # 2026-11-25T12:12:05Z
@@ -44,6 +45,60 @@ def test_only_the_documented_lines_change():
         "---\nid: a1\ncreated_at: 2026-11-20T14:32:05.120Z\nsource: claude-code\n"
         "tags: [search, a/b]\n# mine\nproject: alpha\npromoted_at: 2026-11-25T12:12:05.000Z\n---\nThe content, exactly.\n"
     )
+
+
+SUGGESTING = (
+    "---\nid: a1\ntags: [search, a/b]\nsuggested_tags:\n  - heron\n  - Search\n  - pond\n"
+    'suggested_links:\n  - "[[A]]"\n  - "[[Folder/B]]"\n---\nThe content.\n'
+)
+
+
+def test_only_the_suggestions_that_were_taken_are_in_the_note():
+    text = promote_text(take_suggestions(SUGGESTING, ["pond", "Search", "[[Folder/B]]"]), AT)
+    front, body = split(text)
+    assert read_properties(front)["tags"] == ["search", "a/b", "pond"]
+    assert body == "The content.\n\n[[Folder/B]]\n"
+    assert "suggested" not in front
+    assert "heron" not in text
+    assert "[[A]]" not in text
+
+
+def test_without_a_suggestion_no_byte_changes():
+    assert take_suggestions(SUGGESTING, []) == SUGGESTING
+
+
+@pytest.mark.parametrize(
+    ("body", "becomes"),
+    [
+        ("", "[[A]] · [[Folder/B]]\n"),
+        ("One.", "One.\n\n[[A]] · [[Folder/B]]\n"),
+        ("One.\n\n", "One.\n\n[[A]] · [[Folder/B]]\n"),
+        ("One.\r\nTwo.\r\n", "One.\r\nTwo.\r\n\r\n[[A]] · [[Folder/B]]\r\n"),
+    ],
+    ids=["no text", "no line end", "a blank line", "line ends of Windows"],
+)
+def test_links_become_the_last_line(body, becomes):
+    text = SUGGESTING.replace("The content.\n", body)
+    assert split(take_suggestions(text, ["[[A]]", "[[Folder/B]]"]))[1] == becomes
+
+
+@pytest.mark.parametrize("taken", ["birds", "[[C]]", "", "[[A]]\n"])
+def test_a_suggestion_that_the_capture_does_not_have_is_refused(taken):
+    with pytest.raises(Problem, match="has no suggestion"):
+        take_suggestions(SUGGESTING, [taken])
+
+
+def test_links_are_not_put_into_open_code():
+    with pytest.raises(Problem, match="unclosed"):
+        take_suggestions(SUGGESTING + "```\ncode\n", ["[[A]]"])
+
+
+@pytest.mark.parametrize("value", ["x", '["[[A]]\\n---", "[[B|c]]", 3, "[[[D]]"]', "{a: 1}"])
+def test_a_suggested_link_is_a_link_and_nothing_else(value):
+    with pytest.raises(Problem):
+        take_suggestions(f"---\nid: a1\nsuggested_links: {value}\n---\n", ["[[A]]\n---"])
+    with pytest.raises(Problem):
+        take_suggestions(f"---\nid: a1\nsuggested_links: {value}\n---\n", ["[[B|c]]"])
 
 
 def test_the_way_back_leaves_the_tick_off():

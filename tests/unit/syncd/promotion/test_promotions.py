@@ -48,6 +48,23 @@ def test_unpromote_gives_every_byte_back(world, tmp_path):
     assert promote(world, "c1")["target"] == "Notes/Heron.md"
 
 
+def test_taken_suggestions_are_in_the_same_commit_and_go_with_the_way_back(world):
+    note = world.vault / "Captures/default/Heron.md"
+    suggesting = 'suggested_tags:\n  - wading\nsuggested_links:\n  - "[[Today]]"\n---\n'
+    note.write_text(note.read_text().replace("---\n", suggesting, 2).replace(suggesting, "---\n", 1))
+    world.run()
+    before = files(world)
+    own, snapshot = promotions(world), world.app.services.snapshot
+    plan = own.make_plan(snapshot.find_capture("c1"), to="Birds", taken=["wading", "[[Today]]"])
+    (done,) = own.carry_out([plan])
+    text = (world.vault / "Birds/Heron.md").read_text()
+    assert "wading" in read_properties(split(text)[0])["tags"]
+    assert text.endswith("\n\n[[Today]]\n")
+    assert "[[Today]]" in world.git("show", done["commit"])
+    own.unpromote("c1")
+    assert files(world) == before
+
+
 def test_an_edited_note_comes_back_with_its_edits(world, tmp_path):
     promote(world, "c1", to="Birds")
     note = world.vault / "Birds/Heron.md"

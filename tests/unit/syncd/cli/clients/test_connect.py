@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from mcp_server.server import now_ms
-from syncd.cli.clients import client_file
-from syncd.cli.clients.client_formats import CLIENTS, key_in_entry
-from syncd.cli.clients.entry_editor import read_entry
 from syncd.cli.main import run_command
 from syncd.cli.terminal import result_text
+from syncd.clients import client_file
+from syncd.clients.client_formats import CLIENTS, key_in_entry
+from syncd.clients.entry_editor import read_entry
 from tests.support.world import World, answering
 
 FILES = {
@@ -292,7 +292,7 @@ def test_a_file_that_can_not_be_written_ends_the_new_key(world, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("syncd.cli.clients.connect.write_file", fail)
+    monkeypatch.setattr("syncd.clients.connections.write_file", fail)
     assert run_command(["connect", "cursor", "--write"]) == 7
     assert list(keys(world)) == ["owner"]
 

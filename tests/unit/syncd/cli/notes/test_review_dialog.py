@@ -64,6 +64,26 @@ def test_a_key_that_means_nothing_changes_nothing(keys):
     assert (dialog.ask.asked, dialog.number, dialog.steps) == ([], 0, [])
 
 
+@pytest.mark.parametrize(
+    ("entered", "taken"),
+    [(["2"], ["[[B]]"]), (["9", "1, 2"], ["heron", "[[B]]"]), (["all"], ["heron", "[[B]]"]), ([""], None)],
+)
+def test_suggestions_are_taken_with_the_capture_that_is_approved(monkeypatch, entered, taken):
+    monkeypatch.setitem(SHOWN, "suggested_tags", ["heron"])
+    monkeypatch.setitem(SHOWN, "suggested_links", ["[[B]]"])
+    answers = iter(entered)
+    monkeypatch.setattr("click.prompt", lambda *_, **__: next(answers))
+    dialog = run("taa")
+    assert dialog.ask.asked == [
+        ("promote", {"ids": ["a"], "to": None} | ({"take": taken} if taken else {})),
+        ("promote", {"ids": ["b"], "to": None}),
+    ]
+
+
+def test_without_suggestions_none_are_asked_for():
+    assert run("ta").ask.asked == [("promote", {"ids": ["a"], "to": None})]
+
+
 @pytest.mark.parametrize("keys", ["\r", " ", "S"])
 def test_enter_and_the_space_bar_skip(keys):
     assert run(keys).number == 1

@@ -11,6 +11,7 @@ from syncd.page.views.review_queue import (
     describe_done,
     describe_refusal,
     find_next,
+    list_suggestions,
     parse_version,
     restore_line_ends,
 )
@@ -31,6 +32,16 @@ def done(target, **more):
 @pytest.mark.parametrize(("path", "following"), [("a", "b"), ("b", "c"), ("c", "a"), ("gone", "a"), ("", "a")])
 def test_the_queue_is_a_ring(path, following):
     assert find_next(["a", "b", "c"], path) == following
+
+
+def test_each_suggestion_has_a_key_as_long_as_there_are_any():
+    tags = ["heron", "pond", "heron", 3]
+    card = {"suggested_tags": tags, "suggested_links": [f"[[{number}]]" for number in range(20)]}
+    suggestions = list_suggestions(card)
+    assert suggestions[:3] == [("a", "heron"), ("b", "pond"), ("c", "[[0]]")]
+    assert len(suggestions) == 22
+    assert suggestions[-1] == ("", "[[19]]")
+    assert list_suggestions({"suggested_tags": None, "suggested_links": "text"}) == []
 
 
 def test_nothing_follows_a_single_capture():

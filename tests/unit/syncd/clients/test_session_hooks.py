@@ -7,7 +7,7 @@ import json
 import pytest
 
 from index.errors import InvalidArgument
-from syncd.cli.clients.session_hooks import HOOK_FILES, hook_command, put_hook, remove_hook
+from syncd.clients.session_hooks import HOOK_FILES, hook_command, put_hook, remove_hook
 
 WORDS = ["/opt/my memex/bin/memex", "--config", "/home/ada/.config/memex/config.toml"]
 COMMAND = hook_command(WORDS, "claude-code", "default")

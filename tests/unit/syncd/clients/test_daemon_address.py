@@ -1,4 +1,4 @@
-"""syncd/cli/framework/daemon_address.py: where the daemon answers, and how this vault's memex is called."""
+"""syncd/clients/daemon_address.py: where the daemon answers, and how this vault's memex is called."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import Unavailable
-from syncd.cli.framework.daemon_address import client_url, memex_command, memex_words, read_daemon_url
+from syncd.clients.daemon_address import client_url, memex_command, memex_words, read_daemon_url
 from syncd.daemon.control_socket import DAEMON, ControlServer
 from syncd.settings.settings import ServerSettings, load
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from syncd.cli.clients.entry_editor import Syntax, put_entry
+from syncd.clients.entry_editor import Syntax, put_entry
 
 Entry: TypeAlias = dict[str, Any]
 CORE: Final = "/mcp/core"  # the endpoint for clients: it has few tools, and needs no header for the workspace
@@ -183,10 +183,15 @@ Connect an AI client. Each client gets its own key, which Memex shows only once:
 
 def paste_text(client: Client, connection: Connection, file: str) -> str:
     """Return the command to run or the lines to paste; `file` names the settings file, if the client has one."""
+    return client.add(connection) if client.file is None else f"In {file}:\n\n{entry_lines(client, connection)}"
+
+
+def entry_lines(client: Client, connection: Connection) -> str:
+    """Return the command to run, or only the lines of the settings file."""
     if client.file is None:
         return client.add(connection)
     entry = put_entry("", client.file.syntax, (*client.file.table, connection.name), client.entry(connection))
-    return f"In {file}:\n\n{entry.strip()}"
+    return entry.strip()
 
 
 def merge_entries(old: Mapping[str, Any], new: Mapping[str, Any]) -> Entry:

@@ -1,4 +1,4 @@
-"""syncd/cli/clients/jsonc_editor.py: one member is set or removed, and all else stays byte for byte."""
+"""syncd/clients/jsonc_editor.py: one member is set or removed, and all else stays byte for byte."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.cli.clients.jsonc_editor import DEEPEST, read_jsonc, remove_member, set_member
+from syncd.clients.jsonc_editor import DEEPEST, read_jsonc, remove_member, set_member
 
 PATH = ("mcpServers", "memex")
 ENTRY = {"url": "http://127.0.0.1:8765/mcp/core"}

@@ -167,8 +167,8 @@ def _explain_errors(file: ClientFile) -> Iterator[None]:
         match error.errno:
             case errno.ELOOP | errno.EXDEV | errno.ENOTDIR | errno.EISDIR:
                 raise InvalidArgument(
-                    f"{file} is a folder or is reached through a link, and Memex writes keys only into files: name the file itself with "
-                    "--file, or leave out --write and paste the lines"
+                    f"{file} is a folder or is reached through a link, and Memex writes keys only into files: name the file itself, or "
+                    "paste the lines yourself"
                 ) from error
             case errno.EACCES | errno.EPERM | errno.EROFS:
                 raise PermissionDenied(f"{file} can't be read or written: {error.strerror}") from error

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from index.errors import InvalidArgument
-from syncd.cli.clients.jsonc_editor import read_jsonc, read_value_text, remove_member, set_member
+from syncd.clients.jsonc_editor import read_jsonc, read_value_text, remove_member, set_member
 
 HOOKS_KEY, EVENT = "hooks", "SessionStart"
 # A resumed session still has the context; after a compaction it may be gone.

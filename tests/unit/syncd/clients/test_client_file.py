@@ -1,4 +1,4 @@
-"""syncd/cli/clients/client_file.py: private, atomic, behind no link, and undone when it fails."""
+"""syncd/clients/client_file.py: private, atomic, behind no link, and undone when it fails."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import stat
 import pytest
 
 from index.errors import Conflict, InvalidArgument, MemexError, PermissionDenied
-from syncd.cli.clients import client_file
-from syncd.cli.clients.client_file import BACKUP, LARGEST, LAST_BACKUP, ClientFile, read_file, write_file
+from syncd.clients import client_file
+from syncd.clients.client_file import BACKUP, LARGEST, LAST_BACKUP, ClientFile, read_file, write_file
 
 
 @pytest.fixture

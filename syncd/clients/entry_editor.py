@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from index.errors import InvalidArgument
-from syncd.cli.clients.jsonc_editor import read_jsonc, remove_member, set_member
+from syncd.clients.jsonc_editor import read_jsonc, remove_member, set_member
 
 # ruff: noqa: PLC0415 - tomlkit would slow down the start of every command, and only one client needs it
 Syntax: TypeAlias = Literal["json", "toml"]

@@ -1,4 +1,4 @@
-"""syncd/cli/clients/entry_editor.py: an entry in TOML and in JSON; what would change other parts is refused."""
+"""syncd/clients/entry_editor.py: an entry in TOML and in JSON; what would change other parts is refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import InvalidArgument
-from syncd.cli.clients.entry_editor import put_entry, read_entry, remove_entry
+from syncd.clients.entry_editor import put_entry, read_entry, remove_entry
 
 PATH = ("mcp_servers", "memex")
 ENTRY = {"url": "http://127.0.0.1:8765/mcp/core", "http_headers": {"Authorization": "Bearer k"}}

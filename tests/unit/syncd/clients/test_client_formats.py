@@ -1,4 +1,4 @@
-"""syncd/cli/clients/client_formats.py: each client's settings as its own documentation has them."""
+"""syncd/clients/client_formats.py: each client's settings as its own documentation has them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import tomllib
 
 import pytest
 
-from syncd.cli.clients.client_formats import CLIENTS, Connection, connect_text, key_in_entry, merge_entries, paste_text
-from syncd.cli.clients.entry_editor import put_entry
+from syncd.clients.client_formats import CLIENTS, Connection, connect_text, key_in_entry, merge_entries, paste_text
+from syncd.clients.entry_editor import put_entry
 
 CONNECTION = Connection(
     "memex", "http://127.0.0.1:8765", "mx_a_b", "my notes", ("/opt/a b/memex", "--state", "/var/s t")
