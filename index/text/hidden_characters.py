@@ -63,9 +63,13 @@ _IGNORABLE: Final = re.compile(f"[{_IGNORABLE_CLASS}]")
 # Every character that can be hidden in some context; most texts contain none of them.
 _CANDIDATE: Final = re.compile(f"[\0-\x08\x0b\x0e-\x1f\x7f-\x9f{_IGNORABLE_CLASS}]")
 
+_NEVER_HIDDEN: Final = bytes(code for code in range(128) if not _CANDIDATE.match(chr(code)))
+
 
 def may_hide(text: str) -> bool:
     """Return whether `text` has a character that is hidden in some context; False for most texts."""
+    if text.isascii():
+        return bool(text.encode().translate(None, _NEVER_HIDDEN))  # many times as fast as the pattern
     return _CANDIDATE.search(text) is not None
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.text.hidden_characters import KINDS, escape_hidden, find_hidden, remove_ignorable
+from index.text.hidden_characters import KINDS, escape_hidden, find_hidden, may_hide, remove_ignorable
 
 TAGS = "".join(chr(0xE0000 + ord(letter)) for letter in "ignore all")
 ENGLAND = "\U0001f3f4" + "".join(chr(0xE0000 + ord(letter)) for letter in "gbeng") + "\U000e007f"
@@ -67,6 +67,12 @@ CHARACTERS = st.text(
 )
 def test_what_is_hidden(text, kinds):
     assert list(find_hidden(text)) == kinds
+
+
+@given(st.text() | st.text(st.characters(max_codepoint=127)))
+def test_what_hides_something_may_hide_something(text):
+    assert may_hide(text) or find_hidden(text) == ()
+    assert may_hide(text) == any(map(may_hide, text))
 
 
 def test_hidden_characters_are_escaped_and_no_others():
