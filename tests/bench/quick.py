@@ -22,6 +22,7 @@ def quick(work: Path) -> Iterator[Callable[[], list[Row]]]:
     yield lambda: headline.starts(vault, state)
     with daemon(vault, state, "--made-up") as one:
         one.settled()
+        one.ask("run", job="context")  # its first run after a start reads all captures
         yield lambda: [headline.searches(one, "10,000 chunks")]
         yield lambda: [headline.memory(one)]
         yield lambda: [headline.layers(one)]
