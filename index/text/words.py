@@ -84,6 +84,7 @@ class Token:
     plural: bool = False  # ends with s in the text, which `text` lacks
     wide: bool = False  # of a script without spaces
     verb: bool = False  # a verb or a phrase with a verb, according to a dictionary
+    part: float = 0.0  # worth inside a compound, of a word that says nothing alone: due date
     thing: bool = True  # may be the last word of a term of several words
 
 
@@ -161,14 +162,14 @@ def _spaced_token(word: str, language: TextLanguage, *, before: str | None, glue
     if _HANGUL.match(word):
         return _korean_token(word)
     plain = lower.removesuffix("'s")
+    proper = word[0].isupper() and before is not None
     if _is_function_word(word, lower, plain, language):
-        return Token(lower, lower, 0.0, join=lower in JOINS and language.language in SPACED)
+        return _function_token(lower, language, proper=proper, first=before is None, glued=glued)
     if language.language == "de" and before in GENITIVE:
         plain = _GENITIVE_ENDING.sub("", plain)
     text = to_tag(plain)
     if len(text) < 2 or len(word) > 40 or not any(c.isalpha() for c in text):
         return Token(lower, lower, 0.0)
-    proper = word[0].isupper() and before is not None
     mixed, plural = any(c.isupper() for c in word[1:]), False
     worth = _worth(plain, language, proper=proper, before=before)
     if mixed:
@@ -178,7 +179,7 @@ def _spaced_token(word: str, language: TextLanguage, *, before: str | None, glue
     elif language.language == "en" and not proper:
         text = _singular(text, language.places)
         plural = len(text) < len(to_tag(plain))
-        if text in stopwords.ENGLISH and text not in stopwords.COMPOUNDING:
+        if text in stopwords.ENGLISH:
             return Token(lower, lower, 0.0)
         worth *= 0.7 if before is None else 0.4 if before in stopwords.BEFORE_VERBS else 1.0  # an imperative, or a verb
     elif language.language in SPACED and not proper:
@@ -189,11 +190,19 @@ def _spaced_token(word: str, language: TextLanguage, *, before: str | None, glue
     )
 
 
+def _function_token(lower: str, language: TextLanguage, *, proper: bool, first: bool, glued: bool) -> Token:
+    """Return the token of a word that says nothing alone; some English ones do so inside a compound."""
+    part = "note" if lower == "notes" else lower
+    if language.language != "en" or part not in stopwords.COMPOUNDING:
+        return Token(lower, lower, 0.0, join=lower in JOINS and language.language in SPACED)
+    worth = _english_worth(part, language.places) * (1.2 if proper else 1.0)
+    glue = "" if glued else "-"
+    return Token(part, key_of(part), 0.0, glue, capital=proper, first=first, plural=part != lower, part=worth)
+
+
 def _is_function_word(word: str, lower: str, plain: str, language: TextLanguage) -> bool:
     """Return whether a word is one of its language, or of English unless it is an abbreviation."""
     known = stopwords.LANGUAGES[language.language]
-    if language.language == "en" and (lower in stopwords.COMPOUNDING or lower == "notes"):
-        return False
     if lower in known or plain in known:
         return True
     return language.language != "nl" and plain in stopwords.ENGLISH and not word[1:].isupper()

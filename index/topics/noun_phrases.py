@@ -51,7 +51,7 @@ def marked_phrase(line: Sequence[Token | None], language: TextLanguage, times: i
     if not 1 < len(tokens) <= LONGEST or len(tokens) < len(line):
         return None
     roles = word_roles(line, language)
-    if roles[0] is Role.OTHER or Role.NOUN not in roles or not (tokens[-1].worth or times > 1):
+    if roles[0] is Role.OTHER or Role.NOUN not in roles or not (tokens[-1].worth or tokens[-1].part or times > 1):
         return None
     worth = _worth(list(zip(tokens, roles, strict=True)), language.language)
     return NounPhrase(tokens, whole=True, head=True, compound=True, named=False, worth=worth)
@@ -84,7 +84,9 @@ def _phrases_of_run(run: _Run, language: str) -> Iterator[NounPhrase]:
 def _worth(phrase: _Run, language: str) -> float:
     """Return the mean worth of the words of a phrase; a Romance noun is one by the words around it, whatever its ending."""
     sure = SURE if language in SPACED else 0.0
-    worths = [max(token.worth, sure) if role is Role.NOUN else token.worth for token, role in phrase if not token.join]
+    worths = [
+        max(token.worth, token.part, sure if role is Role.NOUN else 0.0) for token, role in phrase if not token.join
+    ]
     return sum(worths) / sum(worth > 0 for worth in worths)
 
 

@@ -64,15 +64,15 @@ def _place(line: Sequence[Token | None], n: int, token: Token, roles: Sequence[R
         after=after.text if after else "",
         behind_noun=n > 1 and roles[n - 2] is Role.NOUN,
         joined=bool(before and before.join),
-        beside=bool(after and after.worth),
+        beside=bool(after and (after.worth or after.part)),
         beside_name=bool(after and after.capital),
-        behind_word=bool(before and before.worth),
+        behind_word=bool(before and (before.worth or before.part)),
     )
 
 
 def _role(place: _Place, language: str) -> Role:
     token = place.token
-    if not token.worth or (token.verb and place.before != "的"):
+    if not (token.worth or token.part) or (token.verb and place.before != "的"):
         return Role.JOIN if token.join else Role.OTHER
     if token.wide:
         if token.text in word_classes.CHINESE_VERBAL:
@@ -127,7 +127,7 @@ def _english_role(place: _Place) -> Role:
     if _ADVERB.fullmatch(word) or word.startswith("re-") or word in word_classes.ENGLISH_EVALUATIVE:
         return Role.OTHER
     base = _verb_base(word)
-    if word in stopwords.COMPOUNDING:
+    if place.token.part:
         return Role.NOUN if _is_compounding(place) else Role.OTHER
     if _SURE_ENGLISH_NOUN.fullmatch(word) and not base:
         return Role.NOUN
