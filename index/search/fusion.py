@@ -1,21 +1,23 @@
 """Rank the results of a search by fusion of word, vector and name scores: each document by its best passage.
 
-The score of a passage is a sum of evidence. Each part is 0..1 and independent of the other hits, so that scores of different
-searches are comparable: its BM25 score B as B / (B + 10); the cosine similarity of its vector; the share of the query's
+The score of a passage is a sum of evidence. Each part is 0..1, so that scores of different searches are comparable: its BM25
+score B as B / (B + 10); the cosine similarity of its vector; the share of the query's words in it; the share of the query's
 neighboring words that are side by side in it; the share of its title or of a heading that the query names; and whether the
-note was created in a time that the query names, or a few days later. The weights
+note was created in a time that the query names, or a few days later. Only the share of words depends on the other passages:
+a word that few of them have counts more. The weights
 lie on the flat maximum of measurements on conversations, Japanese articles and documentation together
 (`python -m tests.bench.retrieval`). The vector counts less the more the encoder has to spell the query letter by letter,
 because its vocabulary then does not know the language. A note whose title or alias *is* the query comes first."""
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import compress, pairwise
 
 from index.model import Hit
 from index.names import fold, stem
@@ -28,8 +30,9 @@ HALF = 10.0  # the BM25 score that counts as evidence of one half, by the curve 
 # Source: `python -m tests.bench.retrieval`, the flat maximum of conversations, Japanese articles and documentation together;
 # half or twice a weight changes little.
 WORDS_WEIGHT = 1.0  # the words of the query, by BM25: the measure of the others
-NEAR_WEIGHT = 0.3  # cosine similarity, times the trust in the query's vector: decides where words are about equal
-PAIRS_WEIGHT = 0.2  # neighbouring words of the query side by side: a phrase beats its words scattered
+NEAR_WEIGHT = 0.5  # cosine similarity, times the trust in the query's vector: decides where words are about equal
+PAIRS_WEIGHT = 0.15  # neighbouring words of the query side by side: a phrase beats its words scattered
+SHARE_WEIGHT = 0.1  # different words of the query: all of them once beat one of them many times
 NAMES_WEIGHT = 0.2  # title, alias or heading in the words of the query: a note on a thing beats one that mentions it
 # The note was created when the query says: only a boost, as people also write later about a time. Source:
 # `python -m tests.bench.query_times`.
@@ -51,7 +54,7 @@ RUN = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
 )
 HEADING = re.compile(r"\n#{1,6} +(.+?)[ #]*$", re.MULTILINE)  # "\n#" is found many times as fast as "^#"
-FLAT = str.maketrans({**dict.fromkeys("!\"#$%&'()*+,.:;<=>?@[\\]^`{}~’‘“”", None), **dict.fromkeys("-_/|–—\t", " ")})
+FLAT = str.maketrans({**dict.fromkeys("!\"#$%&'()*+,.:;<=>?@[\\]^`{}~’‘“”", None), **dict.fromkeys("-_/|–—\t\n", " ")})
 # The same for ASCII bytes, which takes a fifth of the time.
 ASCII_FLAT = bytes(ord(chr(code).casefold().translate(FLAT) or " ") for code in range(128)) + bytes(range(128, 256))
 ASCII_DROPPED = bytes(code for code in range(128) if not chr(code).translate(FLAT))
@@ -80,6 +83,7 @@ class QueryCue:
 
     name: str  # the whole query, folded like a name
     asked: tuple[frozenset[str], ...]  # its words and, if they differ, its words without a question's function words
+    content: tuple[str, ...]  # the last of `asked` as it is looked for in a text: " word", or two characters
     pairs: tuple[str, ...]  # neighbours: " one two" where words are spaced, two characters where they are not
 
 
@@ -122,8 +126,9 @@ def make_cue(text: str) -> QueryCue:
         f" {word} {_stem(after)}" for word, after in pairwise(content) if not (RUN.match(word) or RUN.match(after))
     ]
     joined = [run[n : n + 2] for run in content if RUN.match(run) for n in range(len(run) - 1)]
-    asked = dict.fromkeys((_grams(text), _grams(keywords(text))))
-    return QueryCue(_name_key(text), tuple(asked), tuple(dict.fromkeys(spaced + joined)))
+    asked = tuple(dict.fromkeys((_grams(text), _grams(keywords(text)))))
+    words = tuple(gram if RUN.match(gram) else f" {gram}" for gram in sorted(asked[-1]))
+    return QueryCue(_name_key(text), asked, words, tuple(dict.fromkeys(spaced + joined)))
 
 
 def vector_trust(tokens: int, text: str) -> float:
@@ -152,17 +157,20 @@ def fuse(
     bm25 = {(match.doc_id, match.ord): match.value for match in words}
     farthest = min(similar.values(), default=0.0) if farthest is None else farthest
     near_weight = NEAR_WEIGHT * (trust if weight is None else weight) if near else 0.0
-    full = WORDS_WEIGHT + NAMES_WEIGHT + near_weight + (PAIRS_WEIGHT if cue.pairs else 0.0) + date_weight
+    pairs_weight, share_weight = (PAIRS_WEIGHT if cue.pairs else 0.0), (SHARE_WEIGHT if len(cue.content) > 1 else 0.0)
+    full = WORDS_WEIGHT + NAMES_WEIGHT + near_weight + pairs_weight + share_weight + date_weight
     parts = {pair: pair.split() for pair in cue.pairs}
+    matches = {(match.doc_id, match.ord): match for match in (*words, *near)}
+    texts = [f" {_fold(match.text)}" for match in matches.values()]
     scored = []
-    for key, match in {(match.doc_id, match.ord): match for match in (*words, *near)}.items():
+    for (key, match), text, share in zip(matches.items(), texts, _share_words(cue.content, texts), strict=True):
         worded = max(0.0, bm25.get(key, 0.0))
         named, exact = _match_names(cue, match)
         score = WORDS_WEIGHT * worded / (worded + HALF) + NAMES_WEIGHT * named
         score += near_weight * _clamp(similar.get(key, farthest)) + date_weight * (match.doc_id in dated)
         if cue.pairs:
-            score += PAIRS_WEIGHT * _count_pairs(parts, match.text) / len(cue.pairs)
-        score = _clamp(score / full)
+            score += pairs_weight * _count_pairs(parts, text) / len(cue.pairs)
+        score = _clamp((score + share_weight * share) / full)
         scored.append((NAMED + (1 - NAMED) * score if exact else NAMED * score, match))
     return _best_passages(scored, lambda match: trust * _clamp(similar.get((match.doc_id, match.ord), farthest)))
 
@@ -176,10 +184,8 @@ def is_weak(cue: QueryCue, document: RankedDocument, title: str) -> bool:
     """Return whether the document could be as good a hit if it had nothing to do with the query."""
     if document.score >= WEAK_SCORE or document.near >= WEAK_NEAR:
         return False
-    asked = cue.asked[-1]
-    flat = _flatten(f"{title} {document.heading} {document.chunk}")
-    shared = sum((gram if RUN.match(gram) else f" {gram}") in flat for gram in asked)
-    return not asked or shared < WEAK_SHARE * len(asked)
+    text = f" {_fold(f'{title} {document.heading} {document.chunk}')}"
+    return not cue.content or sum(word in text for word in cue.content) < WEAK_SHARE * len(cue.content)
 
 
 def demote_superseded(hits: Sequence[Hit]) -> list[Hit]:
@@ -253,9 +259,16 @@ def _match_names(cue: QueryCue, match: Match) -> tuple[float, bool]:
     return most, exact
 
 
-def _count_pairs(parts: Mapping[str, Sequence[str]], text: str) -> int:
-    """Count the pairs of neighbours in `text`, given with their parts."""
-    folded = _fold(text)
+def _share_words(content: Sequence[str], texts: Sequence[str]) -> list[float]:
+    """Return for each folded text the share of the words `content` that it has; a word counts more, the fewer texts have it."""
+    rows = [[word in text for word in content] for text in texts]
+    counts = [sum(column) for column in zip(*rows, strict=True)]
+    rarity = [math.log(1 + (len(texts) - count + 0.5) / (count + 0.5)) for count in counts]
+    return [sum(compress(rarity, row)) / (sum(rarity) or 1.0) for row in rows]
+
+
+def _count_pairs(parts: Mapping[str, Sequence[str]], folded: str) -> int:
+    """Count the pairs of neighbours, given with their parts, in a folded text."""
     possible = [pair for pair, words in parts.items() if all(word in folded for word in words)]
     if not possible:
         return 0  # as for most passages

@@ -62,7 +62,7 @@ def search(query: Query, *, store: ChunkStore, catalog: Catalog, embedder: Embed
     hits: list[Hit] = []
     for pool in POOLS:
         near, word_matches = store.search(vector=embedded.make, words=words, filter=query.filter, pool=pool)
-        if by_words and not word_matches and cued.asked[-1] and embedded.insist():
+        if by_words and not word_matches and cued.content and embedded.insist():
             near, _ = store.search(vector=embedded.make, words=None, filter=query.filter, pool=pool)
         is_last = pool > max(len(near), len(word_matches)) or pool == POOLS[-1]
         of_times = [store.search(vector=embedded.make, words=words, filter=each, pool=pool) for each in times.filters]

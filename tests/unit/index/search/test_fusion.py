@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,34 +83,53 @@ def test_a_vector_is_trusted_where_the_encoder_knows_the_words(tokens, text, wan
 
 # Each score is counted out by hand: the band below 0.9, the sum of the evidence, the sum of the weights at hand.
 ONE_WORD = 1.0 + 0.2  # BM25 and names
-BOTH_LEGS = ONE_WORD + 0.3
+BOTH_LEGS = ONE_WORD + 0.5
+SEVERAL = 0.15 + 0.1  # pairs and the share of the words, for a query of several words
+# The share of two words, one of which the only passage has: each weighs log(1 + (passages - n + .5) / (n + .5)), n have it.
+ONE_OF_TWO = math.log(4 / 3) / (math.log(4 / 3) + math.log(4))
 SCORES = [
     pytest.param("zebra", [], [match("a", 10)], 1.0, 0.9 * 0.5 / ONE_WORD, id="a BM25 score of 10 counts half"),
     pytest.param(
         "zebra", [], [match("a", 30)], 1.0, 0.9 * 0.75 / ONE_WORD, id="three times as much counts three quarters"
     ),
     pytest.param("zebra", [], [match("a", -3)], 1.0, 0.0, id="less than none counts nothing"),
-    pytest.param("zebra", [match("a", 0.8)], [], 1.0, 0.9 * 0.3 * 0.8 / BOTH_LEGS, id="a vector alone"),
-    pytest.param("zebra", [match("a", 1.5)], [], 1.0, 0.9 * 0.3 / BOTH_LEGS, id="a cosine over 1 is 1"),
+    pytest.param("zebra", [match("a", 0.8)], [], 1.0, 0.9 * 0.5 * 0.8 / BOTH_LEGS, id="a vector alone"),
+    pytest.param("zebra", [match("a", 1.5)], [], 1.0, 0.9 * 0.5 / BOTH_LEGS, id="a cosine over 1 is 1"),
     pytest.param("zebra", [match("a", -0.5)], [], 1.0, 0.0, id="a vector that points away counts nothing"),
-    pytest.param("zebra", [match("a", 0.8)], [], 0.5, 0.9 * 0.15 * 0.8 / (ONE_WORD + 0.15), id="a vector half trusted"),
+    pytest.param("zebra", [match("a", 0.8)], [], 0.5, 0.9 * 0.25 * 0.8 / (ONE_WORD + 0.25), id="a vector half trusted"),
     pytest.param("zebra", [match("a", 0.8)], [match("a", 10)], 0.0, 0.9 * 0.5 / ONE_WORD, id="a vector not trusted"),
-    pytest.param("zebra", [match("a", 0.8)], [match("a", 10)], 1.0, 0.9 * (0.5 + 0.24) / BOTH_LEGS, id="both legs"),
+    pytest.param("zebra", [match("a", 0.8)], [match("a", 10)], 1.0, 0.9 * (0.5 + 0.4) / BOTH_LEGS, id="both legs"),
     pytest.param(
         "hybrid search engines",
         [],
         [match("a", 10, "a hybrid search, for engines")],
         1.0,
-        0.9 * (0.5 + 0.2 * 1 / 2) / (ONE_WORD + 0.2),
-        id="one pair of two",
+        0.9 * (0.5 + 0.15 * 1 / 2 + 0.1) / (ONE_WORD + SEVERAL),
+        id="one pair of two, and all words",
     ),
     pytest.param(
         "hybrid search engines",
         [match("a", 0.8, "a hybrid-search engine")],
         [match("a", 10, "a hybrid-search engine")],
         1.0,
-        0.9 * (0.5 + 0.24 + 0.2) / (BOTH_LEGS + 0.2),
-        id="all pairs, and both legs",
+        0.9 * (0.5 + 0.4 + 0.15 + 0.1) / (BOTH_LEGS + SEVERAL),
+        id="all pairs, all words, and both legs",
+    ),
+    pytest.param(
+        "hybrid engines",
+        [],
+        [match("a", 10, "an engine is not anhybrid")],
+        1.0,
+        0.9 * (0.5 + 0.1 * ONE_OF_TWO) / (ONE_WORD + SEVERAL),
+        id="one word of two; a word begins where a word begins",
+    ),
+    pytest.param(
+        "hybrid engines",
+        [],
+        [match("a", 10, "engines\nhybrid")],
+        1.0,
+        0.9 * (0.5 + 0.1) / (ONE_WORD + SEVERAL),
+        id="a line begins with a word",
     ),
     pytest.param(
         "engine",
@@ -153,7 +174,7 @@ SCORES = [
         [],
         [match("a", 0, context="東京")],
         1.0,
-        0.9 * (0.2 * 1 / 2 + 0.2 * 1 / 2) / (ONE_WORD + 0.2),
+        0.9 * (0.2 * 1 / 2 + 0.15 * 1 / 2 + 0.1 * ONE_OF_TWO) / (ONE_WORD + SEVERAL),
         id="characters by twos",
     ),
     pytest.param("京", [], [match("a", 0, context="京 東")], 1.0, 0.9 * 0.2 * 1 / 2 / ONE_WORD, id="a character alone"),
@@ -182,7 +203,7 @@ SCORES = [
         [match("a", 1.0, context="Zebras")],
         [match("a", 0, context="Zebras")],
         1.0,
-        0.9 * (0.2 + 0.3) / BOTH_LEGS,
+        0.9 * (0.2 + 0.5) / BOTH_LEGS,
         id="the title in another form is a name, and not the title itself",
     ),
 ]
@@ -197,9 +218,9 @@ def test_a_passage_that_only_words_found_is_as_near_as_the_farthest_that_is_near
     ranked = fuse(make_cue("zebra"), [match("a", 0.8), match("b", 0.4)], [match("c", 10)], 1.0)
     scores = {document.doc_id: document.score for document in ranked}
     assert scores == {
-        "a": pytest.approx(0.9 * 0.24 / BOTH_LEGS),
-        "b": pytest.approx(0.9 * 0.12 / BOTH_LEGS),
-        "c": pytest.approx(0.9 * (0.5 + 0.12) / BOTH_LEGS),
+        "a": pytest.approx(0.9 * 0.4 / BOTH_LEGS),
+        "b": pytest.approx(0.9 * 0.2 / BOTH_LEGS),
+        "c": pytest.approx(0.9 * (0.5 + 0.2) / BOTH_LEGS),
     }
 
 
@@ -263,10 +284,22 @@ def test_a_note_whose_title_or_alias_is_the_query_stands_first(context):
     assert fuse(make_cue("Ada Lovelace"), [match("best", 0.99)], words, 1.0)[0].doc_id == "named"
 
 
-def test_a_score_does_not_depend_on_the_other_hits():
-    alone = fuse(make_cue("one two"), [match("a", 0.5)], [match("a", 5.0)], 1.0)
-    among = fuse(make_cue("one two"), [match("b", 0.9), match("a", 0.5)], [match("b", 50.0), match("a", 5.0)], 1.0)
-    assert alone[0].score == among[-1].score
+@pytest.mark.parametrize("text", ["neither", "one and two"])
+def test_the_score_of_a_passage_with_all_words_or_none_does_not_depend_on_the_other_hits(text):
+    near, words = match("a", 0.5, text), match("a", 5.0, text)
+    alone = fuse(make_cue("one two"), [near], [words], 1.0)
+    among = fuse(make_cue("one two"), [match("b", 0.9, "two"), near], [match("b", 50.0, "two"), words], 1.0)
+    assert [item.score for item in among if item.doc_id == "a"] == [pytest.approx(alone[0].score)]
+
+
+def test_a_word_that_few_passages_have_counts_more_than_a_word_that_many_have():
+    words = [match("common", 5.0, "the ship"), match("rare", 5.0, "the anchor"), match("other", 4.0, "a ship")]
+    assert [item.doc_id for item in fuse(make_cue("ship anchor"), [], words, 0.0)] == ["rare", "common", "other"]
+
+
+def test_different_words_count_more_than_one_word_many_times():
+    words = [match("many", 5.0, "ship ship ship"), match("once", 5.0, "the ship has an anchor")]
+    assert fuse(make_cue("ship anchor"), [], words, 0.0)[0].doc_id == "once"
 
 
 def test_the_vector_leg_alone_scores_by_cosine():
