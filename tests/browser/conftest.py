@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from tests.support.chromium import chromium, missing
+from tests.support.daemon_process import Memex
 from tests.support.page_browser import paged_daemon
 from tests.support.paths import ROOT
 
@@ -29,9 +30,10 @@ def closed_tabs(browser):
 
 @pytest.fixture(scope="module")
 def demo(browser, tmp_path_factory, models):
-    """A daemon with a page, on a copy of the demo vault."""
+    """A daemon with a page, on a copy of the demo vault under Git."""
     folder = tmp_path_factory.mktemp("demo")
     shutil.copytree(ROOT / "vault_fixtures/demo", folder / "vault")
+    Memex(folder).commit("Begin")
     with paged_daemon(folder, models) as memex:
         yield memex
 

@@ -92,6 +92,60 @@ def test_a_change_that_you_edited_since_stays_and_both_texts_show(demo, tab):
     forgive(tab, "409")
 
 
+def test_a_version_from_before_an_edit_outside_memex_is_restored(demo, tab):
+    file = demo.write("Weir.md", "The weir is shut.\n")
+    demo.git("add", "Weir.md")
+    demo.git("commit", "-q", "-m", "Describe the weir")
+    demo.until(lambda: demo.found("weir shut", "--scope", "vault"))
+    file.write_text("The weir is open.\n")
+    demo.until(lambda: "is open" in demo.run("get", "Weir.md"))
+    show(tab, "Weir.md")
+    tab.click("#history summary >> nth=0")
+    tab.click('#history a:has-text("Restore this version")')
+    tab.wait('.diff .removed:has-text("is open")')
+    tab.wait('.diff .added:has-text("is shut")')
+    assert tab.axe == []
+    file.write_text("The weir is half open.\n")
+    tab.click('button:has-text("Restore")')
+    tab.wait('[role=alert]:has-text("changed after it was shown")')
+    tab.wait('.diff .removed:has-text("half open")')
+    assert file.read_text() == "The weir is half open.\n"
+    tab.click('button:has-text("Restore")')
+    tab.wait('.message:has-text("The text before is in commit")')
+    assert file.read_text() == "The weir is shut.\n"
+    assert "The weir is half open." in demo.git("log", "-p", "-2", "--", "Weir.md")
+    tab.click("#history summary >> nth=0")
+    tab.click('#history a:has-text("Undo this") >> nth=0')
+    tab.click('button:has-text("Undo")')
+    tab.wait('#body:has-text("half open")')
+    forgive(tab, "409")
+
+
+def test_a_promoted_note_is_moved_back_from_its_history(demo, tab):
+    id = demo.capture("The sluice needs a new plank.\n")
+    path = demo.json("promote", id, "--to", "House")["promoted"][0]["target"]
+    show(tab, path)
+    tab.click('#history summary:has-text("promoted")')
+    tab.click('#history a:has-text("Move back to the inbox")')
+    tab.wait('h1:has-text("Move this note back to the inbox?")')
+    tab.click('button:has-text("Move back")')
+    tab.wait('.message:has-text("Moved back: Captures/default/")')
+    assert "Captures/default/" in tab.call("textContent", "p.path")
+
+
+def test_a_call_that_can_not_be_undone_shows_what_works(demo, tab):
+    id = demo.capture("The lock is rusty.\n")
+    demo.capture(f"See [[{demo.json('get', id)['path'][:-3]}]].\n")
+    promoted = demo.json("promote", id, "--to", "House")["promoted"][0]
+    call = demo.json("audit", "--id", promoted["id"])["entries"][0]["request"]
+    tab.goto(f"/note/undo?{urlencode({'call': call, 'path': promoted['target']})}")
+    tab.wait('h1:has-text("Nothing was undone")')
+    tab.click('summary:has-text("promoted")')
+    tab.wait('a:has-text("Move back to the inbox")')
+    assert tab.axe == []
+    forgive(tab, "409")
+
+
 def test_a_deleted_note_can_be_restored(demo, tab):
     id = demo.capture("Short-lived.\n")
     path = demo.json("get", id)["path"]
