@@ -17,6 +17,7 @@ def test_hits_follow_what_is_typed_and_the_keyboard_leads_to_them(tab):
     tab.type("battery box cool")
     tab.wait('#hits .title:has-text("Passive cooling")')
     assert "q=battery+box+cool" in tab.path
+    assert tab.call("textContent", "#hits-status").startswith(str(len(hits(tab))))
     tab.press("ArrowDown")
     assert tab.value("document.activeElement.textContent") == hits(tab)[0]
     tab.press("ArrowDown")

@@ -47,6 +47,6 @@ def test_every_open_view_reports_a_killed_daemon_and_continues_with_the_next(bro
     for view, tab in tabs.items():
         tab.wait_gone("#connection")
         assert tab.value("window.isOld"), view  # no reload
-        assert tab.axe == []
+    assert tabs["home"].axe == []
     demo.capture("The daemon is back, and so are the views.")
     tabs["home"].wait('#today a.path:has-text("daemon is back")')

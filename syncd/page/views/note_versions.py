@@ -31,6 +31,7 @@ VERBS: Final[Mapping[str, str]] = {
     "expire": "expired",
     "unarchive": "unarchived",
 }
+SURFACES: Final = {"cli": "you", "file": ""}  # who wrote without a key
 # Moves of a note; the operation that moves it back, if the move was its last one.
 MOVES: Final[Mapping[str, str]] = {
     "promote": "unpromote",
@@ -86,8 +87,8 @@ def list_versions(events: Sequence[Mapping[str, Any]]) -> list[Version]:
     return [
         Version(
             event["at"],
-            VERBS.get(event["what"], event["what"]),
-            event["author"] or event["key"] or ("" if event["what"] == "edit" else event["surface"]),
+            "restored" if event["tool"] == "restore" else VERBS.get(event["what"], event["what"]),
+            event["author"] or event["key"] or SURFACES.get(event["surface"], event["surface"]),
             event["subject"] if event["commit"] else event["tool"],
             event["undone"],
             diff_lines(event.get("diff")),

@@ -28,6 +28,10 @@ from syncd.page.web.passages import mark_passage
         ("", "x", ""),
     ],
 )
+def test_a_short_word_marks_only_itself():
+    assert mark_passage("in the inbox", "in") == "<mark>in</mark> the inbox"
+
+
 def test_words_are_marked(chunk, query, shown):
     assert mark_passage(chunk, query) == shown
 
