@@ -121,31 +121,6 @@ def test_a_version_from_before_an_edit_outside_memex_is_restored(demo, tab):
     forgive(tab, "409")
 
 
-def test_a_promoted_note_is_moved_back_from_its_history(demo, tab):
-    id = demo.capture("The sluice needs a new plank.\n")
-    path = demo.json("promote", id, "--to", "House")["promoted"][0]["target"]
-    show(tab, path)
-    tab.click('#history summary:has-text("promoted")')
-    tab.click('#history a:has-text("Move back to the inbox")')
-    tab.wait('h1:has-text("Move this note back to the inbox?")')
-    tab.click('button:has-text("Move back")')
-    tab.wait('.message:has-text("Moved back: Captures/default/")')
-    assert "Captures/default/" in tab.call("textContent", "p.path")
-
-
-def test_a_call_that_can_not_be_undone_shows_what_works(demo, tab):
-    id = demo.capture("The lock is rusty.\n")
-    demo.capture(f"See [[{demo.json('get', id)['path'][:-3]}]].\n")
-    promoted = demo.json("promote", id, "--to", "House")["promoted"][0]
-    call = demo.json("audit", "--id", promoted["id"])[-1]["request"]
-    tab.goto(f"/note/undo?{urlencode({'call': call, 'path': promoted['target']})}")
-    tab.wait('h1:has-text("Nothing was undone")')
-    tab.click('summary:has-text("promoted")')
-    tab.wait('a:has-text("Move back to the inbox")')
-    assert tab.axe == []
-    forgive(tab, "409")
-
-
 def test_a_deleted_note_can_be_restored(demo, tab):
     id = demo.capture("Short-lived.\n")
     path = demo.json("get", id)["path"]

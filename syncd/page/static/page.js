@@ -208,6 +208,9 @@ function setDisabled(form, isDisabled) {
 
 setTimeout(() => (body.dataset.settled = ""), SETTLE);
 
+// On a phone, the navigation scrolls: the present view is in sight.
+document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 // Keyboard
 
 const help = document.getElementById("help");
