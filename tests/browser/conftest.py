@@ -43,6 +43,6 @@ def demo(browser, tmp_path_factory, models):
 @pytest.fixture
 def tab(browser, demo):
     """A tab with a session; at its end, nothing may have gone wrong in it."""
-    opened = browser.open(demo.link()["url"])
+    opened = browser.open(demo.one_time_link())
     yield opened
     assert opened.problems == {}

@@ -32,6 +32,7 @@ def look_at_every_view(tab, sentence, *, search=True):
     return texts
 
 
+@pytest.mark.slow  # the vault is looked for every 15 seconds
 def test_a_vault_that_is_away_is_reported_and_comes_back(demo, tab):
     away = demo.vault.with_name("away")
     demo.vault.rename(away)
@@ -53,7 +54,7 @@ def test_a_repository_without_a_branch_is_reported_and_a_decision_still_works(de
     demo.capture("The bridge needs a new rail.")
     demo.git("checkout", "-q", "--detach")
     try:
-        tab.goto(f"/review?capture={demo.json('get', 'The bridge needs a new rail')['path']}")
+        tab.goto(f"/review?capture={demo.ask('get', id='The bridge needs a new rail')['path']}")
         tab.wait("body[data-settled]")
         tab.press("d")
         tab.wait('.message:has-text("Dismissed")')
@@ -80,7 +81,7 @@ def test_without_an_encoder_notes_are_found_by_their_words(browser, tmp_path, mo
     (tmp_path / "vault" / NOTE).parent.mkdir(parents=True)
     (tmp_path / "vault" / NOTE).write_text("Battery thermal sums\n")
     with paged_daemon(tmp_path, models) as memex:
-        tab = browser.open(memex.link()["url"])
+        tab = browser.open(memex.one_time_link())
         tab.wait('#health:has-text("encoder: ")')
         texts = look_at_every_view(tab, "encoder: ")
         assert "Battery thermal sums" in texts["search"]
@@ -93,9 +94,9 @@ def test_a_full_disk_loses_no_text_and_is_reported(browser, tmp_path, models):
     with small_disk(tmp_path / "vault", "2m"):
         (tmp_path / "vault/Captures/default").mkdir(parents=True)
         with paged_daemon(tmp_path, models) as memex:
-            path = memex.json("get", memex.capture("The sluice leaks.\n"))["path"]
+            path = memex.ask("get", id=memex.capture("The sluice leaks.\n"))["path"]
             memex.settled()
-            tab = browser.open(memex.link()["url"])
+            tab = browser.open(memex.one_time_link())
             tab.goto(f"/review/edit?capture={path}")
             tab.fill("textarea", "The sluice leaks at the left hinge.\n" + "Measured each day.\n" * 500)
             with filled(tmp_path / "vault"):
@@ -105,4 +106,4 @@ def test_a_full_disk_loses_no_text_and_is_reported(browser, tmp_path, models):
                 for place in PLACES.values():
                     tab.goto(place.address)
                     assert FAILED not in tab.text
-            assert "The sluice leaks." in memex.run("get", path)
+            assert "The sluice leaks." in memex.ask("get", id=path)["content"]

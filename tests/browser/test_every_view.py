@@ -22,7 +22,7 @@ def tab_with(browser, demo):
     def find(**options):
         name = json.dumps(options, sort_keys=True)
         if name not in tabs:
-            tabs[name] = browser.open(demo.link()["url"], reducedMotion="reduce", **options)
+            tabs[name] = browser.open(demo.one_time_link(), reducedMotion="reduce", **options)
         return tabs[name]
 
     return find

@@ -42,7 +42,7 @@ def test_single_letter_keys_can_be_turned_off_and_a_text_being_typed_stays(demo,
 
 
 def test_single_letter_keys_can_be_turned_off_without_javascript(browser, demo):
-    tab = browser.open(demo.link()["url"], javaScriptEnabled=False)
+    tab = browser.open(demo.one_time_link(), javaScriptEnabled=False)
     tab.goto("/search?q=battery")
     tab.click(".foot button")
     tab.wait('.message:has-text("Single-letter keys are off.")')

@@ -55,14 +55,14 @@ def test_a_hit_leads_to_obsidian(tab):
     ],
 )
 def test_empty_answers_and_mistakes_say_what_to_do(browser, demo, path, text):
-    tab = browser.open(demo.link()["url"])
+    tab = browser.open(demo.one_time_link())
     tab.goto(path)
     assert text in tab.text
     assert tab.axe == []
 
 
 def test_searching_works_without_javascript(browser, demo):
-    tab = browser.open(demo.link()["url"], javaScriptEnabled=False)
+    tab = browser.open(demo.one_time_link(), javaScriptEnabled=False)
     tab.goto("/search")
     tab.fill("#q", "battery")
     tab.click("noscript button, form button")
