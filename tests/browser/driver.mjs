@@ -17,7 +17,7 @@ const own = {
   // Open a tab: problems of its pages are collected from the first request on.
   async open(name, { origin, ...options }) {
     const context = await browser.newContext({ viewport: { width: 1100, height: 800 }, ...options });
-    context.setDefaultTimeout(Number(process.env.DRIVER_TIMEOUT ?? 120_000)); // a busy machine may take long
+    context.setDefaultTimeout(120_000); // a busy machine may take long
     const page = await context.newPage();
     const problems = { console: [], errors: [], foreign: [] };
     page.on("console", (message) => message.type() === "error" && problems.console.push(message.text()));
