@@ -72,12 +72,12 @@ def _run(
 
 
 def _list(services: VaultServices, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
-    """List the proposals that wait, and those carried out last with their files; `patch`: so many of these with differences."""
-    consolidation, patch = services.consolidation, int(arguments.get("patch") or 0)
-    carried = services.proposal_execution.latest(CARRIED)
+    """List the proposals that wait, and those carried out last, `carried` at most, with their files; `patch`: and differences."""
+    consolidation, patch = services.consolidation, bool(arguments.get("patch"))
+    carried = services.proposal_execution.latest(min(int(arguments.get("carried") or CARRIED), CARRIED))
     return {
         "proposals": [_proposal_fields(services.snapshot, proposal) for proposal in consolidation.list_proposals()],
-        "carried": [row | _change_fields(services, row["key"], patch=at < patch) for at, row in enumerate(carried)],
+        "carried": [row | _change_fields(services, row["key"], patch=patch) for row in carried],
         **consolidation.facts(),
     }
 

@@ -41,9 +41,9 @@ def show_reports(visit: Visit) -> Response:
 
 def _render(visit: Visit, *, status: int = 200, mistake: str = "", ticked: Collection[str] = ()) -> Response:
     """Render the view; `ticked`: the proposals of a refused form, whose ticks are kept."""
-    listing = visit.ask("consolidate.list", patch=DONE)
+    listing = visit.ask("consolidate.list", carried=DONE, patch=True)
     done = set(visit.queries("done"))
-    carried = [_show_changes(row) for row in listing["carried"][:DONE]]
+    carried = [_show_changes(row) for row in listing["carried"]]
     proposals = listing["proposals"]
     page = parse_number(visit.query("page")) or 1
     first = (min(max(page, 1), max(1, -(-len(proposals) // SHOWN))) - 1) * SHOWN
