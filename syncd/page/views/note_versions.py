@@ -13,6 +13,7 @@ from starlette.responses import Response
 from index.errors import Conflict, InvalidArgument, NotFound
 from syncd.page.web.failures import describe_failure
 from syncd.page.web.templates import link, unpack_path
+from syncd.page.web.text_comparison import PatchLine, patch_lines
 from syncd.page.web.view import Visit, get, post
 
 EVENTS: Final = 50
@@ -46,14 +47,6 @@ OWN_WAYS: Final = frozenset({"promote", "unpromote", "review.dismiss", "unarchiv
 
 
 @dataclass(frozen=True, slots=True)
-class DiffLine:
-    """Holds a line of a difference: `kind` is added, removed, place or same."""
-
-    kind: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Version:
     """Describes what happened to a note, with the difference, and the ways back from there; "" = none."""
 
@@ -62,7 +55,7 @@ class Version:
     who: str
     how: str
     undone: bool
-    lines: tuple[DiffLine, ...] | None  # None: the old text is no longer kept, or too long to compare
+    lines: tuple[PatchLine, ...] | None  # None: the old text is no longer kept, or too long to compare
     call: str = ""  # that can be undone
     name: str = ""  # of the text after it, if that can be restored
     way: str = ""  # the operation that moves the note back
@@ -91,7 +84,7 @@ def list_versions(events: Sequence[Mapping[str, Any]]) -> list[Version]:
             event["author"] or event["key"] or SURFACES.get(event["surface"], event["surface"]),
             event["subject"] if event["commit"] else event["tool"],
             event["undone"],
-            diff_lines(event.get("diff")),
+            patch_lines(event.get("diff")),
             call=event["request"] if _is_undoable(event) else "",
             name=event["after"] if event.get("restorable") else "",
             way=MOVES[event["what"]] if place == last_move else "",
@@ -102,16 +95,6 @@ def list_versions(events: Sequence[Mapping[str, Any]]) -> list[Version]:
 
 def _is_undoable(event: Mapping[str, Any]) -> bool:
     return not event["undone"] and event["what"] not in ("commit", "edit") and event["tool"] not in OWN_WAYS
-
-
-def diff_lines(diff: Iterable[str] | None) -> tuple[DiffLine, ...] | None:
-    """Return the lines of a patch with what they are; None for none."""
-    return None if diff is None else tuple(map(_diff_line, diff))
-
-
-def _diff_line(line: str) -> DiffLine:
-    kind = {"+": "added", "-": "removed", "@": "place"}.get(line[:1], "same")
-    return DiffLine("place" if line.startswith(("+++", "---")) else kind, line)
 
 
 # Undo of a call
@@ -207,7 +190,7 @@ def preview_restore(visit: Visit) -> Response:
 
 def _render_restore(visit: Visit, path: str, version: str, *, status: int = 200, mistake: str = "") -> Response:
     plan = visit.ask("restore", id=path, version=version, dry_run=True)
-    change = {"lines": diff_lines(plan["diff"])}
+    change = {"lines": patch_lines(plan["diff"])}
     return visit.render(
         "note_restore.html", status=status, path=path, version=version, plan=plan, change=change, mistake=mistake
     )

@@ -12,10 +12,9 @@ from starlette.responses import Response
 
 from index.errors import Conflict, NotFound
 from index.names import pluralize
-from syncd.page.views.note_versions import diff_lines
 from syncd.page.web.failures import describe_failure
 from syncd.page.web.templates import link
-from syncd.page.web.text_comparison import Comparison, compare_texts
+from syncd.page.web.text_comparison import Comparison, compare_texts, patch_lines
 from syncd.page.web.view import View, Visit, get, parse_number, post
 
 PATH: Final = "/reports"
@@ -71,7 +70,7 @@ def _render(visit: Visit, *, status: int = 200, mistake: str = "", ticked: Colle
 
 def _show_changes(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a proposal that was carried out, with the differences of its files as lines."""
-    return {**row, "files": [file | {"lines": diff_lines(file.get("diff"))} for file in row["files"]]}
+    return {**row, "files": [file | {"lines": patch_lines(file.get("diff"))} for file in row["files"]]}
 
 
 def _texts(row: Mapping[str, Any]) -> dict[str, Any]:
