@@ -16,6 +16,7 @@ PAGES = (
 )
 
 
+@pytest.mark.slow  # test_every_view looks at the view too
 @pytest.mark.parametrize("size", [{"width": 360, "height": 700}, {"width": 1280, "height": 900}], ids=["phone", "wide"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_clients_are_accessible_and_fit(browser, demo, scheme, size):

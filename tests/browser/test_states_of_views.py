@@ -29,6 +29,7 @@ def test_an_empty_view_says_so_and_is_accessible(browser, empty, view):
     assert tab.problems == {}
 
 
+@pytest.mark.slow  # tests/integration/test_page.py kills the daemon under one page
 def test_every_open_view_reports_a_killed_daemon_and_continues_with_the_next(browser, demo):
     tabs = {view: browser.open(demo.one_time_link()) for view in PLACES}
     for view, tab in tabs.items():
