@@ -40,6 +40,7 @@ def test_a_key_is_revoked_with_the_keyboard(demo, tab):
     tab.wait('main:has-text("Revoked the key robin@here")')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [{"width": 360, "height": 700}, {"width": 1280, "height": 900}], ids=["phone", "wide"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_pages_of_connections_and_shares_are_accessible_and_fit(browser, demo, scheme, size):
