@@ -40,6 +40,7 @@ from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
 from syncd.vault.location import REPORTS
+from syncd.vault.vault import LOST
 
 Progress = Callable[[int, int, str], object]
 FACT: Final = "consolidation"  # named value: the facts about the last run
@@ -174,9 +175,13 @@ class Consolidation:
         return done
 
     def list_proposals(self) -> list[ReportedProposal]:
-        """List the proposals that wait for an answer, as the reports show them, those of the newest report first."""
+        """List the proposals that wait for an answer, as the reports show them, those of the newest report first.
+
+        Raises Unavailable while the vault is missing: its reports are not gone."""
         vault, waiting = self._snapshot.vault, self._proposals.list_waiting()
         listed: dict[str, ReportedProposal] = {}
+        if not vault.is_present():
+            raise Unavailable(LOST)
         for path in sorted(vault.list_notes(self.folder).files, reverse=True):
             with suppress(MemexError):  # missing, or being written
                 for line in read_proposals(decode(vault.read(path)[0])):

@@ -247,6 +247,14 @@ class ProposalExecution:
             rows.append(row | {"commit": entry.commit_id.removeprefix(NOTHING)})
         return rows
 
+    def changes_of(self, key: str) -> list[FileChange]:
+        """Return the file changes of a proposal that was carried out, without those of reports; none for an unknown key."""
+        reports = f"{self._snapshot.inbox}/{REPORTS}/"
+        done = [entry for entry in self._journal.entries_of(key) if entry.state == "done"]
+        first = next((entry for entry in reversed(done) if "undoes" not in json.loads(entry.about)), None)
+        steps = self._journal.steps(first.seq) if first else []
+        return [step for step in steps if not step.path.startswith(reports)]
+
     def _resume(self, entry: Entry) -> None:
         """Finish a proposal that a crash interrupted; roll it back if somebody changed one of its files."""
         steps = self._journal.steps(entry.seq)

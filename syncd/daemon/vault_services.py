@@ -15,6 +15,7 @@ from typing import Any
 
 from index.errors import MemexError, Unavailable
 from index.foreground import foreground
+from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.consolidation.analysis.findings import Findings
 from syncd.consolidation.consolidation import Consolidation
@@ -26,7 +27,9 @@ from syncd.git.head_follower import HeadFollower
 from syncd.history.audit_log import Events
 from syncd.history.change_journal import ChangeJournal
 from syncd.history.note_history import NoteHistory
+from syncd.history.note_restore import NoteRestore
 from syncd.history.undo import Undo
+from syncd.history.write_lineage import RESTORE
 from syncd.notes.front_matter import decode
 from syncd.promotion.destination_conflicts import DestinationConflicts
 from syncd.promotion.manual_moves import ManualMoves
@@ -54,6 +57,7 @@ class VaultServices:
     remote: RemoteSync
     history: NoteHistory
     undo: Undo
+    restoring: NoteRestore  # restores notes as they were at a version
     proposals: Proposals  # the proposals to the vault's owner
     waiting: WaitingCaptures  # the captures that wait for the owner's decision
     snapshot: VaultSnapshot  # the vault as promotions see it
@@ -116,6 +120,7 @@ def build_services(
         remote=_build_remote_sync(opened, head_follower, promotions, proposal_execution, commits),
         history=history,
         undo=undo,
+        restoring=build_restore(opened, agent_access, history, commits, owner=promotions.owner),
         proposals=proposals,
         waiting=waiting,
         snapshot=snapshot,
@@ -149,6 +154,33 @@ def build_history(opened: OpenParts, agent_access: AgentAccess, journal: ChangeJ
         indexed=partial(_index_now, opened.sync),
     )
     return history, undo
+
+
+def build_restore(
+    opened: OpenParts,
+    agent_access: AgentAccess,
+    history: NoteHistory,
+    commits: Committer,
+    *,
+    owner: Callable[[], str],
+) -> NoteRestore:
+    """Build the restore of versions, each of which is a commit that names the owner."""
+
+    def commit(path: str, raw: bytes, sentence: str) -> str | None:
+        message = format_message(sentence, [], [("Approved-By", owner()), ("Memex-Tool", RESTORE)])
+        made = commits.commit({path: raw}, message, approved={path})
+        if made is None and commits.is_on and commits.problem:
+            raise Unavailable(commits.problem)
+        return made
+
+    return NoteRestore(
+        opened.vault,
+        history,
+        inbox=opened.settings.vault.inbox,
+        workspaces=agent_access.workspaces,
+        commit=commit,
+        indexed=partial(_index_now, opened.sync),
+    )
 
 
 def build_promotion(

@@ -133,7 +133,7 @@ class NoteHistory:
     def log(self, name: str, limit: int, *, patch: bool = False) -> dict[str, Any]:
         """Return the newest `limit` events of a note, newest last; with `patch`, with differences.
 
-        Raises NotFound for none."""
+        An event with a difference is `restorable` if its text is kept and not the present one. Raises NotFound for none."""
         entries, path = self.entries(name)
         commits = self._find_commits(dict.fromkeys([path or name, *(entry.path for entry in reversed(entries))]))
         if not entries and not commits:
@@ -145,10 +145,11 @@ class NoteHistory:
         more = max(0, len(events) - limit)
         shown = [asdict(event) for event in events[more:]]
         if patch:
-            text = _Texts(self, path, commits).text
+            texts = _Texts(self, path, commits)
             for row in shown:
-                before, after = (text(row[name], blob=row["what"] == "commit") for name in ("before", "after"))
-                row["diff"] = _diff(before, after, row["source"] or row["path"], row["path"])
+                before, after = (texts.text(row[name], blob=row["what"] == "commit") for name in ("before", "after"))
+                row["diff"] = diff_texts(before, after, row["source"] or row["path"], row["path"])
+                row["restorable"] = bool(row["after"]) and after is not None and after != texts.present
         return {"path": path or (commits[0].path if commits else name), "events": shown, "more": more}
 
     def explain_entry(self, entry: Entry) -> dict[str, Any]:
@@ -166,7 +167,7 @@ class NoteHistory:
                 after = text(addition.after, blob=False)
                 additions.append(addition.tool)
         return {
-            "diff": _diff(before, after, entry.path, entry.path),
+            "diff": diff_texts(before, after, entry.path, entry.path),
             "now": path if self.read_current(path) is not None else None,
             "additions": list(dict.fromkeys(additions)),
         }
@@ -283,8 +284,9 @@ class _Texts:
     def __init__(self, history: NoteHistory, path: str, commits: Sequence[NoteCommit]) -> None:
         self._history, self._path, self._commits = history, path, commits
         self._known: dict[str, str | None] = {"": ""}
+        self.present: str | None = None  # None = no file, or it can't be read
         if (raw := history.read_current(path)) is not None:
-            self._known[hashlib.sha256(raw).hexdigest()] = _decode(raw)
+            self.present = self._known[hashlib.sha256(raw).hexdigest()] = _decode(raw)
 
     def text(self, name: str | None, *, blob: bool) -> str | None:
         """Return the text with this digest, or of the `blob` with this name; None when it is not kept."""
@@ -367,7 +369,7 @@ def _decode(raw: bytes) -> str:
     return raw.decode("utf-8", "backslashreplace")
 
 
-def _diff(before: str | None, after: str | None, source: str, path: str) -> list[str] | None:
+def diff_texts(before: str | None, after: str | None, source: str, path: str) -> list[str] | None:
     """Return the differing lines as a patch; None when a text is not kept or too long to compare."""
     if before is None or after is None:
         return None

@@ -1,6 +1,6 @@
 """Undo what agents, or one call of a command, wrote into the inbox: each file gets its earlier state back, or stays.
 
-Laws, tested: nothing that a person has written since is lost, and each file left alone is named with its reason; an
+Outside the inbox, only restored versions are undone. Laws, tested: nothing that a person has written since is lost, and each file left alone is named with its reason; an
 undo is logged, indexed and can itself be undone; a crash leaves each file before or after, and repeating the call
 finishes it."""
 
@@ -21,6 +21,7 @@ from syncd.history.write_lineage import (
     UndoReach,
     find_last_call,
     find_undo_reach,
+    is_restore,
     writes_in_force,
 )
 from syncd.vault.location import locate
@@ -107,7 +108,7 @@ class Undo:
     def writes_of_call(self, name: str) -> tuple[list[Entry], str]:
         """Return the writes of the last call on a note (by id or path), or of a call (by its id); and the note's path.
 
-        Raises NotFound if there is none, and Conflict if the call also changed notes outside the inbox."""
+        Raises NotFound if there is none, and Conflict if the call changed notes outside the inbox, except by a restore."""
         entries, _ = self._history.entries(name)
         if not entries:
             return self._check_inside(self._audit.find(-1, request=name), name), ""
@@ -120,11 +121,11 @@ class Undo:
         return self._check_inside([entry for entry in same if _caller(entry) == _caller(last)], name), last.path
 
     def _check_inside(self, call: Sequence[Entry], name: str) -> list[Entry]:
-        """Return the writes of a call, all of which must be in workspaces."""
+        """Return the writes of a call, all of which must be in workspaces or restored versions."""
         writes = [entry for entry in call if entry.kind in WRITES]
         if not writes:
             raise self._history.missing(name)
-        if not all(entry.workspace for entry in writes):
+        if not all(entry.workspace or is_restore(entry) for entry in writes):
             raise Conflict(f"the last write was `{writes[0].tool}`, which has its own command to undo it: {OWN_WAY}")
         return writes
 
@@ -231,11 +232,11 @@ class Undo:
     def _version_before(self, home: str, first: Entry, now: str, spaces: Collection[str]) -> tuple[bytes | None, str]:
         """Return the note before that write (None: it did not exist, or is not a note), or why it can't be restored."""
         where = locate(home, self._inbox)
-        if where.scope != "captures":
+        if where.scope != "captures" and not is_restore(first):
             return None, OUTSIDE
         if not first.before:
             return None, "" if first.path == home else MOVED
-        if where.workspace not in spaces:
+        if where.scope == "captures" and where.workspace not in spaces:
             return None, UNHOUSED
         if first.before == now:
             return None, ""

@@ -14,6 +14,7 @@ from syncd.history.digest_chain import Entry
 
 AGENTS: Final = frozenset({"mcp", "rest"})  # surfaces
 WRITES: Final = frozenset({"create", "update", "delete"})  # kinds
+RESTORE: Final = "restore"  # the tool of a restored version
 # The daemon's writes that follow from the text of a note; it repeats them where they are missing.
 FOLLOWING: Final = frozenset({"adoption", "enrichment", "review"})
 OWNERS: Final = frozenset(
@@ -133,6 +134,11 @@ def writes_in_force(entries: Sequence[Entry], taken: Collection[int] = ()) -> li
 def is_follow_up(entry: Entry) -> bool:
     """Return whether the daemon made this write because of the note's text."""
     return entry.surface == "daemon" and entry.tool in FOLLOWING and entry.kind == "update"
+
+
+def is_restore(entry: Entry) -> bool:
+    """Return whether an entry restored a version of a note outside the inbox, or undid that."""
+    return not entry.workspace and (entry.tool == RESTORE or bool(entry.undoes))
 
 
 def find_additions(entries: Iterable[Entry], write: Entry) -> list[Entry]:

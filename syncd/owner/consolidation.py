@@ -16,6 +16,8 @@ from syncd.consolidation.note_merge import missing_blocks
 from syncd.consolidation.proposal_execution import ProposalExecution
 from syncd.consolidation.report_lines import ReportedProposal
 from syncd.daemon.vault_services import VaultServices
+from syncd.history.change_journal import FileChange
+from syncd.history.note_history import diff_texts
 from syncd.history.undo import Undo
 from syncd.jobs.run_history import Run
 from syncd.jobs.scheduler import Scheduler
@@ -31,6 +33,7 @@ JOB = "consolidation"
 MOST = 1_000  # answers in one call
 TEXT = 20_000  # characters of a note
 CARRIED = 50  # proposals that were carried out
+FILES = 50  # changed files of one of them
 
 
 def operations(
@@ -40,7 +43,7 @@ def operations(
     consolidation, execution = services.consolidation, services.proposal_execution
     return {
         "consolidate": partial(_run, consolidation, agent_access, jobs),
-        "consolidate.list": partial(_list, consolidation, execution, services.snapshot),
+        "consolidate.list": partial(_list, services),
         "consolidate.answer": partial(_answer, consolidation, jobs),
         "consolidate.undo": partial(_undo, execution, services.undo),
     }
@@ -68,18 +71,40 @@ def _run(
     return outcome
 
 
-def _list(
-    consolidation: Consolidation,
-    execution: ProposalExecution,
-    snapshot: VaultSnapshot,
-    _: Mapping[str, Any],
-    __: Progress,
-) -> dict[str, Any]:
+def _list(services: VaultServices, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
+    """List the proposals that wait, and those carried out last, `carried` at most, with their files; `patch`: and differences."""
+    consolidation, patch = services.consolidation, bool(arguments.get("patch"))
+    carried = services.proposal_execution.latest(min(int(arguments.get("carried") or CARRIED), CARRIED))
     return {
-        "proposals": [_proposal_fields(snapshot, proposal) for proposal in consolidation.list_proposals()],
-        "carried": execution.latest(CARRIED),
+        "proposals": [_proposal_fields(services.snapshot, proposal) for proposal in consolidation.list_proposals()],
+        "carried": [row | _change_fields(services, row["key"], patch=patch) for row in carried],
         **consolidation.facts(),
     }
+
+
+def _change_fields(services: VaultServices, key: str, *, patch: bool) -> dict[str, Any]:
+    """Return the files that a proposal changed, and how many more there are."""
+    steps = services.proposal_execution.changes_of(key)
+    files = []
+    for step in steps[:FILES]:
+        fields: dict[str, Any] = {"path": step.path, "did": _describe_step(step)}
+        if patch and fields["did"] == "changed":
+            fields["diff"] = _diff_step(services, step)
+        files.append(fields)
+    return {"files": files, "more": max(0, len(steps) - FILES)}
+
+
+def _describe_step(step: FileChange) -> str:
+    return "removed" if not step.now else "changed" if step.was else "added"
+
+
+def _diff_step(services: VaultServices, step: FileChange) -> list[str] | None:
+    """Return the differing lines of a changed note; None if a text is no longer kept. The graph's changes keep one text."""
+    before = step.before or services.history.read_version(step.was, step.path)
+    if before is None or step.after is None:
+        return None
+    was, now = (raw.decode("utf-8", "backslashreplace") for raw in (before, step.after))
+    return diff_texts(was, now, step.path, step.path)
 
 
 def _answer(

@@ -1,6 +1,6 @@
-"""Define the owner's operations on history: show the history of a note, and undo what agents wrote.
+"""Define the owner's operations on history: show the history of a note, undo what agents wrote, and restore versions.
 
-Law: every undo is logged as a write of the owner."""
+Law: every undo and every restore is logged as a write of the owner."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from typing import Any
 from index.errors import InvalidArgument
 from syncd.history.audit_log import AUTHOR
 from syncd.history.note_history import NoteHistory
+from syncd.history.note_restore import NoteRestore, describe_plan
 from syncd.history.undo import Undo, UndoStep
+from syncd.history.write_lineage import RESTORE
 
 MOST = 10_000  # events in one answer
 Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 
 
-def operations(history: NoteHistory, undo: Undo) -> dict[str, Operation]:
+def operations(history: NoteHistory, undo: Undo, restoring: NoteRestore) -> dict[str, Operation]:
     """Return the owner's operations on history, by name."""
 
     def log(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
@@ -46,7 +48,14 @@ def operations(history: NoteHistory, undo: Undo) -> dict[str, Operation]:
         made = undo.carry_out(steps, lambda number, of, stage: progress({"done": number, "total": of, "stage": stage}))
         return _undo_result(AUTHOR.get().request if made.done else "", made.done, made.skipped)
 
-    return {"log": log, "log.before": text_before, "undo": undo_changes}
+    def restore(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
+        version = str(arguments["version"])
+        plan = restoring.plan(arguments["id"], version)
+        if arguments.get("dry_run"):
+            return describe_plan(plan)
+        return restoring.carry_out(plan, version, shown=arguments.get("shown"))
+
+    return {"log": log, "log.before": text_before, "undo": undo_changes, RESTORE: restore}
 
 
 def _undo_result(call: str, done: list[UndoStep], skipped: list[UndoStep]) -> dict[str, Any]:

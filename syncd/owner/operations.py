@@ -117,7 +117,7 @@ def _history_operations(opened: OpenParts, services: VaultServices) -> dict[str,
     return {
         **git.remote_operations(services.remote),
         **git.commit_operations(services.commits, services.make_due_commits, services.due_commits),
-        **history.operations(services.history, services.undo),
+        **history.operations(services.history, services.undo, services.restoring),
         **audit.operations(opened.audit, opened.vault, services.history, inbox=opened.settings.vault.inbox),
     }
 

@@ -16,10 +16,11 @@ PAGES = (
 )
 
 
+@pytest.mark.slow  # test_every_view looks at the view too
 @pytest.mark.parametrize("size", [{"width": 360, "height": 700}, {"width": 1280, "height": 900}], ids=["phone", "wide"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_clients_are_accessible_and_fit(browser, demo, scheme, size):
-    tab = browser.open(demo.link()["url"], colorScheme=scheme, viewport=size)
+    tab = browser.open(demo.one_time_link(), colorScheme=scheme, viewport=size)
     tab.goto("/clients")
     tab.click(".settings summary >> nth=1")
     assert tab.axe == []
@@ -28,16 +29,18 @@ def test_the_clients_are_accessible_and_fit(browser, demo, scheme, size):
 
 
 def test_a_key_is_revoked_with_the_keyboard(demo, tab):
-    demo.json("key", "create", "--name", "robin@here", "--workspace", "default")
+    demo.ask("key.create", name="robin@here", workspaces=["default"])
     tab.press("g", "c")
     tab.wait('#clients li:has-text("robin@here")')
-    tab.press("j", "Enter")
+    tab.call("focus", '#clients li:has-text("robin@here") [data-item]')
+    tab.press("Enter")
     tab.wait('h1:has-text("Revoke the key robin@here?")')
     tab.call("focus", "button.danger")
     tab.press("Enter")
     tab.wait('main:has-text("Revoked the key robin@here")')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [{"width": 360, "height": 700}, {"width": 1280, "height": 900}], ids=["phone", "wide"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_pages_of_connections_and_shares_are_accessible_and_fit(browser, demo, scheme, size):

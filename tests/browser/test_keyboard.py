@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from tests.support.page_history import write_history
-
 
 class Keys:
     """Presses keys in a tab, and counts them."""
@@ -21,7 +19,6 @@ class Keys:
 
 
 def test_captures_are_decided_and_a_note_is_found_without_a_mouse(demo, tab):
-    write_history(demo)
     keys = Keys(tab)
     keys.press("g", "r")
     tab.wait("#card")

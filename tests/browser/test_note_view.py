@@ -19,6 +19,11 @@ def forgive(tab, status):
     assert [error for error in tab.call("forgive") if status not in error] == []
 
 
+def _is_found(demo, words):
+    """Whether a note of the vault has these words, and is indexed."""
+    return demo.ask("search", query=words, scope="vault", mode="text")["hits"]
+
+
 def show(tab, path):
     tab.goto(f"/note?{urlencode({'path': path})}")
 
@@ -46,7 +51,7 @@ def test_a_note_is_found_and_read_with_the_keyboard_alone(tab):
 
 def test_a_change_is_previewed_and_taken_back(demo, tab):
     id = demo.capture("The pump at the weir needs oil.\n")
-    demo.run("updatenote", id, "The pump at the weir needs grease.\n")
+    demo.ask("updatenote", id=id, text="The pump at the weir needs grease.\n")
     show(tab, id)
     tab.wait('#body:has-text("grease")')
     tab.click("#history summary >> nth=0")
@@ -63,10 +68,10 @@ def test_a_change_is_previewed_and_taken_back(demo, tab):
 
 def test_what_the_reader_opened_stays_open_when_the_note_changes(demo, tab):
     id = demo.capture("The ladder is at the weir.\n")
-    show(tab, demo.json("get", id)["path"])
+    show(tab, demo.ask("get", id=id)["path"])
     tab.click("#history summary >> nth=0")
     tab.wait('.diff .added:has-text("ladder")')
-    demo.run("updatenote", id, "The ladder is in the shed.\n")
+    demo.ask("updatenote", id=id, text="The ladder is in the shed.\n")
     tab.wait('#body:has-text("shed")')
     tab.wait("#history li >> nth=1")
     tab.wait('.diff .added:has-text("at the weir")')
@@ -74,15 +79,15 @@ def test_what_the_reader_opened_stays_open_when_the_note_changes(demo, tab):
 
 def test_a_change_that_you_edited_since_stays_and_both_texts_show(demo, tab):
     id = demo.capture("The weir gate is open.\n")
-    path = demo.json("get", id)["path"]
-    demo.run("updatenote", id, "The weir gate is shut.\n")
+    path = demo.ask("get", id=id)["path"]
+    demo.ask("updatenote", id=id, text="The weir gate is shut.\n")
     show(tab, path)
     tab.click("#history summary >> nth=0")
     tab.click('#history a:has-text("Undo this") >> nth=0')
     tab.wait('button:has-text("Undo")')
     file = demo.vault / path
     file.write_text(file.read_text().replace("is shut", "is half open"))
-    demo.until(lambda: "half open" in demo.run("get", id))
+    demo.until(lambda: "half open" in demo.ask("get", id=id)["content"])
     tab.click('button:has-text("Undo")')
     tab.wait('h1:has-text("Something changed in the meantime")')
     assert "half open" in tab.text
@@ -92,10 +97,39 @@ def test_a_change_that_you_edited_since_stays_and_both_texts_show(demo, tab):
     forgive(tab, "409")
 
 
+def test_a_version_from_before_an_edit_outside_memex_is_restored(demo, tab):
+    file = demo.write("Weir.md", "The weir is shut.\n")
+    demo.git("add", "Weir.md")
+    demo.git("commit", "-q", "-m", "Describe the weir")
+    demo.until(lambda: _is_found(demo, "weir shut"))
+    file.write_text("The weir is open.\n")
+    demo.until(lambda: _is_found(demo, "weir open"))
+    show(tab, "Weir.md")
+    tab.click("#history summary >> nth=0")
+    tab.click('#history a:has-text("Restore this version")')
+    tab.wait('.diff .removed:has-text("is open")')
+    tab.wait('.diff .added:has-text("is shut")')
+    assert tab.axe == []
+    file.write_text("The weir is half open.\n")
+    tab.click('button:has-text("Restore")')
+    tab.wait('[role=alert]:has-text("changed after it was shown")')
+    tab.wait('.diff .removed:has-text("half open")')
+    assert file.read_text() == "The weir is half open.\n"
+    tab.click('button:has-text("Restore")')
+    tab.wait('.message:has-text("The text before is in commit")')
+    assert file.read_text() == "The weir is shut.\n"
+    assert "The weir is half open." in demo.git("log", "-p", "-2", "--", "Weir.md")
+    tab.click('#history summary:has-text("restored")')
+    tab.click('#history a:has-text("Undo this")')
+    tab.click('button:has-text("Undo")')
+    tab.wait('#body:has-text("half open")')
+    forgive(tab, "409")
+
+
 def test_a_deleted_note_can_be_restored(demo, tab):
     id = demo.capture("Short-lived.\n")
-    path = demo.json("get", id)["path"]
-    demo.run("delete", id, "--yes")
+    path = demo.ask("get", id=id)["path"]
+    demo.ask("delete", id=id)
     answer = demo.browser().client.get("/note", params={"path": path})
     assert answer.status_code == 404
     assert "This note no longer exists" in answer.text
@@ -125,6 +159,17 @@ HOSTILE = """# <img src=x onerror=alert(1)>
 """
 
 
+def test_a_hostile_note_runs_nothing_and_loads_nothing(demo, tab):
+    name = "Hostile <script>alert(1)<!script>.md"
+    file = demo.write(name, HOSTILE)
+    demo.until(lambda: _is_found(demo, "tracker"))
+    show(tab, name)
+    assert "alert(1)" in tab.text
+    tab.goto("/search?q=script+alert")
+    tab.goto("/search?" + urlencode({"q": HOSTILE[:200], "folder": '"><script>alert(1)</script>'}))
+    file.unlink()
+
+
 @pytest.fixture(scope="module")
 def gnarly(browser, tmp_path_factory, models):
     """A daemon on a vault with every shape of file, and a hostile note."""
@@ -136,8 +181,9 @@ def gnarly(browser, tmp_path_factory, models):
         yield memex
 
 
-def test_hostile_notes_run_nothing_and_load_nothing(browser, gnarly):
-    tab = browser.open(gnarly.link()["url"])
+@pytest.mark.slow
+def test_no_note_of_any_shape_runs_or_loads_anything(browser, gnarly):
+    tab = browser.open(gnarly.one_time_link())
     notes = [path.relative_to(gnarly.vault).as_posix() for path in sorted(gnarly.vault.rglob("*.md"))]
     assert len(notes) > 20
     for path in notes[:80]:

@@ -24,8 +24,8 @@ pytestmark = pytest.mark.slow
 def test_every_view_opens_on_a_real_vault(browser, tmp_path, models):
     shutil.copytree(REAL, tmp_path / "vault")
     with paged_daemon(tmp_path, models) as memex:
-        long = memex.json("get", memex.capture(LONG))["path"]
-        tab = browser.open(memex.link()["url"])
+        long = memex.ask("get", id=memex.capture(LONG))["path"]
+        tab = browser.open(memex.one_time_link())
         notes = sorted(path.relative_to(memex.vault).as_posix() for path in memex.vault.rglob("*.md"))
         addresses = [place.address for view, place in PLACES.items() if view not in ("note", "graph")]
         addresses += ["/graph", *(f"/note?{urlencode({'path': path})}" for path in random.Random(1).sample(notes, 30))]

@@ -29,27 +29,27 @@ def test_a_held_key_decides_on_one_capture(demo, tab):
     open_capture(demo, tab, "The first of two notes about the sluice.")
     open_capture(demo, tab, "The second of two notes about the sluice.")
     tab.wait("body[data-settled]")
-    before = demo.json("review")["total"]
+    before = demo.ask("review.list")["total"]
     for _ in range(6):
         tab.call("keyboard.down", "d")  # the second and further ones are repeats
     tab.wait('.message:has-text("Dismissed")')
     tab.wait("body[data-settled]")
     tab.call("keyboard.down", "d")
     tab.call("keyboard.up", "d")
-    assert demo.json("review")["total"] == before - 1
+    assert demo.ask("review.list")["total"] == before - 1
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 def test_enter_on_a_tick_decides_nothing(browser, demo, script):
     demo.capture("A note about the weir that stays in the queue.")
-    tab = browser.open(demo.link()["url"], javaScriptEnabled=script)
+    tab = browser.open(demo.one_time_link(), javaScriptEnabled=script)
     tab.goto("/review")
-    before = demo.json("review")["total"]
+    before = demo.ask("review.list")["total"]
     tab.call("check", "#queue input[type=checkbox] >> nth=0")
     tab.call("focus", "#queue input[type=checkbox] >> nth=0")
     tab.press("Enter")
     tab.call("waitForTimeout", 500)
-    assert demo.json("review")["total"] == before
+    assert demo.ask("review.list")["total"] == before
     assert tab.call("isChecked", "#queue input[type=checkbox] >> nth=0")
 
 

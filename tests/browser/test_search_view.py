@@ -17,6 +17,7 @@ def test_hits_follow_what_is_typed_and_the_keyboard_leads_to_them(tab):
     tab.type("battery box cool")
     tab.wait('#hits .title:has-text("Passive cooling")')
     assert "q=battery+box+cool" in tab.path
+    assert tab.call("textContent", "#hits-status").startswith(str(len(hits(tab))))
     tab.press("ArrowDown")
     assert tab.value("document.activeElement.textContent") == hits(tab)[0]
     tab.press("ArrowDown")
@@ -54,14 +55,14 @@ def test_a_hit_leads_to_obsidian(tab):
     ],
 )
 def test_empty_answers_and_mistakes_say_what_to_do(browser, demo, path, text):
-    tab = browser.open(demo.link()["url"])
+    tab = browser.open(demo.one_time_link())
     tab.goto(path)
     assert text in tab.text
     assert tab.axe == []
 
 
 def test_searching_works_without_javascript(browser, demo):
-    tab = browser.open(demo.link()["url"], javaScriptEnabled=False)
+    tab = browser.open(demo.one_time_link(), javaScriptEnabled=False)
     tab.goto("/search")
     tab.fill("#q", "battery")
     tab.click("noscript button, form button")

@@ -180,6 +180,7 @@ COMMANDS = [
     "relation.delete",
     "relation.list",
     "relation.rename",
+    "restore",
     "review.dismiss",
     "review.list",
     "review.show",

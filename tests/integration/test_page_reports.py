@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from urllib.parse import quote_plus
 
 import pytest
 
@@ -65,7 +66,11 @@ def test_proposals_are_found_ticked_carried_out_and_undone(memex):
     assert "[[Captures/Archive/default/Search]]" in (memex.vault / "Mine.md").read_text()
     assert report.read_text().count("✅") == 2
     assert "Merge Search into Search 2" in memex.git("log", "--format=%s")
-    assert "Carried out" in text
+    fresh = text.partition("Carried out now")[2].partition("Waits for your answer")[0]
+    assert memex.git("log", "-1", "--format=%h", "--abbrev=10").strip() in fresh
+    assert f'href="/note?path={quote_plus("Captures/default/Search 2.md")}"' in fresh
+    assert '<span class="added">+my own #k8s, and [[Captures/Archive/default/Search]]' in fresh
+    assert '<span class="verb">removed</span>' in fresh
 
     text = follow(browser, browser.post("/reports/undo", key=tag))
     assert "Undone: " in text
@@ -138,5 +143,8 @@ def test_the_command_lists_answers_and_undoes_as_the_page_does(memex):
     done = memex.json("consolidate", "--accept", keys["tag-merge"], "--dismiss", keys["merge-duplicates"])
     assert [outcome["done"] for outcome in done["carried"]] == [True]
     assert done["dismissed"] == 1
+    (carried,) = memex.json("consolidate", "--list")["carried"]
+    assert {"path": "Captures/default/Search.md", "did": "changed"} in carried["files"]
+    assert "    changed  Captures/default/" in memex.run("consolidate", "--list")
     assert "undone: " in memex.run("consolidate", "--undo", keys["tag-merge"])
     assert "undone: Replace the tag" in memex.run("consolidate", "--list")

@@ -105,10 +105,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/telemetry/metric_samples.py",
         "syncd/telemetry/request_traces.py",
     ),
-    "tests/integration/test_undo_daemon.py": (
-        "syncd/cli/notes/history.py",
-        "syncd/owner/history.py",
-    ),
+    "tests/integration/test_undo_daemon.py": ("syncd/owner/history.py",),
     "tests/unit/syncd/context/test_contexts.py": ("syncd/context/fact_reader.py",),
     "tests/unit/syncd/cli/models/test_model.py": ("syncd/cli/models/measurement_text.py",),
     "tests/unit/index/catalog/test_catalog.py": ("index/catalog/sqlite_file.py",),

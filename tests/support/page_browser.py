@@ -14,6 +14,9 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from syncd.cli.page.process import FOLDER
+from syncd.daemon.control_socket import NoDaemon, call
+from syncd.page.web.daemon_client import DaemonClient
 from tests.support.daemon_process import Memex
 
 
@@ -28,9 +31,20 @@ class PagedMemex(Memex):
         """Run `memex open`, and return its answer."""
         return dict(self.json("open", *words, "--no-browser"))
 
+    def one_time_link(self) -> str:
+        """Return a link as `memex open` asks for it; only the first one takes a command, which starts the page."""
+        try:
+            return str(call(self.state / FOLDER, "link", {}, timeout=60)["url"])
+        except NoDaemon:
+            return str(self.link()["url"])
+
+    def ask(self, operation: str, **arguments: Any) -> Any:
+        """Return the daemon's answer to an operation of the owner, without a command's process."""
+        return DaemonClient(self.state).ask(operation, **arguments)
+
     def browser(self) -> Browser:
         """Return a browser with a session."""
-        return Browser(self.link()["url"])
+        return Browser(self.one_time_link())
 
 
 class Browser:

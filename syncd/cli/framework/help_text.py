@@ -342,6 +342,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
             "list what one agent wrote in two hours; without --dry-run, undo it",
         ),
         ("memex undo --yes 3f9c2b7e01d4a865", "undo an undo by its id, without asking"),
+        ("memex undo --to 4f1d2c9 Heron", "restore a note of the vault as it was at a commit"),
     ),
     "use": (
         ("memex use work", "by the name that `memex vaults` shows"),

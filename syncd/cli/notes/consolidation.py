@@ -37,7 +37,7 @@ def consolidate(
     "synonyms", "relations", "unused", "clusters", "stale_summaries", "orphaned_nodes", "degraded"}], "proposals",
     "new", "report", "carried": [{"done", "said"}]}, and "text" if the report is printed. With --json and --list: {"proposals": [{"key", "report", "ticked",
     "kind", "workspace", "sentence", "reason", "would", "adds", "notes"}], "carried": [{"key", "kind", "subject", "said", "at", "by", "undone",
-    "commit"}], "waiting", "accepted", "report", "problem", "at"}; with --accept or --dismiss {"dismissed", "carried": [{"key", "done", "said"}],
+    "commit", "files": [{"path", "did"}], "more"}], "waiting", "accepted", "report", "problem", "at"}; with --accept or --dismiss {"dismissed", "carried": [{"key", "done", "said"}],
     "problem"}; with --undo {"key", "changed"}."""
     if sum((dry_run or workspace is not None, listed, any(answers.values()), undo is not None)) > 1:
         raise InvalidArgument("give only one of --list, --undo, --accept with --dismiss, and a scan with its options")
@@ -64,10 +64,10 @@ def format_listing(listing: dict[str, Any]) -> str:
         f"{row['key']}  {'ticked: ' if row['ticked'] else ''}{result_text.line(row['sentence'], 300)}"
         for row in listing["proposals"]
     ]
-    lines += [
-        f"{row['key']}  {'undone' if row['undone'] else 'done'}: {result_text.line(row['subject'], 200)}"
-        for row in listing["carried"]
-    ]
+    for row in listing["carried"]:
+        lines.append(f"{row['key']}  {'undone' if row['undone'] else 'done'}: {result_text.line(row['subject'], 200)}")
+        lines += [f"    {file['did']}  {result_text.line(file['path'], 200)}" for file in row["files"]]
+        lines += [f"    and {row['more']:,} more"] if row["more"] else []
     return "\n".join(lines) or "no proposal waits, and none was carried out"
 
 

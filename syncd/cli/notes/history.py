@@ -1,4 +1,4 @@
-"""Define the commands `log` and `undo`: show the history of a note, and undo what agents wrote.
+"""Define the commands `log` and `undo`: show the history of a note, undo what agents wrote, and restore versions.
 
 Law: at a terminal, an undo of more than one note is shown first and must be confirmed; without a terminal, every undo
 needs --yes."""
@@ -54,7 +54,7 @@ def history(id: str, patch: bool, limit: int, entry: int | None) -> None:
 
     The history follows the note through renames, moves and its deletion; a path is relative to the vault. A change that
     neither Memex nor Git recorded is listed as "changed outside Memex". With --json: {"path", "more", "events": [{"at", "what", "path", "source", "surface",
-    "tool", "key", "request", "entry", "undone", "commit", "author", "subject", "before", "after"}]}, and with -p "diff".
+    "tool", "key", "request", "entry", "undone", "commit", "author", "subject", "before", "after"}]}, and with -p "diff" and "restorable".
 
     --before prints one old version, with its properties; --json shows the numbers of the entries. With --json: {"path", "content"}."""
     if entry is not None:
@@ -75,21 +75,33 @@ def history(id: str, patch: bool, limit: int, entry: int | None) -> None:
 @click.option("--until", metavar="TIME", help="Only writes before this time.")
 @click.option("--key", shell_complete=keys, help="Only writes with this key, by name or id.")
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
+@click.option("--to", "version", metavar="VERSION", help="Restore the note as it was at a version.")
 @click.option("--dry-run", is_flag=True, help="Show what would be undone, and change nothing.")
 @YES
 def undo(
-    *, id: str | None, since: str | None, until: str | None, dry_run: bool, yes: bool, **narrow: str | None
+    *,
+    id: str | None,
+    since: str | None,
+    until: str | None,
+    version: str | None,
+    dry_run: bool,
+    yes: bool,
+    **narrow: str | None,
 ) -> int:
     """Undo the last call of an agent or a command on a note, or everything that agents wrote since a time.
 
     Undo removes created notes, restores changed notes byte for byte, and restores deleted notes with their stored files.
     Notes that you have changed since are left alone and listed; if no other notes remain, the exit code is 5. An undo is a
-    call too: the command prints its id, and `memex undo ID` reverses it. With --json: {"undo": CALL, "done": [{"id", "path",
+    call too: the command prints its id, and `memex undo ID` reverses it. --to restores any note, also a deleted one, as it was at a
+    commit or at a version that `memex log -p` names; the present text is committed first, or kept (git.past_days). With --json: {"path",
+    "version", "commit", "kept", "undo"}, with --dry-run {"path", "version", "now", "diff"}. Without --to: {"undo": CALL, "done": [{"id", "path",
     "entries", "by", "did"}], "skipped": [{"id", "path", "entries", "by", "reason"}]}."""
     if (id is None) == (since is None):
         raise InvalidArgument("name one note or call, or give a time with --since")
     if id is not None and (until or any(narrow.values())):
         raise InvalidArgument("--until, --key and --workspace need --since")
+    if version is not None:
+        return _restore(id, version, dry_run=dry_run, yes=yes)
     wanted = {"id": id, "since": parse_time(since, now()), "until": parse_time(until, now()), **narrow}
     if not dry_run:
         require_terminal("Undo this?", yes=yes)
@@ -102,6 +114,31 @@ def undo(
             result = ask("undo", wanted)
     print_answer(result, lambda: format_undo(result, dry_run=dry_run))
     return ALL_SKIPPED if result["skipped"] and not result["done"] else 0
+
+
+def _restore(id: str | None, version: str, *, dry_run: bool, yes: bool) -> int:
+    """Restore a note as it was at a version, or show what that would change."""
+    if id is None:
+        raise InvalidArgument("--to needs the note: memex undo NOTE --to VERSION")
+    if not dry_run:
+        require_terminal("Restore this?", yes=yes)
+    result = asked("restore", {"id": id, "version": version, "dry_run": dry_run})
+    print_answer(result, lambda: format_restore(result, color=has_color()))
+    return 0
+
+
+def format_restore(result: Mapping[str, Any], *, color: bool) -> str:
+    """Format a restored version, or the lines that a restore would change."""
+    path = result_text.line(result["path"], 200)
+    if "diff" in result:
+        diff = [] if result["diff"] == [] else result_text.format_diff(result["diff"], color=color)
+        return "\n".join([*diff, "nothing was changed (--dry-run)"])
+    if result["undo"] is None:
+        return f"{path} has this text already"
+    lines = ["  ".join(["restored", path, *([f"commit {result['commit'][:10]}"] if result["commit"] else [])])]
+    if result["kept"]:
+        lines.append(f"the text before is in commit {result['kept'][:10]}")
+    return "\n".join([*lines, result_text.way_back(result["undo"])])
 
 
 def _confirm_many(plan: Mapping[str, Any]) -> None:
@@ -144,6 +181,8 @@ def format_timeline(result: Mapping[str, Any], zone: tzinfo | None, *, color: bo
     for event in result["events"]:
         blocks.append("  ".join(filter(None, _event_cells(event, zone, color))))
         if "diff" in event:
+            if event["restorable"] and not event["commit"]:
+                blocks.append(f"    version {event['after'][:12]}")
             blocks += [f"    {line}" for line in result_text.format_diff(event["diff"], color=color)]
     return "\n".join(blocks)
 

@@ -28,12 +28,18 @@ export async function refresh(address = location.href, { only = "[data-live]" } 
 
 function replaceRegion(region, fresh) {
   if (!fresh || isSending() || showChange(region, fresh)) return;
+  if (region.getAttribute("role") === "status") return showStatus(region, fresh.textContent);
   keepOpen(region, fresh);
   if (region.outerHTML === fresh.outerHTML || isBeingEdited(region)) return;
   const focused = region.contains(document.activeElement) ? document.activeElement : null;
   const place = focused && (focused.id ? `#${CSS.escape(focused.id)}` : focused.getAttribute("href") && `[href="${CSS.escape(focused.getAttribute("href"))}"]`);
   region.replaceWith(fresh);
   if (place) fresh.querySelector(place)?.focus({ preventScroll: true });
+}
+
+// The element stays, because screen readers announce only changes inside one that they know.
+function showStatus(region, text) {
+  if (region.textContent !== text) region.textContent = text;
 }
 
 // A decision applies to the text that was read: a capture whose text changed stays as it was shown, and says so. Return whether it did.
@@ -153,6 +159,21 @@ for (const form of document.querySelectorAll("form[data-search]")) {
   });
 }
 
+// The switch for single-letter keys changes nothing else on the page, so that a text being typed stays.
+
+const letterKeys = document.querySelector("form[data-switch=letter-keys]");
+
+letterKeys?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const fields = new URLSearchParams(new FormData(letterKeys, event.submitter));
+  const answer = await fetch(letterKeys.action, { method: "POST", headers: { accept: "application/json" }, body: fields }).catch(() => null);
+  if (!answer?.ok) return reload();
+  const { on } = await answer.json();
+  body.dataset.letterKeys = on ? "on" : "off";
+  event.submitter.value = on ? "off" : "on";
+  event.submitter.textContent = `Turn ${event.submitter.value} single-letter keys`;
+});
+
 // A form with data-busy shows that its answer takes a while.
 
 addEventListener("submit", ({ target }) => {
@@ -186,6 +207,9 @@ function setDisabled(form, isDisabled) {
 }
 
 setTimeout(() => (body.dataset.settled = ""), SETTLE);
+
+// On a phone, the navigation scrolls: the present view is in sight.
+document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
 // Keyboard
 
@@ -251,6 +275,7 @@ function act(event) {
     return false;
   }
   if (event.key === "Enter" && event.target.closest?.("a, button, summary")) return false;
+  if (event.key.length === 1 && body.dataset.letterKeys === "off") return false;
   if (chord && event.timeStamp - chord < CHORD) {
     chord = 0;
     return goTo(event.key);

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from syncd.cli.terminal.status_page import verdict
 from syncd.jobs.job_names import job_name
-from syncd.page.web.view import View, Visit, get
+from syncd.page.web.view import View, Visit, get, local_path, post
 from syncd.version import installed
 
 ENTRIES: Final = 2_000  # newest entries of the log that are grouped
@@ -123,4 +123,12 @@ def list_jobs(facts: Mapping[str, Any]) -> list[JobRow]:
     return sorted(rows, key=lambda row: (not row.error, row.name))
 
 
-VIEW: Final = View("home", "Home", "/", "h", (get("/", show_home),))
+def switch_letter_keys(visit: Visit) -> Response:
+    """Turn the shortcuts that are single letters on or off in this browser, and return to the page that asked."""
+    is_on = visit.session.has_letter_keys = visit.field("letter-keys") == "on"
+    if visit.accepts_json:
+        return JSONResponse({"on": is_on})
+    return visit.redirect(local_path(visit.field("back")), f"Single-letter keys are {'on' if is_on else 'off'}.")
+
+
+VIEW: Final = View("home", "Home", "/", "h", (get("/", show_home), post("/letter-keys", switch_letter_keys)))

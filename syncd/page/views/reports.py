@@ -13,7 +13,8 @@ from starlette.responses import Response
 from index.errors import Conflict, NotFound
 from index.names import pluralize
 from syncd.page.web.failures import describe_failure
-from syncd.page.web.text_comparison import Comparison, compare_texts
+from syncd.page.web.templates import link
+from syncd.page.web.text_comparison import Comparison, compare_texts, patch_lines
 from syncd.page.web.view import View, Visit, get, parse_number, post
 
 PATH: Final = "/reports"
@@ -39,7 +40,9 @@ def show_reports(visit: Visit) -> Response:
 
 def _render(visit: Visit, *, status: int = 200, mistake: str = "", ticked: Collection[str] = ()) -> Response:
     """Render the view; `ticked`: the proposals of a refused form, whose ticks are kept."""
-    listing = visit.ask("consolidate.list")
+    listing = visit.ask("consolidate.list", carried=DONE, patch=True)
+    done = set(visit.queries("done"))
+    carried = [_show_changes(row) for row in listing["carried"]]
     proposals = listing["proposals"]
     page = parse_number(visit.query("page")) or 1
     first = (min(max(page, 1), max(1, -(-len(proposals) // SHOWN))) - 1) * SHOWN
@@ -59,9 +62,15 @@ def _render(visit: Visit, *, status: int = 200, mistake: str = "", ticked: Colle
         scanned_at=listing["at"],
         report=listing["report"],
         problem=listing["problem"],
-        carried=listing["carried"][:DONE],
+        fresh=[row for row in carried if row["key"] in done and not row["undone"]],
+        carried=[row for row in carried if row["key"] not in done or row["undone"]],
         standing=standing,
     )
+
+
+def _show_changes(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a proposal that was carried out, with the differences of its files as lines."""
+    return {**row, "files": [file | {"lines": patch_lines(file.get("diff"))} for file in row["files"]]}
 
 
 def _texts(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,7 +110,7 @@ def _answer(visit: Visit, keys: Sequence[str], answer: str) -> Response:
         failure = describe_failure(error)
         return _render(visit, status=failure.status, mistake=f"{failure.sentence}. {failure.advice}", ticked=keys)
     visit.session.messages += describe_answers(result)
-    return visit.redirect(PATH)
+    return visit.redirect(link(PATH, done=[outcome["key"] for outcome in result["carried"] if outcome["done"]][:DONE]))
 
 
 def describe_answers(result: Mapping[str, Any]) -> list[str]:

@@ -38,6 +38,7 @@ class Session:
     browser: str
     created_at: float
     seen_at: float
+    has_letter_keys: bool = True  # whether single letters are shortcuts in this browser
     messages: list[str] = field(default_factory=list)  # shown once, on the next page
     steps: dict[str, list[UndoStep]] = field(default_factory=dict)  # by view: what can be undone, the last one last
     shown_once: dict[str, Any] = field(default_factory=dict)  # by the id of a key: its lines, until they are shown

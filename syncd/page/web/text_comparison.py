@@ -1,11 +1,13 @@
 """Compare two texts side by side: equal lines are aligned and long runs of them folded, and words that differ are marked.
 
+The lines of a patch get their kinds: added, removed, or where they stand.
+
 Law, tested: the lines of a side, folded ones included, are the lines of its text that are not blank."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import zip_longest
@@ -18,6 +20,8 @@ PAIRS: Final = 20_000  # most pairs of words, one of each line, of two lines in 
 ALL_PAIRS: Final = 500_000  # most such pairs of two texts
 CONTEXT: Final = 2  # equal lines shown beside a difference
 ALIKE: Final = 0.4  # least similarity of two lines in which words are compared
+LineKind: TypeAlias = Literal["added", "removed", "place", "same"]
+_KINDS: Final[dict[str, LineKind]] = {"+": "added", "-": "removed", "@": "place"}
 _WORD: Final = re.compile(r"\s*\S+")
 
 
@@ -97,3 +101,20 @@ def _mark_words(words: Sequence[str], others: Sequence[str]) -> tuple[Pieces, Pi
 
 def _whole(line: str | None) -> Pieces:
     return () if line is None else ((line, False),)
+
+
+@dataclass(frozen=True, slots=True)
+class PatchLine:
+    """Holds a line of a patch; a place says which file, or which lines of it, follow."""
+
+    kind: LineKind
+    text: str
+
+
+def patch_lines(patch: Iterable[str] | None) -> tuple[PatchLine, ...] | None:
+    """Return the lines of a unified diff of one file; None for none. The first two lines name the file."""
+    if patch is None:
+        return None
+    return tuple(
+        PatchLine("place" if number < 2 else _KINDS.get(line[:1], "same"), line) for number, line in enumerate(patch)
+    )

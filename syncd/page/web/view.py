@@ -172,9 +172,19 @@ def render_page(request: Request, template: str, *, status: int = 200, **values:
         "stamp": request.scope.get("stamp", ""),
         "vault": state.settings.vault.name or state.settings.vault.path.name,
         "waits": False,
+        "letter_keys": session is None or session.has_letter_keys,
+        "address": _address(request),
         "way": "",  # where a page that waits goes; "" = to its own address
     }
     return HTMLResponse(render(state.templates, template, layout | values), status)
+
+
+def _address(request: Request) -> str:
+    """Return the address to which a browser returns from a change that every page offers."""
+    if request.method != "GET":  # the answer of a change has no address that could be asked for again
+        view = view_of(request)
+        return view.path if view else "/"
+    return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
 
 
 def view_of(request: Request) -> View | None:

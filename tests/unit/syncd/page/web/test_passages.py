@@ -24,6 +24,7 @@ from syncd.page.web.passages import mark_passage
         ("会議室", "会議室", "<mark>会議</mark>室"),
         ("<b>bold</b> & b", "bold", "&lt;b&gt;<mark>bold</mark>&lt;/b&gt; &amp; b"),
         ("a\n\n b", "", "a b"),
+        ("In the inbox", "in", "<mark>In</mark> the inbox"),
         ("a.b", ".*", "a.b"),
         ("", "x", ""),
     ],

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.page.web.text_comparison import ALL_PAIRS, LINES, PAIRS, Row, compare_texts
+from syncd.page.web.text_comparison import ALL_PAIRS, LINES, PAIRS, Row, compare_texts, patch_lines
 
 LINE = st.sampled_from(["", "one", "two", "one two three", "one two four", " indented", "x" * 50])
 TEXT = st.lists(LINE, max_size=30).map("\n".join)
@@ -74,3 +76,20 @@ def test_words_are_marked_up_to_a_total():
     rows = compare_texts(left, right).rows
     marked = [number for number, row in enumerate(rows) if len(row.left) > 1]
     assert marked == list(range(ALL_PAIRS // 100**2))
+
+
+def test_each_line_has_its_kind():
+    patch = list(difflib.unified_diff(["old", "same"], ["new", "same"], "a.md", "a.md", lineterm=""))
+    lines = patch_lines(patch)
+    assert [line.kind for line in lines] == ["place", "place", "place", "removed", "added", "same"]
+    assert [line.text for line in lines] == patch
+
+
+def test_a_removed_line_that_begins_with_dashes_is_no_name_of_a_file():
+    patch = list(difflib.unified_diff(["-- x"], ["++ x"], "a.md", "a.md", lineterm=""))
+    assert [line.kind for line in patch_lines(patch)] == ["place", "place", "place", "removed", "added"]
+
+
+def test_a_text_that_is_no_longer_kept_has_no_lines():
+    assert patch_lines(None) is None
+    assert patch_lines([]) == ()

@@ -1,0 +1,66 @@
+"""The commands `log` and `undo --to`: versions that can be restored, their preview, and a note restored by its name."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from syncd.cli.main import run_command
+from tests.support.world import World, answering
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+@pytest.fixture
+def world(tmp_path):
+    """A daemon on a vault under Git with a note that has two commits and an edit."""
+    world = World(tmp_path)
+    world.git("init", "-q", "-b", "main")
+    for text in ("first\n", "second\n"):
+        world.write("Mine.md", text)
+        world.git("add", "-A")
+        world.git("commit", "-qm", text)
+    world.write("Mine.md", "third\n")
+    world.run()
+    with answering(world):
+        yield world
+
+
+def ask(world, *words):
+    return run_command([*words, "--vault", str(world.vault), "--state", str(world.state)])
+
+
+def test_a_note_is_restored_and_the_restore_undone(world, capsys):
+    first = world.git("log", "--format=%H").split()[-1]
+    assert ask(world, "undo", "Mine.md", "--to", first[:10], "--dry-run") == 0
+    assert capsys.readouterr().out.splitlines()[-3:] == ["-third", "+first", "nothing was changed (--dry-run)"]
+    assert ask(world, "undo", "Mine.md", "--to", first[:10], "--yes") == 0
+    restored, kept, way_back = capsys.readouterr().out.splitlines()
+    assert restored.startswith("restored  Mine.md  commit ")
+    assert kept.startswith("the text before is in commit ")
+    assert (world.vault / "Mine.md").read_text() == "first\n"
+    assert ask(world, "undo", "Mine.md", "--to", first[:10], "--yes") == 0
+    assert capsys.readouterr().out == "Mine.md has this text already\n"
+    assert ask(world, "undo", way_back.split()[-1], "--yes") == 0
+    assert (world.vault / "Mine.md").read_text() == "third\n"
+
+
+def test_the_log_names_the_versions_that_are_kept(world, capsys):
+    world.app.operations["capture"]({"content": "one", "metadata": {"title": "Boat"}}, lambda _: None)
+    world.app.operations["updatenote"]({"id": "Boat", "text": "two"}, lambda _: None)
+    assert ask(world, "log", "Boat", "-p", "--json") == 0
+    events = json.loads(capsys.readouterr().out)["events"]
+    (version,) = {event["after"][:12] for event in events if event["restorable"] and event["what"] == "create"}
+    assert ask(world, "log", "Boat", "-p") == 0
+    assert f"    version {version}\n" in capsys.readouterr().out
+    assert ask(world, "undo", "Boat", "--to", version, "--yes") == 0
+    assert "one" in (world.vault / "Captures/default/Boat.md").read_text()
+
+
+def test_a_version_without_a_note_and_a_restore_that_nobody_confirms_are_refused(world, capsys):
+    assert ask(world, "undo", "--since", "1h", "--to", "abcdef", "--yes") == 2
+    assert "--to needs the note" in capsys.readouterr().err
+    assert ask(world, "undo", "Mine.md", "--to", "abcdef") == 2
+    assert "add --yes" in capsys.readouterr().err

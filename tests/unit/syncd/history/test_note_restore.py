@@ -1,0 +1,209 @@
+"""Restoring a note as it was at a version: nothing is lost, nothing unseen is overwritten, and it can be undone."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from syncd.settings.automation import GitSettings
+from tests.support.agent_writes import capture, delete, space, undo, update
+from tests.support.world import World
+
+MINE = "Mine.md"
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(tmp_path)
+    made.run()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def tracked(tmp_path):
+    """A world whose vault is under Git, with a note of the owner in two commits, and a third text that is not committed."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    made = World(tmp_path, git=replace(GitSettings(), quiet_s=0.0))
+    made.git("init", "-q", "-b", "main")
+    for text in ("first\n", "second\n"):
+        made.write(MINE, text)
+        made.git("add", "-A")
+        made.git("commit", "-qm", text)
+    made.write(MINE, "third, not committed\n")
+    made.run()
+    yield made
+    made.close()
+
+
+def ask(world, operation, **arguments):
+    return world.app.operations[operation](arguments, lambda _: None)
+
+
+def restore(world, name, version, **more):
+    return ask(world, "restore", id=name, version=version, **more)
+
+
+def commits(world):
+    return world.git("log", "--format=%H").split()
+
+
+def text_of(world, path=MINE):
+    return (world.vault / path).read_text()
+
+
+def digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_note_is_as_it_was_at_a_commit_and_its_uncommitted_text_is_committed_first(tracked):
+    first = commits(tracked)[-1]
+    answer = restore(tracked, MINE, first[:8])
+    assert text_of(tracked) == "first\n"
+    restored, kept = commits(tracked)[:2]
+    assert (answer["commit"], answer["kept"]) == (restored, kept)
+    assert tracked.git("show", f"{kept}:{MINE}") == "third, not committed\n"
+    message = tracked.git("show", "-s", "--format=%B", restored)
+    assert message.startswith(f"Restore {MINE} as it was at {first[:8]}\n")
+    assert "Memex-Tool: restore" in message
+    assert "Approved-By: " in message
+    assert tracked.found("first", mode="text") == [MINE]
+    assert tracked.git("status", "--porcelain", MINE) == ""
+
+
+def test_a_text_that_is_committed_already_makes_one_commit(tracked):
+    tracked.git("checkout", "-q", "--", MINE)
+    before = commits(tracked)
+    answer = restore(tracked, MINE, before[-1])
+    assert answer["kept"] == ""
+    assert commits(tracked)[1:] == before
+
+
+def test_a_restore_is_undone_and_the_undo_too(tracked):
+    answer = restore(tracked, MINE, commits(tracked)[-1])
+    undone = undo(tracked, answer["undo"])
+    assert [step["did"] for step in undone["done"]] == ["restored"]
+    assert text_of(tracked) == "third, not committed\n"
+    undo(tracked, undone["undo"])
+    assert text_of(tracked) == "first\n"
+    tracked.app.services.commits.flush()
+    assert tracked.git("status", "--porcelain", MINE) == ""
+
+
+def test_an_undo_leaves_an_edit_after_the_restore_alone(tracked):
+    answer = restore(tracked, MINE, commits(tracked)[-1])
+    tracked.write(MINE, "fourth\n")
+    assert undo(tracked, answer["undo"])["done"] == []
+    assert text_of(tracked) == "fourth\n"
+
+
+def test_a_deleted_note_is_back(tracked):
+    first = commits(tracked)[-1]
+    (tracked.vault / MINE).unlink()
+    tracked.git("commit", "-qam", "gone")
+    tracked.run()
+    answer = restore(tracked, MINE, first)
+    assert text_of(tracked) == "first\n"
+    undo(tracked, answer["undo"])
+    assert not (tracked.vault / MINE).exists()
+
+
+def test_a_preview_changes_nothing_and_a_text_that_nobody_saw_is_not_overwritten(tracked):
+    before = commits(tracked)
+    plan = restore(tracked, MINE, before[-1], dry_run=True)
+    assert plan["now"] == digest("third, not committed\n")
+    assert plan["diff"][3:] == ["-third, not committed", "+first"]
+    assert commits(tracked) == before
+    tracked.write(MINE, "fourth\n")
+    with pytest.raises(Conflict, match="changed after it was shown"):
+        restore(tracked, MINE, before[-1], shown=plan["now"])
+    assert text_of(tracked) == "fourth\n"
+    assert commits(tracked) == before
+
+
+def test_nothing_is_restored_while_git_refuses_to_keep_the_present_text(tracked):
+    first = commits(tracked)[-1]
+    tracked.git("checkout", "-q", "--detach")
+    with pytest.raises(Unavailable, match="no branch is checked out"):
+        restore(tracked, MINE, first)
+    assert text_of(tracked) == "third, not committed\n"
+
+
+def test_a_capture_is_restored_without_git(world):
+    note = capture(world, "one")
+    for text in ("two", "three"):
+        update(world, note.id, text)
+    event = ask(world, "log", id=note.id, patch=True)["events"][0]
+    assert event["restorable"]
+    answer = restore(world, note.id, event["after"])
+    assert space(world).get(note.id).content == "one"
+    assert (answer["commit"], answer["kept"]) == ("", "")
+    undo(world, answer["undo"])
+    assert space(world).get(note.id).content == "three"
+
+
+def test_a_text_from_before_an_edit_outside_memex_is_restored(world):
+    note = capture(world, "one")
+    raw = (world.vault / note.path).read_text()
+    update(world, note.id, "two")
+    (world.vault / note.path).write_text(raw.replace("one", "edited"))
+    world.run()
+    events = ask(world, "log", id=note.id, patch=True)["events"]
+    made = events[0]
+    assert "edit" in [event["what"] for event in events]
+    assert made["restorable"]
+    assert not events[-1]["restorable"]  # it is the present text
+    restore(world, note.id, made["after"][:12])
+    assert space(world).get(note.id).content == "one"
+
+
+def test_a_present_text_that_would_be_lost_is_not_replaced(tmp_path):
+    world = World(tmp_path, git=replace(GitSettings(), past_days=0.0, commit=False))
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    world.write(MINE, "first\n")
+    world.git("init", "-q", "-b", "main")
+    world.git("add", "-A")
+    world.git("commit", "-qm", "first")
+    world.write(MINE, "second\n")
+    world.run()
+    with pytest.raises(Unavailable, match=r"would be lost: commit it, or set git\.past_days"):
+        restore(world, MINE, world.git("rev-parse", "HEAD").strip())
+    assert text_of(world) == "second\n"
+    world.close()
+
+
+def test_a_restore_of_the_present_text_writes_nothing(tracked):
+    tracked.git("checkout", "-q", "--", MINE)
+    before = commits(tracked)
+    answer = restore(tracked, MINE, before[0])
+    assert (answer["commit"], answer["undo"]) == ("", None)
+    assert commits(tracked) == before
+
+
+@pytest.mark.parametrize(
+    ("version", "error", "words"),
+    [
+        ("ab", InvalidArgument, "at least 4 characters"),
+        ("ffffffff", NotFound, "has no version 'ffffffff'"),
+    ],
+)
+def test_a_version_that_means_nothing_is_refused(tracked, version, error, words):
+    with pytest.raises(error, match=words):
+        restore(tracked, MINE, version)
+
+
+def test_a_version_without_the_note_or_its_workspace_is_refused(world):
+    note = capture(world, "one")
+    delete(world, note.id)
+    made = ask(world, "log", id=note.id)["events"][0]
+    with pytest.raises(NotFound, match="no note"):
+        restore(world, "Never.md", "abcdef")
+    shutil.rmtree(world.vault / "Captures/default")
+    with pytest.raises(Conflict, match="workspace no longer exists"):
+        restore(world, note.id, made["after"])
