@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 
 import pytest
@@ -29,14 +30,27 @@ def closed_tabs(browser):
     browser.close_tabs()
 
 
-@pytest.fixture(scope="session")
-def demo(browser, tmp_path_factory, models):
+@contextlib.contextmanager
+def _demo_daemon(folder, models):
     """A daemon with a page, on a copy of the demo vault under Git in which agents have written."""
-    folder = tmp_path_factory.mktemp("demo")
     shutil.copytree(ROOT / "vault_fixtures/demo", folder / "vault")
     Memex(folder).commit("Begin")
     with paged_daemon(folder, models) as memex:
         write_history(memex)
+        yield memex
+
+
+@pytest.fixture(scope="session")
+def demo(browser, tmp_path_factory, models):
+    """The daemon that most tests share."""
+    with _demo_daemon(tmp_path_factory.mktemp("demo"), models) as memex:
+        yield memex
+
+
+@pytest.fixture
+def fresh_demo(browser, tmp_path, models):
+    """A daemon of one test alone, whose queue of captures is as the agents left it."""
+    with _demo_daemon(tmp_path, models) as memex:
         yield memex
 
 

@@ -18,7 +18,8 @@ class Keys:
         self.count += len(text)
 
 
-def test_captures_are_decided_and_a_note_is_found_without_a_mouse(demo, tab):
+def test_captures_are_decided_and_a_note_is_found_without_a_mouse(browser, fresh_demo):
+    tab = browser.open(fresh_demo.one_time_link())
     keys = Keys(tab)
     keys.press("g", "r")
     tab.wait("#card")
@@ -44,3 +45,4 @@ def test_captures_are_decided_and_a_note_is_found_without_a_mouse(demo, tab):
     tab.wait('h1:has-text("West vent")')
     assert "claude-code" in tab.call("textContent", "#history")
     assert keys.count == 19  # docs/guides/page.md states it
+    assert tab.problems == {}
