@@ -169,7 +169,7 @@ class Catalog:
 
         `summed`: claimed ids of notes that Memex has read for a summary; their first sentence counts as a summary."""
         rows = self._db.rows(
-            "select path, claimed, summary is null or tags = '[]' from documents where (summary is null or summary_derived or tags = '[]') and type <> 'entity' and writable "
+            "select path, claimed, summary is null or tags = '[]' from documents where (summary is null or summary_derived or tags = '[]') and type in ('note', 'file') and writable "
             "and claimed is not null and (? is null or workspace = ?) order by created_at, path",
             workspace,
             workspace,

@@ -29,6 +29,7 @@ DECISIONS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("add a new person, project or thing", ("create_entities",)),
     ("correct a fact", ("replace_observation",)),
     ("connect two of them", ("create_relations", "memory_relation_save")),
+    ("change a note of your owner that is shared with you", ("propose_change",)),
     ("delete an unwanted or duplicate note", ("delete_thought", "memory_delete")),
     (
         "add a file",

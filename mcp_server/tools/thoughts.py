@@ -23,12 +23,16 @@ from mcp_server.tools.thoughts_schema import (
     ListRecent,
     OneThought,
     Passage,
+    ProposeChange,
+    ProposedChange,
     Recent,
     RecentThought,
     SemanticSearch,
     WholeThought,
     Wrote,
 )
+from syncd.changes.change_note import TARGET
+from syncd.changes.proposed_text import ChangeRequest
 from syncd.history.write_lineage import Hand, Writer
 from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
@@ -86,6 +90,19 @@ def semantic_search(workspace: Workspace, arguments: SemanticSearch, settings: S
     ]
     problems = [f"vault: {unread} of the matching notes can't be read now and are left out"] if unread else []
     return Found(results=results, mode=answer.mode, degraded=[*answer.degraded, *problems])
+
+
+def propose_change(workspace: Workspace, arguments: ProposeChange, _: Settings) -> ProposedChange:
+    """Write a proposal for the owner; the note itself stays as it is."""
+    request = ChangeRequest(arguments.text, arguments.patch, arguments.properties)
+    proposed = workspace.propose_change(arguments.path, request, arguments.reason)
+    record = proposed.record
+    return ProposedChange(
+        id=record.id,
+        created=proposed.created,
+        path=workspace.addresses([record]).get(record.id, ""),
+        target=str(record.metadata.get(TARGET, "")),
+    )
 
 
 def get_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> WholeThought:
@@ -301,5 +318,19 @@ OPERATIONS: Final = (
         returned=Recent,
         run=list_recent,
         seconds=30,
+    ),
+    Operation(
+        family="thoughts",
+        name="propose_change",
+        title="Propose a change of a shared note",
+        description=(
+            "Propose a change of a note that the owner shares with you (scope: vault); only the owner applies it. Read the whole "
+            "note first. For your own notes, use kb_update_note."
+        ),
+        scope="write",
+        given=ProposeChange,
+        returned=ProposedChange,
+        run=propose_change,
+        seconds=120,
     ),
 )

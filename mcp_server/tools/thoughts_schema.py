@@ -101,6 +101,23 @@ class SemanticSearch(RequestModel):
     detail: Detail = Field("concise", description="full: return whole documents, however long")
 
 
+class ProposeChange(RequestModel):
+    """Validate the input of `propose_change`."""
+
+    path: str = Field(min_length=1, max_length=1_000, description="path of the shared note (scope: vault)")
+    text: str | None = Field(None, description="The whole new text")
+    patch: str | None = Field(None, min_length=1, description="Instead of text: a unified diff of the note's content")
+    properties: Annotated[dict[str, JsonValue] | None, BeforeValidator(_parse_json_text)] = Field(
+        None, description="Properties to set; null removes one"
+    )
+    reason: str = Field(min_length=1, max_length=2_000, description="Why, in one sentence for the owner")
+
+    @field_validator("properties")
+    @classmethod
+    def _check_properties(cls, value: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
+        return _check_metadata_size(value)
+
+
 class OneThought(RequestModel):
     """Validate the input of `get_thought` and `delete_thought`."""
 
@@ -141,6 +158,16 @@ class CapturedNote(NoteLocation, NoteTimes, NoteText):
     warnings: list[str] = Field(
         [], description="Problems to report to the person, e.g. that the note seems to hold a secret"
     )
+
+
+class ProposedChange(NoteLocation, NoteText):
+    """Describe a proposed change, which is on disk and waits for the owner."""
+
+    is_whole = True
+
+    id: str = Field(description="Of the proposal: delete_thought withdraws it")
+    created: bool = Field(description="false: this change waits already")
+    target: str = Field(description="The note, which is unchanged until the owner applies the change")
 
 
 class Thought(NoteLocation, NoteTimes, Replaceable):

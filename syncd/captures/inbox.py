@@ -49,6 +49,7 @@ class Inbox:
     collections: tuple[str, ...]  # all known collections, the default first
     searches: SearchLog
     window: Window  # the notes of the vault that the owner shares
+    keep_version: Callable[[bytes], object]  # keeps these bytes for a while, so that they are found by their SHA-256
     reranker: Reranker | None = None  # reorders search results, if one is set
     # By workspace: held while entities or memos change.
     writing: dict[str, threading.Lock] = field(default_factory=dict)

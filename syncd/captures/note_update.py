@@ -17,7 +17,7 @@ from syncd.captures.batch_writer import UNDATED, Change, NoteDrafts, write_batch
 from syncd.captures.value_renewal import Renewal, renew_title, renew_values
 from syncd.captures.writer import lock_workspace, record_values, require_row
 from syncd.documents import entity_edits
-from syncd.documents.capture_note import check_content, is_named_after_title
+from syncd.documents.capture_note import CHANGE, check_content, is_named_after_title
 from syncd.documents.collection_membership import choose_collection, plain_tags, tag_changes
 from syncd.documents.owner_marks import EDITED, properties_too_large
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, replace_body, split
@@ -33,6 +33,7 @@ MAX_TITLE: Final = 500  # characters
 ELSEWHERE: Final = {  # types whose text can't be updated here, and how to change it instead
     "entity": "it is a node of the graph: change it with replace_observation and add_observations",
     "file": "it contains the text of a file: upload a new version of the file instead (kb_upload_start)",
+    CHANGE: "it proposes a change of a note: delete it, and propose another one with propose_change",
 }
 
 

@@ -19,6 +19,7 @@ from index.text.similarity_sketch import Sketch
 from syncd.consolidation.analysis import capture_attention
 from syncd.consolidation.analysis.findings import Finding, Findings, key_of
 from syncd.consolidation.analysis.topic_groups import find_groups
+from syncd.documents.capture_note import CHANGE
 from syncd.graph import attention_report, similar_nodes
 from syncd.history.audit_log import Events
 
@@ -98,7 +99,7 @@ class _Scan:
 
 def _read_captures(index: Index, workspace: str, go_on: capture_attention.GoOn) -> _WorkspaceCaptures:
     documents = index.list_documents(workspace)
-    captures = [document for document in documents if document.type != "entity"]
+    captures = [document for document in documents if document.type not in ("entity", CHANGE)]
     number = {capture.key: n for n, capture in enumerate(captures)}
     keys, matrix = index.document_vectors(workspace)
     kept = [row for row, key in enumerate(keys) if key in number]

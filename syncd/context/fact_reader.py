@@ -16,6 +16,7 @@ from index.text.similarity_sketch import word_stems
 from index.text.words import detect_language, tokenize
 from syncd.context.note_facts import ContextFact, LineWords, WeighedFact, facts_of_entity, facts_of_note, project_key
 from syncd.context.session_context import Count
+from syncd.documents.capture_note import CHANGE
 from syncd.indexes.index_builds import ScopeIndex
 
 CONSIDERED: Final = 1_000  # newest notes of a workspace, used notes, and notes of a project, each
@@ -82,7 +83,10 @@ def words_of(text: str) -> LineWords:
 
 def _considered(documents: Iterable[DocumentOverview], used: Collection[str], project: str) -> list[str]:
     """Return the paths of the notes that are considered, without repeats."""
-    newest = sorted(documents, key=lambda note: (-(note.updated_at or note.created_at), note.id))
+    newest = sorted(
+        (note for note in documents if note.type != CHANGE),
+        key=lambda note: (-(note.updated_at or note.created_at), note.id),
+    )
     among = [note for note in newest if note.id in used][:CONSIDERED]
     if project:
         among += [note for note in newest if project in _places_of(note)][:CONSIDERED]

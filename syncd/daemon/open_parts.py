@@ -166,6 +166,7 @@ def build_inbox(
         uploads=Uploads(settings.state, opened.queue, settings.kb, vault=settings.vault.path, now=_now),
         collections=settings.kb.all_collections,
         window=Window(opened.builds.shared, opened.vault, opened.shares),
+        keep_version=opened.overwritten.keep,
         reranker=opened.reranker,
         searches=opened.searches,
     )

@@ -15,6 +15,7 @@ from typing import Any
 
 from index.errors import MemexError, Unavailable
 from index.foreground import foreground
+from syncd.changes.change_approval import ChangePlans
 from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.consolidation.analysis.findings import Findings
@@ -108,7 +109,9 @@ def build_services(
     journal = ChangeJournal(ledger, vault, (*PROMOTIONS, *WAYS))
     history, undo = build_history(opened, agent_access, journal)
     commits = _build_committer(opened)
-    promotions, proposal_execution = build_promotion(opened, agent_access, snapshot, journal, commits)
+    changes = ChangePlans(vault, opened.settings.vault.inbox, history.read_version)
+    promotions = Promotions(snapshot, journal, repo, commits, changes)
+    proposal_execution = _build_proposal_execution(opened, agent_access, snapshot, promotions, commits)
     proposals = Proposals(ledger, lambda: time.time_ns() // 1_000_000)
     waiting = WaitingCaptures(captures)
     merging = DestinationConflicts(snapshot, promotions, proposals)
@@ -183,12 +186,11 @@ def build_restore(
     )
 
 
-def build_promotion(
-    opened: OpenParts, agent_access: AgentAccess, snapshot: VaultSnapshot, journal: ChangeJournal, commits: Committer
-) -> tuple[Promotions, ProposalExecution]:
-    """Build the services that promote captures and carry out proposals."""
-    promotions = Promotions(snapshot, journal, opened.repo, commits)
-    proposal_execution = ProposalExecution(
+def _build_proposal_execution(
+    opened: OpenParts, agent_access: AgentAccess, snapshot: VaultSnapshot, promotions: Promotions, commits: Committer
+) -> ProposalExecution:
+    """Build the service that carries out proposals."""
+    return ProposalExecution(
         snapshot,
         ChangeJournal(opened.ledger, opened.vault, KINDS),
         opened.repo,
@@ -199,7 +201,6 @@ def build_promotion(
         lock=promotions.lock,
         audit=opened.audit,
     )
-    return promotions, proposal_execution
 
 
 def build_consolidation(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from index.errors import InvalidArgument, ResourceExhausted
 from index.model import COLLECTIONS
@@ -28,6 +28,8 @@ from syncd.vault.path_rules import file_name
 
 MAX_CONTENT = 1_000_000  # bytes of one capture
 MAX_SOURCE = 500  # characters
+CHANGE: Final = "change"  # the type of a capture that proposes the change of a shared note
+DIFF_FENCE: Final = re.compile(r"^(`{3,})diff[ \t]*\r?\n", re.MULTILINE)  # where the diff of such a capture begins
 _MARKUP = re.compile(r"^(?:[>\s]|[-*+]\s(?:\[.\]\s)?|\d{1,9}[.)]\s|#{1,6}\s|\[![\w-]{1,40}\][+-]?)+")
 
 
@@ -105,6 +107,14 @@ def split_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str | N
                 key=key,
             )
     return rest, title, tuple(dict.fromkeys(tag_of(tag) for tag in tags or () if tag_of(tag)))
+
+
+def before_diff(body: str) -> str:
+    """Return the part of a proposed change's text that agents may read; without a diff, nothing.
+
+    A diff contains text of the owner's note, which may not be shared any more."""
+    opening = DIFF_FENCE.search(body)
+    return body[: opening.start()] if opening else ""
 
 
 def check_content(content: str) -> bytes:

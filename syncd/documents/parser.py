@@ -20,6 +20,7 @@ from index.text.link_schemes import link_defects
 from index.text.runnable_code import runnable_defects
 from index.text.sentences import SUMMARY, first_sentence, shorten
 from syncd.documents.agent_paths import find_numbers, strip_link_numbers
+from syncd.documents.capture_note import CHANGE, before_diff
 from syncd.documents.collection_membership import find_names, is_collection_tag, select_known, tag_texts
 from syncd.documents.entity_lines import Page, find_ids
 from syncd.documents.entity_lines import parse_page as page_of
@@ -43,7 +44,7 @@ from syncd.notes.property_reader import Properties, as_text, as_time, is_for_per
 from syncd.notes.secret_patterns import redact, secret_defects
 from syncd.vault.location import INBOX, NoteLocation, locate
 
-TYPES = frozenset({"note", "file", "entity"})
+TYPES = frozenset({"note", "file", "entity", CHANGE})
 CREATED = ("created", "date")  # properties in which templates and other programs write a note's creation time
 _TEMPLATE = re.compile(r"\{\{[^{}\r\n]*+\}\}|<%[^%\r\n]*+%>")
 _EMPTY_TAGS = re.compile(r"^tags:[ \t]+#[^\s#]", re.MULTILINE | re.IGNORECASE)
@@ -135,7 +136,7 @@ def _classify(note: _ParsedNote, owned: _OwnProperties, inbox: str, collections:
     collection, tags = owned.collection_and_tags(note.front, collections)
     created_at = owned.creation()
     named = owned.text("type")
-    kind = named if named in TYPES else owned.where.type
+    kind = named if named in TYPES and (captured or named != CHANGE) else owned.where.type
     # A conflict copy of a node is not a second node.
     aside = any(defect.name == "conflict-copy" for defect in owned.defects)
     page = page_of(note.body) if kind == "entity" and captured and not aside else None
@@ -150,7 +151,7 @@ def _classify(note: _ParsedNote, owned: _OwnProperties, inbox: str, collections:
 
 
 def _assemble(note: _ParsedNote, owned: _OwnProperties, kind: _Class, mtime_ms: int) -> Document:
-    page, body = kind.page, note.body
+    page, body = kind.page, before_diff(note.body) if kind.type == CHANGE else note.body
     outlined = parse_outline(body, (*find_ids(page), *find_numbers(page)) if page else ())
     claimed_id, aliases, updated_at, version = owned.id(), owned.aliases(), owned.time("updated_at"), owned.version()
     return Document(
@@ -164,7 +165,7 @@ def _assemble(note: _ParsedNote, owned: _OwnProperties, kind: _Class, mtime_ms: 
         content=body,
         text=outlined.text,
         digest=note.digest,
-        content_hash=hashlib.sha256((strip_link_numbers(body) if page else body).encode()).hexdigest(),
+        content_hash=hashlib.sha256((strip_link_numbers(body) if page else note.body).encode()).hexdigest(),
         collection=kind.collection,
         tags=_remove_repeats(
             [*kind.tags, *(() if kind.file else outlined.tags)]

@@ -21,6 +21,7 @@ from index.foreground import foreground
 from index.model import Document, Record
 from index.text.tags import key_of
 from index.topics.summary_and_tags import Enrichment
+from syncd.documents.capture_note import CHANGE
 from syncd.documents.parser import parse
 from syncd.enrichment.enricher import DefectiveNote, Enricher, missing_properties
 from syncd.indexes import note_lookup
@@ -92,6 +93,8 @@ class Backfill:
             raise note_lookup.missing_note([self._captures.index], arguments["id"], "memex recent lists them")
         if record.type == "entity":
             raise InvalidArgument("this is an entity of the graph: set its summary and tags instead")
+        if record.type == CHANGE:
+            raise InvalidArgument("this proposes a change of a note, which needs no summary and tags")
         document = self._read_document(record.path)
         enrichment = self._enricher.enrich(document, self._enricher.vocabulary(record.workspace))
         changes = missing_properties(document, enrichment, replace=replace)

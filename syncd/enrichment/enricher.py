@@ -26,6 +26,7 @@ from index.model import Document
 from index.text.sentences import SUMMARY, plain_text, read_prose, shorten
 from index.text.tags import MOST
 from index.topics.summary_and_tags import NOTHING, Enrichment, enrich, normalize_answer
+from syncd.documents.capture_note import CHANGE
 from syncd.documents.collection_membership import tag_changes
 from syncd.documents.parser import derived_summary
 from syncd.indexes.index_builds import ScopeIndex
@@ -134,7 +135,7 @@ class Enricher:
 
     def begin(self, document: Document) -> Callable[[], EnrichmentResult]:
         """Start to enrich `document` in the background. Call the returned function for the result; it never raises."""
-        if self.by == "off" or (stated_summary(document) and document.tags):
+        if self.by == "off" or document.type == CHANGE or (stated_summary(document) and document.tags):
             return lambda: EnrichmentResult(NOTHING)
         try:
             future = self._pool.submit(self.enrich, document, self.vocabulary(document.workspace))

@@ -153,6 +153,16 @@ class ChangeJournal:
         """Return all changes of a note, newest last."""
         return self._entries("document_id = ?", document_id)
 
+    def entries_named(self, names: Collection[str]) -> list[Entry]:
+        """Return all changes of the notes with these ids or paths, newest last."""
+        marks = ", ".join("?" * len(names))
+        return self._entries(
+            " OR ".join(f"{column} IN ({marks})" for column in ("document_id", "source", "target")),
+            *names,
+            *names,
+            *names,
+        )
+
     def entries_about(self, id: str) -> list[Entry]:
         """Return all changes whose `about` contains this text, newest last."""
         return self._entries("instr(about, ?)", json.dumps(id))

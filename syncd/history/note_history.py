@@ -32,6 +32,7 @@ from syncd.vault.vault import Vault
 LINES: Final = 4_000  # above this number of lines, no differences are computed
 NAMES: Final = 20  # most names of a note that Git is asked about
 TRIED: Final = 200  # most Git blobs checked for one text
+CHANGES: Final = frozenset({"apply", "unapply"})  # of a note, by the approval of a proposed change
 ENTRIES: Final = frozenset({*WRITES, "moved"})
 
 
@@ -334,6 +335,12 @@ def _log_events(entries: Sequence[Entry], now: tuple[str, int] | None, moves: Ma
 def _move_event(passage: Passage, steps: Mapping[str, tuple[str, str]]) -> Event:
     """Return the event of a move; the text before it was at the source, or at the target after a manual move."""
     nothing = ("", "")
+    before, after = steps.get(passage.source, nothing)[0], steps.get(passage.target, nothing)[1]
+    if passage.kind in CHANGES:  # the other path is that of the changed note, which has its own history
+        proposal = passage.source if passage.kind == "apply" else passage.target
+        before, after = steps.get(proposal, nothing)
+    elif passage.kind == "merge":
+        after = ""
     return Event(
         at=passage.at,
         what=passage.kind,
@@ -342,8 +349,8 @@ def _move_event(passage: Passage, steps: Mapping[str, tuple[str, str]]) -> Event
         author=passage.by.partition(" <")[0],
         source=passage.source,
         commit=passage.commit_id if len(passage.commit_id) > 1 else "",
-        before=steps.get(passage.source, nothing)[0] or steps.get(passage.target, nothing)[0],
-        after="" if passage.kind == "merge" else steps.get(passage.target, nothing)[1],
+        before=before or ("" if passage.kind in CHANGES else steps.get(passage.target, nothing)[0]),
+        after=after,
     )
 
 

@@ -21,7 +21,7 @@ from index.tracing import span
 from syncd.captures import note_update
 from syncd.captures.batch_writer import Change, NoteDrafts, write_batch
 from syncd.captures.writer import check_workspace_indexed, create_note, lock_workspace
-from syncd.documents.capture_note import check_content, properties_of, split_metadata
+from syncd.documents.capture_note import CHANGE, check_content, properties_of, split_metadata
 from syncd.documents.collection_membership import choose_collection, tag_changes
 from syncd.documents.memo_relations import drop_relations
 from syncd.files.file_removal import stored_file_removals
@@ -180,7 +180,10 @@ class Memos:
         return note_update.read_note(self._inbox, drafts, record)
 
     def _is_here(self, record: Record, namespace: str) -> bool:
-        return (record.workspace, record.namespace) == (self.workspace, namespace) and record.type != "entity"
+        return (record.workspace, record.namespace) == (self.workspace, namespace) and record.type not in (
+            "entity",
+            CHANGE,
+        )
 
     def _attempt(self, wish: _Wish) -> SaveOutcome | None:
         """Create the memo, or change the one with this id; None when somebody else created it at the same moment."""

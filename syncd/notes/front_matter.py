@@ -88,7 +88,7 @@ def split(text: str) -> tuple[str, str]:
 def replace_body(text: str, body: str) -> str:
     """Return `text` with another body. If the front matter ends without a line end, one is added."""
     front = split(text)[0]
-    if front and body and front[-1] not in "\r\n":
+    if front.removeprefix("\ufeff") and body and front[-1] not in "\r\n":
         front += "\r\n" if "\r\n" in front else "\n"
     return front + body
 

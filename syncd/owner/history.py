@@ -9,16 +9,20 @@ from typing import Any
 
 from index.errors import InvalidArgument
 from syncd.history.audit_log import AUTHOR
+from syncd.history.change_journal import Entry
 from syncd.history.note_history import NoteHistory
 from syncd.history.note_restore import NoteRestore, describe_plan
 from syncd.history.undo import Undo, UndoStep
 from syncd.history.write_lineage import RESTORE
+from syncd.promotion.promotions import Promotions
 
 MOST = 10_000  # events in one answer
 Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 
 
-def operations(history: NoteHistory, undo: Undo, restoring: NoteRestore) -> dict[str, Operation]:
+def operations(
+    history: NoteHistory, undo: Undo, restoring: NoteRestore, promotions: Promotions
+) -> dict[str, Operation]:
     """Return the owner's operations on history, by name."""
 
     def log(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
@@ -40,6 +44,8 @@ def operations(history: NoteHistory, undo: Undo, restoring: NoteRestore) -> dict
             wanted = undo.writes_since(int(since or 0), **narrow)
             last = ""
         else:
+            if (change := promotions.find_applied_change(name)) is not None:
+                return _undo_change(promotions, change, dry_run=bool(arguments.get("dry_run")))
             wanted, last = undo.writes_of_call(name)
         steps = undo.plan(wanted, last=last)
         if arguments.get("dry_run"):
@@ -56,6 +62,14 @@ def operations(history: NoteHistory, undo: Undo, restoring: NoteRestore) -> dict
         return restoring.carry_out(plan, version, shown=arguments.get("shown"))
 
     return {"log": log, "log.before": text_before, "undo": undo_changes, RESTORE: restore}
+
+
+def _undo_change(promotions: Promotions, change: Entry, *, dry_run: bool) -> dict[str, Any]:
+    """Undo an applied change of a note; its proposal waits for a decision again."""
+    if not dry_run:
+        promotions.unpromote(change.source)
+    step = {"id": change.document_id, "path": change.target, "entries": [], "by": [change.by], "did": "restored"}
+    return {"undo": None if dry_run else AUTHOR.get().request, "done": [step], "skipped": []}
 
 
 def _undo_result(call: str, done: list[UndoStep], skipped: list[UndoStep]) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def operations(
         **_history_operations(opened, services),
         **consolidation.operations(services, agent_access, jobs),
         **promotion.operations(services.promotions, services.snapshot),
-        **review.operations(services.review, services.archive, services.snapshot),
+        **review.operations(services.review, services.archive, services.snapshot, services.promotions.changes),
     }
     return {
         name: _sign_operation(name, _name_near_workspace(operation, agent_access)) for name, operation in named.items()
@@ -117,7 +117,7 @@ def _history_operations(opened: OpenParts, services: VaultServices) -> dict[str,
     return {
         **git.remote_operations(services.remote),
         **git.commit_operations(services.commits, services.make_due_commits, services.due_commits),
-        **history.operations(services.history, services.undo, services.restoring),
+        **history.operations(services.history, services.undo, services.restoring, services.promotions),
         **audit.operations(opened.audit, opened.vault, services.history, inbox=opened.settings.vault.inbox),
     }
 

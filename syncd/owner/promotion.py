@@ -6,9 +6,11 @@ here."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError
+from syncd.documents.capture_note import CHANGE
 from syncd.promotion.plan import Plan, TakenDestination, refuse_unseen_change, reserve_paths
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
@@ -17,19 +19,24 @@ Progress = Callable[[dict[str, Any]], None]
 Operation = Callable[[Mapping[str, Any], Progress], Any]
 
 MOST = 1_000  # captures in one call
+AS_IT_IS = "this proposes a change of a note where that note is: approve it without a folder and suggestions"
 
 
 def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Operation]:
     """Return the owner's operations on promotion, by name."""
 
     def promote(arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+        ids, shown, dry_run = _parse_ids(arguments), arguments.get("shown") or {}, bool(arguments.get("dry_run"))
         wanted = {"to": arguments.get("to"), "taken": _parse_taken(arguments)}
-        plans, failed = _plan_promotions(
-            promotions, snapshot, _parse_ids(arguments), wanted, shown=arguments.get("shown") or {}
-        )
-        if arguments.get("dry_run"):
-            return {"promoted": [], "planned": [_plan_fields(plan) for plan in plans], "failed": failed}
-        done: list[dict[str, Any]] = []
+        changes = [id for id in ids if _is_change(snapshot, id)]
+        others = [id for id in ids if id not in changes]
+        plans, failed = _plan_promotions(promotions, snapshot, others, wanted, shown=shown)
+        if wanted["to"] is not None or wanted["taken"]:
+            failed += [{"id": id, "error": InvalidArgument(AS_IT_IS).as_dict()} for id in changes]
+            changes = []
+        done, planned = _apply_changes(promotions, snapshot, changes, failed, shown=shown, dry_run=dry_run)
+        if dry_run:
+            return {"promoted": [], "planned": [*map(_plan_fields, plans), *planned], "failed": failed}
         outcomes = promotions.carry_out(
             plans, progress=lambda number, of, stage: progress({"done": number, "total": of, "stage": stage})
         )
@@ -101,6 +108,39 @@ def _plan_promotions(
             plans.setdefault(plan.source, plan)
             reserve_paths(spoken, plan)
     return list(plans.values()), failed
+
+
+def _is_change(snapshot: VaultSnapshot, id: str) -> bool:
+    """Return whether an id or path means a capture that proposes a change of a note."""
+    with suppress(MemexError):  # planning its promotion reports it
+        return snapshot.find_capture(id).type == CHANGE
+    return False
+
+
+def _apply_changes(
+    promotions: Promotions,
+    snapshot: VaultSnapshot,
+    ids: Sequence[str],
+    failed: list[dict[str, Any]],
+    *,
+    shown: Mapping[str, str],
+    dry_run: bool,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Apply proposed changes of notes, or only plan them; return the outcomes and the plans, and add to `failed`."""
+    done: list[dict[str, Any]] = []
+    planned: list[dict[str, Any]] = []
+    for id in ids:
+        try:
+            path = snapshot.find_capture(id).path
+            if dry_run:
+                plan = promotions.changes.plan(path, shown=shown.get(id))
+                fields = {"id": plan.document_id, "source": plan.source, "target": plan.target}
+                planned.append(fields | {"chosen": "change", "file": None})
+            else:
+                done.append(promotions.apply_change(path, shown=shown.get(id)))
+        except MemexError as error:
+            failed.append({"id": id, "error": error.as_dict()})
+    return done, planned
 
 
 def _plan_fields(plan: Plan) -> dict[str, Any]:

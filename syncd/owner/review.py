@@ -15,6 +15,8 @@ from index.names import did_you_mean
 from index.text.hidden_characters import find_hidden
 from index.text.link_schemes import find_unsafe
 from index.text.runnable_code import find_runnable
+from syncd.changes.change_approval import ChangePlans
+from syncd.documents.capture_note import CHANGE
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.history.change_journal import sha256
 from syncd.indexes import note_lookup
@@ -36,11 +38,11 @@ REASONS = {"you": "as you said", "rule": "by your rules", "setting": "promote.fo
 SUGGESTED = ("suggested_folder", "suggested_tags", "suggested_links", "suggested_similar")
 
 
-def operations(review: Review, archive: Archive, snapshot: VaultSnapshot) -> dict[str, Operation]:
+def operations(review: Review, archive: Archive, snapshot: VaultSnapshot, changes: ChangePlans) -> dict[str, Operation]:
     """Return the owner's operations for the review, by name."""
     return {
         "review.list": partial(_list_waiting, review, snapshot),
-        "review.show": partial(_show_capture, review, snapshot),
+        "review.show": partial(_show_capture, review, snapshot, changes),
         "review.dismiss": partial(_dismiss, archive),
         "unarchive": partial(_unarchive, archive),
         "archived": lambda arguments, _: archive.latest(int(arguments.get("limit") or 50)),
@@ -58,7 +60,9 @@ def _list_waiting(review: Review, snapshot: VaultSnapshot, arguments: Mapping[st
     }
 
 
-def _show_capture(review: Review, snapshot: VaultSnapshot, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
+def _show_capture(
+    review: Review, snapshot: VaultSnapshot, changes: ChangePlans, arguments: Mapping[str, Any], _: Progress
+) -> dict[str, Any]:
     id = arguments["id"]
     waiting = {record.path: (record, marks) for record, marks in review.list_waiting()}
     match = note_lookup.find_note([snapshot.captures.index], id, lambda record: record.path in waiting)
@@ -70,9 +74,14 @@ def _show_capture(review: Review, snapshot: VaultSnapshot, arguments: Mapping[st
         )
     record, marks = waiting[match.path]
     suggestions, body = review.suggest(record), _read_body(snapshot, record.path)
+    is_change = record.type == CHANGE
     return (
         _capture_fields(snapshot, record, marks)
-        | _goal_fields(snapshot, record, marks, suggestions)
+        | (
+            _change_fields(snapshot, changes, record)
+            if is_change
+            else _goal_fields(snapshot, record, marks, suggestions)
+        )
         | {
             "file": str(snapshot.vault.root / record.path),
             "content": body[:TEXT],
@@ -81,6 +90,17 @@ def _show_capture(review: Review, snapshot: VaultSnapshot, arguments: Mapping[st
         }
         | _suggestion_fields(snapshot, suggestions)
     )
+
+
+def _change_fields(snapshot: VaultSnapshot, changes: ChangePlans, record: Record) -> dict[str, Any]:
+    """Return how the change that a capture proposes fits its note now, with the diff, or the problem that prevents it."""
+    none = {"goal": None, "by": "", "reason": ""}
+    try:
+        weighed = changes.weigh(snapshot.vault.read(record.path)[0])
+    except MemexError as error:
+        return none | {"change": {"target": record.metadata.get("target"), "fit": "none"}, "problem": error.message}
+    change = {"target": weighed.change.target, "reason": weighed.change.reason, "fit": weighed.fit}
+    return none | {"change": change | {"diff": weighed.diff, "view": weighed.view}}
 
 
 def _suggestion_fields(snapshot: VaultSnapshot, suggestions: Suggestions) -> dict[str, Any]:
@@ -143,6 +163,7 @@ def _capture_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) 
         "id": record.id,
         "path": record.path,
         "digest": digest,
+        "type": record.type,
         "workspace": record.workspace,
         "title": record.title,
         "summary": record.summary,

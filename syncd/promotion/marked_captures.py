@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from index.errors import MemexError
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound
 from index.model import Record
 from index.names import fold
+from syncd.documents.capture_note import CHANGE
 from syncd.documents.owner_marks import OwnerMarks, read_marks
 from syncd.git import head_moves
 from syncd.git.repository import Repository
@@ -156,7 +157,10 @@ class MarkedCaptures:
             if not asked.may_be_promotion:
                 self._write_problem(record, None)
                 return None
-            return ReadyCapture(self._make_plan(record, asked, spoken))
+            is_change = record.type == CHANGE
+            return (
+                self._apply_change(record, asked) if is_change else ReadyCapture(self._make_plan(record, asked, spoken))
+            )
         except Problem as error:
             # The other capture is promoted first; then a person can be asked about the conflict.
             return UndecidedCapture() if isinstance(error, TakenDestination) and fold(error.target) in spoken else error
@@ -166,6 +170,20 @@ class MarkedCaptures:
         except Exception:  # a bug that one capture triggers must not delay the others
             log.exception("could not plan the promotion of a marked capture")
             return Defect()
+
+    def _apply_change(self, record: Record, asked: OwnerMarks) -> Result | None:
+        """Apply the change of a marked proposal, unless its note is in use; None after that."""
+        if not asked.promote:
+            return Problem(UNCLEAR)
+        try:
+            plan = self._promotions.changes.plan(record.path, shown=record.digest)
+            if is_in_use(self._snapshot, self._repo, plan.target):
+                return UndecidedCapture()
+            self._promotions.apply_change(record.path, shown=record.digest, tool="mark")
+        except (Conflict, InvalidArgument, NotFound) as error:
+            return UndecidedCapture() if error.retryable else Problem(error.message)
+        self._look.promoted += 1
+        return None
 
     def _make_plan(self, record: Record, asked: OwnerMarks, spoken: Mapping[str, str]) -> Plan:
         if not asked.promote:

@@ -18,11 +18,13 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Record
 from syncd.captures.writer import hold_commits
+from syncd.changes.change_approval import APPLY, UNAPPLY, ChangePlans
 from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.git.repository import Repository
 from syncd.history.audit_log import Author, acting_as
 from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, FileChange, MovePlan, sha256
+from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
 from syncd.promotion.link_updates import MoveSeries, plan_link_updates
 from syncd.promotion.plan import Plan, choose_id, compose_text, describe_links, make_plan, plan_merge
@@ -32,7 +34,7 @@ from syncd.promotion.vault_snapshot import VaultSnapshot
 
 log = logging.getLogger(__name__)
 
-WAYS: Final = ("promote", "unpromote", "merge")  # kinds in the journal
+WAYS: Final = ("promote", "unpromote", "merge", APPLY, UNAPPLY)  # kinds in the journal
 TRIES: Final = 5  # a try fails when somebody changes a note at the same moment
 NOTHING: Final = "-"  # in place of a commit id, when there was nothing to commit
 NO_HISTORY: Final = frozenset({"no-git", "no-repo", "bare"})
@@ -55,8 +57,16 @@ class _Earlier:
 class Promotions:
     """Carries out the promotions of one vault. Safe from any thread: one is carried out at a time."""
 
-    def __init__(self, snapshot: VaultSnapshot, journal: ChangeJournal, repo: Repository, commits: Committer) -> None:
+    def __init__(
+        self,
+        snapshot: VaultSnapshot,
+        journal: ChangeJournal,
+        repo: Repository,
+        commits: Committer,
+        changes: ChangePlans,
+    ) -> None:
         self._snapshot, self._journal, self._repo, self._commits = snapshot, journal, repo, commits
+        self.changes = changes  # what agents propose for notes of the vault
         self.lock = threading.RLock()  # held while captures are moved
         self._owed = True  # something may be unfinished or uncommitted
         self._not_before = float("-inf")  # earliest time of the next try
@@ -135,10 +145,36 @@ class Promotions:
         return MoveSeries(self._snapshot.vault, moves, inbox=self._snapshot.inbox)
 
     def unpromote(self, reference: str) -> dict[str, Any]:
-        """Return a promoted note to the inbox, and return the outcome. Raises an error if that is not possible."""
+        """Return a promoted note to the inbox, or undo an applied change, and return the outcome.
+
+        Raises an error if that is not possible."""
+        if (change := self.find_applied_change(reference)) is not None:
+            return self.carry_out_move(lambda: self.changes.plan_return(change, self._journal.steps(change.seq)))
         outcome = self.carry_out_move(lambda: plan_return(self._snapshot, self._journal, reference))
         self._remove_made_folders(outcome["source"])
         return outcome
+
+    def apply_change(self, path: str, *, shown: str | None = None, tool: str = "promote") -> dict[str, Any]:
+        """Apply the change that the capture at `path` proposes, and return the outcome; see `ChangePlans.plan`."""
+        return self.carry_out_move(lambda: self.changes.plan(path, shown=shown, tool=tool))
+
+    def find_applied_change(self, reference: str) -> Entry | None:
+        """Return the last applied change of a note, or of a proposal, by id or path; None if something else came after it."""
+        names = {reference, f"{reference}.md"}
+        with suppress(MemexError):  # several notes match
+            if (record := note_lookup.find_note([self._snapshot.notes.index], reference)) is not None:
+                names.add(record.path)
+        undone: list[str] = []
+        for entry in reversed(self._journal.entries_named(sorted(names))):
+            if entry.state != "done":
+                continue
+            if entry.kind == UNAPPLY:
+                undone.append(entry.document_id)
+            elif entry.kind == APPLY and entry.document_id in undone:
+                undone.remove(entry.document_id)
+            else:
+                return entry if entry.kind == APPLY else None
+        return None
 
     def carry_out_move(self, decide: Callable[[], MovePlan], *, by: str | None = None) -> dict[str, Any]:
         """Carry out the move that `decide` plans, planning again when a file changed meanwhile; return the outcome.
@@ -420,7 +456,11 @@ def _commit_message(entry: Entry, about: dict[str, Any]) -> str:
         ("Approved-By", entry.by),
         ("Memex-Tool", about.get("tool", entry.kind)),
     )
-    return format_message(f"{entry.kind.capitalize()} {about.get('title', '')}", lines, trailers)
+    subject = _SUBJECTS.get(entry.kind, entry.kind.capitalize())
+    return format_message(f"{subject} {about.get('title', '')}", lines, trailers)
+
+
+_SUBJECTS: Final = {APPLY: "Apply a proposed change of", UNAPPLY: "Undo a proposed change of"}
 
 
 def _now_ms() -> int:

@@ -27,6 +27,7 @@ from index.text.hidden_characters import find_hidden
 from index.text.link_schemes import find_unsafe
 from index.text.runnable_code import find_runnable
 from syncd.captures.writer import hold_commits
+from syncd.documents.capture_note import CHANGE
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.git.repository import Repository
 from syncd.links.link_resolution import Paths
@@ -299,6 +300,8 @@ class Review:
     # Computing suggestions
 
     def _compute_suggestions(self, record: Record, document: Document, learnt: LearntVault) -> Suggestions:
+        if document.type == CHANGE:  # it says itself which note it belongs to
+            return Suggestions()
         spoken = "\n\n".join(
             document.text[block.start : block.end] for block in document.blocks if block.kind not in UNSPOKEN
         )

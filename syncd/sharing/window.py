@@ -33,6 +33,7 @@ class SharedNote:
     """Holds a shared note as it is now."""
 
     record: Record
+    raw: bytes  # the file
     content: str  # its body
     chunks: tuple[str, ...]
     real_id: str  # the id in its properties or of its path, by which the audit log knows it
@@ -92,7 +93,7 @@ class WorkspaceWindow:
         for hit in answer.hits:
             try:
                 if hit.record.scope != "captures":
-                    self._read_body(hit.record)
+                    self._read_raw(hit.record)
             except NotFound:
                 continue
             except _IndexLag:
@@ -134,30 +135,31 @@ class WorkspaceWindow:
     def _note(self, index: Index | None, record: Record | None, name: str) -> SharedNote:
         # Anybody can compute the id of a path, so another workspace's note must cost and say no more than a missing one.
         if index is None or record is None or not self._window.shares.rules.shares(record.path, self.workspace):
-            raise _not_shared(name)
+            raise not_shared(name)
         passages = tuple(index.passages(record))
         try:
-            body = self._read_body(record)
+            raw = self._read_raw(record)
         except NotFound:
-            raise _not_shared(name) from None
+            raise not_shared(name) from None
         except _IndexLag:
             raise Unavailable(f"{record.path!r} has changed a moment ago; read it again in a second") from None
-        return SharedNote(_shown(record), body, passages, record.id)
+        body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        return SharedNote(_shown(record), raw, body, passages, record.id)
 
-    def _read_body(self, record: Record) -> str:
-        """Return the text of the note as it is now. Raises NotFound if it is not shared now, and _IndexLag if it is not as indexed."""
+    def _read_raw(self, record: Record) -> bytes:
+        """Return the bytes of the note as they are now. Raises NotFound if it is not shared now, and _IndexLag if it is not as indexed."""
         path, vault = record.path, self._window.vault
         try:
             raw, _ = vault.read(path)
         except MemexError:
-            raise _not_shared(path) from None
+            raise not_shared(path) from None
         text = decode(raw)
         # The rules come last: they may have changed while the file was read.
         if vault.ignores(path) or why_withheld(text) or not self._window.shares.rules.shares(path, self.workspace):
-            raise _not_shared(path)
+            raise not_shared(path)
         if hashlib.sha256(raw).hexdigest() != record.digest:
             raise _IndexLag
-        return split(text)[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        return raw
 
 
 def _shown(record: Record) -> Record:
@@ -165,5 +167,6 @@ def _shown(record: Record) -> Record:
     return replace(record, id=f"{PREFIX}{path_id(record.path)}")
 
 
-def _not_shared(name: str) -> NotFound:
+def not_shared(name: str) -> NotFound:
+    """Return the error for a note that is not shared, or does not exist: agents must not learn which."""
     return NotFound(f"no note {name[:200]!r} is shared with this workspace")

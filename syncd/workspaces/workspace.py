@@ -22,7 +22,9 @@ from index.topics.summary_and_tags import Enrichment
 from syncd.captures.inbox import Inbox
 from syncd.captures.note_update import NoteUpdate, set_tags, update_note
 from syncd.captures.queued_note import prepare_request
-from syncd.captures.writer import create_note, enrich_note, hide_file_name, hold_commits, require_row, undo_on_failure
+from syncd.captures.repeated_content import renew_same_content
+from syncd.captures.writer import create_note, enrich_note, hide_file_name
+from syncd.changes.proposed_text import ChangeRequest
 from syncd.context.session_context import SessionContext
 from syncd.documents.agent_paths import (
     assign_addresses,
@@ -33,7 +35,7 @@ from syncd.documents.agent_paths import (
     strip_link_numbers,
     strip_number,
 )
-from syncd.documents.capture_note import check_content, check_source, properties_of, split_metadata
+from syncd.documents.capture_note import CHANGE, before_diff, check_content, check_source, properties_of, split_metadata
 from syncd.documents.collection_membership import choose_collection
 from syncd.files.file_removal import delete_document
 from syncd.graph.nodes import Nodes
@@ -42,17 +44,17 @@ from syncd.indexes.note_lookup import find_successor
 from syncd.jobs.queued_job import Job, Status
 from syncd.memos.memo_graph import MemoGraph
 from syncd.memos.memos import Memos
-from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
-from syncd.notes.timestamps import iso
+from syncd.notes.front_matter import decode, split
 from syncd.sharing.window import PREFIX as SHARED_ID
 from syncd.sharing.window import SharedNote, WorkspaceWindow
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.location import locate
 from syncd.vault.path_rules import is_note
+from syncd.workspaces.change_proposals import propose_change
 from syncd.workspaces.window_search import SearchScope, search_scopes
 from syncd.workspaces.workspace_totals import WorkspaceTotals, count_totals
 
-SUGGEST: Final = "to suggest a change, capture it as a note of your own"
+SUGGEST: Final = "to change it, use propose_change"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ class Workspace:
         named, tags = choose_collection(collection, metadata_tags, self.collections)
         check_source(source)
         folder = self._inbox.namespace_folder(self.name, self.namespace or namespace)
-        if again := self._renew_same_content(content_hash, named, now):
+        if again := self._renew(content_hash, named, now):
             return again
         note_properties = partial(
             properties_of,
@@ -154,7 +156,7 @@ class Workspace:
             content=content,
             properties=note_properties,
             now=now,
-            instead=partial(self._renew_same_content, content_hash, named, now),
+            instead=partial(self._renew, content_hash, named, now),
             progress=self._progress,
         )
         return made if isinstance(made, CaptureResult) else CaptureResult(made, created=True)
@@ -212,6 +214,11 @@ class Workspace:
     def window(self) -> WorkspaceWindow | None:
         """Return the notes of the vault that the owner shares with this workspace; None if there are none, and for one namespace."""
         return self._inbox.window.of(self.name) if self.namespace is None else None
+
+    def propose_change(self, path: str, request: ChangeRequest, reason: str) -> CaptureResult:
+        """Propose a change of the shared note at `path` to the owner; see `change_proposals.propose_change`."""
+        made = propose_change(self._inbox, self.name, self.window, path, request, reason=reason)
+        return CaptureResult(*made)
 
     def _shared_note(self, id: str) -> SharedNote:
         if (window := self.window) is None:
@@ -298,6 +305,8 @@ class Workspace:
         with hide_file_name(record.path):
             raw, _ = self._inbox.vault.read(record.path)
         body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        if record.type == CHANGE:
+            return before_diff(body)
         return strip_link_numbers(body) if record.type == "entity" else body
 
     def document_at(self, address: str, *, shared: bool = False) -> Record:
@@ -472,27 +481,7 @@ class Workspace:
         """Return the folder in which degraded notes are counted; for a namespace that is a folder, only there."""
         return self.name if self.namespace in (None, "default") else f"{self.name}/{self.namespace}"
 
-    def _renew_same_content(self, content_hash: str, collection: str | None, now: int) -> CaptureResult | None:
+    def _renew(self, content_hash: str, collection: str | None, now: int) -> CaptureResult | None:
         """Return the existing note with this content, with its `updated_at` set to `now`."""
-        with hold_commits(self._inbox.captures) as index:
-            record = index.find_capture(self.name, content_hash, collection, notes_of=self.namespace)
-            if record is None:
-                return None
-            try:
-                with hide_file_name(record.path):
-                    raw, _ = self._inbox.vault.read(record.path)
-            except NotFound:
-                return None  # removed a moment ago, and not yet removed from the index
-            before = self._inbox.parse_note(raw, record.path, mtime_ms=now)
-            if before.content_hash != content_hash:
-                return None  # edited a moment ago, and not yet indexed again
-            try:
-                changed = encode(edit(decode(raw), {"updated_at": iso(now)}))
-            except FrontmatterError:
-                return CaptureResult(record, created=False)  # a person is editing its properties
-            document = self._inbox.parse_note(changed, record.path, mtime_ms=now)
-            with hide_file_name(record.path):
-                stat = self._inbox.vault.replace(record.path, changed, digest=before.digest)
-            with undo_on_failure(lambda: self._inbox.vault.replace(record.path, raw, digest=document.digest)):
-                index.commit(index.prepare([(document, stat)], urgent=True))
-            return CaptureResult(require_row(index.record_at(record.path)), created=False)
+        record = renew_same_content(self._inbox, self.name, self.namespace, content_hash, collection, now=now)
+        return CaptureResult(record, created=False) if record else None

@@ -16,7 +16,7 @@ from tests.support.live_server import CRASH, SLOW, client, run, running
 from tests.support.world import until
 
 MODES = ("legacy", "2026-07-28")
-TOOLS = ["capture_thought", "semantic_search", "get_thought", "delete_thought", "list_recent"]
+TOOLS = ["capture_thought", "semantic_search", "get_thought", "delete_thought", "list_recent", "propose_change"]
 WAYS = [*((way, mode) for way in ("http", "sse", "stdio") for mode in MODES)]
 
 
@@ -102,7 +102,7 @@ def test_every_tool_is_described_bounded_and_annotated(rim):
         visible[operation.family] += len(json.dumps(seen, separators=(",", ":"), ensure_ascii=False)) / 4
     assert max(visible.values()) <= 3_500, visible
     assert sum(visible.values()) <= 9_500, visible
-    assert [known[name].destructive for name in TOOLS] == [False, False, False, True, False]
+    assert [known[name].destructive for name in TOOLS] == [False, False, False, True, False, False]
     search = tools["semantic_search"].description
     assert "in other words" in search
     assert "rank" in search

@@ -35,7 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("syncd.documents", "syncd.links", "syncd.remote", "syncd.telemetry"),
     ("syncd.files.conversion.readers", "syncd.indexes"),
     ("syncd.files.conversion", "syncd.enrichment", "syncd.history", "syncd.measurement", "syncd.sharing"),
-    ("syncd.commits", "syncd.context", "syncd.jobs", "syncd.sync"),
+    ("syncd.changes", "syncd.commits", "syncd.context", "syncd.jobs", "syncd.sync"),
     ("syncd.uploads",),
     ("syncd.captures",),
     ("syncd.files", "syncd.graph", "syncd.promotion"),

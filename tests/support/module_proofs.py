@@ -28,6 +28,8 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "mcp_server/tools/kb_calls.py",
         "mcp_server/tools/kb_schema.py",
     ),
+    "tests/contract/test_proposed_changes.py": ("syncd/workspaces/change_proposals.py",),
+    "tests/integration/test_change_decisions.py": ("syncd/changes/change_approval.py",),
     "tests/contract/test_mcp.py": ("mcp_server/protocol/mcp_protocol.py",),
     "tests/contract/test_memory_contract.py": (
         "mcp_server/tools/memory.py",
@@ -53,6 +55,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/contract/test_thoughts_contract.py": (
         "mcp_server/tools/thoughts.py",
         "mcp_server/tools/thoughts_schema.py",
+        "syncd/captures/repeated_content.py",
         "syncd/workspaces/workspace.py",
         "syncd/workspaces/workspace_totals.py",
     ),

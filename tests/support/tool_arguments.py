@@ -9,6 +9,7 @@ ENDS: Final = {"sourceMemoId": "x", "targetMemoId": "y", "tag": "z"}
 ARGUMENTS: Final[dict[str, dict[str, Any]]] = {
     "capture_thought": {"content": "x"},
     "semantic_search": {"query": "x"},
+    "propose_change": {"path": "x.md", "text": "y", "reason": "z"},
     "list_recent": {},
     "memory.save": {"content": "x"},
     "memory.search": {"query": "x"},

@@ -29,7 +29,7 @@ def promote(ids: tuple[str, ...], to: str | None, take: tuple[str, ...], *, dry_
     that only the inbox needs are removed. Each promotion is one commit, and `memex unpromote` reverses it. The target folder
     is --to, else the property promote_to, else the first rule of promote.rules that matches, else the suggested folder, else
     promote.folder. An existing note is never overwritten. With --take, suggested tags join the note's tags, and suggested links
-    become its last line. Exits with 5 if some captures could not be promoted. With --json: {"promoted": [{"id", "source", "target", "by", "commit", "left_out", "relinked", "lost",
+    become its last line. A capture that proposes a change of a note is applied to that note, and `memex undo` reverses it. Exits with 5 if some captures could not be promoted. With --json: {"promoted": [{"id", "source", "target", "by", "commit", "left_out", "relinked", "lost",
     "mentions", "unread"}], "planned": [{"id", "source", "target", "chosen", "file"}], "failed": [{"id", "error"}]}."""
     with open_session(current=True) as ask:
         result = ask("promote", {"ids": list(ids), "to": to, "take": list(take) or None, "dry_run": dry_run or None})

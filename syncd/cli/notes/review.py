@@ -43,11 +43,11 @@ Ask = Callable[[str, Mapping[str, Any]], Any]
 def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool, editor: bool) -> int | None:
     """Go through the waiting captures, the oldest first: each with its text and suggestions.
 
-    Press a to approve a capture into the shown folder, f to choose another folder, t to take suggested tags and links, e to open the note in $EDITOR, s to skip
+    Press a to approve a capture into the shown folder, or to apply the change of a note that an agent proposes, f to choose another folder, t to take suggested tags and links, e to open the note in $EDITOR, s to skip
     it, d to archive it, u to undo the last step, and q to quit; no key needs Enter. With --editor, all waiting captures are
     in one file: Memex carries out what you save, and does nothing if the file has a mistake. Without a terminal, or with
     --list or --json, the command lists the captures. Suggestions come from your own notes, and no agent sees them. With --json: {"total", "waiting":
-    [{"id", "path", "digest", "workspace", "title", "summary", "tags", "source", "created_at", "promote", "promote_to", "problem",
+    [{"id", "path", "digest", "type", "workspace", "title", "summary", "tags", "source", "created_at", "promote", "promote_to", "problem",
     "suspicious", "runs", "unsafe_links", "suggested_folder", "suggested_tags", "suggested_links", "suggested_similar"}]}."""
     if ctx.invoked_subcommand is not None:
         return None

@@ -8,6 +8,13 @@ from typing import Any, Final
 from syncd.cli.terminal import result_text
 
 LINES: Final = 30  # most lines of a capture that are shown
+CHANGE_LINES: Final = 200  # most lines of a proposed change: its owner approves them all
+FITS: Final[Mapping[str, str]] = {
+    "fits": "approve applies it to the note",
+    "merges": "the note has changed since; the change still fits, as shown",
+    "conflict": "the note has changed in the same lines: edit the note or the proposal, or discard it",
+    "none": "it can't be applied: edit the proposal, or discard it",
+}
 
 
 def format_capture(capture: Mapping[str, Any], where: str) -> str:
@@ -21,6 +28,8 @@ def format_capture(capture: Mapping[str, Any], where: str) -> str:
     for name, key in named:
         if capture.get(key):
             lines.append(f"   {name}: {result_text.line(_join_values(capture[key]), 200)}")
+    if capture.get("change"):
+        return "\n".join([*lines, *_change_lines(capture["change"])])
     content = capture["content"].strip("\n").split("\n")
     lines += ["", *(f"  {result_text.line(line, 400)}" for line in content[:LINES])]
     lines += [f"  … {len(content) - LINES} more lines: e"] if len(content) > LINES else []
@@ -35,6 +44,18 @@ def format_capture(capture: Mapping[str, Any], where: str) -> str:
         lines.append(f"   {note['kind']}: {result_text.line(note['path'], 150)}")
         lines.append(f"      {result_text.line(note['excerpt'], 150)}")
     return "\n".join(lines)
+
+
+def _change_lines(change: Mapping[str, Any]) -> list[str]:
+    """Return the lines about the proposed change of a note: how it fits, and what approving it does, or both versions."""
+    lines = [f"   change of: {result_text.line(change['target'] or '', 200)}", f"   {FITS[change['fit']]}"]
+    if change.get("reason"):
+        lines.insert(1, f"   reason: {result_text.line(change['reason'], 500)}")
+    shown = (change.get("view") or change.get("diff") or "").removesuffix("\n")
+    content = shown.split("\n") if shown else []
+    lines += ["", *(f"  {result_text.sanitize(line)[:400]}" for line in content[:CHANGE_LINES])]
+    lines += [f"  … {len(content) - CHANGE_LINES} more lines: e"] if len(content) > CHANGE_LINES else []
+    return [*lines, ""]
 
 
 def _join_values(value: Any) -> str:

@@ -23,7 +23,7 @@ Deed: TypeAlias = Literal["approved", "discarded", "skipped"]
 PROMPT: Final = "[a]pprove  [f]older  [t]ake  [e]dit  [s]kip  [d]iscard  [u]ndo  [q]uit  [?]"
 END: Final = "that was the last one: [u]ndo, or any key to end"
 HELP: Final = """\
-  a  approve: move the capture into the folder that is shown
+  a  approve: move the capture into the folder that is shown; a proposed change is applied to its note
   f  approve, into another folder
   t  take suggested tags and links: the note gets them when you approve it
   e  open the note in $EDITOR

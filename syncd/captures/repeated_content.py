@@ -1,0 +1,42 @@
+"""Find a capture whose content is repeated, and renew its time of change, so that equal content is one note."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from index.errors import NotFound
+from index.model import Record
+from syncd.captures.writer import hide_file_name, hold_commits, require_row, undo_on_failure
+from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
+from syncd.notes.timestamps import iso
+
+if TYPE_CHECKING:
+    from syncd.captures.inbox import Inbox
+
+
+def renew_same_content(
+    inbox: Inbox, workspace: str, namespace: str | None, content_hash: str, collection: str | None, *, now: int
+) -> Record | None:
+    """Return the note of a workspace with this content, with its `updated_at` set to `now`; None if there is none."""
+    with hold_commits(inbox.captures) as index:
+        record = index.find_capture(workspace, content_hash, collection, notes_of=namespace)
+        if record is None:
+            return None
+        try:
+            with hide_file_name(record.path):
+                raw, _ = inbox.vault.read(record.path)
+        except NotFound:
+            return None  # removed a moment ago, and not yet removed from the index
+        before = inbox.parse_note(raw, record.path, mtime_ms=now)
+        if before.content_hash != content_hash:
+            return None  # edited a moment ago, and not yet indexed again
+        try:
+            changed = encode(edit(decode(raw), {"updated_at": iso(now)}))
+        except FrontmatterError:
+            return record  # a person is editing its properties
+        document = inbox.parse_note(changed, record.path, mtime_ms=now)
+        with hide_file_name(record.path):
+            stat = inbox.vault.replace(record.path, changed, digest=before.digest)
+        with undo_on_failure(lambda: inbox.vault.replace(record.path, raw, digest=document.digest)):
+            index.commit(index.prepare([(document, stat)], urgent=True))
+        return require_row(index.record_at(record.path))

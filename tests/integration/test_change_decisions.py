@@ -1,0 +1,243 @@
+"""What the owner does with proposed changes: apply, dismiss and undo them, in Obsidian and by command, whatever the note became."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from index.errors import MemexError
+from syncd.changes.proposed_text import ChangeRequest
+from syncd.settings.automation import GitSettings, ReviewSettings
+from tests.support.promotion_vault import consistent, files, marked
+from tests.support.world import World
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+PATH = "References/Plan.md"
+LINES = ["# Plan\n", *(f"line {number}\n" for number in range(9))]
+NOTE = "---\nstatus: open\n---\n" + "".join(LINES)
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path, review=ReviewSettings(suggest=True, table=False), git=GitSettings(commit=True))
+    world.git("init", "-q")
+    world.git("config", "user.name", "Ann")
+    world.git("config", "user.email", "ann@example.org")
+    world.write(PATH, NOTE)
+    world.write("Captures/work/x.md", "---\nid: x\n---\nAn unrelated capture.\n")
+    world.git("add", "-A")
+    world.git("commit", "-qm", "before")
+    world.run()
+    world.app.opened.sync.ready.set()
+    ask(world, "share.add", workspace="work", paths=["References"])
+    world.run()
+    yield world
+    world.close()
+
+
+def ask(world, name, **arguments):
+    return world.app.operations[name](arguments, lambda _: None)
+
+
+def propose(world, *, old="line 4\n", new="line four\n", **properties):
+    work = world.app.agent_access.workspace("work")
+    text = "".join(LINES).replace(old, new)
+    return work.propose_change(
+        PATH, ChangeRequest(text=text, properties=properties), f"{new.strip()!r} is better."
+    ).record
+
+
+def note_of(world):
+    return (world.vault / PATH).read_text()
+
+
+def edit(world, old, new, path=PATH):
+    world.write(path, (world.vault / path).read_text().replace(old, new))
+    world.run()
+
+
+def refusal(world, record):
+    (failed,) = ask(world, "promote", ids=[record.id])["failed"]
+    return failed["error"]
+
+
+def test_approving_applies_the_change_in_one_commit_and_undo_takes_it_back(world, tmp_path):
+    record = propose(world, status="done")
+    (applied,) = ask(world, "review.list")["waiting"][1:]
+    assert applied["type"] == "change"
+    before = files(world)
+    (done,) = ask(world, "promote", ids=[record.id])["promoted"]
+    assert note_of(world) == NOTE.replace("line 4", "line four").replace("open", "done")
+    assert not (world.vault / record.path).exists()
+    message = world.git("log", "-1", "--format=%B")
+    assert message.startswith("Apply a proposed change of Plan\n")
+    assert f"Capture-Id: {record.id}\n" in message
+    assert "Approved-By: " in message
+    assert world.git("show", "--name-only", "--format=", done["commit"]).split() == [PATH]
+    consistent(world, tmp_path)
+    assert ask(world, "undo", id=PATH, dry_run=True)["done"][0]["path"] == PATH
+    assert note_of(world) != NOTE
+    (undone,) = ask(world, "undo", id=PATH)["done"]
+    assert (undone["path"], undone["did"]) == (PATH, "restored")
+    assert files(world) == before
+    assert world.git("log", "-1", "--format=%s").startswith("Undo a proposed change of Plan")
+    consistent(world, tmp_path)
+
+
+def test_a_tick_in_obsidian_applies_the_change(world, tmp_path):
+    record = propose(world)
+    world.app.services.review.run()
+    text = (world.vault / record.path).read_text()
+    assert "promote: false\n" in text
+    assert "suggested_" not in text
+    edit(world, "promote: false", "promote: true", record.path)
+    marked(world)
+    assert "line four\n" in note_of(world)
+    assert not (world.vault / record.path).exists()
+    consistent(world, tmp_path)
+    ask(world, "undo", id=record.id)
+    assert note_of(world) == NOTE
+    marked(world)
+    assert "promote: false\n" in (world.vault / record.path).read_text()
+    assert note_of(world) == NOTE, "the tick is off, so the change is not applied again"
+
+
+def test_a_change_of_other_lines_is_merged(world):
+    record = propose(world)
+    edit(world, "# Plan\n", "# The plan\n\n")
+    shown = ask(world, "review.show", id=record.id)["change"]
+    assert shown["fit"] == "merges"
+    assert "+line four\n" in shown["diff"]
+    assert "The plan" not in shown["diff"].replace(" # The plan", "")
+    ask(world, "promote", ids=[record.id])
+    assert note_of(world) == NOTE.replace("# Plan\n", "# The plan\n\n").replace("line 4", "line four")
+
+
+def test_a_change_of_the_same_lines_is_a_conflict_that_shows_all_three(world):
+    record = propose(world)
+    edit(world, "line 4", "line IV")
+    error, before = refusal(world, record), files(world)
+    assert error["code"] == "CONFLICT"
+    view = error["details"]["view"]
+    assert view == "<<<<<<< now\nline IV\n||||||| before\nline 4\n=======\nline four\n>>>>>>> proposed"
+    assert ask(world, "review.show", id=record.id)["change"]["view"] == view
+    world.write(record.path, (world.vault / record.path).read_text().replace("id:", "promote: true\nid:"))
+    world.run()
+    marked(world)
+    text = (world.vault / record.path).read_text()
+    assert "promote_problem: " in text
+    assert "has changed in the same lines" in text
+    assert note_of(world) == before[PATH].decode()
+    edit(world, "line IV", "line 4")
+    marked(world)
+    assert "line four" in note_of(world), "the conflict is solved, and the tick counts"
+
+
+def test_undo_keeps_what_was_written_since_or_refuses(world):
+    record = propose(world)
+    ask(world, "promote", ids=[record.id])
+    edit(world, "line 0", "line zero")
+    ask(world, "undo", id=record.id)
+    assert note_of(world) == NOTE.replace("line 0", "line zero")
+    ask(world, "promote", ids=[record.id])
+    edit(world, "line four", "line 4.0")
+    before = files(world)
+    with pytest.raises(MemexError, match="same lines since") as refused:
+        ask(world, "undo", id=record.id)
+    assert refused.value.code == "CONFLICT"
+    assert files(world) == before
+
+
+def test_several_changes_of_one_note_are_undone_one_after_the_other(world):
+    first, second = propose(world), propose(world, old="line 8\n", new="line eight\n")
+    ask(world, "promote", ids=[first.id, second.id])
+    assert {"line four", "line eight"} <= set(note_of(world).splitlines())
+    ask(world, "undo", id=PATH)
+    assert "line eight" not in note_of(world)
+    ask(world, "unpromote", ids=[PATH])
+    assert note_of(world) == NOTE
+    assert len(ask(world, "review.list")["waiting"]) == 3
+
+
+def test_a_dismissed_proposal_returns_and_still_applies(world):
+    record = propose(world)
+    (archived,) = ask(world, "review.dismiss", ids=[record.id])["archived"]
+    assert note_of(world) == NOTE
+    (back,) = ask(world, "unarchive", ids=[archived["target"]])["returned"]
+    assert ask(world, "promote", ids=[back["target"]])["failed"] == []
+    assert "line four" in note_of(world)
+
+
+def test_a_line_that_the_owner_corrects_in_the_proposal_counts(world):
+    record = propose(world)
+    edit(world, "+line four\n", "+line 4, corrected\n", record.path)
+    ask(world, "promote", ids=[record.path])
+    assert "line 4, corrected\n" in note_of(world)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "words"),
+    [
+        (f"target: {PATH}", "target: Nowhere.md", "NOT_FOUND", "does not exist any more"),
+        (f"target: {PATH}", "target: Captures/work/x.md", "INVALID_ARGUMENT", "not a note of the vault"),
+        (f"target: {PATH}", "target: Captures/Reports/x.md", "INVALID_ARGUMENT", "not a note of the vault"),
+        ("-line 4\n", "", "CONFLICT", "does not fit"),
+        ("+line four\n", "+line four\nnonsense\n", "INVALID_ARGUMENT", "can't be read"),
+        (" line 3\n", " line III\n", "CONFLICT", "does not fit"),
+    ],
+)
+def test_a_damaged_proposal_changes_nothing(world, old, new, code, words):
+    record = propose(world)
+    edit(world, old, new, record.path)
+    before = files(world)
+    error = refusal(world, record)
+    assert (error["code"], words in error["message"]) == (code, True), error
+    assert files(world) == before
+    assert ask(world, "review.show", id=record.id)["problem"] == error["message"]
+
+
+def test_no_proposal_sets_what_the_owner_decides(world):
+    record = propose(world, status="done")
+    edit(world, "+status: done\n", "+status: done\n+share: false\n", record.path)
+    error, before = refusal(world, record), files(world)
+    assert error["code"] == "INVALID_ARGUMENT"
+    assert "'share'" in error["message"]
+    assert files(world) == before
+
+
+def test_a_folder_can_not_be_chosen_and_a_dry_run_changes_nothing(world):
+    record = propose(world)
+    before = files(world)
+    (failed,) = ask(world, "promote", ids=[record.id], to="Notes")["failed"]
+    assert "where that note is" in failed["error"]["message"]
+    (planned,) = ask(world, "promote", ids=[record.id], dry_run=True)["planned"]
+    assert (planned["target"], planned["chosen"]) == (PATH, "change")
+    (failed,) = ask(world, "promote", ids=[record.id], shown={record.id: "0" * 64})["failed"]
+    assert failed["error"]["code"] == "CONFLICT"
+    assert files(world) == before
+
+
+def test_other_parts_leave_a_proposal_alone(world):
+    record, twin = propose(world), propose(world, new="line four!\n")
+    with pytest.raises(MemexError, match="needs no summary"):
+        ask(world, "enrich", id=record.id)
+    ask(world, "enrich.backfill")
+    index = world.app.opened.captures.index
+    assert index.record_at(record.path).tags == ()
+    assert record.path not in index.unlabelled_paths()
+    report = json.dumps(ask(world, "consolidate", workspace="work"))
+    assert record.title not in report
+    assert twin.title not in report
+    context = world.app.agent_access.workspace("work").context()
+    assert "is better" not in context.text
+
+
+def test_without_the_earlier_text_the_change_fits_where_its_lines_are(world):
+    record = propose(world)
+    edit(world, "# Plan\n", "# The plan\n")
+    shutil.rmtree(world.state / "past")
+    shutil.rmtree(world.vault / ".git")
+    assert ask(world, "promote", ids=[record.id])["failed"] == []
+    assert note_of(world) == NOTE.replace("# Plan", "# The plan").replace("line 4", "line four")
