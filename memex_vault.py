@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 HOME: Final = Path(__file__).resolve().parent
 PACKAGES: Final = ("index", "mcp_server", "syncd", "vault_fixtures")
-COMMAND, HOOK = "context", "--hook"  # the command and its option with which a host starts a hook
+QUICK, HOOK = "context", "--hook"  # the command that a session waits for, and its option with which a host starts it
 UNUSABLE: Final = 7  # the exit code of UNAVAILABLE
 
 
@@ -22,11 +22,9 @@ def main() -> NoReturn:
         if place is None or place.resolve() != HOME / name:
             _refuse(name, f"Python finds {place} first" if place else f"{HOME / name} is missing")
     try:
-        if HOOK in (words := sys.argv[1:]) and COMMAND in words:
-            from syncd.cli.notes.context import context  # noqa: PLC0415 - not before the check
-
-            words.remove(COMMAND)
-            context.main(words, prog_name=f"memex {COMMAND}")  # a session waits for it, so no other command is loaded
+        words = sys.argv[1:]
+        if words[:1] == [QUICK] or {QUICK, HOOK} <= set(words):
+            _run_quick(words)
         from syncd.cli.main import main as run  # noqa: PLC0415 - not before the check
     except ImportError as error:
         from importlib.metadata import packages_distributions  # noqa: PLC0415 - it takes as long as the rest of the start
@@ -37,6 +35,18 @@ def main() -> NoReturn:
         owners = " and ".join(sorted(packages_distributions().get(name, ["nothing"])))
         _refuse(name, f"{error}; {HOME / name} belongs to {owners}")
     run()
+
+
+def _run_quick(words: list[str]) -> NoReturn:
+    """Run the command that a session waits for, without loading any other."""
+    from syncd.cli.framework.command_outcome import run  # noqa: PLC0415 - not before the check
+    from syncd.cli.framework.commands import flush_output  # noqa: PLC0415 - as above
+    from syncd.cli.notes.context import context  # noqa: PLC0415 - as above
+
+    words.remove(QUICK)
+    code = run(context, words, name=f"memex {QUICK}")
+    flush_output()
+    sys.exit(code)
 
 
 def _locate(name: str) -> Path | None:

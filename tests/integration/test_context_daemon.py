@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 
 import pytest
@@ -43,20 +44,29 @@ def test_captures_reach_the_note_and_a_struck_line_stays_out(world):
 
 START = """
 import atexit, sys
-sys.argv = ["memex", "--state", sys.argv[1], "context", "--workspace", "default", "--project", "context", "--hook", "codex"]
+sys.argv[0] = "memex"
 atexit.register(lambda: print(*sorted({"syncd.cli.main", "syncd.cli.notes.context"} & sys.modules.keys()), file=sys.stderr))
 import memex_vault
 memex_vault.main()
 """
 
 
+def memex(*words, text=""):
+    words = [DAEMON_PYTHON, "-c", START, *words]
+    return subprocess.run(words, cwd=ROOT, input=text, capture_output=True, text=True, check=False)
+
+
 def test_a_hook_without_a_daemon_ends_well_and_loads_no_other_command(tmp_path):
-    done = subprocess.run(
-        [DAEMON_PYTHON, "-c", START, str(tmp_path / "none")],
-        cwd=ROOT,
-        input='{"cwd": "/"}',
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ("context", "--workspace", "default", "--project", "context", "--hook", "codex")
+    done = memex("--state", str(tmp_path / "none"), *words, text='{"cwd": "/"}')
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "syncd.cli.notes.context\n")
+
+
+def test_the_command_loads_no_other_one_and_reports_a_failure_as_each_does(tmp_path):
+    done = memex("context", "--state", str(tmp_path / "none"), "--vault", str(tmp_path / "none"), "--json")
+    error, loaded = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, loaded) == (4, "", "syncd.cli.notes.context")
+    assert json.loads(error)["error"]["code"] == "NOT_FOUND"
+    done = memex("context", "--nonsense")
+    assert done.returncode == 2
+    assert done.stderr.startswith("memex: no option '--nonsense' in `memex context`; see `memex context --help`\n")

@@ -20,7 +20,7 @@ BROAD = {
     ("index/search/reranker.py", "Reranker._run"): "the reranker's thread",
     ("mcp_server/operations/operation.py", "OperationRunner.run_in_thread"): "each call of an operation",
     ("mcp_server/stdio_bridge.py", "_Bridge._exchange"): "each message of the client",
-    ("syncd/cli/main.py", "run_command"): "the program: a person gets a sentence, and the trace on request",
+    ("syncd/cli/framework/command_outcome.py", "run"): "the program: a person gets a sentence, and the trace on request",
     ("syncd/daemon/control_socket.py", "ControlServer._answer_request"): "each command of the owner",
     ("syncd/daemon/service_watchdog.py", "ServiceWatchdog._run"): "the thread that reports to the service manager",
     ("syncd/enrichment/enricher.py", "Enricher.isolate"): "the work on one note: a defect in it costs no other note, and no capture",
@@ -112,7 +112,7 @@ def test_the_list_names_no_function_that_catches_less():
     assert set(BROAD) - broad == set()
 
 
-LISTED = "def run_command():\n    try:\n        work()\n"
+LISTED = "def run():\n    try:\n        work()\n"
 
 
 @pytest.mark.parametrize(
@@ -126,11 +126,11 @@ LISTED = "def run_command():\n    try:\n        work()\n"
         pytest.param("syncd/x.py", "def f():\n    try:\n        x()\n    except builtins.Exception:\n        pass", id="by its module"),
         pytest.param("syncd/x.py", "def f():\n    try:\n        x()\n    except Exception as e:\n        raise ValueError from e", id="as another"),
         pytest.param("syncd/x.py", "def f():\n    try:\n        x()\n    except Exception:\n        undo()\n        raise", id="but interruptions"),
-        pytest.param("syncd/cli/main.py", f"{LISTED}    except Exception:\n        return 1", id="listed, and mute"),
-        pytest.param("syncd/cli/main.py", f"{LISTED}    except Exception:\n        log.debug('x')", id="listed, and whispering"),
-        pytest.param("syncd/cli/main.py", f"{LISTED}    except Exception as e:\n        log.error(e)", id="listed, and without words"),
-        pytest.param("syncd/cli/main.py", f"{LISTED}    except Exception:\n        other()\ndef f():\n    log.error('x')", id="told elsewhere"),
-        pytest.param("syncd/cli/main.py", "class A:\n  def run_command():\n    try:\n        x()\n    except Exception:\n        log.error('x')", id="a namesake"),
+        pytest.param("syncd/cli/framework/command_outcome.py", f"{LISTED}    except Exception:\n        return 1", id="listed, and mute"),
+        pytest.param("syncd/cli/framework/command_outcome.py", f"{LISTED}    except Exception:\n        log.debug('x')", id="listed, and whispering"),
+        pytest.param("syncd/cli/framework/command_outcome.py", f"{LISTED}    except Exception as e:\n        log.error(e)", id="listed, and without words"),
+        pytest.param("syncd/cli/framework/command_outcome.py", f"{LISTED}    except Exception:\n        other()\ndef f():\n    log.error('x')", id="told elsewhere"),
+        pytest.param("syncd/cli/framework/command_outcome.py", "class A:\n  def run():\n    try:\n        x()\n    except Exception:\n        log.error('x')", id="a namesake"),
     ],
 )  # fmt: skip
 def test_a_source_that_catches_everything_is_caught(path, text):
@@ -142,9 +142,9 @@ def test_a_source_that_catches_everything_is_caught(path, text):
     [
         ("syncd/x.py", "def f():\n    try:\n        x()\n    except BaseException:\n        undo()\n        raise"),
         ("syncd/x.py", "def f():\n    try:\n        x()\n    except (OSError, ValueError):\n        pass"),
-        ("syncd/cli/main.py", f"{LISTED}    except Exception:\n        log.exception('the command failed')"),
+        ("syncd/cli/framework/command_outcome.py", f"{LISTED}    except Exception:\n        log.exception('the command failed')"),
         (
-            "syncd/cli/main.py",
+            "syncd/cli/framework/command_outcome.py",
             f"{LISTED}    except Exception:\n        tell()\ndef tell():\n    log.error('it failed')",
         ),
     ],

@@ -11,7 +11,8 @@ import time
 import pytest
 
 from index.errors import CODES
-from syncd.cli.main import EXIT, SERVE_EXIT, run_command
+from syncd.cli.framework.command_outcome import EXIT, SERVE_EXIT
+from syncd.cli.main import run_command
 from syncd.daemon.control_socket import DAEMON, ControlServer
 from tests.support.answering_daemon import RECORD
 

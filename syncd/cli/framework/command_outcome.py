@@ -1,0 +1,117 @@
+"""The outcome of a command is an exit code, and for an error a message on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable
+from index.names import did_you_mean
+from syncd.cli.terminal import result_text
+from syncd.telemetry import log
+
+EXIT = {
+    "INVALID_ARGUMENT": 2,
+    "UNAUTHENTICATED": 3,
+    "PERMISSION_DENIED": 3,
+    "NOT_FOUND": 4,
+    "CONFLICT": 5,
+    "RESOURCE_EXHAUSTED": 6,
+    "UNAVAILABLE": 7,
+}
+# Exit codes for service managers. A restart does not help after 64, 65, 77 and 78.
+USAGE, DATA, GONE, PERMISSION, CONFIG = 64, 65, 69, 77, 78
+SERVE_EXIT = {
+    "INVALID_ARGUMENT": CONFIG,
+    "UNAUTHENTICATED": PERMISSION,
+    "PERMISSION_DENIED": PERMISSION,
+    "NOT_FOUND": GONE,
+    "CONFLICT": GONE,
+    "RESOURCE_EXHAUSTED": GONE,
+    "UNAVAILABLE": GONE,
+}
+INTERRUPTED, PIPE_CLOSED, BUG = 130, 141, 1
+
+
+def run(command: click.Command, words: Sequence[str], *, name: str = "memex", serving: bool = False) -> int:
+    """Run a command line of the program `name`, print its errors to stderr, and return the exit code."""
+    try:
+        done = command.main(args=list(words), prog_name=name, standalone_mode=False)
+        sys.stdout.flush()
+    except (click.Abort, KeyboardInterrupt):
+        _print_error("")
+        return INTERRUPTED
+    except SystemExit:
+        if "_MEMEX_COMPLETE" in os.environ:  # shell completion has printed its words
+            raise
+        return PIPE_CLOSED  # click exits this way when nobody reads its output
+    except BrokenPipeError:
+        return PIPE_CLOSED
+    except Exception as error:  # noqa: BLE001 - the top of the program: print a sentence, and the traceback on request
+        return _report_error(error, serving=serving, as_json="--json" in words)
+    return done if isinstance(done, int) else 0
+
+
+def _report_error(error: Exception, *, serving: bool, as_json: bool) -> int:
+    failure = _as_memex_error(error)
+    if failure is None:
+        return _report_bug(error, serving=serving)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        _print_error(error.format_message())
+    else:
+        text = f"memex: {result_text.sanitize(failure.message)}"
+        shown = json.dumps({"error": failure.as_dict()}, default=str) if as_json else text
+        if log.is_structured():
+            logging.getLogger("memex").error("%s", failure.message, extra={"fields": {"code": failure.code}})
+        else:
+            _print_error(shown)
+    if not serving:
+        return EXIT[failure.code]
+    if isinstance(error, click.ClickException):
+        return USAGE
+    return DATA if isinstance(failure, Unavailable) and not failure.retryable else SERVE_EXIT[failure.code]
+
+
+def _as_memex_error(error: Exception) -> MemexError | None:
+    match error:
+        case MemexError():
+            return error
+        case click.ClickException():
+            context: Any = getattr(error, "ctx", None)
+            path = context.command_path if context else "memex"
+            text = error.format_message().rstrip(".")
+            if isinstance(error, click.NoSuchOption):
+                near = did_you_mean(error.option_name, error.possibilities or ())
+                text = f"no option {error.option_name!r} in `{path}`{near}"
+            return InvalidArgument(f"{text}{' See' if text.endswith('?') else '; see'} `{path} --help`")
+        case PermissionError():
+            return PermissionDenied(f"{error.filename or 'a file'} can't be read or written: {error.strerror}")
+        case OSError():
+            return Unavailable(f"{error.filename or 'the system'}: {error.strerror or error}")
+        case _:
+            return None
+
+
+def _report_bug(error: Exception, *, serving: bool) -> int:
+    if serving and log.is_structured():
+        logging.getLogger("memex").error("an unexpected error ended the daemon", exc_info=error)
+    elif serving or os.environ.get("MEMEX_DEBUG"):
+        traceback.print_exc()
+    else:
+        text = f"memex: internal error: {type(error).__name__}: {error} (for the traceback: MEMEX_DEBUG=1)"
+        _print_error(result_text.sanitize(text))
+    return BUG
+
+
+def _print_error(text: str) -> None:
+    """Print one line to stderr; if stderr is closed, only the exit code reports the error."""
+    with contextlib.suppress(OSError):
+        click.echo(text.encode("utf-8", "backslashreplace"), err=True)
