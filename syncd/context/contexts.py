@@ -29,6 +29,7 @@ from syncd.context.generated_note import (
 )
 from syncd.context.note_facts import ContextFact, WeighedFact, flatten, project_key
 from syncd.context.session_context import Count, SessionContext, SessionLine, frame_tokens
+from syncd.context.stray_notes import find_stray_notes
 from syncd.context.use_counts import UseCounts
 from syncd.history.change_journal import sha256
 from syncd.indexes.index_builds import ScopeIndex
@@ -114,6 +115,10 @@ class Contexts:
     def path_of(self, workspace: str) -> str:
         """Return the path of the note of a workspace."""
         return f"{self._inbox}/{CONTEXT}/{workspace}.md"
+
+    def find_strays(self) -> list[str]:
+        """Return what lies in the folder of contexts and was not written by Memex, sorted."""
+        return find_stray_notes(self._vault, self._inbox, lambda workspace: bool(self._written_in(workspace).versions))
 
     # Serving
 

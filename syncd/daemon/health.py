@@ -28,6 +28,7 @@ from syncd.indexes.coverage import compute_coverage
 from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Worker
 from syncd.notes.secret_patterns import list_flagged, redact
+from syncd.sharing.share_problems import find_share_problems
 from syncd.sync.hand_edits import visible_digest
 from syncd.vault.location import locate
 from syncd.vault.obsidian_settings import ObsidianSettings
@@ -108,6 +109,8 @@ class Health:
             ("review", services.review.summary),
             ("consolidation", services.consolidation_facts),
             ("promotion", services.promotion_facts),
+            ("contexts", lambda: {"strays": opened.contexts.find_strays() if opened.vault.is_present() else []}),
+            ("shares", lambda: self._share_facts(opened)),
             ("names", lambda: name_warnings(opened.builds.indexes.values(), self._defects.twins)),
             ("deep_check", opened.check.facts),
             ("graph", lambda: graph_totals(captures.index.graph(name) for name in self._workspaces())),
@@ -225,6 +228,12 @@ class Health:
             return self._agent_access.workspaces()
         except Unavailable:  # the vault is missing; the status must still work
             return []
+
+    def _share_facts(self, opened: OpenParts) -> dict[str, Any]:
+        """Return the number of shares, and those through which agents read nothing."""
+        rules = opened.shares.rules
+        problems = find_share_problems(opened.vault, rules, self._workspaces()) if opened.vault.is_present() else []
+        return {"count": sum(map(len, rules.entries.values())), "problems": [asdict(problem) for problem in problems]}
 
     def _write_sentences(self) -> list[str]:
         """Report whether Memex can't write where it has to, without names of workspaces, because agents read it too."""

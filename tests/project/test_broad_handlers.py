@@ -142,7 +142,10 @@ def test_a_source_that_catches_everything_is_caught(path, text):
     [
         ("syncd/x.py", "def f():\n    try:\n        x()\n    except BaseException:\n        undo()\n        raise"),
         ("syncd/x.py", "def f():\n    try:\n        x()\n    except (OSError, ValueError):\n        pass"),
-        ("syncd/cli/framework/command_outcome.py", f"{LISTED}    except Exception:\n        log.exception('the command failed')"),
+        (
+            "syncd/cli/framework/command_outcome.py",
+            f"{LISTED}    except Exception:\n        log.exception('the command failed')",
+        ),
         (
             "syncd/cli/framework/command_outcome.py",
             f"{LISTED}    except Exception:\n        tell()\ndef tell():\n    log.error('it failed')",

@@ -98,6 +98,8 @@ def _page_rows(now: Mapping[str, Any], at: int, few: int | None) -> Iterator[Row
     yield from _review_rows(now)
     yield from _consolidation_rows(now, at)
     yield from _list_rows("promotion", _promotion_problems(now), few, "`memex status --all`")
+    yield from _list_rows("contexts", _stray_notes(now), few, "`memex status --all`")
+    yield from _list_rows("shares", _share_problems(now), few, "`memex status --all`")
     yield from _list_rows("loose ends", _loose_ends(now), few, "`memex status --all`")
     yield from _job_rows(now, at)
     yield from _key_rows(now)
@@ -186,6 +188,23 @@ def _promotion_problems(now: Mapping[str, Any]) -> list[str]:
         for note in facts.get("torn", ())
     ]
     return marked + torn
+
+
+def _stray_notes(now: Mapping[str, Any]) -> list[str]:
+    """List what lies in the folder of contexts and is not a context, one line each."""
+    strays = (now.get("contexts") or {}).get("strays", ())
+    return [
+        f"{line(path, 200)} is in the folder of contexts, so no search finds it; to repair it: memex doctor"
+        for path in strays
+    ]
+
+
+def _share_problems(now: Mapping[str, Any]) -> list[str]:
+    """List the shares through which agents read nothing, one line each."""
+    return [
+        f"{line(share['entry'], 200)}, shared with {line(share['workspace'], 100)}: {line(share['reason'], 200)}"
+        for share in (now.get("shares") or {}).get("problems", ())
+    ]
 
 
 def _list_rows(label: str, items: Sequence[str], few: int | None, way: str) -> Iterator[Row]:
