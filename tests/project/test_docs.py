@@ -10,7 +10,8 @@ import click
 import yaml
 
 from index.encoders.settings import BundledSettings, EndpointSettings
-from syncd.cli.main import EXIT, SERVE_EXIT, memex
+from syncd.cli.framework.command_outcome import EXIT, SERVE_EXIT
+from syncd.cli.main import memex
 from syncd.git.repository_state import STATES
 from syncd.review.bases_table import compose_table
 from syncd.settings.settings import all_settings as settings

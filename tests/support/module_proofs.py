@@ -176,6 +176,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     ),
     "tests/unit/syncd/cli/notes/test_promotion.py": ("syncd/owner/promotion.py",),
     "tests/unit/syncd/cli/notes/test_review.py": ("syncd/owner/review.py",),
+    "tests/unit/syncd/cli/test_main_errors.py": ("syncd/cli/framework/command_outcome.py",),
     "tests/unit/syncd/cli/test_main.py": (
         "syncd/cli/daemon/keys_and_config.py",
         "syncd/cli/framework/arguments.py",

@@ -74,12 +74,13 @@ MADE = [
     {"name": BABBAGE, "entity_type": "person", "observations": ["Drew the engine"]},
 ]
 MEMOS = {"sourceMemoId": "ONE", "targetMemoId": "TWO", "tag": "cites"}
-# What each tool is asked, after a thought "kept", the nodes above with a relation, and two memos with one; ID, ONE and TWO are theirs.
+# What each tool is asked, after a thought "kept", the nodes above with a relation, two memos with one, and a shared note; ID, ONE, TWO and SHARED are theirs.
 WALKED = {
     "capture_thought": {"content": "walked"},
     "semantic_search": {"query": "kept"},
     "get_thought": {"id": "ID"},
     "list_recent": {},
+    "propose_change": {"path": "SHARED", "text": "walked", "reason": "to walk it"},
     "delete_thought": {"id": "ID"},
     "create_entities": {"entities": [{"name": f"Node {n}", "entity_type": "thing"} for n in range(3)]},
     "delete_entities": {"entity_names": [BABBAGE]},
@@ -150,6 +151,11 @@ def calls(rim):
 
             return run(work())
 
+        ids["SHARED"] = f"References/{space.name}.md"
+        rim.world.write(ids["SHARED"], "to be walked\n")
+        sharing = {"workspace": space.name, "paths": [ids["SHARED"]]}
+        rim.world.app.operations["share.add"](sharing, lambda _: None)
+        until(lambda: not call("kb_get", {"source_path": "SHARED"}).is_error)
         if "graph" in FAMILIES:
             assert not call("create_entities", {"entities": MADE}).is_error
             assert not call("create_relations", {"relations": [KNEW]}).is_error

@@ -9,9 +9,10 @@ import subprocess
 import click
 import pytest
 
+from syncd.cli.framework.command_outcome import EXIT
 from syncd.cli.framework.help_text import EXAMPLES, SHARED, first_sentence
 from syncd.cli.framework.help_topics import EXIT_CODES, GROUPS
-from syncd.cli.main import EXIT, memex, run_command
+from syncd.cli.main import memex, run_command
 from syncd.cli.manual_page import render_manual
 
 
