@@ -74,12 +74,11 @@ def _show_capture(
         )
     record, marks = waiting[match.path]
     suggestions, body = review.suggest(record), _read_body(snapshot, record.path)
-    is_change = record.type == CHANGE
     return (
         _capture_fields(snapshot, record, marks)
         | (
             _change_fields(snapshot, changes, record)
-            if is_change
+            if record.type == CHANGE
             else _goal_fields(snapshot, record, marks, suggestions)
         )
         | {
@@ -192,9 +191,9 @@ def _goal_fields(
             document, marks, promotion.rules, folder=promotion.folder, name=promotion.name, inbox=snapshot.inbox
         )
     except Problem as error:
-        return {"goal": None, "by": "", "reason": "", "problem": error.message}
+        return {"goal": None, "by": "", "reason": "", "problem": error.message, "change": None}
     suggested = next((folder.reason for folder in suggestions.folders if folder.what == where.folder), "suggested")
-    return {"goal": where.folder, "by": where.by, "reason": REASONS.get(where.by, suggested)}
+    return {"goal": where.folder, "by": where.by, "reason": REASONS.get(where.by, suggested), "change": None}
 
 
 def _excerpt(snapshot: VaultSnapshot, path: str) -> str:

@@ -6,6 +6,8 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.support.change_notes import change_note
+
 
 def open_capture(demo, tab, text):
     """Capture a text, and open its card; return the note's file."""
@@ -23,6 +25,24 @@ def test_a_capture_that_changed_stays_as_it_was_read_and_says_so(demo, tab):
     assert "oiled in May" in tab.call("textContent", "#card .text")
     tab.click("#card [data-changed] a")
     tab.wait('#card .text:has-text("oiled in June")')
+
+
+def test_a_proposed_change_is_applied_with_a_key_and_taken_back(demo, tab):
+    before = "# Weir\n\nopen\n"
+    note = demo.write("Projects/Weir.md", before)
+    path = "Captures/default/Change of Weir.md"
+    demo.write(path, change_note("c1", "Projects/Weir.md", before, before.replace("open", "shut")))
+    demo.run("index")
+    tab.goto(f"/review?capture={quote(path)}")
+    tab.wait("body[data-settled]")
+    assert "-open\n+shut" in tab.call("textContent", "#card .text")
+    tab.press("p")
+    tab.wait('.message:has-text("Weir.md")')
+    assert "shut" in note.read_text()
+    tab.wait("body[data-settled]")
+    tab.press("u")
+    tab.wait('.message:has-text("Undone")')
+    assert note.read_text() == before
 
 
 def test_a_held_key_decides_on_one_capture(demo, tab):

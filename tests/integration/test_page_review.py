@@ -12,6 +12,7 @@ import pytest
 
 from syncd.page.web.daemon_client import DaemonClient
 from syncd.page.web.templates import link
+from tests.support.change_notes import change_note
 from tests.support.page_browser import paged_daemon
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -100,6 +101,29 @@ def test_a_capture_is_promoted_in_one_commit_and_undone(memex, browser):
     assert (memex.vault / path).exists()
     assert not (memex.vault / "Projects/Valve.md").exists()
     assert "undone already" in follow(browser, browser.post("/review/undo", **fields))
+
+
+def test_a_proposed_change_is_shown_with_its_diff_applied_and_undone(memex, browser):
+    note, before = "Projects/Sluice.md", "# Sluice\n\nopen\n"
+    file, path = memex.write(note, before), "Captures/default/Change of Sluice.md"
+    memex.write(path, change_note("c1", note, before, before.replace("open", "<shut>")))
+    memex.run("index")
+    text = browser.text("/review", capture=path)
+    assert "-open\n+&lt;shut&gt;" in text
+    assert "Apply <kbd>" in text
+    assert 'id="to"' not in text
+    assert ">change</span>" in text
+    done = follow(browser, browser.post("/review/promote", **card(browser, path)))
+    assert f"<code>{note}</code>" in done
+    assert file.read_text() == "# Sluice\n\n<shut>\n"
+    assert path in follow(browser, browser.post("/review/undo", **form(done, id="main")))
+    assert file.read_text() == before
+    file.write_text(before.replace("open", "stuck"))
+    memex.run("index")
+    text = browser.text("/review", capture=path)
+    assert "does not fit" in text or "in the same lines" in text
+    assert browser.post("/review/promote", **card(browser, path)).status_code == 409
+    assert "stuck" in file.read_text()
 
 
 def test_a_capture_goes_into_the_root_a_pressed_folder_or_the_one_that_was_shown(memex, browser):
