@@ -102,6 +102,7 @@ def propose_change(workspace: Workspace, arguments: ProposeChange, _: Settings) 
         created=proposed.created,
         path=workspace.addresses([record]).get(record.id, ""),
         target=str(record.metadata.get(TARGET, "")),
+        warnings=warnings_about(record.defects),
     )
 
 

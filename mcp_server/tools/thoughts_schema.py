@@ -168,6 +168,7 @@ class ProposedChange(NoteLocation, NoteText):
     id: str = Field(description="Of the proposal: delete_thought withdraws it")
     created: bool = Field(description="false: this change waits already")
     target: str = Field(description="The note, which is unchanged until the owner applies the change")
+    warnings: list[str] = Field([], description="Problems to report to the person, e.g. hidden characters")
 
 
 class Thought(NoteLocation, NoteTimes, Replaceable):

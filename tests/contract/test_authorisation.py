@@ -75,6 +75,7 @@ ROUTES = {
 }  # fmt: skip
 TOOLS = {
     "capture_thought": WRITE, "semantic_search": READ, "get_thought": READ, "delete_thought": WRITE, "list_recent": READ,
+    "propose_change": WRITE,
     "kb_search": READ, "kb_addnote": WRITE, "kb_upload_start": WRITE, "kb_upload_chunk": WRITE, "kb_upload_finish": WRITE,
     "kb_update_note": WRITE, "kb_get": READ, "kb_status": READ, "kb_jobs": READ,
     "memory.save": WRITE, "memory.search": READ, "memory.delete": WRITE, "memory.relation.save": WRITE,
@@ -264,6 +265,7 @@ SAID_WITHIN: dict[str, tuple[object, str]] = {
     **{row: NO_SESSION for row in ROUTES if "/mcp" in row},
     **{row: (-32602, "Validation error") for row in ROUTES if row.startswith("POST /mcp")},
     "GET /api/v1/jobs/{id}": ("NOT_FOUND", "no job '"),
+    "tool propose_change": ("NOT_FOUND", "no note 'x.md' is shared"),
     "POST /sse/messages": (None, "session_id is required"),
     "method tools/call": ("INVALID_ARGUMENT", "no tool 'no_such_tool'"),
 }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from contextlib import suppress
 
 import pytest
 
+from index.errors import NotFound
 from mcp_server.operations.operation import NOTES_ARE_DATA
 from mcp_server.operations.wire_format import compact_schema
 from mcp_server.rest.routes import ROUTES
@@ -41,7 +43,7 @@ NAMES = {
     *("collections", "namespace", "tags", "doc_type", "workspace", "warnings", "degraded", "message", "stage", "kind"),
     *("name", "entity_type", "entity_name", "from", "to", "relation_type", "from_entity", "to_entity", "old_type"),
     *("new_type", "deleted", "not_found", "node", "referenced_name", "node_a", "node_b", "node_a_type", "node_b_type"),
-    *("node_names", "centroid_label", "matched_perspective"),
+    *("node_names", "centroid_label", "matched_perspective", "target"),
 }
 
 TAG, ZERO = "\U000e0041", "\u200b"
@@ -66,6 +68,7 @@ CALLS = {
     "set_document_tags": {"id": "$note", "tags": [f"bird{TAG}"]},
     "get_document": {"id": "$note"},
     "list_documents": {},
+    "propose_change": {"path": "$shared", "text": "The heron sleeps", "reason": "It is night"},
     "kb_addnote": {"text": "The heron flies", "title": f"Heron{ZERO} flies"},
     "kb_upload_start": {"filename": f"heron{ZERO}.txt", "total_size": len(UPLOAD)},
     "kb_upload_chunk": {"upload_id": "$upload", "data": b64encode(UPLOAD).decode(), "chunk_index": 0},
@@ -158,6 +161,20 @@ def put_entities(space):
     until(lambda: len(index.graph(space.name).vertices()) == len(BY_HAND))
 
 
+def share_note(space, name):
+    """Share a note with the workspace; return its path once agents can read it."""
+    path = f"References/{space.name} {name}.md"
+    space.rim.world.write(path, "The heron stands\n")
+    space.rim.world.app.operations["share.add"]({"workspace": space.name, "paths": [path]}, lambda _: None)
+
+    def is_read():
+        with suppress(NotFound):
+            return bool(space.tools.document_at(path, shared=True))
+
+    until(is_read)
+    return path
+
+
 def call(space, agent, name, given):
     """What an operation answers, over MCP or, where only REST has it, by its route."""
     route = next((route for route in ROUTES if route.operation == name), None)
@@ -172,8 +189,9 @@ def call(space, agent, name, given):
 
 def test_every_operation_reports_what_its_answer_hides(rim):
     assert set(CALLS) == set(OPERATIONS)
-    space, made, hidden = rim.space(), {}, set()
+    space, hidden = rim.space(), set()
     put_entities(space)
+    made = {"shared": share_note(space, HERON)}
     with member(space) as agent:
         agent.good("memory.save", content="The coot nests", memo_id="coot")
         for name, given in CALLS.items():
@@ -196,6 +214,7 @@ WRITES = {
     "memory.save": {"content": FLAGGED, "memo_id": "grebe"},
     "kb_addnote": {"text": f"{FLAGGED} again"},
     "kb_update_note": {"id": "$note", "text": f"{FLAGGED} too"},
+    "propose_change": {"path": "$shared", "text": FLAGGED, "reason": "It dives"},
     "kb_upload_finish": {"upload_id": "$upload"},
     "create_entities": {"entities": [{**GREBE, "observations": [FLAGGED]}]},
     "add_observations": {"observations": [{"entity_name": "Coot", "contents": [FLAGGED]}]},
@@ -226,7 +245,8 @@ def test_every_operation_that_writes_text_is_walked():
 
 
 def test_who_writes_hidden_text_is_warned(rim):
-    space, made, told = rim.space(), {}, {}
+    space, told = rim.space(), {}
+    made = {"shared": share_note(space, "Grebe")}
     with member(space) as agent:
         data = FLAGGED.encode() + b" from a file"
         upload = agent.good("kb_upload_start", filename="grebe.txt", total_size=len(data))["upload_id"]
