@@ -20,6 +20,7 @@ from syncd.documents.file_names import numbered_names
 from syncd.history.change_journal import Entry, FileChange, MovePlan, note_step, sha256
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, encode, read_properties, split
 from syncd.vault.location import locate
+from syncd.vault.path_rules import is_below, is_note
 from syncd.vault.vault import Vault
 
 APPLY, UNAPPLY = "apply", "unapply"  # kinds in the journal
@@ -57,7 +58,7 @@ class ChangePlans:
         """Return how the change in a capture with these bytes fits its note. Raises InvalidArgument or NotFound."""
         change = read_change(decode(raw))
         where = locate(change.target, self.inbox)
-        if where.scope != "vault" or change.target.startswith(f"{self.inbox}/"):
+        if where.scope != "vault" or is_below(change.target, {self.inbox}) or not is_note(change.target):
             raise InvalidArgument(f"{change.target[:200]!r} is not a note of the vault outside the inbox")
         try:
             now, _ = self.vault.read(change.target)

@@ -16,6 +16,7 @@ from index.text.hidden_characters import find_hidden
 from index.text.link_schemes import find_unsafe
 from index.text.runnable_code import find_runnable
 from syncd.changes.change_approval import ChangePlans
+from syncd.changes.change_note import TARGET
 from syncd.documents.capture_note import CHANGE
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.history.change_journal import sha256
@@ -97,7 +98,8 @@ def _change_fields(snapshot: VaultSnapshot, changes: ChangePlans, record: Record
     try:
         weighed = changes.weigh(snapshot.vault.read(record.path)[0])
     except MemexError as error:
-        return none | {"change": {"target": record.metadata.get("target"), "fit": "none"}, "problem": error.message}
+        change = {"target": str(record.metadata.get(TARGET) or ""), "reason": "", "fit": "none", "diff": "", "view": ""}
+        return none | {"change": change, "problem": error.message}
     change = {"target": weighed.change.target, "reason": weighed.change.reason, "fit": weighed.fit}
     return none | {"change": change | {"diff": weighed.diff, "view": weighed.view}}
 

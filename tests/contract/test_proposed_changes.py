@@ -169,6 +169,9 @@ def test_after_the_share_ends_no_answer_has_the_text_and_the_owner_still_decides
         called(rim, "kb_search", query="xqoldzy One line"),
         called(rim, "list_recent", detail="full"),
         rim.rest("GET", "/thoughts?detail=full", key="work").json(),
+        rim.rest("GET", "/api/v1/documents?limit=50", key="work").json(),
+        rim.rest("GET", "/api/v1/status", key="work").json(),
+        called(rim, "memory_search", query="xqoldzy One line"),
         rim.rest("GET", f"/thought/{made['id']}", key="work").json(),
     ]
     assert "Shorter." in answers[0]["content"]

@@ -182,6 +182,8 @@ def test_a_line_that_the_owner_corrects_in_the_proposal_counts(world):
     [
         (f"target: {PATH}", "target: Nowhere.md", "NOT_FOUND", "does not exist any more"),
         (f"target: {PATH}", "target: Captures/work/x.md", "INVALID_ARGUMENT", "not a note of the vault"),
+        (f"target: {PATH}", "target: .obsidian/app.json", "INVALID_ARGUMENT", "not a note of the vault"),
+        (f"target: {PATH}", "target: ../outside.md", "INVALID_ARGUMENT", "one name between slashes"),
         (f"target: {PATH}", "target: Captures/Reports/x.md", "INVALID_ARGUMENT", "not a note of the vault"),
         ("-line 4\n", "", "CONFLICT", "does not fit"),
         ("+line four\n", "+line four\nnonsense\n", "INVALID_ARGUMENT", "can't be read"),

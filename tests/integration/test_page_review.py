@@ -120,10 +120,12 @@ def test_a_proposed_change_is_shown_with_its_diff_applied_and_undone(memex, brow
     assert file.read_text() == before
     file.write_text(before.replace("open", "stuck"))
     memex.run("index")
-    text = browser.text("/review", capture=path)
-    assert "does not fit" in text or "in the same lines" in text
+    assert "in the same lines" in browser.text("/review", capture=path)
     assert browser.post("/review/promote", **card(browser, path)).status_code == 409
     assert "stuck" in file.read_text()
+    file.unlink()
+    memex.run("index", "--accept-removals")
+    assert "does not exist any more" in browser.text("/review", capture=path)
 
 
 def test_a_capture_goes_into_the_root_a_pressed_folder_or_the_one_that_was_shown(memex, browser):
