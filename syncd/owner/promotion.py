@@ -29,22 +29,15 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
         ids, shown, dry_run = _parse_ids(arguments), arguments.get("shown") or {}, bool(arguments.get("dry_run"))
         wanted = {"to": arguments.get("to"), "taken": _parse_taken(arguments)}
         changes = [id for id in ids if _is_change(snapshot, id)]
-        others = [id for id in ids if id not in changes]
-        plans, failed = _plan_promotions(promotions, snapshot, others, wanted, shown=shown)
-        if wanted["to"] is not None or wanted["taken"]:
-            failed += [{"id": id, "error": InvalidArgument(AS_IT_IS).as_dict()} for id in changes]
-            changes = []
-        done, planned = _apply_changes(promotions, snapshot, changes, failed, shown=shown, dry_run=dry_run)
+        plans, failed = _plan_promotions(
+            promotions, snapshot, [id for id in ids if id not in changes], wanted, shown=shown
+        )
+        done, planned = _apply_changes(
+            promotions, snapshot, changes, wanted, failed=failed, shown=shown, dry_run=dry_run
+        )
         if dry_run:
             return {"promoted": [], "planned": [*map(_plan_fields, plans), *planned], "failed": failed}
-        outcomes = promotions.carry_out(
-            plans, progress=lambda number, of, stage: progress({"done": number, "total": of, "stage": stage})
-        )
-        for plan, outcome in zip(plans, outcomes, strict=True):
-            if isinstance(outcome, MemexError):
-                failed.append({"id": plan.document.claimed_id, "error": outcome.as_dict()})
-            else:
-                done.append(outcome)
+        done += _carry_out_plans(promotions, plans, progress, failed)
         return {"promoted": done, "planned": [], "failed": failed}
 
     def unpromote(arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
@@ -110,6 +103,22 @@ def _plan_promotions(
     return list(plans.values()), failed
 
 
+def _carry_out_plans(
+    promotions: Promotions, plans: Sequence[Plan], progress: Progress, failed: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Carry out promotions; return the outcomes, and add to `failed`."""
+    outcomes = promotions.carry_out(
+        plans, progress=lambda number, of, stage: progress({"done": number, "total": of, "stage": stage})
+    )
+    done: list[dict[str, Any]] = []
+    for plan, outcome in zip(plans, outcomes, strict=True):
+        if isinstance(outcome, MemexError):
+            failed.append({"id": plan.document.claimed_id, "error": outcome.as_dict()})
+        else:
+            done.append(outcome)
+    return done
+
+
 def _is_change(snapshot: VaultSnapshot, id: str) -> bool:
     """Return whether an id or path means a capture that proposes a change of a note."""
     with suppress(MemexError):  # planning its promotion reports it
@@ -121,8 +130,9 @@ def _apply_changes(
     promotions: Promotions,
     snapshot: VaultSnapshot,
     ids: Sequence[str],
-    failed: list[dict[str, Any]],
+    wanted: Mapping[str, Any],
     *,
+    failed: list[dict[str, Any]],
     shown: Mapping[str, str],
     dry_run: bool,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -132,6 +142,8 @@ def _apply_changes(
     for id in ids:
         try:
             path = snapshot.find_capture(id).path
+            if wanted["to"] is not None or wanted["taken"]:
+                raise InvalidArgument(AS_IT_IS)
             if dry_run:
                 plan = promotions.changes.plan(path, shown=shown.get(id))
                 fields = {"id": plan.document_id, "source": plan.source, "target": plan.target}
