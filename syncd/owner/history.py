@@ -44,8 +44,6 @@ def operations(
             wanted = undo.writes_since(int(since or 0), **narrow)
             last = ""
         else:
-            if (change := promotions.find_applied_change(name)) is not None:
-                return _undo_change(promotions, change, dry_run=bool(arguments.get("dry_run")))
             wanted, last = undo.writes_of_call(name)
         steps = undo.plan(wanted, last=last)
         if arguments.get("dry_run"):
@@ -61,7 +59,20 @@ def operations(
             return describe_plan(plan)
         return restoring.carry_out(plan, version, shown=arguments.get("shown"))
 
-    return {"log": log, "log.before": text_before, "undo": undo_changes, RESTORE: restore}
+    return {"log": log, "log.before": text_before, "undo": _with_changes(promotions, undo_changes), RESTORE: restore}
+
+
+def _with_changes(promotions: Promotions, undo_changes: Operation) -> Operation:
+    """Return the undo of writes that also undoes an applied change, if that is the last one of the named note."""
+
+    def undo(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> Any:
+        name = arguments.get("id")
+        change = promotions.find_applied_change(name) if name and arguments.get("since") is None else None
+        if change is None:
+            return undo_changes(arguments, progress)
+        return _undo_change(promotions, change, dry_run=bool(arguments.get("dry_run")))
+
+    return undo
 
 
 def _undo_change(promotions: Promotions, change: Entry, *, dry_run: bool) -> dict[str, Any]:
