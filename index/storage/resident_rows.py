@@ -159,9 +159,13 @@ class Rows:
         return self._best(at, np.maximum(similar, -1.0), pool)
 
     def with_words(self, query: str, restriction: Filter, pool: int) -> list[Match]:
-        """Return the `pool` rows with the highest BM25 scores by the words of `query`, as `nearest` returns rows."""
-        scores = self._memory.words.scores(query, self.live)
-        at = np.flatnonzero(self.passing_rows(restriction) & (scores > 0))
+        """Return the `pool` rows with the highest BM25 scores by the words of `query`, as `nearest` returns rows.
+
+        How rare a word is counts within the workspace and the namespace of `restriction`: a score tells nothing of others."""
+        scope = Filter(workspace=restriction.workspace, namespace=restriction.namespace)
+        counted = self.live if scope == Filter() else self.passing_rows(scope)
+        scores = self._memory.words.scores(query, counted)
+        at = np.flatnonzero((counted if restriction == scope else self.passing_rows(restriction)) & (scores > 0))
         return self._best(at, scores[at], pool)
 
     def _best(self, at: NDArray[np.int64], values: NDArray[np.float32], pool: int) -> list[Match]:

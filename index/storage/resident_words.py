@@ -101,7 +101,7 @@ class WordIndex:
         self._seen = _Occurrences(seen.starts, seen.rows, seen.late_words, seen.late_rows, end)
 
     def scores(self, query: str, live: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """Return the BM25 score of each row by the words of `query`, 0 without any; only `live` rows exist."""
+        """Return the BM25 score of each row by the words of `query`, 0 without any, as if only the `live` rows existed."""
         seen, count = self._seen, len(live)
         scores = np.zeros(count, np.float32)
         lengths, rows = self._lengths[:count], int(np.count_nonzero(live))

@@ -24,10 +24,19 @@ FOREIGN = ("lancedb", "numpy", "pyarrow", "onnxruntime", "mcp", "mcp_server", "s
            "syncd.owner", "syncd.app", "syncd.workspaces", "syncd.captures", "index.storage", "index.catalog", "index.scope", "httpx2")  # fmt: skip
 
 
-@pytest.fixture
-def memex(tmp_path, models):
-    with paged_daemon(tmp_path, models) as running:
+@pytest.fixture(scope="module")
+def running(tmp_path_factory, models):
+    with paged_daemon(tmp_path_factory.mktemp("page"), models) as running:
         yield running
+
+
+@pytest.fixture
+def memex(running):
+    """A daemon that runs, and no page."""
+    if running.process is None:
+        running.serve()
+    yield running
+    running.run("open", "--stop")
 
 
 def listening(browser):

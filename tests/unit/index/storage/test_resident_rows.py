@@ -100,7 +100,7 @@ def test_it_finds_what_a_scan_of_the_table_finds(store):
                     f"d{n}",
                     k,
                     f"text {n % 70} {k}",
-                    workspace=f"w{n % 9}",
+                    source=f"s{n % 9}",
                     vector=None if n % 11 == 5 else unit((n, k)),
                 )
                 for k in range(3)
@@ -111,7 +111,7 @@ def test_it_finds_what_a_scan_of_the_table_finds(store):
     store.maintain()  # until then, LanceDB scores by the words of the rows that its index has
     held(store)
     for n in range(20):
-        restriction = Filter(workspace=f"w{n % 9}") if n % 2 else ALL
+        restriction = Filter(source=f"s{n % 9}") if n % 2 else ALL
         asked = {"vector": unit(f"question {n}"), "words": f"text {n}", "filter": restriction, "pool": 25}
         mine = store.search(**asked)
         reader = store._table.seen.reader

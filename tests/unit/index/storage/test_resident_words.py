@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from index.model import Filter
 from index.storage import arrow_rows, resident_words
 from index.storage.chunk_rows import Row
 from index.storage.chunk_store import ChunkStore
@@ -55,6 +56,15 @@ def fresh(documents: Mapping[str, list[Row]]) -> Rows:
 def table_scores(store: ChunkStore, query: str) -> dict[tuple[str, int], float]:
     answer = store._run(store._table.search(store._table.seen.reader, None, query, ALL, MOST))[1]
     return {(match.doc_id, match.ord): match.value for match in arrow_rows.read_matches(answer, ALL)}
+
+
+@pytest.mark.parametrize("field", ["workspace", "namespace"])
+def test_the_score_of_a_row_tells_nothing_of_other_workspaces_and_namespaces(field):
+    mine = [row(f"d{n}", text=text, **{field: "mine"}) for n, text in enumerate(["the river", "a river boat", "boat"])]
+    others = [row(f"o{n}", text="river river of words", **{field: "other"}) for n in range(7)]
+    asked = "river boat", Filter(**{field: "mine"}), MOST
+    alone, among = (fresh({one.doc_id: [one] for one in rows}) for rows in (mine, [*mine, *others]))
+    assert among.with_words(*asked) == alone.with_words(*asked) != []
 
 
 def test_the_scores_are_those_of_lancedb(store):
