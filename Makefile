@@ -147,8 +147,11 @@ PYTEST := $(DEV) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Without this, each worker and each command that a test starts would compile all modules again.
 test test-all: export PYTHONDONTWRITEBYTECODE :=
 
+# One process compiles the tests before the workers read them: together, each worker would compile all of them.
+COMPILED := { $(DEV) -m pytest --collect-only -q > /dev/null || true; }
+
 test: dev
-	$(call beside_lint,$(PYTEST) --in-memory --hypothesis-profile=ci -m "not slow and not faults" $(ARGS))
+	$(call beside_lint,$(COMPILED); $(PYTEST) --in-memory --hypothesis-profile=ci -m "not slow and not faults" $(ARGS))
 
 test-all: dev
 	$(call beside_lint,$(PYTEST) --hypothesis-profile=default $(ARGS))

@@ -83,6 +83,7 @@ def test_proposals_are_found_ticked_carried_out_and_undone(memex):
     assert merge not in browser.text("/reports", page="9").partition("Carried out")[0]
 
 
+@pytest.mark.slow
 def test_a_dismissed_proposal_has_a_dash_in_the_report_and_does_not_come_again(memex):
     browser = memex.browser()
     browser.post("/reports/scan")
@@ -135,6 +136,7 @@ def test_a_box_that_is_gone_refuses_the_whole_form_and_keeps_its_ticks(memex):
     assert "Nothing was ticked" in follow(browser, browser.post("/reports/carry-out"))
 
 
+@pytest.mark.slow
 def test_the_command_lists_answers_and_undoes_as_the_page_does(memex):
     memex.run("consolidate")
     listed = memex.json("consolidate", "--list")

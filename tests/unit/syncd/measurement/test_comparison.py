@@ -119,6 +119,7 @@ def test_notes_without_a_name_of_two_words_give_an_error(tmp_path, notes):
         compare(settings_of(vault, tmp_path / "state"), settings_of(vault, tmp_path / "state"))
 
 
+@pytest.mark.slow
 def test_the_real_precisions_are_compared_in_processes_of_their_own(settings):
     notes = read_sample(settings, lambda _: None, 4)
     result = compare_setups(

@@ -44,6 +44,7 @@ def test_a_setting_is_measured_and_stays(vault, capfd):
     assert load({}, os.environ).search.mode == "hybrid"
 
 
+@pytest.mark.slow
 def test_the_table_names_the_change(vault, capfd):
     code, out, _ = run(capfd, "eval", "--set", "search.mode=text")
     assert code == 0
@@ -66,6 +67,7 @@ def test_what_is_no_setting_of_search_is_refused(vault, capfd, change, text):
     assert text in err
 
 
+@pytest.mark.slow
 def test_a_reranker_that_is_not_there_is_named(vault, capfd):
     code, _, err = run(capfd, "eval", "--set", "search.reranker=nowhere")
     assert code == 7

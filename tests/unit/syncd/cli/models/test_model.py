@@ -99,6 +99,7 @@ def test_a_try_measures_keeps_the_result_and_changes_nothing_else(vault, capfd):
     assert run(capfd, "use", "minilm-int8")[0] == 0, "it was measured, and no loss was found"
 
 
+@pytest.mark.slow
 def test_the_table_names_both_models_the_figures_and_the_verdict(vault, capfd):
     _, out, _ = run(capfd, "try", "minilm-int8")
     for text in (
@@ -121,7 +122,7 @@ def test_the_table_names_both_models_the_figures_and_the_verdict(vault, capfd):
         (["try", "minilm"], 2, "is the model in use"),
         (["try", "minlm"], 2, 'Did you mean "minilm"?'),
         (["try", "minilm", "--query-prompt", "q"], 2, "no prompts"),
-        (["try", "org/nowhere"], 7, "--download"),
+        pytest.param(["try", "org/nowhere"], 7, "--download", marks=pytest.mark.slow),  # it loads torch
     ],
 )
 def test_what_can_t_be_measured_is_refused(vault, capfd, words, code, text):
