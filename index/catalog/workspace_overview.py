@@ -5,9 +5,10 @@ Law, tested: the answers depend on the documents and not on the order in which t
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from index.catalog.catalog import Catalog
+from index.catalog.recent_documents import CHANGED
 from index.model import DocumentOverview
 from index.names import stem
 
@@ -23,6 +24,28 @@ def list_documents(catalog: Catalog, workspace: str) -> list[DocumentOverview]:
         DocumentOverview(id, key, path, title, type, tuple(json.loads(tags)), *rest)
         for id, key, path, title, type, tags, *rest in rows
     ]
+
+
+def newest_paths(
+    catalog: Catalog, workspace: str, limit: int, ids: Collection[str] | None = None, *, without: str = ""
+) -> list[str]:
+    """Return the paths of the `limit` documents of `workspace` that changed last, of all or of those with these `ids`.
+
+    Documents of the type `without` are left out, and those of one time are in order of their ids. Without `ids`, only
+    `limit` rows are read, however many there are."""
+    if ids is None:
+        query = f"select path from records where workspace = ? and type <> ? order by {CHANGED} desc, id limit ?"  # noqa: S608 - a constant
+        return [path for (path,) in catalog.rows(query, workspace, without, limit)]
+    order = {
+        path: (-changed, id)
+        for column in ("claimed", "key")  # an id is one of both
+        for path, id, where, kind, changed in catalog.rows_in(
+            f"select path, id, workspace, type, {CHANGED} from records where {column} in",  # noqa: S608 - constants
+            ids,
+        )
+        if where == workspace and kind != without and id in ids
+    }
+    return sorted(order, key=order.__getitem__)[:limit]
 
 
 def linked_names(catalog: Catalog, but: Sequence[str] = ()) -> set[str]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from index.catalog.catalog import Catalog
 from index.catalog.note_links import list_candidates, list_links
 from index.catalog.recent_documents import list_recent
-from index.catalog.workspace_overview import linked_names, list_documents
+from index.catalog.workspace_overview import linked_names, list_documents, newest_paths
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
 from index.encoders.settings import model_name
@@ -248,6 +248,14 @@ class Reader:
     def list_documents(self, workspace: str) -> list[DocumentOverview]:
         """Return all documents of `workspace` in order of their ids, without their texts."""
         return list_documents(self._catalog, workspace)
+
+    def newest_paths(
+        self, workspace: str, limit: int, ids: Collection[str] | None = None, *, without: str = ""
+    ) -> list[str]:
+        """Return the paths of the `limit` documents of `workspace` that changed last, of all or of those with these `ids`.
+
+        Documents of the type `without` are left out."""
+        return newest_paths(self._catalog, workspace, limit, ids, without=without)
 
     def links_of(self, path: str) -> list[Link]:
         """Return the links of the note at `path`; none if there is no such note."""

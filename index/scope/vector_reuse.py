@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 
-LATEST: Final = 4_000  # vectors in memory: a note that was just edited is often edited again
+LATEST: Final = 1_000  # vectors in memory: a note that was just edited is often edited again
 
 Vector: TypeAlias = NDArray[np.floating[Any]]  # those made just now in 16 bits, as they are stored
 Stored: TypeAlias = Callable[[Collection[str]], Mapping[str, Vector]]

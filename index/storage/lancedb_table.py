@@ -167,7 +167,7 @@ class Table:
             raise
         self._undo = None
         removed = sum(self._counts.pop(doc_id) for doc_id in known)
-        self._counts |= counts
+        self._counts.update((doc_id, counts[doc_id]) for doc_id in ids if counts[doc_id])  # with the caller's strings
         self._digests |= digests
         return await self._db.open_table(NAME), removed
 

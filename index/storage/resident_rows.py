@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -55,13 +56,18 @@ class SharedRowMemory:
             words,
         )
 
-    def write_row(self, at: int, row: Row) -> bool:
-        """Write `row` to `at`, the first free place; return whether it has a vector that can be compared."""
-        self.shown.append((row.doc_id, row.ord, row.workspace, row.heading, row.cut, row.text.encode()))
+    def write_row(self, at: int, doc_id: str, row: Row) -> bool:
+        """Write `row` of `doc_id` to `at`, the first free place; return whether it has a vector that can be compared.
+
+        Strings that many rows have in common are kept once: the id that the caller keeps too, workspaces and tags."""
+        shown = (doc_id, row.ord, sys.intern(row.workspace), row.heading, row.cut, row.text.encode())
+        self.shown.append(shown)
         self.words.add(at, row.text)
         for number, (name, known) in enumerate(zip(EQUAL, self.values, strict=True)):
             self.codes[number, at] = known.setdefault(getattr(row, name), len(known))
-        self.codes[TAGS, at] = self.tags.setdefault(row.tags, len(self.tags))
+        if row.tags not in self.tags:
+            self.tags[tuple(map(sys.intern, row.tags))] = len(self.tags)
+        self.codes[TAGS, at] = self.tags[row.tags]
         self.created[at] = row.created_at
         if row.vector is None:
             return False
@@ -108,9 +114,11 @@ class Rows:
         room, documents = _capacity_for(count), dict[str, dict[int, int]]()
         memory = SharedRowMemory.allocate(room, dimensions, WordIndex(split, room))
         near = np.zeros(count, np.bool_)
+        doc_ids = dict[str, str]()
         for at, row in enumerate(rows):
-            near[at] = memory.write_row(at, row)
-            documents.setdefault(row.doc_id, {})[row.ord] = at
+            doc_id = doc_ids.setdefault(row.doc_id, row.doc_id)
+            near[at] = memory.write_row(at, doc_id, row)
+            documents.setdefault(doc_id, {})[row.ord] = at
         memory.words.sort()
         places = {doc_id: tuple(at for _, at in sorted(by_ord.items())) for doc_id, by_ord in documents.items()}
         live = np.zeros(count, np.bool_)
@@ -142,7 +150,7 @@ class Rows:
             if rows:
                 places[doc_id] = tuple(range(at, at + len(rows)))
             for row in sorted(rows, key=lambda row: row.ord) if isinstance(rows, Sequence) else rows:
-                near[at], live[at] = memory.write_row(at, row), True
+                near[at], live[at] = memory.write_row(at, doc_id, row), True
                 at += 1
         return Rows(self.dimensions, live, near, places, memory)
 

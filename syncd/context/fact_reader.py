@@ -42,7 +42,10 @@ class FactReader:
     def read(self, workspace: str, used: Collection[str], project: str = "") -> list[WeighedFact]:
         """Return the facts of the newest notes, the notes with `used` ids, and those of `project`."""
         index = self._captures.index
-        paths = _considered(index.list_documents(workspace), used, project)
+        among = index.newest_paths(workspace, CONSIDERED, used, without=CHANGE) if used else []
+        if project:
+            among += _paths_of_project(index.list_documents(workspace), project)
+        paths = list(dict.fromkeys((*index.newest_paths(workspace, CONSIDERED, without=CHANGE), *among)))
         records = index.records_at(paths)
         with self._lock:
             known = self._read.get(workspace, {})
@@ -81,16 +84,11 @@ def words_of(text: str) -> LineWords:
     return LineWords(words, frozenset(word_stems(text)))
 
 
-def _considered(documents: Iterable[DocumentOverview], used: Collection[str], project: str) -> list[str]:
-    """Return the paths of the notes that are considered, without repeats."""
-    newest = sorted(
-        (note for note in documents if note.type != CHANGE),
-        key=lambda note: (-(note.updated_at or note.created_at), note.id),
-    )
-    among = [note for note in newest if note.id in used][:CONSIDERED]
-    if project:
-        among += [note for note in newest if project in _places_of(note)][:CONSIDERED]
-    return list(dict.fromkeys(note.path for note in (*newest[:CONSIDERED], *among)))
+def _paths_of_project(documents: Iterable[DocumentOverview], project: str) -> list[str]:
+    """Return the paths of the newest notes of a project."""
+    notes = [note for note in documents if note.type != CHANGE and project in _places_of(note)]
+    notes.sort(key=lambda note: (-(note.updated_at or note.created_at), note.id))
+    return [note.path for note in notes[:CONSIDERED]]
 
 
 def _places_of(note: DocumentOverview) -> set[str]:

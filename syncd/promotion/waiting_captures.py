@@ -5,6 +5,7 @@ captures that changed since the last one."""
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -90,6 +91,9 @@ class WaitingCaptures:
         for path in list(self._known) if everywhere else changed:
             self._known.pop(path, None)
         self.reads += len(rows)
+        entries = self._captures.index.manifest
         for path, digest, kind, marks in rows:
             if digest:  # else its bytes are unknown: the index reads it again
-                self._known[path] = MarkedCapture(digest, kind, decode_marks(marks))
+                entry = entries.get(path)  # its strings are kept, and no copies of them
+                held = entry.digest if entry and entry.digest == digest else digest
+                self._known[entry.path if entry else path] = MarkedCapture(held, sys.intern(kind), decode_marks(marks))

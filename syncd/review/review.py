@@ -134,12 +134,7 @@ class Review:
             moment = self._waiting.version
             if not self._may_suggest() or moment == self._moment:
                 return 0
-            reviewed = self._reviewed.read()
-            due = {
-                path: reviewed.get(path)
-                for path, capture in self._find_suggestible().items()
-                if path not in reviewed or reviewed[path].digest != shorten(capture.digest)
-            }
+            due = self._reviewed.find_due({path: capture.digest for path, capture in self._find_suggestible().items()})
             written, left = self._review_captures(due, stopping or threading.Event(), RUN_S)
             self._moment = None if left or written else moment
             return written

@@ -11,6 +11,7 @@ from typing import Final
 
 from syncd.state.ledger import Ledger
 
+PAGE: Final = 2_000  # rows that are in memory at a time
 DIGITS: Final = 24  # hex digits of a digest that are enough to distinguish states of a note
 
 
@@ -34,6 +35,25 @@ class ReviewedCaptures:
         """Return all reviewed captures."""
         rows = self._ledger.query("SELECT path, digest, visible, generation, at FROM reviewed")
         return {path: ReviewedCapture(*values) for path, *values in rows}
+
+    def find_due(self, digests: Mapping[str, str]) -> dict[str, ReviewedCapture | None]:
+        """Return which of these captures, given by path with their digests, were not reviewed in this state.
+
+        Each has its earlier review, or None. Only `PAGE` rows are in memory at a time, because this runs every minute."""
+        due: dict[str, ReviewedCapture | None] = dict.fromkeys(digests)
+        last = ""
+        while rows := self._ledger.query(
+            "SELECT path, digest, visible, generation, at FROM reviewed WHERE path > ? ORDER BY path LIMIT ?",
+            (last, PAGE),
+        ):
+            for path, *values in rows:
+                review = ReviewedCapture(*values)
+                if path in due and review.digest == shorten(digests[path]):
+                    del due[path]
+                elif path in due:
+                    due[path] = review
+            last = rows[-1][0]
+        return due
 
     def keep(self, reviewed: Mapping[str, ReviewedCapture]) -> None:
         """Save these captures in one transaction. Raises Unavailable when they can't be written."""

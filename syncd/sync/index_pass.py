@@ -48,6 +48,7 @@ MANY = 200  # above this number of paths, one listing of the whole vault is chea
 BULK = 500  # above this number of files, a pass yields to calls: nobody waits for a single file
 TRIES = 5  # tries for a file that can't be read now, with growing pauses; then it waits for a listing
 INNER = 2  # most passes inside another: one over a large note, and one over small notes inside that
+READING_S = 1.0  # seconds of reading and parsing after which saved notes are indexed in between
 POISONED = 100  # notes in a row that can't be indexed, above which the notes are not the cause
 
 Progress = Callable[[int, int, str], None]  # done, total, stage
@@ -306,7 +307,7 @@ class IndexPass:
         outcome: PassOutcome,
         meanwhile: Callable[[Collection[str]], None],
     ) -> None:
-        documents = dict(self._read_notes(request, window, outcome))
+        documents = dict(self._read_notes(request, window, outcome, lambda: meanwhile(window)))
         try:
             self._commit(request, documents, left, outcome, lambda _: meanwhile(window))
         except Unavailable:
@@ -361,9 +362,13 @@ class IndexPass:
             _count_changes(outcome, planned, ready, set(stale))
 
     def _read_notes(
-        self, request: PassRequest, paths: Iterable[str], outcome: PassOutcome
+        self, request: PassRequest, paths: Iterable[str], outcome: PassOutcome, meanwhile: Callable[[], None]
     ) -> Iterator[tuple[str, tuple[Document, Stat]]]:
+        begun = time.monotonic()
         for path in paths:
+            if time.monotonic() - begun > READING_S:
+                meanwhile()
+                begun = time.monotonic()
             foreground.pace()
             try:
                 document, stat = self._read_note(request, path)

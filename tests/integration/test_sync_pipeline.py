@@ -206,6 +206,28 @@ def test_a_save_waits_for_no_heavy_note(tmp_path):
         world.close()
 
 
+def test_a_save_waits_for_no_notes_that_are_slow_to_read(world):
+    world.write("edited.md", "the puffin")
+    world.run()
+    for number in range(4):
+        world.write(f"{number}.md", f"note {number} about the heron")
+    sync, committed, saved = world.app.opened.sync, [], []
+
+    def save_after_listing(*_):
+        if not saved:
+            saved.append("edited.md")
+            world.write("edited.md", "the gannet")
+            sync.hint(saved)
+            sync._pending_paths.take_due()  # begins its quiet time
+            time.sleep(0.1)
+
+    sync.on_listing(save_after_listing)
+    world.app.opened.builds.scopes["vault"].index.on_commit = committed.append
+    with quick(index_pass, READING_S=0.0):
+        world.run()
+    assert [sorted(paths) for paths in committed] == [["edited.md"], ["0.md", "1.md", "2.md", "3.md"]]
+
+
 def test_a_row_that_the_catalog_refuses_stops_no_other(world):
     real = world.app.opened.builds.scopes["vault"].index._catalog
 

@@ -335,3 +335,27 @@ def test_a_sample_of_a_long_document_s_vectors_is_from_all_of_it_and_the_same_fr
     assert store.vectors_of("long", 5) == pytest.approx(cold, abs=FINEST)
     assert cold == pytest.approx(np.stack([unit(texts[n]) for n in (0, 25, 50, 74, 99)]), abs=1e-3)
     assert store.vectors_of("long", 200).shape == store.vectors_of("long").shape
+
+
+def test_strings_that_rows_have_in_common_are_in_memory_once():
+    def copy(text: str) -> str:
+        return "".join(list(text))
+
+    written = [
+        replace(
+            row(copy("d1"), number, "some words"),
+            workspace=copy("a workspace"),
+            tags=(copy("a tag"), copy(f"tag {number}")),
+        )
+        for number in range(2)
+    ]
+    for rows in (
+        Rows.of(written, 2, DIMENSIONS, split_words),
+        Rows.of([], 0, DIMENSIONS, split_words).replace({"d1": written}),
+    ):
+        (doc_id,) = rows.places
+        first, second = rows._memory.shown
+        assert first[0] is second[0] is doc_id
+        assert first[2] is second[2]
+        (one, _), (other, _) = rows._memory.tags
+        assert one is other

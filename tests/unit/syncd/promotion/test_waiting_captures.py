@@ -114,3 +114,12 @@ def test_another_build_is_looked_through_anew(world):
     assert len(waits.find_captures()) == 1
     world.app.operations["index"]({"full": True}, lambda _: None)
     assert marked(waits) == [("Captures/default/A.md", None)]
+
+
+def test_the_strings_of_the_index_are_not_copied(world):
+    world.write("Captures/default/A.md", "---\nid: a\n---\nx\n")
+    world.run()
+    ((path, capture),) = waiting(world).marked().items()
+    entry = world.app.opened.builds.scopes["captures"].index.manifest[path]
+    assert path is entry.path
+    assert capture.digest is entry.digest
