@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 import stat
 
@@ -135,6 +136,27 @@ def test_a_settings_file_that_can_not_be_edited_is_named_and_no_key_is_made(meme
     assert refused.status_code == 400
     assert "was not changed" in refused.text
     assert file.read_text() == "{"
+    assert names(memex) == []
+
+
+def test_a_settings_file_that_can_not_be_opened_leaves_the_form_and_does_not_hide_that_the_key_is_revoked(
+    memex, browser
+):
+    end_all(memex)
+    file = memex.home / ".codex/config.toml"
+    file.parent.mkdir()
+    os.mknod(file, stat.S_IFSOCK | 0o600)
+    refused = browser.post("/clients/connect", client="codex", workspace="default", write="1", form="e")
+    assert refused.status_code == 503
+    assert str(file) in refused.text
+    assert 'action="/clients/connect"' in refused.text
+    assert names(memex) == []
+    where(browser.post("/clients/connect", client="codex", workspace="default", form=mark(browser, "codex")))
+    (key,) = (key for key in memex.json("key", "list") if key["name"] in names(memex))
+    assert where(browser.post("/clients/revoke", key=key["id"])) == "/clients"
+    page = browser.text("/clients")
+    assert f"Revoked the key {key['name']}" in page
+    assert "may still contain the entry" in page
     assert names(memex) == []
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from index.errors import Conflict, InvalidArgument, MemexError, NotFound, PermissionDenied
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound, PermissionDenied, Unavailable
 from syncd.cli.terminal.result_text import format_key_state, format_time
 from syncd.clients.client_file import ClientFile
 from syncd.clients.client_formats import CLIENTS, entry_lines
@@ -32,6 +32,7 @@ from syncd.clients.connections import (
     write_entry,
 )
 from syncd.clients.daemon_address import client_url
+from syncd.daemon.control_socket import DaemonEnded, DaemonSilent, NoDaemon
 from syncd.page.web.failures import describe_failure
 from syncd.page.web.templates import link
 from syncd.page.web.view import Visit, get, post
@@ -39,7 +40,8 @@ from syncd.page.web.view import Visit, get, post
 PATH: Final = "/clients/connect"
 LATEST: Final = 50  # forms of a browser that are known to be sent
 UNSHOWN: Final = 8  # most connections that wait to be shown
-REFUSED: Final = (KeyInUse, ForeignEntry, InvalidArgument, Conflict, PermissionDenied)
+REFUSED: Final = (KeyInUse, ForeignEntry, InvalidArgument, Conflict, PermissionDenied, Unavailable)
+NO_ANSWER: Final = (NoDaemon, DaemonSilent, DaemonEnded)  # the page shows these itself, and waits for the daemon
 
 
 def show_form(visit: Visit) -> Response:
@@ -99,6 +101,8 @@ def connect(visit: Visit) -> Response:
             if not ENTRY.fullmatch(request.name):
                 raise InvalidArgument("the name must begin with a letter and have at most 32 letters, digits, - or _")
             sent[form] = _write_file(visit, request) if visit.field("write") else _make_lines(visit, request)
+        except NO_ANSWER:
+            raise
         except REFUSED as error:
             return _render_form(visit, id, status=describe_failure(error).status, mistake=describe_refusal(error))
         for old in list(sent)[:-LATEST]:
@@ -180,7 +184,14 @@ def revoke_key(visit: Visit) -> Response:
         return visit.redirect("/clients", sentence)
     try:
         removal = remove_connection(_asker(visit), request)
-    except (InvalidArgument, Conflict, PermissionDenied) as error:  # the key is revoked, and the file stays as it is
+    except NO_ANSWER:
+        raise
+    except (
+        InvalidArgument,
+        Conflict,
+        PermissionDenied,
+        Unavailable,
+    ) as error:  # the key is revoked, and the file stays as it is
         return visit.redirect("/clients", f"{error.message[:1].upper()}{error.message[1:]}.")
     rest = [part for part in removal.done if not part.startswith("revoked")]
     return visit.redirect("/clients", " ".join([sentence, *(_as_sentence(part) for part in (*rest, *removal.notices))]))
