@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -99,6 +100,14 @@ def test_a_suggested_link_is_a_link_and_nothing_else(value):
         take_suggestions(f"---\nid: a1\nsuggested_links: {value}\n---\n", ["[[A]]\n---"])
     with pytest.raises(Problem):
         take_suggestions(f"---\nid: a1\nsuggested_links: {value}\n---\n", ["[[B|c]]"])
+
+
+@pytest.mark.parametrize("end", ["\r", "\t", "\x1b", "\x85", "\u2028", "\u202e"])
+def test_a_suggested_link_has_no_character_that_ends_its_line_or_turns_the_text(end):
+    link = f"[[A{end}# B]]"
+    text = f"---\nid: a1\nsuggested_links: [{json.dumps(link)}]\n---\n"
+    with pytest.raises(Problem, match="has no suggestion"):
+        take_suggestions(text, [link])
 
 
 def test_the_way_back_leaves_the_tick_off():
