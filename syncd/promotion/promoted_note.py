@@ -44,7 +44,7 @@ INBOX_ONLY: Final = (
     "updated_at",
     "expires",
 )
-# As suggestions name notes: without characters that end the line or turn the direction of the text after them.
+# As suggestions name notes: no character in it ends the line or changes the direction of text.
 _LINK: Final = re.compile(r"\[\[[^\[\]|\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+\]\]")
 PROMOTED_AT: Final = "promoted_at"
 UNCLEAR: Final = "its `promote` is neither true nor false: tick its box, or write `promote: true`"

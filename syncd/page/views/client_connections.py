@@ -41,7 +41,7 @@ PATH: Final = "/clients/connect"
 LATEST: Final = 50  # forms of a browser that are known to be sent
 UNSHOWN: Final = 8  # most connections that wait to be shown
 REFUSED: Final = (KeyInUse, ForeignEntry, InvalidArgument, Conflict, PermissionDenied, Unavailable)
-NO_ANSWER: Final = (NoDaemon, DaemonSilent, DaemonEnded)  # the page shows these itself, and waits for the daemon
+NO_ANSWER: Final = (NoDaemon, DaemonSilent, DaemonEnded)  # the page waits for the daemon
 
 
 def show_form(visit: Visit) -> Response:
