@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -40,6 +39,7 @@ class SharedRowMemory:
     shown: list[tuple[str, int, str, str, int, bytes]]  # fields of a match; bytes, as one emoji makes a str 4 × larger
     values: tuple[dict[str | None, int], ...]  # for each field: value → number, in the order of their appearance
     tags: dict[tuple[str, ...], int]  # tags of a row → number
+    strings: dict[str, str]  # each workspace and tag, so that it is in memory once
     words: WordIndex
 
     @classmethod
@@ -53,6 +53,7 @@ class SharedRowMemory:
             [],
             tuple({} for _ in EQUAL),
             {},
+            {},
             words,
         )
 
@@ -60,13 +61,13 @@ class SharedRowMemory:
         """Write `row` of `doc_id` to `at`, the first free place; return whether it has a vector that can be compared.
 
         Strings that many rows have in common are kept once: the id that the caller keeps too, workspaces and tags."""
-        shown = (doc_id, row.ord, sys.intern(row.workspace), row.heading, row.cut, row.text.encode())
-        self.shown.append(shown)
+        workspace = self.strings.setdefault(row.workspace, row.workspace)
+        self.shown.append((doc_id, row.ord, workspace, row.heading, row.cut, row.text.encode()))
         self.words.add(at, row.text)
         for number, (name, known) in enumerate(zip(EQUAL, self.values, strict=True)):
             self.codes[number, at] = known.setdefault(getattr(row, name), len(known))
         if row.tags not in self.tags:
-            self.tags[tuple(map(sys.intern, row.tags))] = len(self.tags)
+            self.tags[tuple(self.strings.setdefault(tag, tag) for tag in row.tags)] = len(self.tags)
         self.codes[TAGS, at] = self.tags[row.tags]
         self.created[at] = row.created_at
         if row.vector is None:
@@ -169,7 +170,7 @@ class Rows:
     def with_words(self, query: str, restriction: Filter, pool: int) -> list[Match]:
         """Return the `pool` rows with the highest BM25 scores by the words of `query`, as `nearest` returns rows.
 
-        How rare a word is counts within the workspace and the namespace of `restriction`: a score tells nothing of others."""
+        How rare a word is counts within the workspace and the namespace of `restriction`: a score reveals nothing of others."""
         scope = Filter(workspace=restriction.workspace, namespace=restriction.namespace)
         counted = self.live if scope == Filter() else self.passing_rows(scope)
         scores = self._memory.words.scores(query, counted)
@@ -243,6 +244,7 @@ class Rows:
         for new, known in zip(memory.values, old.values, strict=True):
             new.update(known)
         memory.tags.update(old.tags)
+        memory.strings.update(old.strings)
         moved = (np.cumsum(self.live) - 1).tolist()
         places = {doc_id: tuple(moved[at] for at in document_places) for doc_id, document_places in self.places.items()}
         return Rows(self.dimensions, np.ones(count, np.bool_), self.near[kept], places, memory)
