@@ -254,6 +254,7 @@ def test_a_stop_that_is_told_twice_at_once_is_one_stop(memex):
     memex.serve()
 
 
+@pytest.mark.slow
 def test_all_that_it_writes_is_in_the_vault_and_the_state_folder(memex, tmp_path):
     """Last of the shared daemon: after all that the tests before made it do."""
     temporary = tmp_path / "tmp"

@@ -80,6 +80,7 @@ def memex(tmp_path, bundled, models):
     one.ear.socket.close()
 
 
+@pytest.mark.slow
 def test_a_manager_hears_of_its_start_its_life_and_its_end(memex):
     notes(memex, 300)
     memex.serve(wait=False)

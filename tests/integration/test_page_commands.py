@@ -145,6 +145,7 @@ def demo():
         yield environment
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", ON_THE_DEMO, ids=lambda block: f"{block.page}:{block.line}")
 def test_the_commands_print_on_the_demo_vault_what_the_page_shows(demo, block: Block):
     printed = "".join(terminal_picture.run_at_terminal(line, demo) for line in block.commands)

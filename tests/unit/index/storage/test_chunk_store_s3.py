@@ -70,6 +70,7 @@ store.close()
 """
 
 
+@pytest.mark.slow
 def test_it_works_on_an_object_store_as_on_a_disk(options):
     store = opened(options, "whole")
     assert store.was_created and store.count() == 0

@@ -61,7 +61,7 @@ def test_a_unit_says_whose_it_is():
 
 
 def test_an_exit_that_a_restart_can_not_mend_is_not_restarted():
-    from syncd.cli.main import CONFIG, DATA, GONE, PERMISSION, USAGE
+    from syncd.cli.framework.command_outcome import CONFIG, DATA, GONE, PERMISSION, USAGE
 
     (codes,) = re.findall(r"^RestartPreventExitStatus=(.*)$", systemd_unit("memex", COMMAND, vault="/a"), re.MULTILINE)
     assert set(map(int, codes.split())) == {USAGE, DATA, PERMISSION, CONFIG}
