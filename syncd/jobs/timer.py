@@ -38,12 +38,13 @@ class Timer(BackgroundScheduler):  # type: ignore[misc]  # the library has no ty
             job_defaults={"misfire_grace_time": None, "coalesce": True},
             timezone=UTC,
         )
+        self._moving = threading.Lock()  # a retry's later time must not replace one that is set as it is chosen
         for name in ("apscheduler.scheduler", "apscheduler.executors.default"):
             logging.getLogger(name).setLevel(logging.ERROR)
 
     def run_soon(self, name: str, moment: datetime, *, unless_sooner: bool = False) -> None:
         """Run a job at this moment; with `unless_sooner`, keep an earlier time."""
-        with suppress(JobLookupError):  # the timer is stopping
+        with self._moving, suppress(JobLookupError):  # no such job: the timer is stopping
             due = getattr(self.get_job(name), "next_run_time", None)
             if not unless_sooner or (due is not None and due > moment):
                 self.modify_job(name, next_run_time=moment)

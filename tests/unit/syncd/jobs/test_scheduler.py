@@ -165,6 +165,29 @@ def test_a_run_that_is_asked_for_as_another_ends_is_made(jobs, monkeypatch):
     assert work.done.wait(30)
 
 
+def test_a_run_that_is_asked_for_as_a_failed_one_is_planned_again_is_made(jobs, monkeypatch):
+    """The retry's time is chosen while somebody sets an earlier one."""
+    work = Beat(2, Unavailable("the disk is full"))
+    jobs.every("deep", DAY, work)
+    jobs.start()
+    modify = jobs._timer.modify_job
+
+    def ask_meanwhile(name, **changes):
+        monkeypatch.setattr(jobs._timer, "modify_job", modify)
+        asker = threading.Thread(target=jobs.run, args=("deep",), kwargs={"wait": False})
+        asker.start()
+        asker.join(0.5)  # it ends, or waits until the retry's time is set
+        return modify(name, **changes)
+
+    jobs.run("deep")
+    until(lambda: jobs.states()["deep"].next_run_at < (time.time() + DAY / 2) * 1000)  # the first retry is planned
+    monkeypatch.setattr(jobs._timer, "modify_job", ask_meanwhile)
+    jobs._timer.pause()  # the run that is asked for does not begin meanwhile
+    jobs._timer.run_soon("deep", datetime.now(UTC) + timedelta(minutes=1), unless_sooner=True)
+    jobs._timer.resume()
+    assert work.done.wait(30)
+
+
 def test_runs_by_hand_take_part_in_the_one_under_way(jobs):
     work, told = Slow(), []
     jobs.every("slow", DAY, work)
