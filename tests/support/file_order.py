@@ -1,8 +1,12 @@
-"""Order the test files for the workers: long files first, so that no worker is busy alone at the end."""
+"""Divide the test files among the workers: long files first, so that no worker is busy alone at the end."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from xdist.scheduler import LoadFileScheduling
+
+BROWSER = "tests/browser/"  # one worker runs these files: they share a browser, a daemon and a page
 
 # Seconds of the files that take longest; what is not named here takes less and comes after them.
 SECONDS = {
@@ -10,14 +14,6 @@ SECONDS = {
     "contract/test_access_matrix": 70,
     "integration/test_daemon": 62,
     "integration/test_page": 45,
-    "browser/test_note_view": 30,
-    "browser/test_every_view": 20,
-    "browser/test_states_of_views": 15,
-    "browser/test_graph_view": 12,
-    "browser/test_search_view": 12,
-    "browser/test_keyboard": 10,
-    "browser/test_home_view": 8,
-    "browser/test_two_browsers": 8,
     "contract/test_graph_contract": 41,
     "unit/syncd/history/test_audit_log_tools": 40,
     "faults/test_lost_events": 37,
@@ -76,4 +72,14 @@ SECONDS = {
 def place(file: Path) -> tuple[int, str]:
     """Return the sort key of a test file."""
     name = file.with_suffix("").as_posix().rpartition("/tests/")[2].removeprefix("tests/")
+    if name.startswith(BROWSER.removeprefix("tests/")):
+        return -max(SECONDS.values()), ""
     return -SECONDS.get(name, 0), name
+
+
+class FileScheduling(LoadFileScheduling):  # type: ignore[misc]  # the library has no types
+    """Gives each file to one worker, and all files of the browser to the same one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return BROWSER if file.startswith(BROWSER) else file
