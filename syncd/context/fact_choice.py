@@ -88,7 +88,7 @@ class _Choice:
         counts = Counter(word for weighed in facts for word in weighed.words.worth)
         self._rarity = {word: math.log(1 + len(facts) / count) for word, count in counts.items()}
         self._covered: Counter[str] = Counter()
-        self._lines: list[frozenset[str]] = []  # the stems of each
+        self._lines: list[tuple[str, ...]] = []  # the stems of each
         self._lines_with: dict[str, list[int]] = {}
 
     def gain(self, n: int) -> float:

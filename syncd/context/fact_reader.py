@@ -7,6 +7,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from sys import intern
 from typing import Final
 
 from index.document_ids import path_id
@@ -80,8 +81,8 @@ def words_of(text: str) -> LineWords:
     words: dict[str, float] = {}
     for token in tokenize(text, detect_language(text, word_ranks())):
         if token and token.worth:
-            words[token.key] = max(words.get(token.key, 0.0), token.worth)
-    return LineWords(words, frozenset(word_stems(text)))
+            words[intern(token.key)] = max(words.get(token.key, 0.0), token.worth)
+    return LineWords(words, tuple(dict.fromkeys(map(intern, word_stems(text)))))
 
 
 def _paths_of_project(documents: Iterable[DocumentOverview], project: str) -> list[str]:

@@ -73,7 +73,7 @@ class LineWords:
     """Holds the words of a line."""
 
     worth: Mapping[str, float]  # of the words that say something about a topic, as `tokenize` rates them
-    stems: frozenset[str]  # of all words, as `word_stems` returns them
+    stems: tuple[str, ...]  # of all words, as `word_stems` returns them, without repeats
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -113,8 +114,8 @@ class Daemon:
 
     @property
     def private(self) -> float:
-        """Resident memory that it shares with no file and no other process, in MB."""
-        return float(self.process.memory_full_info().uss) / 1e6
+        """Resident memory that no file holds, in MB."""
+        return private_memory(self.process.pid)
 
     @property
     def rss(self) -> float:
@@ -126,6 +127,18 @@ class Daemon:
         """CPU seconds used so far."""
         times = self.process.cpu_times()
         return float(times.user + times.system)
+
+
+def private_memory(process: int) -> float:
+    """Resident memory of a process that no file holds, in MB.
+
+    Pages of programs, libraries and models are left out: the system can drop them at any time, and whether they count as
+    the process's own would depend on which other processes use the same files."""
+    anonymous = re.search(
+        r"^Anonymous:\s+(\d+) kB$", Path(f"/proc/{process}/smaps_rollup").read_text("ascii"), re.MULTILINE
+    )
+    assert anonymous is not None
+    return int(anonymous[1]) * 1024 / 1e6
 
 
 _IDS = itertools.count(1)

@@ -151,7 +151,6 @@ Counts = tuple[Mapping[str, int], Mapping[str, int]]
 def _minute(one: Daemon, number: int, recorder: Recorder, cpu: float, before: Counts, now: Counts) -> Minute:
     spent, errors = recorder.take()
     captures, searches = spent["capture"] or [0.0], spent["search"] or [0.0]
-    memory = one.process.memory_full_info()
     ran, failed = (
         {name: count - then.get(name, 0) for name, count in counts.items()}
         for then, counts in zip(before, now, strict=True)
@@ -161,7 +160,7 @@ def _minute(one: Daemon, number: int, recorder: Recorder, cpu: float, before: Co
         len(spent["capture"]),
         len(spent["search"]),
         *(p50(captures), p95(captures), p50(searches), p95(searches)),
-        *(memory.rss / 1e6, memory.uss / 1e6, cpu / 60 * 100),
+        *(one.rss, one.private, cpu / 60 * 100),
         *(one.process.num_fds(), one.process.num_threads()),
         {name: count for name, count in ran.items() if count},
         {name: count for name, count in failed.items() if count},

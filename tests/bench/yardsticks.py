@@ -22,9 +22,11 @@ from statistics import median
 import httpx2
 import numpy as np
 import onnxruntime
+import psutil
 from tokenizers import Tokenizer
 
 from index.encoders import bundled_files
+from tests.bench.measure import private_memory
 from tests.support.paths import ROOT
 
 # Each is one token of the bundled model, so a text of n words is n tokens.
@@ -222,9 +224,12 @@ def imports() -> Child:
 @cache
 def imports_memory() -> tuple[float, float]:
     """Resident memory of a process that did nothing but import them, and its private part, in MB: `the memory of the imports`."""
-    code = f"{IMPORTS}, psutil; used = psutil.Process().memory_full_info(); print(used.rss, used.uss)"
-    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT).stdout
-    resident, private = (int(number) / 1e6 for number in told.split())
+    command, pipe = [sys.executable, "-c", f"{IMPORTS}; print(flush=True); input()"], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        resident, private = psutil.Process(process.pid).memory_info().rss / 1e6, private_memory(process.pid)
+        process.communicate("\n")
     return resident, private
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from index.catalog.catalog import Catalog
 from index.catalog.schema import VIEW
+from index.catalog.sqlite_file import READER_CACHE, Database
 from index.document_ids import choose_owner, path_id
 from index.errors import InvalidArgument, MemexError, Unavailable
 from index.graph.vertex import vertex_of
@@ -81,6 +82,12 @@ def test_a_catalog_that_lacks_only_an_index_stays_as_it_is(tmp_path):
     assert not upgraded.fresh and upgraded.manifest() == before
     assert [upgraded.has_superseded([path_id(name)]) for name in ("A.md", "B.md")] == [False, True]
     upgraded.close()
+
+
+def test_a_connection_of_a_reader_keeps_few_pages(tmp_path):
+    path = tmp_path / "captures.db"
+    with closing(Database(path)) as database:
+        assert database.rows("pragma cache_size") == [(-READER_CACHE,)]
 
 
 def test_everything_that_a_record_has_comes_back(catalog):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.context.fact_choice import choose_facts
+from syncd.context.fact_reader import words_of
 from tests.support.context_facts import fact, weigh
 
 FILTER = fact("The filter of the heat pump is due in May")
@@ -64,6 +65,14 @@ def test_a_fact_that_a_chosen_line_says_already_is_left_out():
     assert len(texts(FILTER, again, LANCEDB)) == 2
     kept = [weigh(again)[0].words]
     assert texts(FILTER, LANCEDB, kept=kept) == [LANCEDB.text]
+
+
+def test_words_that_two_lines_share_are_in_memory_once():
+    first, second = words_of("The lighthouse warns the harbour"), words_of("A harbour without a lighthouse")
+    for one, other in ((first.worth, second.worth), (first.stems, second.stems)):
+        assert {*one} & {*other}
+        assert {*map(id, one)} & {*map(id, other)} == {id(word) for word in one if word in other}
+    assert len(second.stems) == len({*second.stems})
 
 
 def test_lines_cover_topics_before_they_repeat_words():
