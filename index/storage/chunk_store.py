@@ -115,15 +115,13 @@ class ChunkStore:
                 return
             reader, removed = written
             self._sync_files()
-            rows = (  # copied last, when the memory for adding rows is free again
-                held.replace(documents)
-                if held is not None and held.count_after(documents) <= maintenance_policy.OUTGROWN
-                else None
-            )
-            self._table.show_readers(reader, rows)
+            large = added > maintenance_policy.LARGE_WRITE
+            fits = held is not None and not large and held.count_after(documents) <= maintenance_policy.OUTGROWN
+            # The rows are copied last, when the memory for adding them is free again.
+            self._table.show_readers(reader, held.replace(documents) if held is not None and fits else None)
             self._unsure = False
             if self._missed is not None:
-                self._missed.append(dict(documents))
+                self._missed = None if large else [*self._missed, dict(documents)]
             self._work = self._work.add_commit(added=added, removed=removed, now=time.monotonic())
 
     def search(
