@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from index import timings
-from index.errors import EARLY_CLOCK, IndexUnusable, InvalidArgument, Unavailable
+from index.errors import EARLY_CLOCK, IndexUnusable, InvalidArgument, ResourceExhausted, Unavailable
 from index.model import Filter
 from index.storage import arrow_rows, crash_repair, lancedb_table, maintenance_policy
 from index.storage.chunk_rows import Match, Row, check_encodable, check_rows
@@ -60,6 +60,7 @@ class ChunkStore:
         self._writing, self._keeping = threading.Lock(), threading.Lock()
         self._recalling = threading.Lock()
         self._missed: list[Mapping[str, Collection[Row]]] | None = None  # writes since the rows began to load
+        self._too_large = False  # the rows did not fit into memory; maintenance allows another try
         self._unsure = False  # the last write failed, so the table may contain more than readers see
         self._durable: set[str] = set()
         self._unpruned = 0
@@ -115,15 +116,13 @@ class ChunkStore:
                 return
             reader, removed = written
             self._sync_files()
-            rows = (  # copied last, when the memory for adding rows is free again
-                held.replace(documents)
-                if held is not None and held.count_after(documents) <= maintenance_policy.OUTGROWN
-                else None
-            )
-            self._table.show_readers(reader, rows)
+            large = added > maintenance_policy.LARGE_WRITE
+            fits = held is not None and not large and self._has_room(held, documents)
+            # The rows are copied last, when the memory for adding them is free again.
+            self._table.show_readers(reader, held.replace(documents) if held is not None and fits else None)
             self._unsure = False
             if self._missed is not None:
-                self._missed.append(dict(documents))
+                self._missed = None if large else [*self._missed, dict(documents)]
             self._work = self._work.add_commit(added=added, removed=removed, now=time.monotonic())
 
     def search(
@@ -302,6 +301,7 @@ class ChunkStore:
                 if prune and version > before and self._unpruned > UNPRUNED:
                     self._prune_beside(began, wall)
                     self._unpruned = counted  # about this many versions are younger than the margin
+            self._too_large = False
             with self._writing:
                 rows, now = self._run(self._table.count()), time.monotonic()
                 self._work = maintenance_policy.WrittenRows(
@@ -378,9 +378,21 @@ class ChunkStore:
             return None
         return self._table.seen.rows
 
+    @staticmethod
+    def _has_room(rows: Rows, documents: Mapping[str, Collection[Row]]) -> bool:
+        """Return whether the rows in memory may grow by those of `documents`."""
+        return (
+            rows.count_after(documents) <= maintenance_policy.OUTGROWN
+            and rows.word_count <= maintenance_policy.MOST_WORDS
+        )
+
     def _start_loading_rows(self) -> None:
         """Start to load the rows into memory if they are few enough; searches and writes do not wait for it."""
-        if self._work.rows <= maintenance_policy.HELD and self._recalling.acquire(blocking=False):
+        if (
+            self._work.rows <= maintenance_policy.HELD
+            and not self._too_large
+            and self._recalling.acquire(blocking=False)
+        ):
             threading.Thread(target=self._load_rows, name="recall", daemon=True).start()
 
     def _load_rows(self) -> None:
@@ -403,6 +415,8 @@ class ChunkStore:
                     self._table.show_readers(self._table.seen.reader, rows)
         except Unavailable:  # searches report it
             self._missed = None
+        except ResourceExhausted:
+            self._too_large, self._missed = True, None
         finally:
             self._recalling.release()
 

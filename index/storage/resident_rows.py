@@ -16,7 +16,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from index.errors import ResourceExhausted
 from index.model import Filter
+from index.storage import maintenance_policy
 from index.storage.chunk_rows import Match, Row, to_row_filter
 from index.storage.resident_words import Split, WordIndex
 
@@ -111,7 +113,7 @@ class Rows:
     def of(cls, rows: Iterable[Row], count: int, dimensions: int, split: Split) -> Rows:
         """Create the state with these rows, at most `count`, in any order; of two rows of one passage, the last is used.
 
-        `split` returns the words of a text."""
+        `split` returns the words of a text. Raises ResourceExhausted if they have too many different words."""
         room, documents = _capacity_for(count), dict[str, dict[int, int]]()
         memory = SharedRowMemory.allocate(room, dimensions, WordIndex(split, room))
         near = np.zeros(count, np.bool_)
@@ -119,6 +121,9 @@ class Rows:
         for at, row in enumerate(rows):
             doc_id = doc_ids.setdefault(row.doc_id, row.doc_id)
             near[at] = memory.write_row(at, doc_id, row)
+            memory.words.sort_when_doubled()
+            if memory.words.word_count > maintenance_policy.MOST_WORDS:
+                raise ResourceExhausted("the rows have too many different words to be kept in memory")
             documents.setdefault(doc_id, {})[row.ord] = at
         memory.words.sort()
         places = {doc_id: tuple(at for _, at in sorted(by_ord.items())) for doc_id, by_ord in documents.items()}
@@ -128,6 +133,11 @@ class Rows:
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.live))
+
+    @property
+    def word_count(self) -> int:
+        """Return the number of different words in memory."""
+        return self._memory.words.word_count
 
     def count_after(self, documents: Mapping[str, Collection[Row]]) -> int:
         """Return the number of rows after `replace` with these documents."""

@@ -74,6 +74,11 @@ class WordIndex:
         self._lengths = np.zeros(room, np.float32)  # the number of words of each row
         self._seen = _sort(np.empty(0, np.uint32), np.empty(0, np.uint32), 0)  # a reader reads this attribute only once
 
+    @property
+    def word_count(self) -> int:
+        """Return the number of different words."""
+        return len(self._numbers)
+
     def add(self, row: int, text: str) -> None:
         """Add the words of the next row."""
         words = list(chain.from_iterable(map(self._pieces.__getitem__, text.split())))  # no word crosses white space
@@ -93,6 +98,11 @@ class WordIndex:
         if self._seen.late >= LATE:
             self._seen = _sort(*self._seen.all(), len(self._numbers))
             self._pieces.clear()
+
+    def sort_when_doubled(self) -> None:
+        """Sort all words, if as many were added since the last time as were sorted then: unsorted words take more memory."""
+        if self._seen.late >= len(self._seen.rows):
+            self.sort()
 
     def drop_from(self, row: int) -> None:
         """Forget the words of `row` and of all later ones, which must have been added since the last sort."""
@@ -137,7 +147,12 @@ class WordIndex:
 
 def _sort(words: NDArray[np.uint32], rows: NDArray[np.uint32], count: int) -> _Occurrences:
     """Sort occurrences of `count` different words by word and row."""
-    both = np.sort((words.astype(np.uint64) << 32) | rows)  # a fifth of the time of sorting by two keys
+    both = words.astype(
+        np.uint64
+    )  # a fifth of the time of sorting by two keys; in place, because there may be millions
+    both <<= 32
+    both |= rows
+    both.sort()
     starts = np.concatenate([[0], np.cumsum(np.bincount(words, minlength=count))])
     empty = np.empty(0, np.uint32)
-    return _Occurrences(starts, (both & 0xFFFF_FFFF).astype(np.uint32), empty, empty, 0)
+    return _Occurrences(starts, both.astype(np.uint32), empty, empty, 0)  # the lower halves

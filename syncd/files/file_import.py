@@ -49,7 +49,7 @@ def file_filter(settings: Settings) -> Wanted:
 def build_file_import(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedFiles, settings: Settings) -> FileImport:
     """Set up the file import of one vault."""
     limits, staged = _conversion_limits(settings.kb), queue.staged.folder
-    converter = Converter(KNOWN, media_type_of, lambda path, kind, stopping: convert(path, kind, limits, stopping))
+    converter = Converter(KNOWN, media_type_of, lambda path, kind, *waits: convert(path, kind, limits, *waits))
     staged.mkdir(mode=0o700, exist_ok=True)
     parts = inbox, handled, sync.other_files, converter, sync.has_note
     files = UploadedFiles(*parts, free=settings.kb.free)

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Document, Record
-from index.process_memory import LARGE_TEXT, one_large_text
+from index.process_memory import LARGE_TEXT, one_large_text, release_unused
 from index.scope.index import Index
 from index.scope.prepared_document import PreparedDocument
 from syncd.captures.writer import ROUNDS, UNWRITTEN, MissedAttempt, try_create
@@ -42,7 +42,7 @@ class Converter:
 
     known: Collection[str]  # supported suffixes, such as ".pdf"
     kind: Callable[[str, bytes], str]  # media type by name and first bytes; raises InvalidArgument if unsupported
-    read: Callable[[Path, str, threading.Event], ConversionResult]
+    read: Callable[[Path, str, threading.Event, Callable[[int], object]], ConversionResult]  # see `converter.convert`
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,7 @@ class FileOrder:
     staged: Path | None  # the uploaded file
     progress: Callable[[int, int, str], None]  # done, total, stage
     stopping: threading.Event
+    resources: ExitStack = field(default_factory=ExitStack)  # closed when the job ends; holds the lock of a large text
 
     @property
     def name(self) -> str:
@@ -102,11 +103,17 @@ def is_done(inbox: Inbox, order: FileOrder, folder: str) -> bool:
 def read_facts(converter: Converter, order: FileOrder, source: Path, name: str, file_digest: FileDigest) -> FileFacts:
     """Convert the file to text and return the facts about it.
 
-    Raises InvalidArgument or ResourceExhausted if the file can't be read, Unavailable if the converter can't run."""
+    A large text waits on disk until no other job has one in memory; `order.resources` keeps the others waiting. Raises
+    InvalidArgument or ResourceExhausted if the file can't be read, Unavailable if the converter can't run."""
+
+    def wait_for_room(size: int) -> None:
+        if size > LARGE_TEXT:
+            order.resources.enter_context(hold_large_text(order))
+
     order.progress(0, 1, "reading")
     with source.open("rb") as file:
         head = file.read(HEAD)
-    read = converter.read(source, converter.kind(name, head), order.stopping)
+    read = converter.read(source, converter.kind(name, head), order.stopping, wait_for_room)
     size, text = file_digest.stat.size, clean_text(read.text)
     return FileFacts(read.media_type, size, file_digest.digest, text, read.pages, read.cut, read.warnings)
 
@@ -115,29 +122,6 @@ def write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | Non
     """Write and index the note of the file at `path` (None: an uploaded note without a stored file).
 
     Return its row; None if another note has taken its name."""
-    with hold_large_text(planned.order) if len(planned.facts.text) > LARGE_TEXT else nullcontext():
-        return _write_note(inbox, taken, planned, path, note)
-
-
-@contextmanager
-def hold_large_text(order: FileOrder) -> Iterator[None]:
-    """Wait until no other large text is being processed, and make others wait during the block.
-
-    Raises Unavailable if the daemon stops while it waits."""
-    while not one_large_text.acquire(timeout=LOOK_S):
-        _check_stopping(order)
-    try:
-        yield
-    finally:
-        one_large_text.release()
-
-
-def _check_stopping(order: FileOrder) -> None:
-    if order.stopping.is_set():
-        raise Unavailable("the daemon is stopping; the job resumes at the next start", retryable=True)
-
-
-def _write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | None, note: str) -> Record | None:
     now, order = inbox.now(), planned.order
     brief = replace(planned, facts=replace(planned.facts, text=planned.facts.text[:SAMPLE]))
     finding = inbox.enricher.begin(_compose(inbox, brief, path, note, now)[1])
@@ -161,6 +145,25 @@ def _write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | No
         if outcome is not MissedAttempt.SWITCHED:
             return outcome
     raise Unavailable("the index kept changing to a new build; the job resumes later", retryable=True)
+
+
+@contextmanager
+def hold_large_text(order: FileOrder) -> Iterator[None]:
+    """Wait until no other large text is being processed, and make others wait during the block.
+
+    Raises Unavailable if the daemon stops while it waits."""
+    while not one_large_text.acquire(timeout=LOOK_S):
+        _check_stopping(order)
+    try:
+        yield
+    finally:
+        release_unused()  # before the next large text needs room
+        one_large_text.release()
+
+
+def _check_stopping(order: FileOrder) -> None:
+    if order.stopping.is_set():
+        raise Unavailable("the daemon is stopping; the job resumes at the next start", retryable=True)
 
 
 def _compose(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, now: int) -> tuple[bytes, Document]:

@@ -58,7 +58,7 @@ class InboxFiles:
         with self._other_files.reserve(path) as ours:
             if not ours:
                 raise Unavailable("Memex is reading the file already, and checks it again later", retryable=True)
-            with self._copying(order, path) as (copy, file_digest):
+            with order.resources, self._copying(order, path) as (copy, file_digest):
                 id = self._make_document(order, folder, path, copy, file_digest)
                 self._handled.put(path, file_digest, id)
                 return id

@@ -61,6 +61,10 @@ class UploadedFiles:
         """Run a job, and return the id of its document.
 
         Raises the error that prevented it; a file of a known type that can't be read is still stored."""
+        with order.resources:
+            return self._import_file(order)
+
+    def _import_file(self, order: FileOrder) -> str:
         folder = folder_of(self._inbox, order.workspace, str(order.given.get("namespace") or "default"))
         if is_done(self._inbox, order, folder):
             return order.planned

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,13 @@ class FakeReader:
     cut: bool = False
     read: list[str] = field(default_factory=list)
 
-    def __call__(self, path: Path, media_type: str, _: threading.Event) -> ConversionResult:
+    def __call__(
+        self, path: Path, media_type: str, _: threading.Event, wait_for_room: Callable[[int], object]
+    ) -> ConversionResult:
         self.read.append(media_type)
         if self.fails:
             raise self.fails
+        wait_for_room(path.stat().st_size)
         raw = path.read_bytes().removeprefix(b"%PDF-")
         if raw.startswith(b"BROKEN"):
             raise Unreadable("the file is damaged")

@@ -2,7 +2,7 @@
 
 Law, tested: whatever the file does to the child, the converter returns its text or raises the reason, and leaves no
 process and no file behind. The child gets a copy of the file without a name; it sees neither the environment nor the open
-files of the daemon, and can open none of its folders."""
+files of the daemon, and can open none of its folders. Its answer waits on disk until the caller has room for it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from index.errors import InvalidArgument, MemexError, ResourceExhausted, Unavailable
 from syncd.documents.file_types import HEAD, KNOWN, NAMED, media_type_of
@@ -40,6 +41,7 @@ _SAID: Final = 65_536  # bytes of the child's error output that are read
 _NO_MEMORY: Final = (b"MemoryError", b"memory allocation of", b"Cannot allocate memory", b"bad_alloc")
 _CODE: Final = str(Path(__file__).parents[3])
 _CHILD: Final = ("-P", "-m", "syncd.files.conversion.converter_child")
+_SPOOLED: Final = 1 << 18  # bytes of a child's output above which it is written to an unlinked temporary file
 _IN_MEMORY: Final = 64 << 20  # bytes; a larger copy in memory could exceed the daemon's memory limit
 _BLOCK: Final = 1 << 20
 
@@ -74,8 +76,16 @@ class ConversionResult:
     warnings: tuple[str, ...] = ()
 
 
-def convert(path: Path, media_type: str, limits: Limits, stopping: threading.Event) -> ConversionResult:
+def convert(
+    path: Path,
+    media_type: str,
+    limits: Limits,
+    stopping: threading.Event,
+    wait_for_room: Callable[[int], object] = lambda _: None,
+) -> ConversionResult:
     """Convert the file at `path` to text; `media_type` is the result of `media_type_of`.
+
+    `wait_for_room` is called with the size of the answer in bytes, while the answer lies on disk, before it is read into memory.
 
     Raises Unreadable with the reason; ResourceExhausted if a limit was exceeded, which its details name; Unavailable
     if the child could not be started, a sandbox layer is missing or `stopping` was set."""
@@ -86,7 +96,7 @@ def convert(path: Path, media_type: str, limits: Limits, stopping: threading.Eve
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise Unreadable("this is not a file")
-        answer = _run_child(file, media_type, limits, stopping)
+        answer = _run_child(file, media_type, limits, stopping, wait_for_room)
     finally:
         os.close(file)
     match answer:
@@ -116,7 +126,13 @@ def probe_layers() -> SandboxLayers:
     return SandboxLayers(**answer["layers"])
 
 
-def _run_child(file: int, media_type: str, limits: Limits, stopping: threading.Event) -> Any:
+def _run_child(
+    file: int,
+    media_type: str,
+    limits: Limits,
+    stopping: threading.Event,
+    wait_for_room: Callable[[int], object] = lambda _: None,
+) -> Any:
     """Run a child on the open file and return its answer; without a media type, the answer describes its sandbox."""
     asked = {
         "media_type": media_type,
@@ -130,29 +146,41 @@ def _run_child(file: int, media_type: str, limits: Limits, stopping: threading.E
         "unconfined": limits.unconfined,
     }
     try:
-        with tempfile.TemporaryDirectory(prefix="memex-", ignore_cleanup_errors=True) as folder:
-            copy = _copy_nameless(file, folder, stopping)
-            try:
-                child = subprocess.Popen(
-                    [sys.executable, *_CHILD, json.dumps(asked)],
-                    stdin=copy,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    cwd=folder,
-                    env=_child_environment(),
-                    start_new_session=True,
-                )
-            finally:
-                os.close(copy)
-            try:
-                output, errors = _read_output(child, limits, stopping)
-            finally:
-                _end_child(child)
+        with tempfile.SpooledTemporaryFile(_SPOOLED) as output:
+            code, errors = _write_output(output, file, asked, limits, stopping)
+            if code == 0:
+                wait_for_room(output.tell())
+                output.seek(0)
+                if (answer := _parse_answer(output)) is not None:
+                    return answer
     except OSError as error:
         raise Unavailable("the file converter could not be started") from error
-    if child.returncode == 0 and (answer := _parse_answer(output)) is not None:
-        return answer
-    raise _explain_failure(child.returncode, errors, NAMED.get(media_type, ""), limits)
+    raise _explain_failure(code, errors, NAMED.get(media_type, ""), limits)
+
+
+def _write_output(
+    output: IO[bytes], file: int, asked: Mapping[str, Any], limits: Limits, stopping: threading.Event
+) -> tuple[int, bytes]:
+    """Run a child on the open file and write its output to `output`; return its exit code and its error output."""
+    with tempfile.TemporaryDirectory(prefix="memex-", ignore_cleanup_errors=True) as folder:
+        copy = _copy_nameless(file, folder, stopping)
+        try:
+            child = subprocess.Popen(
+                [sys.executable, *_CHILD, json.dumps(asked)],
+                stdin=copy,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=folder,
+                env=_child_environment(),
+                start_new_session=True,
+            )
+        finally:
+            os.close(copy)
+        try:
+            errors = _read_output(child, output, limits, stopping)
+        finally:
+            _end_child(child)
+    return child.returncode, errors
 
 
 def _copy_nameless(file: int, folder: str, stopping: threading.Event) -> int:
@@ -211,15 +239,15 @@ def _child_environment() -> dict[str, str]:
     }
 
 
-def _read_output(child: subprocess.Popen[bytes], limits: Limits, stopping: threading.Event) -> tuple[bytes, bytes]:
-    """Read the child's output and error output until it ends.
+def _read_output(child: subprocess.Popen[bytes], output: IO[bytes], limits: Limits, stopping: threading.Event) -> bytes:
+    """Write the child's output to `output` until the child ends; return its error output.
 
     Raises ResourceExhausted if it exceeds a limit, Unavailable if `stopping` is set."""
     assert child.stdout is not None
     assert child.stderr is not None
     end = time.monotonic() + limits.seconds
-    output, errors = bytearray(), bytearray()
-    most = limits.text * 6 + _ANSWER  # JSON escapes a character of two bytes in six bytes
+    size, errors = 0, bytearray()
+    most = limits.text * 6 + _ANSWER  # JSON escapes a control character in six bytes
     with selectors.DefaultSelector() as selector:
         for pipe in (child.stdout, child.stderr):
             os.set_blocking(pipe.fileno(), False)
@@ -229,12 +257,12 @@ def _read_output(child: subprocess.Popen[bytes], limits: Limits, stopping: threa
                 if not (block := os.read(key.fd, 1 << 16)):
                     selector.unregister(key.fileobj)
                 elif key.fileobj is child.stdout:
-                    output += block
+                    size += output.write(block)
                 else:
                     errors += block[: _SAID - len(errors)]
             if stopping.is_set():
                 raise _stopping()
-            if len(output) > most:
+            if size > most:
                 raise ResourceExhausted("the file contains more text than Memex accepts", limit="text")
             if time.monotonic() > end:
                 raise _time_exceeded(limits)
@@ -242,7 +270,7 @@ def _read_output(child: subprocess.Popen[bytes], limits: Limits, stopping: threa
                 raise _memory_exceeded(limits)
     with suppress(subprocess.TimeoutExpired):
         child.wait(max(0.0, end - time.monotonic()))
-    return bytes(output), bytes(errors)
+    return bytes(errors)
 
 
 def _memory_used(pid: int) -> int:
@@ -265,9 +293,9 @@ def _end_child(child: subprocess.Popen[bytes]) -> None:
             pipe.close()
 
 
-def _parse_answer(output: bytes) -> Any:
+def _parse_answer(output: IO[bytes]) -> Any:
     try:
-        return json.loads(output)
+        return json.loads(output.read().decode())  # decoded here: `json.loads` would keep the bytes while it parses
     except ValueError:
         return None
 

@@ -50,7 +50,7 @@ def main() -> None:
     alone = isolate(asked["parent"])
     os.nice(10)
     with _NamelessInput(io.FileIO(0)) as file:
-        output = json.dumps(convert_file(file, asked, network_namespace=alone)).encode()
+        output = json.dumps(convert_file(file, asked, network_namespace=alone), ensure_ascii=False).encode()
     sys.stdout.buffer.write(output)
     sys.stdout.buffer.flush()
 

@@ -256,6 +256,34 @@ def test_a_store_that_grows_lets_go_of_its_rows(store, monkeypatch):
     assert len(held(store)) == 20
 
 
+def test_a_large_write_releases_the_rows_in_memory_until_the_next_search(store, monkeypatch):
+    monkeypatch.setattr(maintenance_policy, "LARGE_WRITE", 3)
+    store.replace({"a": [row("a", 0, "text a")]})
+    held(store)
+    store.replace({"b": [row("b", n, f"text b{n}") for n in range(3)]})
+    assert store._table.seen.rows is not None
+    store.replace({"c": [row("c", n, f"text c{n}") for n in range(4)]})
+    assert store._table.seen.rows is None
+    assert both(store, "text c3", pool=1) == (["c"], ["c"])
+    assert len(held(store)) == 8
+
+
+def test_rows_with_too_many_different_words_stay_out_of_memory(store, monkeypatch):
+    monkeypatch.setattr(maintenance_policy, "MOST_WORDS", 30)
+    store.replace({"many": [row("many", n, f"word{n}") for n in range(31)], "a": [row("a", 0, "few words")]})
+    for _ in range(2):
+        assert both(store, "few words", pool=1) == (["a"], ["a"])
+        until(lambda: "recall" not in {thread.name for thread in threading.enumerate()})
+        assert store._table.seen.rows is None
+    store.replace({"many": [], "b": [row("b", 0, "other words")]})
+    store.maintain()
+    both(store, "few words")
+    assert len(held(store)) == 2
+    for number in range(31):
+        store.replace({"b": [row("b", 0, f"word{number}")]})
+    assert store._table.seen.rows is None
+
+
 def test_both_legs_see_one_state_while_it_is_written(store):
     """Each document's rows carry one number, the same on all: a search sees two numbers of no document."""
     store.replace({f"d{n}": [row(f"d{n}", k, f"same take 0 part {k}") for k in range(3)] for n in range(4)})

@@ -15,6 +15,7 @@ import pytest
 
 from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from index.model import Query
+from index.process_memory import LARGE_TEXT
 from index.scope.index import Index
 from syncd.documents.file_types import KNOWN, media_type_of
 from syncd.files.conversion.converter import Limits, Unreadable, convert
@@ -59,25 +60,35 @@ def test_a_file_is_stored_as_it_is_and_told_by_the_note_beside_it(filing):
     assert filing.noticed() == []
 
 
-def test_large_texts_are_taken_in_one_after_the_other(filing):
+def test_large_texts_are_in_memory_one_after_the_other(filing, monkeypatch):
     """Each needs some ten times its size; a small one waits for none of them."""
     busy, met, ended = set(), [], []
+
+    def read(path, kind, *waits):
+        result = filing.reader(path, kind, *waits)
+        if len(result.text) > LARGE_TEXT:
+            busy.add(path)
+            met.append(len(busy))
+        return result
 
     def order(name, data):
         order = filing.order(name, data)
 
         def progress(_done, _total, stage):
             if stage == "embedding" and name != "small.pdf":
-                busy.add(name)
                 met.append(len(busy))
                 time.sleep(0.001)
 
         return dataclasses.replace(order, progress=progress)
 
     def carry_out(name, data):
-        filing.files.import_file(order(name, data))
-        busy.discard(name)
+        job = order(name, data)
+        with job.resources:
+            job.resources.callback(busy.discard, job.staged)  # called when the job has ended
+            filing.files.import_file(job)
         ended.append(name)
+
+    monkeypatch.setattr(filing.files, "_converter", Converter(KNOWN, media_type_of, read))
 
     large = [(f"{letter}.pdf", b"%PDF-" + f"{letter} ".encode() * 300_000) for letter in "ab"]
     with ThreadPoolExecutor(3) as pool:
@@ -133,7 +144,7 @@ def test_git_sees_the_two_files_and_nothing_else(filing):
 
 
 def test_an_uploaded_note_becomes_a_note_and_brings_no_rights_along(filing, monkeypatch):
-    reader = Converter(KNOWN, media_type_of, lambda path, kind, stop: convert(path, kind, Limits(), stop))
+    reader = Converter(KNOWN, media_type_of, lambda path, kind, *waits: convert(path, kind, Limits(), *waits))
     monkeypatch.setattr(filing.files, "_converter", reader)  # the real one: it reads front matter too
     raw = b"---\ntitle: Plan\ntags: [x]\nproject: alpha\npromote: true\nid: stolen\ncollection: memory\nfile: '[[Captures/default/Files/a.pdf]]'\n---\n# Plan\nwalrus\n"
     id = filing.upload("plan.md", raw, tags=["given"])

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+import tracemalloc
 import zlib
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import psutil
 import pytest
 
 from index.errors import MemexError, Unavailable
+from syncd.documents.file_types import TEXT
 from syncd.files.conversion import converter
 from syncd.files.conversion.converter import Limits, convert, media_type_of, probe_layers
 from tests.support.paths import FILES, ROOT
@@ -229,6 +231,29 @@ def test_a_large_file_is_read_from_a_copy_on_the_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(converter, "_IN_MEMORY", 10)
     (tmp_path / "a.pdf").write_bytes(pdf(["One.", "Two."]))
     assert read(tmp_path / "a.pdf").text == "One.\n\nTwo.\n"
+
+
+def test_an_answer_waits_on_the_disk_until_there_is_room_for_it(tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text("long " * 400_000)
+    met: list[tuple[int, int]] = []
+
+    def wait_for_room(size):
+        met.append((size, tracemalloc.get_traced_memory()[0]))
+
+    def refuse(_size):
+        raise Unavailable("the daemon is stopping")
+
+    tracemalloc.start()
+    try:
+        assert convert(file, TEXT, Limits(), threading.Event(), wait_for_room).text == file.read_text()
+    finally:
+        tracemalloc.stop()
+    ((size, memory),) = met
+    assert 2_000_000 < size < 2_001_000
+    assert memory < 1_000_000
+    with pytest.raises(Unavailable, match="is stopping"):
+        convert(file, TEXT, Limits(), threading.Event(), refuse)
 
 
 def test_a_stop_ends_the_copying_of_a_file(tmp_path):
