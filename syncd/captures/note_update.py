@@ -74,7 +74,7 @@ def update_note(
 
     def decide(_: Index) -> tuple[list[Change], Revision]:
         record = find()
-        if record.type == "entity" or (record.type in ELSEWHERE and update.text is not None):
+        if record.type in ("entity", CHANGE) or (record.type in ELSEWHERE and update.text is not None):
             raise InvalidArgument(f"this document can't be updated here: {ELSEWHERE[record.type]}", type=record.type)
         revision = plan_changes(
             inbox, record, changes, content=update.text, version=update.version, from_caller=from_caller
@@ -106,6 +106,8 @@ def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version
         record = index.record(id, workspace)
         if record is None:
             raise NotFound(f"no document {id[:64]!r} in workspace {workspace!r}")
+        if record.type == CHANGE:
+            raise InvalidArgument(f"this document can't be updated here: {ELSEWHERE[CHANGE]}", type=CHANGE)
         drafts = NoteDrafts(inbox.vault)
         text, document = read_note(inbox, drafts, record)
         check_version(document, version)

@@ -126,14 +126,14 @@ class ChangePlans:
             return WeighedChange(change, "fits", now, _applied(change, now))
         before = self.read_version(change.base, change.target) if change.base else None
         if before is None:  # it is no longer kept: the change still fits where its lines are
-            return WeighedChange(change, "merges", now, _applied(change, now))
+            return WeighedChange(change, "merges", now, _applied_by_lines(change, now))
         proposed = _applied(change, before)
         if now == proposed:
             return WeighedChange(change, "fits", now, now)
         try:
             merged = merge(now, before, proposed)
         except Unavailable:  # without Git, the change still fits where its lines are
-            return WeighedChange(change, "merges", now, _applied(change, now))
+            return WeighedChange(change, "merges", now, _applied_by_lines(change, now))
         if merged.is_clean:
             return WeighedChange(change, "merges", now, merged.text)
         return WeighedChange(change, "conflict", now, now, _conflict_view(merged.text))
@@ -158,10 +158,21 @@ def _applied(change: ProposedChange, text: bytes) -> bytes:
     try:
         return encode(apply_hunks(change.hunks, decode(text)))
     except DiffError as error:
-        raise Conflict(
-            f"the proposed change does not fit {change.target} as it is now: {error}; edit one of them, or dismiss the proposal",
-            note=change.target,
-        ) from error
+        raise _misfit(change, str(error)) from error
+
+
+def _applied_by_lines(change: ProposedChange, now: bytes) -> bytes:
+    """Return a note that has changed with the change, where the lines of the change are. Raises Conflict."""
+    if not all(hunk.before for hunk in change.hunks):  # its line number means nothing in this text
+        raise _misfit(change, "a part of it names no line of the note")
+    return _applied(change, now)
+
+
+def _misfit(change: ProposedChange, why: str) -> Conflict:
+    return Conflict(
+        f"the proposed change does not fit {change.target} as it is now: {why}; edit one of them, or dismiss the proposal",
+        note=change.target,
+    )
 
 
 def _check_decided(weighed: WeighedChange) -> None:

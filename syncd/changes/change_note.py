@@ -1,6 +1,6 @@
 """A change note is the capture that holds a proposed change: what it is for, and the diff of the note in a fenced block.
 
-Laws, tested: what was composed reads back; no reason and no diff can end the fence or add a property."""
+Laws, tested: what was composed reads back; no reason and no diff can end the fence, hide text or add a property."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from index.names import base_name
 from syncd.changes.unified_diff import DiffError, Hunk, parse_diff
 from syncd.documents.capture_note import CHANGE, DIFF_FENCE
 from syncd.notes.front_matter import FrontmatterError, read_properties, split
+from syncd.notes.quoted_text import quote_inline
 from syncd.notes.timestamps import iso
 
 TARGET, BASE, REASON, WORKSPACE = "target", "base", "reason", "workspace"
@@ -68,7 +69,7 @@ def compose_body(target: str, base: str, reason: str, diff: str) -> str:
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", diff)), default=0))
     note = f"`{target}`" if _UNLINKABLE & set(target) else f"[[{target.removesuffix('.md')}]]"
     return (
-        f"> {reason}\n\nAn agent proposes this change of {note} (version `{base[:12]}`).\n\n"
+        f"> {quote_inline(reason, MAX_REASON)}\n\nAn agent proposes this change of {note} (version `{base[:12]}`).\n\n"
         f"{fence}diff\n{diff}{fence}\n\n"
         "Tick `promote` to apply it, or set `review: dismissed`. You may correct the lines that begin with `+` before.\n"
     )

@@ -5,6 +5,7 @@ as a patch or as properties; what an agent does not name keeps its bytes, line e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,6 +25,7 @@ from syncd.notes.front_matter import (
     split,
 )
 
+_BARE_CR: Final = re.compile(r"\r(?!\n)")  # Obsidian begins a line behind it, so a line of a diff would be shown as two
 PROPOSABLE: Final = frozenset({"tags", "title", "summary"})  # of the reserved properties: they only describe a note
 
 
@@ -40,8 +42,10 @@ def propose_text(current: str, request: ChangeRequest) -> str:
     """Return the whole note that an agent proposes in place of `current`. Raises InvalidArgument or ResourceExhausted."""
     if request.text is not None and request.patch is not None:
         raise InvalidArgument("give the whole new text as `text` or a diff as `patch`, not both", field="patch")
-    if "\0" in current or not _is_unicode(current):
-        raise InvalidArgument("the note is not valid text, so no change of it can be proposed; tell the owner")
+    if "\0" in current or _BARE_CR.search(current) or not _is_unicode(current):
+        raise InvalidArgument(
+            "the note is not valid text with usual line ends, so no change of it can be proposed; tell the owner"
+        )
     body = split(current)[1]
     try:
         changed = edit(current, _allowed_properties(request.properties or {}))
@@ -88,7 +92,7 @@ def _proposed_body(body: str, request: ChangeRequest) -> str:
             ) from error
     elif request.text is not None:
         check_content(request.text)
-        proposed = request.text.replace("\r\n", "\n").replace("\n", line_end_of(body))
+        proposed = re.sub(r"\r\n?|\n", line_end_of(body), request.text)
     else:
         return body
     if split(proposed)[0] and not split(body)[0]:
@@ -98,6 +102,10 @@ def _proposed_body(body: str, request: ChangeRequest) -> str:
         )
     if "\0" in proposed:
         raise InvalidArgument("the text contains NUL characters, so it is not text", field="text")
+    if _BARE_CR.search(proposed):
+        raise InvalidArgument(
+            "a line of the patch contains a CR character: remove it, or begin a line there", field="patch"
+        )
     if len(proposed.encode()) > MAX_CONTENT:
         raise ResourceExhausted(f"the changed note would exceed {MAX_CONTENT:,} bytes", limit=MAX_CONTENT)
     return proposed

@@ -1,18 +1,22 @@
 """A unified diff shows a person the change of one note, and is applied to the note once the person approves it.
 
 Laws, tested: a diff that is applied to the text it was made from gives the wanted text; no line of the text that the diff
-does not name changes, line ends included; a diff whose lines are not in the text, or not in one place only, is refused."""
+does not name changes, line ends included; a diff whose lines are not in the text, or not in one place only, is refused. Both
+take time that grows with the size of the texts, whatever an agent writes."""
 
 from __future__ import annotations
 
 import difflib
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal[" ", "-", "+"]
 CONTEXT: Final = 3  # unchanged lines around a change
+STEPS: Final = 5_000_000  # pairs of equal lines that are compared for one diff, which takes about a second
 NO_END: Final = "\\ No newline at end of file"
 _HUNK: Final = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+\d{1,9}(?:,\d{1,9})? @@")
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+\Z")
@@ -53,10 +57,45 @@ def line_end_of(text: str) -> str:
 def compose_diff(before: str, after: str, path: str) -> str:
     """Return the diff from `before` to `after`, both with the name `path`; "" if they differ in line ends only."""
     old, new = (_LINE.findall(text.replace("\r\n", "\n")) for text in (before, after))
-    return "".join(
-        line if line.endswith("\n") else f"{line}\n{NO_END}\n"
-        for line in difflib.unified_diff(old, new, _one_line(path), _one_line(path), n=CONTEXT)
-    )
+    if old == new:
+        return ""
+    lines = (f"--- {_one_line(path)}\n", f"+++ {_one_line(path)}\n", *_compose_hunks(old, new))
+    return "".join(line if line.endswith("\n") else f"{line}\n{NO_END}\n" for line in lines)
+
+
+def _compose_hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    for group in _LineMatcher(old, new).get_grouped_opcodes(CONTEXT):
+        (_, first, _, first_new, _), (_, _, last, _, last_new) = group[0], group[-1]
+        yield f"@@ -{_format_range(first, last)} +{_format_range(first_new, last_new)} @@\n"
+        for tag, start, end, start_new, end_new in group:
+            if tag == "equal":
+                yield from (f" {line}" for line in old[start:end])
+            else:
+                yield from (f"-{line}" for line in old[start:end])
+                yield from (f"+{line}" for line in new[start_new:end_new])
+
+
+def _format_range(start: int, end: int) -> str:
+    """Return the lines of one side of a hunk; without lines, the number is that of the line above."""
+    count = end - start
+    return f"{start + 1}" if count == 1 else f"{start + 1 if count else start},{count}"
+
+
+class _LineMatcher(difflib.SequenceMatcher[str]):
+    """Finds equal lines of two texts; after STEPS, all that is left counts as replaced."""
+
+    def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
+        super().__init__(None, old, new)
+        partners: dict[str, list[int]] = self.b2j  # type: ignore[attr-defined]  # documented, but not in the types
+        self._pairs = [0, *accumulate(1 + len(partners.get(line, ())) for line in old)]
+        self._left = STEPS
+
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> difflib.Match:
+        ahi = len(self._pairs) - 1 if ahi is None else ahi
+        self._left -= self._pairs[ahi] - self._pairs[alo]
+        return super().find_longest_match(alo, ahi, blo, bhi) if self._left > 0 else difflib.Match(alo, blo, 0)
 
 
 def parse_diff(text: str) -> tuple[Hunk, ...]:
@@ -88,12 +127,33 @@ def _add_line(lines: list[DiffLine], line: str) -> None:
             raise DiffError(f"the line {line[:80]!r} begins with none of the characters `+`, `-` and blank")
 
 
+class _PlainLines:
+    """Holds the lines of a text without their line ends, and finds successive lines among them."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        self._text = _join_lines(lines)
+        self._starts = [0, *accumulate(1 + len(line) for line in lines)]  # of the line end before each line
+
+    def find(self, wanted: Sequence[str], least: int) -> list[int]:
+        """Return where `wanted` is, from line `least` on; two places at most."""
+        places: list[int] = []
+        text, at = _join_lines(wanted), self._starts[least] - 1
+        while len(places) < 2 and (at := self._text.find(text, at + 1)) >= 0:
+            places.append(bisect_left(self._starts, at))
+        return places
+
+
+def _join_lines(lines: Sequence[str]) -> str:
+    return "".join(f"\n{line}" for line in lines) + "\n"
+
+
 def apply_hunks(hunks: Sequence[Hunk], text: str) -> str:
     """Return `text` after the changes. A hunk whose line number is wrong is applied where its lines are, if that is one place.
 
     Raises DiffError."""
     lines, end = _LINE.findall(text), line_end_of(text)
-    plain = [line.removesuffix("\n").removesuffix("\r") for line in lines]
+    plain = _PlainLines([line.removesuffix("\n").removesuffix("\r") for line in lines])
     made: list[str] = []
     done = drift = 0  # lines of the text that were copied; how far the last hunk was from its line number
     for number, hunk in enumerate(hunks, 1):
@@ -125,19 +185,19 @@ def _expected_place(hunk: Hunk) -> int:
     return max(0, hunk.start - 1) if hunk.before else hunk.start
 
 
-def _find_place(plain: Sequence[str], hunk: Hunk, least: int, drift: int, number: int) -> int:
+def _find_place(plain: _PlainLines, hunk: Hunk, least: int, drift: int, number: int) -> int:
     before, expected = hunk.before, _expected_place(hunk) + drift
-    last = len(plain) - len(before)
+    count = len(plain.lines)
     if not before:
-        if plain and expected > last:
+        if count and expected > count:
             raise DiffError(f"its part {number} names no line of the text")
-        return min(max(expected, least), len(plain))
-    if least <= expected <= last and plain[expected : expected + len(before)] == before:
+        return min(max(expected, least), count)
+    if least <= expected and plain.lines[expected : expected + len(before)] == before:
         return expected
-    places = [at for at in range(least, last + 1) if plain[at] == before[0] and plain[at : at + len(before)] == before]
+    places = plain.find(before, least)
     if len(places) != 1:
-        count = f"are in {len(places)} places" if places else "are not in the text, in this order"
-        raise DiffError(f"the lines of its part {number} {count}")
+        where = "are in more than one place" if places else "are not in the text, in this order"
+        raise DiffError(f"the lines of its part {number} {where}")
     return places[0]
 
 

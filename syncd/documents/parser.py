@@ -20,7 +20,7 @@ from index.text.link_schemes import link_defects
 from index.text.runnable_code import runnable_defects
 from index.text.sentences import SUMMARY, first_sentence, shorten
 from syncd.documents.agent_paths import find_numbers, strip_link_numbers
-from syncd.documents.capture_note import CHANGE, before_diff
+from syncd.documents.capture_note import CHANGE, DIFF_FENCE, before_diff
 from syncd.documents.collection_membership import find_names, is_collection_tag, select_known, tag_texts
 from syncd.documents.entity_lines import Page, find_ids
 from syncd.documents.entity_lines import parse_page as page_of
@@ -136,7 +136,9 @@ def _classify(note: _ParsedNote, owned: _OwnProperties, inbox: str, collections:
     collection, tags = owned.collection_and_tags(note.front, collections)
     created_at = owned.creation()
     named = owned.text("type")
-    kind = named if named in TYPES and (captured or named != CHANGE) else owned.where.type
+    kind = named if named in TYPES - {CHANGE} else owned.where.type
+    if captured and _proposes_change(note, owned):
+        kind = CHANGE
     # A conflict copy of a node is not a second node.
     aside = any(defect.name == "conflict-copy" for defect in owned.defects)
     page = page_of(note.body) if kind == "entity" and captured and not aside else None
@@ -148,6 +150,18 @@ def _classify(note: _ParsedNote, owned: _OwnProperties, inbox: str, collections:
     file = owned.file(note.path, inbox) if stored else None
     marks = encode_marks(read_marks(note.front + note.body)) if captured else ""
     return _Class(kind, collection, tags, created_at, page, node, stated, stored, file, marks)
+
+
+def _proposes_change(note: _ParsedNote, owned: _OwnProperties) -> bool:
+    """Return whether a capture proposes a change: it has that type in any spelling, or its type is lost and it has a diff.
+
+    Otherwise a damaged proposal would show agents the text of a note that may not be shared any more."""
+    named = owned.get("type")
+    names = named if isinstance(named, list) else [named]
+    if any(isinstance(name, str) and name.strip().casefold() == CHANGE for name in names):
+        return True
+    lost = not note.values and (not note.writable or has_merge_conflict(note.body))
+    return lost and owned.where.type == "note" and DIFF_FENCE.search(note.body) is not None
 
 
 def _assemble(note: _ParsedNote, owned: _OwnProperties, kind: _Class, mtime_ms: int) -> Document:

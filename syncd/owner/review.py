@@ -15,7 +15,7 @@ from index.names import did_you_mean
 from index.text.hidden_characters import find_hidden
 from index.text.link_schemes import find_unsafe
 from index.text.runnable_code import find_runnable
-from syncd.changes.change_approval import ChangePlans
+from syncd.changes.change_approval import ChangePlans, WeighedChange
 from syncd.changes.change_note import TARGET
 from syncd.documents.capture_note import CHANGE
 from syncd.documents.owner_marks import OwnerMarks
@@ -96,12 +96,23 @@ def _change_fields(snapshot: VaultSnapshot, changes: ChangePlans, record: Record
     """Return how the change that a capture proposes fits its note now, with the diff, or the problem that prevents it."""
     none = {"goal": None, "by": "", "reason": ""}
     try:
-        weighed = changes.weigh(snapshot.vault.read(record.path)[0])
+        raw, _ = snapshot.vault.read(record.path)
+        weighed = changes.weigh(raw)
     except MemexError as error:
         change = {"target": str(record.metadata.get(TARGET) or ""), "reason": "", "fit": "none", "diff": "", "view": ""}
         return none | {"change": change, "problem": error.message}
     change = {"target": weighed.change.target, "reason": weighed.change.reason, "fit": weighed.fit}
-    return none | {"change": change | {"diff": weighed.diff, "view": weighed.view}}
+    return none | {"change": change | {"diff": weighed.diff, "view": weighed.view}} | _change_warnings(raw, weighed)
+
+
+def _change_warnings(raw: bytes, weighed: WeighedChange) -> dict[str, list[str]]:
+    """Return the warnings about a proposal with those about the note after it: a diff need not show where code begins."""
+    text, after = decode(raw), decode(weighed.after)
+    added = "\n".join(line.text for hunk in weighed.change.hunks for line in hunk.lines if line.kind == "+")
+    return {
+        "runs": sorted({*find_runnable(text), *find_runnable(after)}),
+        "unsafe_links": sorted({*find_unsafe(text), *find_unsafe(added)}),
+    }
 
 
 def _suggestion_fields(snapshot: VaultSnapshot, suggestions: Suggestions) -> dict[str, Any]:

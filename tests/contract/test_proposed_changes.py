@@ -123,6 +123,7 @@ def test_a_path_that_is_not_shared_answers_as_a_missing_one(rim, path):
         ({"properties": {"id": "mine"}}, "INVALID_ARGUMENT"),
         ({"text": "---\nshare: true\n---\nmine\n"}, "INVALID_ARGUMENT"),
         ({"text": "a\0b"}, "INVALID_ARGUMENT"),
+        ({"patch": "@@ -4 +4 @@\n-Two\n+2\r-Three\n"}, "INVALID_ARGUMENT"),
         ({"text": TEXT, "reason": " "}, "INVALID_ARGUMENT"),
         ({"text": TEXT, "reason": "x" * 600}, "INVALID_ARGUMENT"),
         ({"text": "x" * 1_000_001}, "RESOURCE_EXHAUSTED"),
@@ -191,9 +192,26 @@ def test_an_agent_withdraws_a_proposal_and_changes_none(rim):
     assert refused["code"] == "INVALID_ARGUMENT"
     assert "propose_change" in refused["message"]
     assert "code" in called(rim, "memory_save", content="mine", memo_id=made["id"])
+    tagged = rim.rest("PUT", f"/api/v1/documents/{made['id']}/tags", key="work", json={"tags": ["mine"]})
+    assert tagged.json()["error"]["code"] == "INVALID_ARGUMENT"
     assert file_of(rim, made).read_bytes() == before
     assert called(rim, "delete_thought", id=made["id"])["deleted"]
     assert not file_of(rim, made).exists()
+
+
+def test_a_damaged_proposal_shows_agents_no_text_of_the_note(rim):
+    made = propose(rim, text=TEXT)
+    file = file_of(rim, made)
+    file.write_text(file.read_text().replace("---\n", "---\n<<<<<<< a\nb: 1\n=======\nb: 2\n>>>>>>> c\n", 1))
+    ask(rim, "share.remove", workspace="work", paths=["References"])
+    ask(rim, "index")
+    answers = [
+        called(rim, "list_recent", detail="full"),
+        called(rim, "semantic_search", query="xqoldzy One line", detail="full"),
+        called(rim, "kb_get", source_path=made["path"]),
+    ]
+    assert "Shorter." in json.dumps(answers)
+    assert "xqoldzy" not in json.dumps(answers)
 
 
 def test_line_ends_of_a_note_stay(rim):

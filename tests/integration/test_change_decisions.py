@@ -221,6 +221,39 @@ def test_a_folder_can_not_be_chosen_and_a_dry_run_changes_nothing(world):
     assert files(world) == before
 
 
+def test_the_review_warns_of_code_and_links_that_the_note_would_have(world):
+    record = propose(world, new="line four\n[a]: javascript:alert(1)\n")
+    shown = ask(world, "review.show", id=record.id)
+    assert (shown["unsafe_links"], shown["runs"]) == (["javascript"], [])
+    block = "```dataviewjs\nfirst\nsecond\nthird\nfourth\nfifth\n```\n"
+    world.write(PATH, NOTE + block)
+    world.run()
+    work = world.app.agent_access.workspace("work")
+    change = ChangeRequest(patch="@@ -16 +16 @@\n-fifth\n+app.commands\n")
+    inside = work.propose_change(PATH, change, "Simpler.").record
+    shown = ask(world, "review.show", id=inside.id)
+    assert "dataviewjs" not in shown["change"]["diff"]
+    assert shown["runs"] == ["Dataview"]
+
+
+def test_a_change_of_an_empty_note_does_not_fit_another_text(world):
+    world.write("References/Empty.md", "")
+    world.run()
+    work = world.app.agent_access.workspace("work")
+    record = work.propose_change("References/Empty.md", ChangeRequest(text="new\n"), "It was empty.").record
+    world.write("References/Empty.md", "---\nstatus: open\n---\nMine.\n")
+    world.run()
+    shutil.rmtree(world.state / "past")
+    shutil.rmtree(world.vault / ".git")
+    before = files(world)
+    assert refusal(world, record)["code"] == "CONFLICT"
+    assert files(world) == before
+    world.write("References/Empty.md", "")
+    world.run()
+    assert ask(world, "promote", ids=[record.id])["failed"] == []
+    assert (world.vault / "References/Empty.md").read_text() == "new\n"
+
+
 def test_other_parts_leave_a_proposal_alone(world):
     record, twin = propose(world), propose(world, new="line four!\n")
     with pytest.raises(MemexError, match="needs no summary"):

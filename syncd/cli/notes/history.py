@@ -32,6 +32,8 @@ WORDS: Mapping[str, str] = {
     "dismiss": "dismissed",
     "expire": "expired",
     "unarchive": "unarchived",
+    "apply": "applied",
+    "unapply": "taken back",
 }
 
 

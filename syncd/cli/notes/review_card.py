@@ -9,6 +9,7 @@ from syncd.cli.terminal import result_text
 
 LINES: Final = 30  # most lines of a capture that are shown
 CHANGE_LINES: Final = 200  # most lines of a proposed change: its owner approves them all
+CHANGE_WIDTH: Final = 400  # most characters of one of these lines
 FITS: Final[Mapping[str, str]] = {
     "fits": "approve applies it to the note",
     "merges": "the note has changed since; the change still fits, as shown",
@@ -53,9 +54,16 @@ def _change_lines(change: Mapping[str, Any]) -> list[str]:
         lines.insert(1, f"   reason: {result_text.line(change['reason'], 500)}")
     shown = (change.get("view") or change.get("diff") or "").removesuffix("\n")
     content = shown.split("\n") if shown else []
-    lines += ["", *(f"  {result_text.sanitize(line)[:400]}" for line in content[:CHANGE_LINES])]
+    lines += ["", *(f"  {_format_whole(line)}" for line in content[:CHANGE_LINES])]
     lines += [f"  … {len(content) - CHANGE_LINES} more lines: e"] if len(content) > CHANGE_LINES else []
     return [*lines, ""]
+
+
+def _format_whole(line: str) -> str:
+    """Format a line of a diff for the terminal; a longer one says how much of it is not shown."""
+    shown = result_text.sanitize(line)
+    more = len(shown) - CHANGE_WIDTH
+    return f"{shown[:CHANGE_WIDTH]}… {more:,} more characters: e" if more > 0 else shown
 
 
 def _join_values(value: Any) -> str:

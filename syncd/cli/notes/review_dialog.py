@@ -96,6 +96,8 @@ class Dialog:
             elif key in ("a", "f", "d"):
                 if (step := self._carry_out(shown, key)) is not None:
                     return self._move_on(step)
+                if self._has_changed(shown):
+                    return True
             else:
                 print_message(f"memex: {key!r} does nothing here; ? explains the keys")
 
@@ -105,18 +107,26 @@ class Dialog:
         return True
 
     def _carry_out(self, shown: Mapping[str, Any], key: str) -> Step | None:
-        """Carry out a decision and return the step; None if that was not possible."""
+        """Carry out a decision and return the step; None if that was not possible, or the capture is not as it was shown."""
+        seen = {"ids": [shown["path"]], "shown": {shown["path"]: shown["digest"]}}
         if key == "d":
-            result = self.ask("review.dismiss", {"ids": [shown["path"]]})
+            result = self.ask("review.dismiss", seen)
         else:
             to, taken = ask_folder(shown) if key == "f" else None, {"take": self.taken} if self.taken else {}
-            result = self.ask("promote", {"ids": [shown["path"]], "to": to, **taken})
+            result = self.ask("promote", {**seen, "to": to, **taken})
         for entry in result["failed"]:
             print_message(f"memex: {entry['error']['message']}")
         done = result.get("promoted") or result.get("archived") or ()
         for entry in done:
             print_text(f"→ {result_text.line(entry['target'], 200)}")
         return Step(self.number, "discarded" if key == "d" else "approved", done[0]["target"]) if done else None
+
+    def _has_changed(self, shown: Mapping[str, Any]) -> bool:
+        """Return whether the capture must be shown again: it has changed, or waits no longer."""
+        try:
+            return bool(self.ask("review.show", {"id": shown["path"]})["digest"] != shown["digest"])
+        except MemexError:
+            return True
 
     def _take_back(self) -> bool:
         """Undo the last step, and return whether that was possible."""

@@ -31,6 +31,8 @@ VERBS: Final[Mapping[str, str]] = {
     "dismiss": "dismissed",
     "expire": "expired",
     "unarchive": "unarchived",
+    "apply": "applied",
+    "unapply": "taken back",
 }
 SURFACES: Final = {"cli": "you", "file": ""}  # who wrote without a key
 # Moves of a note; the operation that moves it back, if the move was its last one.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,8 +39,48 @@ def test_agents_read_the_reason_and_never_the_diff():
     document = parse(text.encode(), "Captures/work/x.md", mtime_ms=0)
     assert document.type == "change"
     assert "secret" not in document.content + document.text
-    assert "> ```diff" in document.content
+    assert "diff" in document.content
     assert [link.target for link in document.links] == ["Refs/a"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("---\n", "---\nb: [\n", id="properties that can't be read"),
+        pytest.param("---\n", "---\n<<<<<<< a\nb: 1\n=======\nb: 2\n>>>>>>> c\n", id="an unfinished merge"),
+        pytest.param("---\n", "<<<<<<< a\n---\nb: 1\n=======\n---\n>>>>>>> c\n", id="a merge from the first line on"),
+        pytest.param("---\n> ", "> ", id="properties without an end"),
+        pytest.param("type: change", "type: Change", id="another letter case"),
+        pytest.param("type: change", "type:\n  - change", id="a list"),
+        pytest.param("type: change", 'TYPE: " change "', id="quotes and blanks"),
+    ],
+)
+def test_agents_read_no_diff_of_a_damaged_proposal(old, new):
+    text = note_of("Refs/a.md", "shorter", compose_diff("secret\n", "open\n", "Refs/a.md"))
+    assert old in text
+    document = parse(text.replace(old, new, 1).encode(), "Captures/work/x.md", mtime_ms=0)
+    assert document.type == "change"
+    assert "secret" not in document.content + document.text
+
+
+@pytest.mark.parametrize(
+    "reason", ["no %% longer", "<!-- hidden", "![[Secret]]", "#tag", "`$= app`", "$$x", "[!info]- box", "a:: b"]
+)
+def test_no_reason_is_read_as_markup_that_hides_the_diff_or_runs(reason):
+    text = note_of("Refs/a.md", check_reason(reason), compose_diff("a\n", "b\n", "Refs/a.md"))
+    quoted = text.partition("\n> ")[2].partition("\n")[0]
+    assert html.unescape(quoted) == reason
+    assert reason not in quoted
+    assert read_change(text).reason == reason
+
+
+def test_a_capture_with_a_diff_is_no_proposal():
+    text = "---\nid: x\n---\nSee:\n\n```diff\n-a\n+b\n```\n"
+    for whole in (text, text.replace("id: x\n", ""), text.partition("---\nS")[2]):
+        document = parse(whole.encode(), "Captures/work/x.md", mtime_ms=0)
+        assert (document.type, "+b" in document.content) == ("note", True)
+    broken = parse(text.replace("id: x", "id: [").encode(), "Notes/x.md", mtime_ms=0)
+    assert (broken.type, "+b" in broken.content) == ("note", True)
 
 
 def test_a_note_without_the_block_shows_agents_nothing():

@@ -32,6 +32,12 @@ BODY = "# Plan\n\nOne\nTwo\n"
             f"{NOTE}Three\n".replace("\n", "\r\n"),
             id="line ends of Windows",
         ),
+        pytest.param(
+            BODY,
+            ChangeRequest(text="# Plan\rOne\r\nTwo\r"),
+            "# Plan\nOne\nTwo\n",
+            id="line ends of old Macs in the new text",
+        ),
         pytest.param("\ufeffone\n", ChangeRequest(text="two\n"), "\ufefftwo\n", id="a byte order mark"),
         pytest.param("---\na: 1\n---", ChangeRequest(text="x\n"), "---\na: 1\n---\nx\n", id="a note without text"),
     ],
@@ -69,6 +75,7 @@ def test_no_text_brings_properties_of_its_own(current, way):
         (ChangeRequest(text="a", patch="b"), "not both"),
         (ChangeRequest(patch="@@ -1 +1 @@\n-One\n+Two\n-no\n"), "can't be applied"),
         (ChangeRequest(text="a\0"), "NUL"),
+        (ChangeRequest(patch="@@ -3 +3 @@\n-One\n+1\r-Two\n"), "CR"),
         (ChangeRequest(text="\ud800"), "surrogate"),
         (ChangeRequest(properties={" ": 1}), "printable"),
         (ChangeRequest(properties={"a\nb": 1}), "printable"),
@@ -86,7 +93,7 @@ def test_a_huge_text_is_refused():
         propose_text(f"{NOTE}{'y' * 999_990}\n", ChangeRequest(patch=f"@@ -3 +3,2 @@\n One\n+{'x' * 100}\n"))
 
 
-@pytest.mark.parametrize("current", ["a\0b", b"\xff".decode("utf-8", "surrogateescape")])
+@pytest.mark.parametrize("current", ["a\0b", "a\rb\n", "a\r\r\n", b"\xff".decode("utf-8", "surrogateescape")])
 def test_a_note_that_is_no_text_has_no_changes(current):
     with pytest.raises(InvalidArgument, match="not valid text"):
         propose_text(current, ChangeRequest(text="x"))

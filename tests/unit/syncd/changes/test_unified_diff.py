@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from syncd.changes import unified_diff
 from syncd.changes.unified_diff import DiffError, apply_hunks, compose_diff, parse_diff
 
 LINES = st.lists(st.sampled_from(["", "a", "b", "c", " - x", "+", "\\", "@@ -1 +1 @@", "--- a", "```"]), max_size=12)
@@ -65,7 +68,7 @@ def test_a_patch_is_applied_where_its_lines_are(patch, result):
         ("@@ -1 +1 @@\n one\n", "`+` or `-`"),
         ("@@ -1 +1 @@\none\n", "none of the characters"),
         ("@@ -1 +1 @@\n-One\n+1\n", "are not in the text"),
-        ("@@ -2 +2 @@\n-one\n+1\n", "are in 2 places"),
+        ("@@ -2 +2 @@\n-one\n+1\n", "are in more than one place"),
         ("@@ -9,0 +9 @@\n+1\n", "names no line"),
     ],
 )
@@ -76,3 +79,49 @@ def test_a_patch_that_fits_nowhere_or_twice_is_refused(patch, words):
 
 def test_a_line_added_behind_a_text_without_a_last_line_end_begins_a_line():
     assert apply_hunks(parse_diff("@@ -1 +1,2 @@\n one\n+two\n"), "one") == "one\ntwo\n"
+
+
+TEXTS = st.lists(st.sampled_from(["a", "b", "", "c"]), min_size=1, max_size=30).map(lambda lines: text_of(lines, "\n"))
+
+
+@given(TEXTS, TEXTS)
+def test_a_diff_is_the_one_that_other_programs_make(before, after):
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    assert compose_diff(before, after, "a.md") == "".join(difflib.unified_diff(old, new, "a.md", "a.md"))
+
+
+@given(LINES, LINES, st.integers(0, 30))
+def test_a_diff_that_ends_its_search_early_still_gives_the_wanted_text(before, after, steps):
+    old, new = text_of(before, "\n"), text_of(after, "\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unified_diff, "STEPS", steps)
+        diff = compose_diff(old, new, "a.md")
+    assert (apply_hunks(parse_diff(diff), old) if diff else old) == new
+
+
+def test_the_search_for_equal_lines_ends():
+    lines = [f"{number:x}\n" for number in range(4000)]
+    repeated = "".join(f"{line}and\n" for line in lines) * 10
+    counted = 0
+
+    class Counting(unified_diff._LineMatcher):
+        def find_longest_match(self, *arguments, **named):
+            nonlocal counted
+            counted += self._left > 0
+            return super().find_longest_match(*arguments, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unified_diff, "_LineMatcher", Counting)
+        diff = compose_diff("".join(lines), repeated, "a.md")
+    assert apply_hunks(parse_diff(diff), "".join(lines)) == repeated
+    assert 0 < counted < 1000
+
+
+@pytest.mark.parametrize("lines", [["a", "a", "b", "a", "a", "a"], ["", "", "", ""], ["a"], []])
+def test_the_places_of_successive_lines(lines):
+    plain = unified_diff._PlainLines(lines)
+    for length in (1, 2, 3):
+        for wanted in (["a"] * length, [""] * length, ["b", "a", "a"][:length]):
+            for least in range(len(lines) + 1):
+                places = [at for at in range(least, len(lines)) if lines[at : at + length] == wanted]
+                assert plain.find(wanted, least) == places[:2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from syncd.cli.notes.review_card import LINES, format_capture
+from syncd.cli.notes.review_card import CHANGE_WIDTH, LINES, format_capture
 
 CAPTURE: dict[str, Any] = {
     "title": "Roof door",
@@ -45,3 +45,10 @@ def test_a_long_text_is_cut_and_nothing_in_it_steers_the_terminal():
     shown = format_capture({**CAPTURE, "content": "\x1b[2J\n" * (LINES + 5)}, "1 of 1")
     assert "\x1b" not in shown
     assert "… 5 more lines: e" in shown
+
+
+def test_a_long_line_of_a_change_says_how_much_of_it_is_not_shown():
+    lines = f"@@ -1 +1,2 @@\n one\n+{'x' * CHANGE_WIDTH}yz\n"
+    change = {"target": "A.md", "reason": "r", "fit": "fits", "diff": lines, "view": ""}
+    shown = format_capture({**CAPTURE, "change": change}, "1 of 1")
+    assert f"  +{'x' * (CHANGE_WIDTH - 1)}… 3 more characters: e\n" in shown

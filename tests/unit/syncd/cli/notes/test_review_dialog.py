@@ -24,6 +24,10 @@ SHOWN: dict[str, Any] = {
 }
 
 
+def seen(path):
+    return {"ids": [path], "shown": {path: f"digest of {path}"}}
+
+
 class Owner:
     """A daemon that does all that is asked, and records it."""
 
@@ -31,12 +35,13 @@ class Owner:
         self.asked: list[tuple[str, Any]] = []
         self.gone: set[str] = set()
         self.failing: set[str] = set()
+        self.changed = ""
 
     def __call__(self, operation, arguments):
         if operation == "review.show":
             if arguments["id"] in self.gone:
                 raise NotFound("no capture waits")
-            return {**SHOWN, "path": arguments["id"]}
+            return {**SHOWN, "path": arguments["id"], "digest": f"digest of {arguments['id']}{self.changed}"}
         self.asked.append((operation, arguments))
         (id,) = arguments["ids"]
         if operation in self.failing:
@@ -54,7 +59,7 @@ def run(keys, paths=("a", "b", "c"), owner=None):
 
 def test_keys_decide_and_each_capture_is_asked_about_once():
     dialog = run("ads")
-    assert dialog.ask.asked == [("promote", {"ids": ["a"], "to": None}), ("review.dismiss", {"ids": ["b"]})]
+    assert dialog.ask.asked == [("promote", {**seen("a"), "to": None}), ("review.dismiss", seen("b"))]
     assert [step.deed for step in dialog.steps] == ["approved", "discarded", "skipped"]
 
 
@@ -75,13 +80,13 @@ def test_suggestions_are_taken_with_the_capture_that_is_approved(monkeypatch, en
     monkeypatch.setattr("click.prompt", lambda *_, **__: next(answers))
     dialog = run("taa")
     assert dialog.ask.asked == [
-        ("promote", {"ids": ["a"], "to": None} | ({"take": taken} if taken else {})),
-        ("promote", {"ids": ["b"], "to": None}),
+        ("promote", {**seen("a"), "to": None} | ({"take": taken} if taken else {})),
+        ("promote", {**seen("b"), "to": None}),
     ]
 
 
 def test_without_suggestions_none_are_asked_for():
-    assert run("ta").ask.asked == [("promote", {"ids": ["a"], "to": None})]
+    assert run("ta").ask.asked == [("promote", {**seen("a"), "to": None})]
 
 
 @pytest.mark.parametrize("keys", ["\r", " ", "S"])
@@ -117,4 +122,22 @@ def test_a_decision_that_fails_leaves_the_capture_where_it_is(capsys):
 def test_a_capture_that_somebody_decided_on_meanwhile_is_passed_over():
     owner = Owner()
     owner.gone = {"a"}
-    assert run("a", owner=owner).ask.asked == [("promote", {"ids": ["b"], "to": None})]
+    assert run("a", owner=owner).ask.asked == [("promote", {**seen("b"), "to": None})]
+
+
+def test_a_capture_that_changed_after_it_was_shown_is_shown_again(capsys):
+    class Changing(Owner):
+        def __call__(self, operation, arguments):
+            if operation == "promote" and not self.changed:
+                self.changed, self.failing = " after a change", {"promote"}
+            elif operation == "promote":
+                self.failing = set()
+            return super().__call__(operation, arguments)
+
+    dialog = run("aa", paths=("a",), owner=Changing())
+    assert [arguments["shown"]["a"] for _, arguments in dialog.ask.asked] == [
+        "digest of a",
+        "digest of a after a change",
+    ]
+    assert capsys.readouterr().out.count("words") == 2
+    assert [step.deed for step in dialog.steps] == ["approved"]
