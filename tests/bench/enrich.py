@@ -26,7 +26,7 @@ from index.model import Document
 from index.text.tags import Vectors, are_variants
 from index.topics.summary_and_tags import enrich
 from syncd.documents.parser import parse
-from tests.bench.enrichment_sample import PARTS, SOURCES, Paragraph, draw
+from tests.bench.enrichment_sample import PARTS, SETS, Paragraph, draw
 from tests.bench.measure import ROOT, p50, p95
 
 DRIFT: Final = (
@@ -165,6 +165,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("MEMEX_DATA", ROOT.parent / "shared/data")))
     parser.add_argument("--manuals", type=Path, help="folder with the unpacked Debian packages")
     parser.add_argument("--part", choices=PARTS, default=PARTS[0])
+    parser.add_argument("--set", choices=SETS, default="manuals", help="the files that paragraphs are drawn from")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--code", type=Path, default=ROOT, help="the checkout whose code answers")
     parser.add_argument("--skip", type=Path, help="a file of judgements whose paragraphs are not drawn again")
@@ -180,15 +181,15 @@ def main() -> None:
     folders = (given.data, *([given.manuals] if given.manuals else []))
     match given.command:
         case "answers":
-            paragraphs = list(draw(folders, given.part, given.seed, skipped))
+            paragraphs = list(draw(folders, given.part, given.seed, skipped, given.set))
             rows = answers(paragraphs, given.code)
             sys.stdout.write(json.dumps(rows, ensure_ascii=False))
-            for language in SOURCES:
+            for language in SETS[given.set]:
                 times = [row["ms"] for p, row in zip(paragraphs, rows, strict=True) if p.language == language]
                 if times:
                     sys.stderr.write(f"{language} {len(times)}: {p50(times):.2f} ms p50, {p95(times):.2f} ms p95\n")
         case "sheet":
-            paragraphs = list(draw(folders, given.part, given.seed, skipped))
+            paragraphs = list(draw(folders, given.part, given.seed, skipped, given.set))
             before, after = (json.loads(file.read_text("utf-8")) for file in given.files)
             text, key = sheet(paragraphs, before, after, random.Random(given.seed))
             given.files[0].with_name("sheet.txt").write_text(text, "utf-8")

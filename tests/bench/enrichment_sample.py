@@ -1,7 +1,8 @@
 """Draw real paragraphs in several languages, of which the tuning part and the fresh part have none in common.
 
-English, Japanese and Chinese come from the shared data. German, Spanish and French come from the Debian packages
-debian-handbook and gimp-help-{de,es,fr}, unpacked into one folder: `apt-get download PACKAGE && dpkg-deb -x FILE FOLDER`."""
+English, Japanese and Chinese come from the shared data. The others come from Debian packages, unpacked into one folder
+by `apt-get download PACKAGE && dpkg-deb -x FILE FOLDER`: debian-handbook and gimp-help-{de,es,fr} for the set `manuals`, and
+libreoffice-help-{de,es,fr}, debian-reference-{de,es,fr} and debian-handbook for the set `guides`."""
 
 from __future__ import annotations
 
@@ -16,8 +17,10 @@ from typing import Final
 
 HANDBOOK: Final = "usr/share/doc/debian-handbook/html"
 MANUAL: Final = "usr/share/gimp/2.0/help"
+REFERENCE: Final = "usr/share/debian-reference"
+OFFICE: Final = "usr/share/libreoffice/help"
 # language → (files, paragraphs of a part, least and most characters)
-SOURCES: Final = {
+MANUALS: Final = {
     "en": (("vault_kepano/**/*.md", 8, (150, 900)), ("known_tasks_docs/notes/**/*.md", 20, (150, 900))),
     "de": ((f"{HANDBOOK}/de-DE/*.html", 10, (150, 900)), (f"{MANUAL}/de/*.html", 10, (150, 900))),
     "es": ((f"{HANDBOOK}/es-ES/*.html", 10, (150, 900)), (f"{MANUAL}/es/*.html", 10, (150, 900))),
@@ -25,6 +28,15 @@ SOURCES: Final = {
     "ja": (("jsquad_valid/notes/**/*.md", 20, (100, 600)),),
     "zh": (("vault_oldwinter_md/**/*.md", 20, (80, 600)),),
 }
+GUIDES: Final = {
+    "en": (("known_tasks_docs/notes/**/*.md", 10, (150, 900)), (f"{HANDBOOK}/en-US/*.html", 10, (150, 900))),
+    "de": ((f"{OFFICE}/de/**/*.html", 10, (150, 900)), (f"{REFERENCE}/*.de.html", 10, (150, 900))),
+    "es": ((f"{OFFICE}/es/**/*.html", 10, (150, 900)), (f"{REFERENCE}/*.es.html", 10, (150, 900))),
+    "fr": ((f"{OFFICE}/fr/**/*.html", 10, (150, 900)), (f"{REFERENCE}/*.fr.html", 10, (150, 900))),
+    "ja": (("jsquad_valid/notes/**/*.md", 20, (100, 600)),),
+    "zh": (("vault_oldwinter_md/**/*.md", 10, (80, 600)), (f"{HANDBOOK}/zh-CN/*.html", 10, (80, 600))),
+}
+SETS: Final = {"manuals": MANUALS, "guides": GUIDES}
 PARTS: Final = ("tuning", "fresh")
 _HTML = re.compile(r'<p(?: [^>]*)?>(.*?)</p>|<div class="para">(.*?)</div>', re.DOTALL)
 _UNTRANSLATED = re.compile(r"\b(?:the|and|of) ", re.IGNORECASE)  # the manuals have paragraphs that are still English
@@ -42,9 +54,13 @@ class Paragraph:
     text: str
 
 
-def draw(folders: tuple[Path, ...], part: str, seed: int, skipped: Collection[str] = ()) -> Iterator[Paragraph]:
-    """Yield the paragraphs of a part, except those with a key in `skipped`; equal arguments give equal paragraphs."""
-    for language, sources in SOURCES.items():
+def draw(
+    folders: tuple[Path, ...], part: str, seed: int, skipped: Collection[str] = (), name: str = "manuals"
+) -> Iterator[Paragraph]:
+    """Yield the paragraphs of a part of the set `name`, except those with a key in `skipped`.
+
+    Equal arguments give equal paragraphs."""
+    for language, sources in SETS[name].items():
         for pattern, count, (least, most) in sources:
             texts = {
                 text: f"{file.relative_to(folder)}"
