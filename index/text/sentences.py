@@ -45,7 +45,7 @@ _BLANK = re.compile(r"\s+")
 _WIDE = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60]")
 # A full stop after these does not end a sentence: abbreviations, an initial, the day of a date.
 _ABBREVIATED = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|al|approx|no|nr|art|fig|vol|pp?|st|mr|mrs|ms|dr|prof|inc|ltd|co|bzw|ca|evtl|ggf|inkl|usw|"
+    r"(?:\b(?:e\.g|i\.e|etc|ex|vs|cf|al|approx|no|nr|art|fig|vol|pp?|st|mr|mrs|ms|dr|prof|inc|ltd|co|bzw|ca|evtl|ggf|inkl|usw|"
     r"vgl|abs|bspw|sog|engl|max|min|allg|bzgl|tel|str|sra?|srta|ud|uds|ej|av|avda|núm|pág|aprox|m|mm|mme|jan|feb|mar|apr|jun|jul|aug|sept?|okt|oct|nov|de[cz])"
     r"|\b[^\W\d_]|(?<![\w,])\d{1,2})\.$",
     re.IGNORECASE,

@@ -30,7 +30,7 @@ _INFLECTED = re.compile(r"[えきくぐけげじずたちっつてぬびぶべ�
 _ADJECTIVE = re.compile(r"な(?![どらがか])")  # 重要な
 _DONE = re.compile(r"[しさすせ]")  # a noun that is used as a verb: 加盟した
 _JAPANESE_TAIL = re.compile(
-    r"(?:以外|以降|以来|以前|以後|以上|以下|以内|不可能|唯一|自体|全体|同士|当時|中心|[上内後前中時等第又沿])\Z"
+    r"(?:以外|以降|以来|以前|以後|以上|以下|以内|不可能|唯一|自体|自身|全体|全土|同士|サイド|当時|中心|(?<=[ァ-ー])系|[上内後前中時等第又沿])\Z"
 )
 _CHINESE_PART = re.compile(
     r"[我你他她它这那或和与在].*|[不没未类款].{2}|.+[不非].+|.*[了着的里]|.{2,}[成去到中上下内]"
@@ -51,6 +51,7 @@ PIECE: Final = re.compile(
     rf"{_WIDE.pattern}|{_WORD.pattern}"
 )  # a unit that is tokenized separately: a word, or a run of a script without spaces
 _FIGURE = re.compile(r"[\d.,:/×x-]+(?:[^\W\d_]{1,4}|[%°])?|[\da-f]{8,}|\d+(?:st|nd|rd|th)", re.IGNORECASE)
+_PATH = re.compile(r"(?<![A-Za-z\d.])~?/[\w.+-]+(?:/[\w.+*-]*)+")
 _BREAK = re.compile(r"[^\s«»“”„‹›\"]")  # quotation marks separate no words
 JOINS: Final = frozenset({"à", "de", "del", "di", "da", "do", "dos", "du", "des", "d'"})  # base de datos
 GENITIVE: Final = frozenset(
@@ -63,6 +64,12 @@ _ELIDED = re.compile(
     re.IGNORECASE,
 )
 SPACED: Final = frozenset({"es", "fr", "it", "pt"})
+# The surnames that most Chinese people have, and the length that a name does not reach.
+SURNAMES: Final = frozenset(
+    "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高罗郑梁谢宋唐许韩邓冯曹彭曾肖田董潘袁蔡蒋余于杜叶程魏苏吕丁任卢姚沈钟姜崔谭陆范汪廖石金韦贾付方邹熊白孟秦邱侯江尹薛阎段雷龙黎史陶贺毛郝顾龚邵万覃武钱戴严莫孔向汤章"
+)
+MOST_NAME: Final = 4
+TWO_WORDS: Final = 4  # characters of a phrase that the dictionary has as one word
 # jieba's part-of-speech flags of words that may be terms, with their worth: mostly nouns, names and abbreviations.
 CHINESE_WORTH: Final = {
     "n": 1.0, "nz": 1.15, "nr": 1.1, "ns": 1.05, "nt": 1.15, "ng": 0.4, "j": 1.0, "vn": 0.9, "l": 0.6, "i": 0.5, "an": 0.7,
@@ -122,7 +129,8 @@ def languages_by_word() -> dict[str, tuple[str, ...]]:
 def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
     """Split one sentence into words, in order; None marks punctuation between them."""
     text = unicodedata.normalize("NFC", text)  # some systems write an accent as a character of its own
-    at, first, before = 0, True, ""
+    text = _PATH.sub(" / ", text)
+    at, first, before, after_wide = 0, True, "", False
     for piece in re.finditer(rf"(?P<wide>{_WIDE.pattern})|(?P<word>{_WORD.pattern})", text):
         between = text[at : piece.start()]
         if _BREAK.search(between):
@@ -130,7 +138,10 @@ def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
         glued = not between and at > 0
         counted = glued and text[at - 1].isdigit()
         at = piece.end()
-        if piece["wide"]:
+        if not piece["wide"] and after_wide:
+            yield None
+        after_wide = bool(piece["wide"])
+        if after_wide:
             yield from _japanese_tokens(piece[0], counted=counted) if language.japanese else _chinese_tokens(piece[0])
             continue
         # A word may continue in kanji without a space: split it at the change of scripts.
@@ -147,7 +158,9 @@ def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
                 article = elided[0].lower().replace("’", "'")
                 yield Token(article, article, 0.0, join=article in JOINS)
                 part, before, first, glued = part[elided.end() :], article, False, False  # noqa: PLW2901 - the word behind the article
-            yield _spaced_token(part, language, before=None if first else before, glued=glued)
+            halved = language.language == "de" and text[at : at + 2] == "- "  # System- und Datenausfälle
+            token = _spaced_token(part, language, before=None if first else before, glued=glued)
+            yield Token(part.lower(), part.lower(), 0.0) if halved else token
         weak = before in GENITIVE and piece[0].islower() and piece[0].endswith("en")  # des neuen Servers
         first, before = False, before if weak else piece[0].lower()
 
@@ -294,6 +307,8 @@ def _japanese_tokens(text: str, *, counted: bool) -> Iterator[Token | None]:
             yield None
         at = run.end()
         yield _japanese_token(run[0], text[at : at + 2])
+    if at < len(text):
+        yield None
 
 
 def _japanese_token(word: str, behind: str) -> Token:
@@ -301,10 +316,10 @@ def _japanese_token(word: str, behind: str) -> Token:
     if _INFLECTED.match(behind) and _KANJI.match(word[-1]):
         word = word[:-1]  # the last character begins a verb or an adjective, as in 考える
     head = next((head for head in stopwords.JAPANESE_HEADS if word.startswith(head) and len(word) > len(head) + 1), "")
-    word = word[len(head) :]
+    word = word.removeprefix(head) if not word.startswith("全国") else word
     adjective = word.endswith("的") or bool(_ADJECTIVE.match(behind))
     word = max(word.split("的"), key=len).strip("々・")
-    if len(word) > 3 or (len(word) > 2 and word[-1] in "内中"):
+    if len(word) > 3 or (len(word) > 2 and word[-1] in "内中上系"):
         word = _JAPANESE_TAIL.sub("", word)
     if len(word) == 3 and (word[:2] in stopwords.JAPANESE or word[-1] in "第又等"):
         word = word[:-1]
@@ -317,12 +332,14 @@ def _japanese_token(word: str, behind: str) -> Token:
 
 def _chinese_tokens(text: str) -> Iterator[Token | None]:
     before = ""
-    words = [*_join_names(_load_tagger().tag(text)), ("", "")]
+    words = [*_join_names(_known_words(text)), ("", "")]
     for (word, flag), (_, after) in pairwise(words):
         worth = CHINESE_WORTH.get(flag, 0.0) if len(word) > 1 and word not in stopwords.CHINESE else 0.0
         worth *= 0.0 if _CHINESE_PART.fullmatch(word) else 1.0
         worth *= 0.45 if flag == "nr" and len(word) == 2 else 1.0  # rarely a name
         # The dictionary calls some verbs nouns; an adverb stands before a verb, and an aspect behind it.
+        if (flag == "nr" and before[:1] == "n") or (before == "nr" and flag[:1] in "nv"):
+            yield None  # the name of a person is no part of a compound
         verbal = flag in ("v", "l", "i", "a") or (before == "d" and len(word) == 2) or after in ("ul", "uz", "ug")
         before = flag
         yield Token(
@@ -334,6 +351,23 @@ def _chinese_tokens(text: str) -> Iterator[Token | None]:
             wide=True,
             verb=bool(worth) and verbal,
         )
+
+
+def _known_words(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the words of a Chinese text with their flags; a guess of the tagger that can't be a term is split again."""
+    tagger = _load_tagger()
+    for word, flag in tagger.tag(text):
+        parts = [(word, flag)]
+        if len(word) > 1 and flag[:1] == "n" and not tagger.has_word(word):
+            parts = tagger.tag(word, hmm=False)
+        named = flag == "nr" and len(word) < MOST_NAME and word[0] in SURNAMES
+        loose = any(part_flag[:1] in ("d", "u", "p", "r", "c", "m", "y") for _, part_flag in parts)
+        verbal = any(part_flag[:1] in ("v", "a", "z", "t", "f") for _, part_flag in parts)
+        guess = not loose and (named or not verbal or _SOUNDS.fullmatch(word * 2))
+        if len(word) == TWO_WORDS and flag == "n" and tagger.tag(word[2:])[0][1] in ("v", "a", "d", "z"):
+            yield word, "l"  # 保持良好
+        else:
+            yield from [(word, flag)] if len(parts) == 1 or guess else parts
 
 
 def _join_names(words: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -16,7 +16,10 @@ from index.topics.sentence_shortening import is_balanced, quotes_of, shorten_sen
 PAIRED: Final = 2 * SUMMARY  # least characters of a text that gets a summary of two sentences
 SECOND: Final = 0.45  # least rating of the second sentence, as a share of the first one's
 PLACES: Final = {0: 1.6, 1: 1.15}  # factors of the first sentences, which usually name the topic
-POINTING: Final = 0.6  # factor for a sentence that points at the one before it
+POINTING: Final = 0.5  # factor for a sentence that points at the one before it
+INSIDE: Final = 0.8  # factor for a sentence that is cut within a clause
+TAIL: Final = 16  # characters by which the place of a cut is found
+FIRST: Final = 0.8  # factor for a first sentence that points at one before it
 REFERRING: Final = 0.4  # factor for a sentence that refers to another text
 LISTED: Final = 0.8  # share of meaningful words above which a sentence is only a list of them
 # Words that join a sentence to the one before it, and that it loses nothing without.
@@ -28,7 +31,7 @@ _CONNECTING = re.compile(
     r"ici encore|en réalité|de même)(?: ?, | ?: )"
     r"|(?:and|but|so|pero|y|mais|et|or|aber) (?!that\b|when\b|que\b)|(?:please )?note that |tenga en cuenta que |note[zs]? qu(?:e |['’])|notons qu(?:e |['’])|c['’]est pourquoi "
     r"|(?:しかし|また|そして|なお|さらに|そのため|ただし|一方|したがって|よって|そこで|例えば|たとえば)、"
-    r"|(?:所以|但是|但|而且|因此|此外|然后|于是|同时|不过|另外|可是|其实|当然|然而|而是|例如|比如|就像|总之|事实上|实际上|这样一来|也就是说|换句话说|意思是说|意思是)[，,]?)",
+    r"|(?:所以|但是|但|而且|因此|此外|然后|于是|同时|不过|另外|可是|其实|当然|然而|而是|例如|比如|就像(?!.*(?:一样|那样|一般))|总之|事实上|实际上|这样一来|也就是说|换句话说|意思是说|意思是|(?:总的来说|首先|其次|最后)(?=[，,])|第[一二三四五六七八九十][，、]|即(?=对)|而(?=[通在对从当如]))[，,]?)",
     re.IGNORECASE,
 )
 # Words at the beginning of a sentence that points at the one before it.
@@ -37,17 +40,21 @@ _POINTING: Final = {
     "de": r"dies|diese[rsmn]?|das|es|sie|er|aber|und|dabei|dadurch|dazu|daher|deshalb|dann|außerdem|jedoch|allerdings|zum beispiel|beispielsweise|hierbei|hier|"
     r"dort|solche|auch|sonst|andernfalls|insbesondere|(?:mit|in|auf|bei|für|von|zu|durch|aus|an|unter) (?:dies|jen|solch)\w+",
     "es": "est[oae]s?|es[oae]s?|él|ella|ellos|ellas|ello|así|entonces|aquí|luego|dich[oa]s?|como ya|(?:si|cuando|como|aunque) (?:est|es)[aeo]s?|"
-    "lo que|(?:en|de|con|para|por|a) (?:est|es)[aeo]s?",
-    "fr": "ceci|cela|ce|cet|cette|ces|c['’]est|celui-ci|celle-ci|il|elle|ils|elles|donc|alors|ici|on|le premier|(?:lorsqu|s|puisqu)['’](?:ils?|elles?)|(?:quand|si) (?:ils?|elles?)|(?:dans|de|à|avec|pour|par|sur) (?:ce|cet|cette|ces|cela|notre cas)",
+    "lo que|amb[oa]s|por (?:el )?otro lado|por otra parte|en nuestro caso|(?:el|la) (?:primer|segund|tercer|últim)[oa]?\\b|(?:la mayoría|una|uno|algun[oa]s|tod[oa]s|ningun[oa]) de (?:est|es|ell)[aeo]s|(?:en|de|con|para|por|a) (?:est|es)[aeo]s?",
+    "fr": "ceci|cela|ce|cet|cette|ces|c['’]est|celui-ci|celle-ci|il|elle|ils|elles|donc|alors|ici|on|les? premi(?:er|ère)s?|l[ae] (?:deuxième|second|seconde|dernier|dernière)|les deux|(?:un|une|la plupart|chacun|chacune) (?:de|d['’]entre) (?:ce|eux|elles)|d['’](?:une|autre) part|d['’]un autre côté|à l['’]inverse|(?:lorsqu|s|puisqu)['’](?:ils?|elles?)|(?:quand|si) (?:ils?|elles?)|(?:dans|de|à|avec|pour|par|sur) (?:ce|cet|cette|ces|cela|notre cas)",
     "it, pt": "questo|questa|isto|isso|este|mas",
 }
 _POINTING_WIDE: Final = "これ|それ|この|その|すなわち|つまり|彼|前者|後者|こう|同年|同|ここ|这|那|其中|他|她|它|如果说|而|反之|否则|在这|在那|对此|为此|除此|从此|[“「『][^”」』]{12}"
 _DANGLING = re.compile(rf"(?:{'|'.join(_POINTING.values())})\b|(?:{_POINTING_WIDE})", re.IGNORECASE)
 _REFERRING = re.compile(
     r"(?:(?:the|la|le|el|der|die|das|im|in) )?(?:section|chapter|table|figure|see|abschnitt|kapitel|tabelle|abbildung|siehe|sección|capítulo|tabla|figura|"
-    r"consulte|véase|vea|chapitre|tableau|voir|voyez|consultez)\b",
+    r"consulte|véase|vea|para (?:más|obtener)|chapitre|tableau|voir|voyez|consultez|reportez|pour plus|pour en savoir|for (?:more|further|details)|more information|informationen hierzu|weitere informationen|mehr (?:informationen|dazu|über))\b",
     re.IGNORECASE,
 )  # the beginning of a sentence that refers to another text
+_REFERRED = re.compile(
+    r"\b(?:see|siehe|in|im|consulte|vea|la|à la) (?:the |der |la )?(?:section|abschnitt|kapitel|sección|chapter|chapitre|capítulo) \d",
+    re.IGNORECASE,
+)
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7a3]")
 _ENDED = re.compile(r"[.!。！][\"'”’»」』)）]*\Z")
 
@@ -60,12 +67,12 @@ def choose_summary(
     `parted`: the words of each sentence; `worth`: how much a noun says about the topic, by the key of the word."""
     if not original:
         return None
-    sentences = [_without_connection(sentence) for sentence in original]
+    sentences = [sentence if language == "de" else _without_connection(sentence) for sentence in original]
     short = [shorten_sentence(sentence, language) for sentence in sentences]
     rated = [
         _rate_sentence(sentence, shown, words, worth)
         * PLACES.get(n, 1.0)
-        * (POINTING if n and _DANGLING.match(sentence) else 1.0)
+        * (1.0 if not _DANGLING.match(sentence) else POINTING if n else FIRST)
         for n, (sentence, shown, words) in enumerate(zip(sentences, short, parted, strict=True))
     ]
     best = max(range(len(rated)), key=lambda n: (rated[n], -n))
@@ -86,6 +93,7 @@ def _fits(n: int, best: int, line: str, sentences: Sequence[str]) -> bool:
     return (
         sentence != sentences[best]
         and len(sentence) + len(line) < SUMMARY
+        and not _REFERRING.match(sentence)
         and bool(_ENDED.search(sentence) and _ENDED.search(line))
         and (n == best + 1 or not _DANGLING.match(sentence))
         and (n > best or not _DANGLING.match(line))
@@ -104,6 +112,8 @@ def _without_open_quote(line: str) -> str:
     for left, right in (quotes_of(line), ("「", "」"), ("«", "»")):
         before, mark, behind = line.rpartition(left) if line.count(left) == line.count(right) + 1 else (line, "", "")
         line = before + behind if mark else line
+    if line.count("”") == line.count("“") + 1:
+        line = line.replace("”", "", 1)
     return line.strip()
 
 
@@ -120,14 +130,15 @@ def _rate_sentence(sentence: str, shown: str, words: Sequence[Token | None], wor
     if len(sentence) + len(_WIDE.findall(sentence)) < 35:  # a wide character counts as two letters
         rating *= 0.6
     if shown.endswith(ELLIPSIS):
-        rating *= 0.55 + 0.35 * len(shown) / len(sentence)
+        rating *= 0.5 + 0.4 * len(shown) / len(sentence)
+        rating *= INSIDE if sentence.partition(shown[-TAIL:-1])[2][:1] == " " else 1.0
     if not any(token and token.wide for token in words) and len(keys) > LISTED * sum(1 for token in words if token):
         rating *= 0.35  # a list of words without a verb
     if sentence.endswith(("?", "？")):
         rating *= 0.7
     if sentence.endswith((":", "：")):
         rating *= 0.4
-    if _REFERRING.match(sentence):
+    if _REFERRING.match(sentence) or _REFERRED.search(sentence):
         rating *= REFERRING
     if not is_balanced(sentence):
         rating *= 0.5  # a part of a quotation or a remark

@@ -4,6 +4,7 @@ Law, tested: every phrase is a part of one run of words between punctuation, ver
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -17,6 +18,8 @@ MEANINGFUL: Final = 3  # most of its words that are no prepositions
 
 SURE: Final = 0.9  # least worth of a noun of a Romance language
 
+_PARTICIPLE: Final = re.compile(r".{2,}(?:[aiu]d[oa]s?|ée?s?)")  # a term of a Romance language may lack it
+
 _Run: TypeAlias = Sequence[tuple[Token, Role]]
 
 
@@ -26,7 +29,7 @@ class NounPhrase:
 
     tokens: tuple[Token, ...]
     whole: bool  # no longer phrase contains it
-    head: bool  # no noun follows it
+    head: bool  # no noun follows it, and no preposition joins it to one before it
     compound: bool  # all words are nouns
     named: bool  # all words have a capital, and no other such word is beside them
     worth: float  # mean worth of its words, without prepositions
@@ -59,6 +62,7 @@ def marked_phrase(line: Sequence[Token | None], language: TextLanguage, times: i
 
 def _phrases_of_run(run: _Run, language: str) -> Iterator[NounPhrase]:
     """Yield the phrases of a run of words."""
+    vague = word_classes.VAGUE.get(language, frozenset())
     nouns_first = language in SPACED  # adjectives stand behind their noun, as in Spanish
     nouns = [n for n, (_, role) in enumerate(run) if role is Role.NOUN]
     if not nouns:
@@ -70,11 +74,12 @@ def _phrases_of_run(run: _Run, language: str) -> Iterator[NounPhrase]:
             if not _is_phrase(phrase, nouns_first=nouns_first):
                 continue
             beside_noun = end < last and run[end + 1][1] is Role.NOUN
+            behind_join = start > first + 1 and run[start - 1][1] is Role.JOIN and run[start - 2][0].text not in vague
             token = phrase[-1][0]
             yield NounPhrase(
                 tuple(token for token, _ in phrase),
-                whole=start == first and (end == last or (nouns_first and not beside_noun)),
-                head=nouns_first or token.wide or token.text[0] > LATIN or not beside_noun,
+                whole=start == first and all(_PARTICIPLE.fullmatch(token.text) for token, _ in run[end + 1 : last + 1]),
+                head=not behind_join if nouns_first else token.wide or token.text[0] > LATIN or not beside_noun,
                 compound=len(phrase) > 1 and all(role is Role.NOUN for _, role in phrase),
                 named=language != "de" and _is_named(run, start, end),
                 worth=_worth(phrase, language),
@@ -103,6 +108,6 @@ def _is_phrase(phrase: _Run, *, nouns_first: bool) -> bool:
         return False
     if len(phrase) > 1 and any(token.text[0] > LATIN and not token.wide for token, _ in phrase):
         return False  # of a language whose grammar is not known here
-    if nouns_first and len(phrase) > 1 and phrase[-1][0].text in word_classes.ROMANCE_MANNERS:
+    if nouns_first and any(token.text in word_classes.ROMANCE_MANNERS for token, _ in phrase[1:]):
         return False  # outils de façon automatique
     return sum(role is not Role.JOIN for role in roles) <= MEANINGFUL

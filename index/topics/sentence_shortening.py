@@ -11,6 +11,8 @@ from typing import Final
 from index.text.sentences import ELLIPSIS, SUMMARY, shorten
 
 _PAIRS: Final = (("(", ")"), ("（", "）"), ("「", "」"), ("«", "»"), ("[", "]"))
+_DASHED = re.compile(r" [–—-] [^–—;:.]{1,120} [–—-](?= [^\W\dA-ZÄÖÜ])")  # a remark between dashes
+_COMMAS = re.compile(r",(?:\s*,)+")  # what a remark leaves in a list
 _ASIDE = re.compile(r"\s?\([^()]{1,200}\)|（[^（）]{1,200}）")  # a remark in parentheses
 
 # The words that begin a clause behind a comma, a clause without one, and a phrase: the later a sentence is cut the
@@ -40,6 +42,7 @@ _OPEN_CLAUSES: Final = {
 }
 _PHRASES: Final = {
     "en": "and|or|with|from|in|on|at|into|between|through|for|under|over|within|across|against|like|via|about|to|of",
+    "de": "und|oder|von|vom|für|mit|in|im|auf|an|am|bei|aus|nach|über|unter|zur|zum|durch|gegen|zwischen",
     "es": "y|o|e|u|en|con|por|desde|entre|sobre|como|bajo|contra|hacia|a|al|de|del",
     "fr": "et|ou|dans|par|sur|avec|entre|vers|sous|chez|contre|en|à|au|aux|de|d['’]|du|des",
     "it": "e|o|in|con|su|da|tra|fra|nel|nella|a|al|di|del|della",
@@ -47,38 +50,60 @@ _PHRASES: Final = {
 }
 # Words behind which nothing may be left out; a phrase needs what they announce.
 _ANNOUNCING: Final = re.compile(
-    r"(?:[(\[«“„‘,:–—-]\s?|\b(?:d['’]|de |à |pour |et |para |a |y |que )\w+(?:[aeio]r|[dt]re)|\b(?:toujours|souvent|également|always|often|siempre|también|the|a|an|this|that|these|those|my|your|his|her|its|our|their|of|to|in|on|at|by|for|with|from|as|than|and|or|but|if|is|are|was|were|be|been|not|no|only|just|"
+    r"(?:[(\[«“„‘,:–—-]\s?|\b(?:d['’]|de |à |pour |et |para |a |y |que )\w+(?:[aeio]r|[dt]re)|\b(?:toujours|souvent|également|always|often|siempre|también|the|a|an|this|that|these|those|my|your|his|her|its|our|their|of|to|in|on|at|by|for|with|from|except|example|instance|as|than|and|or|but|if|is|are|was|were|be|been|not|no|only|just|"
     r"even|very|more|most|such|which|who|will|would|can|could|should|may|might|must|do|does|did|has|have|had|you|we|they|he|she|it|both|either|between|so|also|how|what|when|where|"
-    r"el|la|los|las|un|una|unos|unas|de|del|al|en|con|por|para|que|se|no|su|sus|es|son|está|están|ser|muy|más|como|lo|este|esta|estos|estas|ese|esa|otro|otra|otros|otras|cada|ya|"
+    r"excepto|salvo|según|hacia|desde|sobre|mediante|bajo|sin|contra|tan|excepción|el|la|los|las|un|una|unos|unas|de|del|al|en|con|por|para|que|se|no|su|sus|es|son|está|están|ser|muy|más|como|lo|este|esta|estos|estas|ese|esa|otro|otra|otros|otras|cada|ya|"
     r"aquel|aquellos|entre|tanto|solo|sólo|y|o|a|hay|puede|pueden|debe|deben|"
-    r"le|les|une|des|du|d|au|aux|à|dans|avec|pour|sur|qui|ne|pas|plus|ce|cet|cette|ces|celui|celle|ceux|celles|son|sa|ses|leur|leurs|votre|vos|notre|nos|est|sont|être|très|il|elle|"
+    r"exemple|ejemplo|compris|sauf|hormis|sous|vers|chez|sans|selon|contre|dès|lors|depuis|pendant|le|les|une|des|du|d|au|aux|à|dans|avec|pour|sur|qui|ne|pas|plus|ce|cet|cette|ces|celui|celle|ceux|celles|son|sa|ses|leur|leurs|votre|vos|notre|nos|est|sont|être|très|il|elle|"
     r"ils|elles|vous|nous|on|je|peut|peuvent|doit|doivent|faut|permet|permettent|même|entre|aussi|bien|et|ou|tout|toute|tous|toutes|chaque|quelques|autre|autres|si|lorsque|quand|dont|"
-    r"ein|eine|einer|einen|einem|eines|der|die|das|dem|den|und|oder|von|zu|mit|bei|für|auf|aus|nach|ist|sind|wird|werden|nicht|so|wie|als|dass|sie|er|es|man|kann|können|beginnen|beginnt|ermöglicht|ermöglichen|darin|dazu|damit|daran|darauf|entscheidet|versucht|versuchen|see|means|says|ensure|sure)|['’])\Z",
+    r"ein|eine|einer|einen|einem|eines|der|die|das|dem|den|und|oder|von|zu|mit|bei|für|auf|aus|nach|ist|sind|wird|werden|nicht|so|wie|als|dass|sie|er|es|man|kann|können|beginnen|beginnt|ermöglicht|ermöglichen|darin|dazu|damit|daran|darauf|entscheidet|falle?|rahmen|nur|erst|noch|auch|gleiche|gleichen|haben|hat|sowohl|weder|vor|über|unter|durch|gegen|ohne|um|bis|zwischen|neben|seit|während|am|im|ins|zum|zur|vom|beim|versucht|versuchen|see|means|says|ensure|sure)|['’])\Z",
     re.IGNORECASE,
 )  # fmt: skip
 _PAIRED: Final = re.compile(r"\b(?:between|both|either|neither|entre|tanto|tant|soit|zwischen|sowohl)\b", re.IGNORECASE)
+# Words that announce a second half, and those that begin it.
+_FIRST_HALF: Final = re.compile(
+    r"\b(?:not only|nicht nur|no s[oó]lo|non seulement)\b(?!.*\b(?:but|sondern|sino|mais)\b)", re.IGNORECASE
+)
 _ANDS: Final = frozenset({"and", "or", "y", "o", "e", "et", "ou", "und", "oder"})
 _CONDITIONAL = re.compile(
     r"(?:if|when|while|although|though|unless|once|as|since|because|after|before|whenever|in order|wenn|falls|sobald|da|weil|obwohl|während|nachdem|"
     r"in|on|at|by|with|from|to|for|unlike|despite|due|instead|regardless|even|given|"
-    r"bevor|um|seit|solange|ist|sind|si|cuando|aunque|mientras|para|como|al|quand|lorsque|lorsqu|s|pour|bien que|comme|après|avant|plutôt|en|dans|avec|par|sur|contrairement|outre|grâce|puisque|a|con|desde|según|debido|gracias|dado|dependiendo|por|sin|una vez|tras|antes|después|se|quando)\b",
+    r"bevor|um|seit|solange|ist|sind|si|cuando|aunque|mientras|para|como|al|quand|lorsque|lorsqu|s|pour|bien que|comme|après|avant|plutôt|en|dans|avec|par|sur|contrairement|outre|grâce|puisque|a|con|desde|según|debido|gracias|dado|dependiendo|independientemente|aparte|además de|por|sin|una vez|tras|antes|después|se|quando)\b",
     re.IGNORECASE,
 )
+# Words of English, Spanish and French that begin a phrase without which the main clause is still true.
+_SETTING = re.compile(
+    r"(?:in|on|at|with|for|from|like|as|due|thanks|given|besides|pour|dans|avec|en|comme|grâce|outre|depuis|para|con|como|debido|gracias|dado|desde|además|aparte|independientemente|although|though|while|aunque|si bien|bien que)\b",
+    re.IGNORECASE,
+)
+# Words of the same languages that begin a clause which is no sentence without its main clause.
+_SUBORDINATE = re.compile(
+    r"(?:although|though|while|if|when|aunque|si|cuando|para \w+r|bien que|quand|lorsqu\w*|pour \w+re?)\b",
+    re.IGNORECASE,
+)
+_SETTINGS: Final = frozenset({"en", "es", "fr"})
 _LOOSE: Final = " ,;:、，；："  # no summary ends with these
+SHORTEST: Final = 40  # least characters of a main clause that stands alone
 MAIN: Final = 12  # least characters of a main clause behind a condition
 # least characters that are left, and how many characters later another kind of cut has to be to be better
-_KINDS: Final = ((40, 0), (40, 12), (55, 10), (55, 25), (80, 40))
+_KINDS: Final = ((40, 0), (40, 5), (40, 25), (55, 25), (55, 50), (80, 80))
 
 
 def shorten_sentence(sentence: str, language: str) -> str:
     """Return a sentence in at most `SUMMARY` characters: without remarks, and up to the best place for a cut."""
     if len(sentence) <= SUMMARY:
         return _without_announcement(sentence)
-    bare = _ASIDE.sub("", sentence).strip() or sentence
+    bare = _COMMAS.sub(",", _DASHED.sub("", _ASIDE.sub("", sentence))).strip() or sentence
     if len(bare) <= SUMMARY:
         return _without_announcement(bare)
     end = _best_end(bare, language)
-    return bare[:end].rstrip(_LOOSE + ".–—-") + ELLIPSIS if end else shorten(bare, SUMMARY)
+    main = bare.partition(", ")[2] if not end and language in _SETTINGS and _SETTING.match(bare) else ""
+    if len(main) >= SHORTEST:
+        bare = main[:1].upper() + main[1:]
+        end = len(bare) if len(bare) <= SUMMARY else _best_end(bare, language)
+    if end == len(bare):
+        return bare
+    return bare[:end].rstrip(_LOOSE + ".–—-…") + ELLIPSIS if end else shorten(bare, SUMMARY)
 
 
 def _without_announcement(sentence: str) -> str:
@@ -105,7 +130,12 @@ def _best_end(sentence: str, language: str) -> int:
     """Return the place where a long sentence is cut best; 0 if there is none."""
     least = 0
     if _CONDITIONAL.match(sentence):
-        least = sentence.find(",", 0, SUMMARY - MAIN) + MAIN
+        comma = sentence.find(",", 0, SUMMARY - MAIN)
+        while comma > 0 and _CONDITIONAL.match(sentence, comma + 2):
+            comma = sentence.find(",", comma + 1)
+        if comma < 0 and _SUBORDINATE.match(sentence):
+            return 0  # the main clause follows too late
+        least = comma + MAIN
     ends = (
         (match.start() - later, match.start())
         for pattern, (shortest, later) in zip(_patterns(language), _KINDS, strict=True)
@@ -123,9 +153,10 @@ def _patterns(language: str) -> tuple[re.Pattern[str], ...]:
         re.compile(pattern, re.IGNORECASE)
         for pattern in (
             r"[;；]| [–—-] ",
+            r" ?: ",
             rf", (?:{clauses})\b",
             rf" (?:{open_clauses})\b",
-            r": " if language == "de" else r"[:：，]|[,:] ",  # a comma may stand before the verb of a German clause
+            r"(?!)" if language == "de" else r"[:：，]|, ",  # a comma may stand before the verb of a German clause
             rf" (?:{phrases})\b",
         )
     )
@@ -133,6 +164,6 @@ def _patterns(language: str) -> tuple[re.Pattern[str], ...]:
 
 def _may_end(left: str, mark: str) -> bool:
     """Return whether a sentence may end with `left`; `mark` is what stands behind it."""
-    if left.count('"') % 2 or not is_balanced(left):
+    if left.count('"') % 2 or not is_balanced(left) or _FIRST_HALF.search(left):
         return False
     return not _ANNOUNCING.search(left) and not (_PAIRED.search(left) and mark.strip(", ") in _ANDS)

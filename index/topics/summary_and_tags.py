@@ -23,14 +23,16 @@ from index.topics import word_classes
 from index.topics.central_sentences import choose_summary
 from index.topics.noun_phrases import NounPhrase, marked_phrase, noun_phrases
 
-HEADING, MARKED, LEAD = 2.2, 0.6, 1.3  # weights of a word in a heading, in bold, and in the first sentence
+HEADING, MARKED, LEAD = 2.2, 0.6, 1.6  # weights of a word in a heading, in bold, and in the first sentence
 NAMED: Final = 1.6  # weight of a whole phrase in bold, in quotes or in a link
 TITLED: Final = 1.3  # factor for a term that occurs in the title
 KNOWN: Final = 2.0  # factor for a term of the vocabulary
-FLOOR: Final = 0.55  # least score of a tag after the third, as a share of the first tag's score
-LEAST: Final = 0.4  # least score of the second and third tag, as a share of the first tag's score
-LENGTH: Final = 400  # characters of a text for which it gets one more tag
-VAGUE: Final = 0.35  # factor for a noun that names no topic
+FLOOR: Final = 0.9  # least score of a tag after the third, as a share of the first tag's score
+SURE: Final = 0.55  # the same for a term that the note says at least `MANY` times
+LEAST: Final = 0.3  # least score of the second and third tag, as a share of the first tag's score
+
+LENGTH: Final = 900  # characters of a text for which it gets one more tag
+VAGUE: Final = 0.25  # factor for a noun that names no topic
 REPEATED: Final = 0.75  # the same if the note says it at least `MANY` times
 MANY: Final = 3
 MODIFYING: Final = 0.6  # factor for a noun that always stands before another noun
@@ -159,8 +161,12 @@ def _rate_terms(terms: Mapping[str, _Term], language: TextLanguage, places: int)
         term.main = term.words[0 if language.language in SPACED else -1]
         head = term.tag.partition("-")[0] if language.language in SPACED else term.tag.rpartition("-")[2]
         if len(term.words) > 1 and head in vague and (language.language in SPACED or not term.compound):
-            term.doubt = MODIFYING  # as in "número de píxeles", "brief overview"
-        elif len(term.words) > 1 and not term.heads:
+            term.doubt = PARTIAL  # as in "número de píxeles", "brief overview"
+        elif len(term.words) > 1 and _WIDE.match(term.words[0]) and term.words[0] in vague and term.count == 1:
+            term.doubt = PARTIAL  # as in 整体数字
+        elif len(term.words) > 1 and language.language == "de" and term.count == 1 and not _WIDE.match(term.words[0]):
+            term.doubt = PARTIAL  # German writes a compound as one word
+        elif len(term.words) > 1 and not (term.runs if language.language in SPACED else term.heads):
             term.doubt = PARTIAL
         elif len(term.words) > 1 and term.compound:
             within |= {word: max(within.get(word, 0), term.count) for word in term.words}
@@ -201,7 +207,7 @@ def _shown(token: Token, n: int, tokens: Sequence[Token]) -> str:
 def _score_term(term: _Term, single: Mapping[str, _Term], places: int) -> float:
     # A compound may be a term even if all its words are frequent ones.
     least = SPECIFIC if len(term.words) > 1 and term.compound and term.heads else 0.0
-    score = max(term.worth, least) * (1 + math.log1p(term.weight)) * (1.15 - 0.3 * term.first / max(places, 1))
+    score = max(term.worth, least) * (0.5 + math.log1p(term.weight)) * (1.15 - 0.4 * term.first / max(places, 1))
     score *= TITLED if term.titled else 1.0
     if len(term.words) == 1:
         return score
@@ -245,9 +251,11 @@ def _choose_tags(
         ranked.remove(key)
         worth = _novelty(terms[key].words, taken) * scored[key]
         new = bool(known) and key not in known
-        share = FLOOR if len(chosen) >= FEWEST else LEAST
-        if not worth or (chosen and worth < share * scored[chosen[0]]):
+        share = LEAST if len(chosen) < FEWEST else SURE if terms[key].count >= MANY else FLOOR
+        if not worth or (chosen and worth < LEAST * scored[chosen[0]]):
             break
+        if chosen and worth < share * scored[chosen[0]]:
+            continue
         if new and len(chosen) >= FEWEST and any(chosen_key in known for chosen_key in chosen):
             continue  # if a tag of the vocabulary fits, new tags only fill up to FEWEST
         if any(are_variants(terms[key].tag, terms[other].tag, language.language) for other in chosen):

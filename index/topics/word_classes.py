@@ -133,9 +133,11 @@ nature need notice notion number object objective occasion opinion opportunity o
 property proportion purpose quality quantity question range rate reaction reader reality relation relationship relevance requirement respect response responsibility rest restriction result return rise role row rule scenario scope section sense sequence
 series shape side sign significance situation size solution source spot stage standard statement step structure stuff style subject success sum technique term title topic track trouble
 truth unit update usage use value variety version view volume whole width wording bit call click default guess hope talk try turn worth gap thanks shift front ton anyone none mind lot setting name state point line thing way stack
+readability experiment behavior behaviour icon specified preview ease convenience
 """)
 GERMAN_VERBS: Final = _word_set("""
 klicken ziehen erstellen bearbeiten öffnen speichern laden löschen verschieben drücken wählen auswählen ändern verwenden entfernen hinzufügen kopieren einfügen schließen anklicken doppelklick lesen schreiben halten neustarten anhalten anpassen unterschneiden drucken starten ausführen anzeigen einfügen
+suchen überwachen steuern zentrieren abdocken andocken schauen prüfen testen installieren konfigurieren zeichnen füllen ausblenden einblenden umschalten doppelklicken lösen malen beenden fortsetzen zurücksetzen aktualisieren umbenennen drehen skalieren bestätigen senden empfangen verbinden trennen importieren exportieren anlegen eingeben ausgeben aufrufen erzeugen berechnen sortieren formatieren anwenden abbrechen festlegen zuweisen laufen einrichten ersetzen vergleichen zusammenführen übernehmen einstellen hervorheben
 """)  # verbs that are often written with a capital
 GERMAN_VAGUE: Final = _word_set("""
 allgemeinen folgenden letzteren letzterer ersteren erstere anzahl gegensatz fällen falls falle möglichkeit möglichkeiten eigenschaft eigenschaften beispiele beispiels beispielen übersicht bereich bereiche bereichs reihe reihenfolge gründe gründen teile teilen teils wert werte werten wertes größe höhe länge
@@ -144,6 +146,17 @@ richtung schritt schritte schritten aktion aktionen ergebnis ergebnisse ergebnis
 tages dank bedarf bezug hinsicht rahmen ziel ziele auswirkung auswirkungen option optionen besonderes besonderheit besonderheiten übrigen sinn absicht eindruck eindrücke gefühl gedanke gedanken idee ideen mensch menschen person personen aufgabe
 aufgaben maß menge mengen vergleich versuch grundlage gruppe gruppen element elemente elementen objekt objekte titel thema themen text texte wort worte wörter begriff begriffe namen name inhalt inhalte aspekt aspekte erstellung bearbeitung auswahl anleitung
 übereinstimmung mittel zustand voraussetzung voraussetzungen wirkung effekt effekte engl standardeinstellung voreinstellung sie ihnen ihre ihrer ihrem ihren einzige meisten weiteres folgendes folgende folgenden folgender
+informationen information angabe angaben frage fragen antwort antworten problem probleme problemen arbeit arbeiten service erfahrung erfahrungen existenz bezeichnung bezeichnungen beschreibung reaktion ausführung
+zusammenfassung alternative alternativen hintergrund einstellung einstellungen symbol symbole funktion funktionen kontrolle nutzer benutzer anwender leser autor autoren zeit zeiten tag tage jahr jahre jahren stunde
+stunden minute minuten moment augenblick gelegenheit verhalten aussehen tätigkeit tätigkeiten ansatz struktur phase phasen vorgehen vorgehensweise verfahren konsequenz konsequenzen erklärung hinweis hinweise anweisung
+anweisungen beobachtung kriterium kriterien konzept konzepte feld felder dauer erfolg misserfolg aufmerksamkeit vertrauen wahrscheinlichkeit vielzahl vielfalt bandbreite umfang anforderung anforderungen unterstützung
+gegenwart vergangenheit zukunft abkürzung einheit einheiten mitglied mitglieder mitgliedern verantwortliche experte experten qualität schwierigkeit schwierigkeiten komplexität kontext entwicklung fortschritt bemühung
+bestandteil bestandteile abbruch nützliches neues gutes weitere kilobytes pixel reihenanzahl vordergrund mitte rand ecke oberseite unterseite linke rechte links rechts oben unten zeitpunkt zeitraum beginn ende schluss
+ursache ursachen faktor faktoren ausnahme ausnahmen fehler meinung ansicht interesse interessen bedeutungen beziehung verhältnis zusammenhang verlauf veränderung veränderungen änderung änderungen wechsel entscheidung
+entscheidungen vorschlag vorschläge empfehlung gegenstand gegenstände sache sachen ding dinge hand hände kopf auge augen gesicht leben welt land leute anteil betrag summe rest variante varianten stück stücke satz sätze
+absatz absätze vorschau kopie kopien klick taste tasten knopf ausdruck stichwort eintrag einträge erwartung erwartungen annahme nutzen aufwand mühe glück hoffnung freude angst anspruch ansprüche unterschieds behauptung
+vorstellung vorstellungen fähigkeit fähigkeiten
+werkzeug werkzeuge schaltfläche schaltflächen  ausgabe ausgaben eingabe eingaben nummer nummern gleiche gleichen stücken bruchteil darstellung darstellungen
 """)
 SPANISH_VAGUE: Final = _word_set("""
 embargo plano característica anterior cuarto interés intereses mente momento mínimo máximo método construcción utilización división recuadro caso casos mitad centro parte partes orden
@@ -152,6 +165,20 @@ conjunto serie resultado resultados función funciones elemento elementos proces
 propiedad propiedades característica características ventaja desventaja detalle detalles condición condiciones situación solución origen relación cambio cambios grupo grupos línea líneas materia materias control final finales
 objetivo objetivos componente componentes diversidad elección forma formas tipo tipos par pares sección capítulo página páginas paso pasos acceso uso usos término términos respuesta respuestas pregunta preguntas acción acciones principio
 realidad favor motivo motivos ayuda cuestión cuestiones versión versiones gracias sitio posición cierto mitad total resto fin causa falta gente mundo hecho hechos aspecto aspectos papel región área áreas zona zonas
+trabajo trabajos precaución práctica prácticas situaciones funcionamiento espacio espacios entrada entradas descripción carácter caracteres izquierda derecha extremo extremos perspectiva alcance alcances operación
+operaciones significado punto puntos manual manuales copia copias acuerdo plataforma consistencia usuario usuarios persona personas problema problemas vida tiempo tiempos hora horas día días año años mes meses siglo
+siglos época costumbre hábito hábitos mantenimiento beneficio beneficios importancia capacidad capacidades esfuerzo esfuerzos intento intención comportamiento apariencia actividad actividades tarea tareas ocasión
+ocasiones presencia existencia ausencia fase fases etapa etapas estado estados estructura modo modos medio medios manejo comienzo inicio conclusión consecuencia consecuencias comparación explicación indicación
+indicaciones instrucciones observación nota notas consejo sugerencia recomendación criterio criterios concepto conceptos campo campos fondo superficie exterior interior altura anchura longitud duración éxito fracaso
+atención respeto confianza probabilidad variedad multitud gama rango ámbito ámbitos disposición requisito requisitos soporte apoyo presente pasado futuro abreviación abreviatura acrónimo procedimiento procedimientos
+tratamiento actuación aparición adición añadido unidad unidades miembro miembros autor autores lector encargado responsable mano manos ojo ojos cara pulsación resaltado tecla teclas acompañamiento alternativa alternativas
+mejora mejoras éxitos vías vía camino lugares problemática diferenciación evolución desarrollo crecimiento aumento disminución reducción llegada salida salidas país países sociedad historia hombre hombres mujer mujeres
+nacimiento muerte conocimiento experiencia experiencias opinión opiniones creencia sentimiento deseo voluntad esperanza miedo riesgo peligro fuerza poder realización ejecución aplicabilidad utilidad calidad cualidad
+cualidades dificultad dificultades facilidad sencillez complejidad simplicidad contexto marco marcos figura figuras colección expresión palabra palabras frase frases inconveniente inconvenientes circunstancia
+circunstancias hipótesis apartado párrafo tabla tablas ilustración esquina esquinas pie cabeza superior inferior contrario consecuente preferencia preferencias cargo
+vocabulario compromiso cresta ola contacto contactos soluciones arte mecanismo mecanismos estrategia estrategias requerimiento requerimientos ventajas hito hitos metáfora medidas intervención
+personal compendio
+botón botones ratón icono iconos símbolo símbolos casilla casillas negro blanco rojo verde azul cura ejemplar ejemplares encabezado mayúscula mayúsculas minúscula minúsculas expresiones decimales
 """)
 FRENCH_VAGUE: Final = _word_set("""
 compte instar abord deuxième troisième second anciens ancien ancienne développement provenance potentiels mises manuels manuel commande commandes guise clic maximum concrètement trace coin coins exemple autrui ci sorte touche touches début objet objets boîte chacun chacune peut-être parti charge cours rapport rapports naissance jaune rouge vert bleu noir blanc outil outils service services utilisateur utilisateurs programme programmes fait mot mots
@@ -161,6 +188,20 @@ résultats fonction fonctions élément éléments processus nom noms contenu in
 caractéristique caractéristiques avantage inconvénient détail détails condition conditions situation solution origine relation changement changements groupe groupes ligne lignes fin début but objectif type types sorte paire section chapitre
 page pages étape étapes accès utilisation usage terme termes réponse réponses question questions action actions principe réalité aide version versions position moitié reste cause manque gens monde suite aspect aspects rôle zone zones
 tableau création remarque conseil contraire travers possibilité possibilités quantité choix état état coup côté tour fait mise moyens moyen majorité plupart instant moment moments endroit endroits forme formes peine partir
+travail travaux habitude habitudes tâche tâches espace espaces intérieur extérieur gauche droite haut bas centre milieu extrémité extrémités séquence événement événements force longueur largeur hauteur problème problèmes
+figure figures rubrique vie ans an année années jour jours heure heures mois siècle siècles époque fonctionnement limitation limitations spécificité spécificités suffixe phase phases historique importance domaine domaines
+influence personne personnes membre membres auteur auteurs lecteur lecteurs présence absence existence apparence comportement opération opérations activité activités étude études traitement démarche approche logique
+procédure procédures conséquence conséquences explication explications indication indications instruction instructions observation critère critères concept concepts secteur champ champs fond surface durée succès échec
+essai attention respect confiance probabilité variété multitude gamme plage ampleur disposition exigence exigences soutien présent passé avenir abréviation acronyme unité unités responsable expert copie copies description
+descriptions dimension dimensions utilitaire utilitaires évolution progrès effort efforts volonté souhait difficulté difficultés facilité simplicité complexité qualité qualités occasion occasions circonstance
+circonstances contexte cadre portée faits partie parties collection collections concert fonctionnalité fonctionnalités marche date dates utilisations emploi emplois bout bord bords tête main mains œil yeux corps visage
+pays société histoire homme hommes femme femmes mort connaissance connaissances expérience expériences opinion opinions avis sentiment désir espoir peur risque risques danger pouvoir réalisation exécution utilité
+hypothèse hypothèses paragraphe illustration phrase phrases expression expressions symbole symboles signification signifie mention mentions croissance augmentation diminution réduction arrivée sortie sorties entrée
+entrées alternative alternatives comparaison conclusion introduction amélioration améliorations modification modifications passe lettre lettres aise instance instances poids titres conséquent inverse couple couples pair
+pairs proprement centaine dizaine douzaine millier milliers million millions pourcentage
+contact contacts solutions compagnon compagnons art arts chemin chemins appel appels adoption préparation perspective perspectives choses chose mécanisme mécanismes ressource ressources stratégie stratégies politique
+politiques système
+bouton boutons souris icône icônes case cases prise attente marque argument arguments chiffre chiffres combinaison combinaisons indice indices numéro numéros appui
 """)
 ITALIAN_VAGUE: Final = _word_set("""
 numero lista elenco opzione opzioni valore valori dimensione livello differenza ragione esempio esempi bisogno insieme serie risultato risultati funzione funzioni elemento elementi processo nome nomi contenuto informazione
@@ -182,7 +223,7 @@ VAGUE: Final = {
 }
 # Chinese verbs and adjectives that the dictionary calls nouns.
 CHINESE_VERBAL: Final = _word_set("""
-体验 尝试 启动 设置 自动 利用 学会 调整 想象 经历 关联 消耗 思考 命名 有关 代表 分配 优先 合理 合作 交流 反应 有点 统一 明白 假设 关心 定期 普通 理解 驱动 空腹 自带 解决问题 约束 入门 消失 掌控 手动 全面 编辑 检索
+所谓 相匹配 体验 尝试 启动 设置 自动 利用 学会 调整 想象 经历 关联 消耗 思考 命名 有关 代表 分配 优先 合理 合作 交流 反应 有点 统一 明白 假设 关心 定期 普通 理解 驱动 空腹 自带 解决问题 约束 入门 消失 掌控 手动 全面 编辑 检索
 过度 前者 后者 加工 区别 动态 培训 反馈 预测 被动 制作 运用 举例 检查 公平 总会 试试 生效 辅助 区分 指向 突破 替代 判断 极端 导向 最好 指导 回家 太多 局部 浪费 流动 立马 运作 积累 走神 传播 说法 两者 原本 投入 形容 预期
 卓越 消化 某件事 描述 调用 基本上 规定 感兴趣 巨大 花费 根本 清空 人家 两人 波动 改变 推移 发布 粘贴 操作 见面 归类 收费 漫长 毕业 新建 调试 储存 升级 短时间 聊天 控制 提高效率 几秒钟 预先 人人 决定 宝贵 花钱 声明 危害
 优质 分摊 段时间 写文章 抵抗 三大 同理 为例 建立联系 进阶 回答 动手 局限 融合 胜利 客观 主观 安静 浪费时间 最大化 感受 美丽 采取行动 计算 耗时 失败 对比 直观 混合 重置 热门 陌生 小心 过分 探究 对面 设想 细化 长大 流向
@@ -194,12 +235,22 @@ CHINESE_VERBAL: Final = _word_set("""
 高超 抽象 提示 增长 力图 成正比 极力 一人 怪异 渴望 向太空 宁静 融化 异化 尊重 战胜 重视 睁开 交织 惊喜 凭空 检验 结合 启发 心存 革新 用心 对付 有形 时髦 兴奋 保护 精彩 敏锐地 老实 救人 吹牛 恭维 增加 冲刺 提升 提高 徒手
 发挥作用 投产 集聚 借债 反思 扩张 避免 死机 重试 显示 至极 胜任 时能 倔强 切身 作梗 测量 加码 拉满 主持会议 长痘 详尽 一字 集中精力 优秀 统称 程序运行 节省时间 合法 跳转 指定 试用 配合 负责管理 重新排列 侵入 费心 谈谈
 衷心 扩大 不断扩大 离间 博人 所欲 写文 排练 综合 做客 熟络 所指 对应 显性 隐性 平息 重生 深思 考究 回忆 协商 抗衡 迷人 商量 低调 内化 干坏事 调研 包罗万象 安于享乐 尽力 所在 之间 与否 过来 起来 整理 记录 总结 分析 存在 需要 喜欢 觉得 认为
+紧密联系 充满希望 同步进行 上市 罗列 动员 建设 协同 感知 闭合 翻盘 击杀 存储 挂着 强有力 坚定 刺耳 火热 零散 专属 一体 可怕 拥挤 轻松 勤奋 流入 流出 整合 铸成 掌握 记住 提取 倾听
+所学 双向 单向 派上用场 保持良好 后练 先练 打电话 全力以赴 一线
 """)
 EAST_ASIAN_VAGUE: Final = _word_set("""
 当初 従来 条件 物事 役割 機能 活動 計画 意見 機関 組織 問題 技法 思想 年齢 影響 地域 各地 世界 国家 政府 事件 観点 立場 考え 傾向 要素 概念 種類 規模 表記 選択 時点 決定 実行 責任 任務 項目 不可欠 最大 合計 多数 項 上記 下記 様式 詳細 総称 自己 同士 側面 反発
 順次 メートル キロメートル センチメートル マイクロメートル サービス 期間 設立 開始 不可能 指導 加盟 採用 提唱 支配 建国 成功 復帰 要求 評価 指摘 批判 反対 支持 議論 研究 調査 報告 意向 予測 期待 主流 正確
 距离 联系 次数 肩膀 先生 脑子里 那时 关键 意味 影响 生活 作品 建议 办法 项目 市场 身份 战略 产品 团队 传统 习惯 价值 现象 标准 效果 能力 机会 经验 知识 信息 理论 概念 规则 原则 结构 系统 功能 阶段 领域 层面 因素 条件 目标 任务 环境 社会 世界 国家 时代 历史 朋友 孩子 父母 家庭 行为 活动 工作 选择 需求 要求 变化 发展 全力 努力 东西 感觉 想法
 跨度 大量 大部分 段落 属性 主旨 通俗 类型 类别 版本 格式 名称 名字 单位 数量 大小 长度 位置 文字 语言 话题 主题 观点 态度 记录 总结 分析 文件 内容 标记 整理 影响 贡献 重大贡献 那时候 一年 很多人 朋友们 人会 指人 一件 小事 事儿 事项 对方 整体 太大 背景 形式 基础 细节 事物 优势 核心 资源 场景 本质 范围 比例 顺序 时刻 特性 有点 案例 角色 前提 代价 部位 举例 表面 典型 疑问 缺点 优点 重要性 要点 理由 程度 过程 所有人 普通人 年轻人 大众 双方 人群 成员 读者 涵义 小孩子 大人 老师 同学 男人 女人 女孩子 眼光 眼睛 某件事 时期 日子 时光 步骤 结论 答案 途径 措施 手段 机会 印象 道理 地位 场合 意见 看法 说法 想法 状况 现状 状态 局面 局势 世纪 年龄 数字 两人 原因 结果 情况 方式 方法 东西 地方 时候 事情
+人员 概率 原理 现实 规模 视角 层级 力度 起源 来历 对立面 大局 全局 部件 大概 种类 道路 方向 侧面 正面 负面 反面 角落 空间 时间段 时段 期间 初期 后期 早期 中期 末期 年代 当下 如今 未来 过去 现代 当代 古代 今日 明日 昨日 周末 月份 季节 早晨 夜晚 中午 深夜 凌晨 个体 主体 客体 对象 目的地 动机 动力 兴趣 爱好 热情 信心 勇气 耐心 能量 精力 体力 力气 心思 心里 内心 脑海 心中
+眼中 手中 口中 身上 重点 元素 组成部分 环节 层次 维度 尺度 幅度 高度 深度 广度 宽度 厚度 强度 密度 速度 频率 比率 数值 数目 总数 平均值 最大值 最小值 上限 下限 极限 界限 边界 边缘 中央 四周 周围 附近 外部 内部 前方 后方 上方 下方 顶部 底部 左侧 右侧 两侧 旁边 解释 叙述 故事 话语 语句 句子 词汇 词语 名词 答复 回应 疑惑 困惑 难题 困难 麻烦 障碍 挑战 机遇 运气 命运 结局
+后果 成果 成就 成绩 收获 损失 利益 好处 坏处 益处 弊端 毛病 错误 失误 缺陷 不足 短板 长处 特征 特色 特质 品质 质量 水平 水准 等级 级别 档次 次序 规律 法则 准则 框架 轮廓 外观 外表 外形 形状 样式 款式 风格 气氛 氛围 气质 风貌 面貌 处境 境地 情景 情境 情形 场面 画面 景象 感情 情感 颗粒 优势方 劣势方 意愿 必要性 可能性 可行性 完整性 破坏性 使命 愿景 意识 本能 天赋 本领
+技巧 诀窍 秘密 奥秘 真相 事实 实际 案件 行业 业务 事业 岗位 职位 职业 头衔 称号 同伴 伙伴 队友 对手 敌人 陌生人 路人 旁人 观众 听众 用途 用处 权利 义务 责任感 立场 倾向 趋势 潮流 走势 走向 步伐 脚步 节奏 进度 进展 安排 打算 目光 视线 视野 声音 语气 口气 表情 神情 动作 姿势 姿态 メンバー 影響範囲 研究チーム ラインナップ 一部 参加者 関係者 使用者 利用者 対象 規定 方針 状態
+状況 形態 手法 目的 結果 効果 意義 価値 特徴 性質 多様性 独自性 可燃性 範囲 部分 全員 人々 人物 個人 集団 団体 時代 時期 場合 場所 情報 資料 記録 記述 説明 紹介 表現 言葉 名前 呼称 用語 単位 数値 割合 基準 水準 段階 過程 経緯 関係 関連 違い 変化 発展 増加 減少 拡大 縮小 維持 継続 終了 完成 発表 公表 発見 報道 主張 提案 要請 準備 対応 対策 明確 容易 困難 主要 生産費用
+無限大 ページ ケース グループ タイプ レベル プロジェクト イメージ スタイル パターン トップ ポイント テーマ タイトル シリーズ ハンディ
+内层 表层 理念 同事 思路 概况 同行 上级 下级 前辈 后辈 新人 局限性 长期 短期 中间 源头 尽头 开头 结尾 末尾 首位 末位 余地 空白 间隙 缝隙 瞬间 片刻 本人 某人 局部 全貌 大纲 纲要 摘要 常识 道具 外界 世间 人间 社会上 国内 国外 海外 当地 本地 外地 地点 地带 场所 现场 会场 一代 后代 前人 名人
+考察 廃止 敏感 半程度 次第 報告書 設置 制定 実施 運営 管理 利用 活用 使用 導入 普及 形成 構成 成立 存在 独立 参加 出場 出席 発生 発達 展開 推進 促進 強化 改善 改正 解決 解消 解釈 理解 認識 判断 判定 検討 検証 分類 比較 前者 後者 前半 後半 以上 以下 最初 最後  近年 当該 全域 流程 标题 事例 生性
 """)
 
 # Adjectives that stand before their noun, and others that no tag of one word should be.
@@ -213,6 +264,8 @@ même vrai vraie seul seule certain certaine certains certaines différent diff�
 précédent précédente actuel actuelle possible possibles nécessaire nécessaires présent présente tel telle tels telles même mêmes plusieurs quelques propre propres double
 piccolo piccola grande nuovo nuova nuovi nuove vecchio buono buona bello bella primo prima ultimo ultima stesso stessa migliore peggiore vero vera seguente precedente proprio unico diverso diversi diverse pequeno pequena novo nova novos novas velho bom boa
 primeiro primeira último mesmo mesma melhor pior verdadeiro seguinte próprio próprio único diferente diferentes
+quatrième cinquième sixième cuarto cuarta quinto quinta suivi suivis suivies fine fines rare rares multiple multiples múltiple múltiples numerosos numerosas amplio amplia amplios amplias
+correcto correcta correctos correctas común comunes antiguo antigua antiguos antiguas moderno moderna modernos modernas raro rara raros raras completo completa completos completas exacto exacta meilleures correct correcte corrects correctes ancien ancienne anciens anciennes récent récente récents récentes prochain prochaine
 """)
 
 # Function words, by what the words around them are.
@@ -272,9 +325,16 @@ ROMANCE_CONJUNCTIONS: Final = _word_set("y e o u et ou ni a à")  # anything may
 ROMANCE_PRONOUNS: Final = _word_set(
     "la los las le les l' lo gli o os as"
 )  # articles that are also objects of a verb behind them
+INFINITIVE_OPENERS: Final = _word_set("pour de d' à sans")  # behind these and a pronoun, an infinitive follows
 BEFORE_PRONOUNS: Final = _word_set(
-    "que qui se ne no non não on je tu nous vous il elle ils elles che si ya"
+    "que qui se ne no non não autres on je tu nous vous il elle ils elles che si ya"
 )  # behind these, they are objects
+ROMANCE_PLURALS: Final = _word_set("""
+les des ces mes tes ses nos vos leurs aux plusieurs quelques los las unos unas estos estas esos esas sus mis tus algunos algunas muchos muchas
+""")  # articles behind which a word without a plural ending is a verb
+ROMANCE_ADVERBIAL: Final = _word_set(
+    "ailleurs outre intermédiaire defecto conséquent inverse concert plupart supuesto acuerdo pesar proprement través menudo conséquence"
+)  # behind a preposition, they make an adverb
 ROMANCE_MANNERS: Final = _word_set(
     "façon manière mode manera forma modo maniera maneira"
 )  # behind "de", they begin an adverb

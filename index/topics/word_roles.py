@@ -35,7 +35,8 @@ class _Place:
     earlier: str  # the word before `before`
     before: str
     after: str
-    behind_noun: bool  # `earlier` is a noun
+    behind_noun: bool  # `earlier` is a noun or its adjective
+    behind_adjective: bool  # `earlier` is an adjective
     joined: bool  # `before` is a preposition that may occur inside a term
     beside: bool  # a meaningful word follows
     beside_name: bool  # a word with a capital follows
@@ -48,9 +49,17 @@ def word_roles(line: Sequence[Token | None], language: TextLanguage) -> list[Rol
     for n, token in enumerate(line):
         roles.append(_role(_place(line, n, token, roles), language.language) if token else Role.OTHER)
     for n, role in enumerate(roles):
-        if role is Role.JOIN and (n + 1 == len(roles) or roles[n + 1] is not Role.NOUN or roles[n - 1] is Role.OTHER):
+        if role is Role.JOIN and (
+            n + 1 == len(roles) or roles[n + 1] is not Role.NOUN or roles[n - 1] is Role.OTHER or _is_adverb(line, n)
+        ):
             roles[n] = Role.OTHER
     return roles
+
+
+def _is_adverb(line: Sequence[Token | None], n: int) -> bool:
+    """Return whether "à" and the word behind it are an adverb, not a part of a term such as "boîte à outils"."""
+    joining, noun = line[n], line[n + 1]
+    return joining is not None and joining.text == "à" and noun is not None and not noun.text.endswith("s")
 
 
 def _place(line: Sequence[Token | None], n: int, token: Token, roles: Sequence[Role]) -> _Place:
@@ -62,7 +71,8 @@ def _place(line: Sequence[Token | None], n: int, token: Token, roles: Sequence[R
         earlier=earlier.text if earlier else "",
         before=before.text if before else "",
         after=after.text if after else "",
-        behind_noun=n > 1 and roles[n - 2] is Role.NOUN,
+        behind_noun=n > 1 and roles[n - 2] in (Role.NOUN, Role.MODIFIER),
+        behind_adjective=n > 1 and roles[n - 2] is Role.MODIFIER,
         joined=bool(before and before.join),
         beside=bool(after and (after.worth or after.part)),
         beside_name=bool(after and after.capital),
@@ -78,15 +88,17 @@ def _role(place: _Place, language: str) -> Role:
         if token.text in word_classes.CHINESE_VERBAL:
             return Role.OTHER
         return Role.NOUN if token.thing or token.verb else Role.MODIFIER
-    if (language == "de" and _is_german_verb(place)) or (language in SPACED and _is_heading_verb(place, language)):
+    if language == "de" and _is_no_german_noun(place):
         return Role.OTHER
-    if token.text[0] > LATIN or (token.capital and not (language == "en" and _is_capital_verb(place))):
+    if token.text[0] > LATIN or (token.capital and not _is_capital_verb(place, language)):
         return Role.NOUN
     match language:
         case "en":
             role = _english_role(place)
         case "de":
             role = Role.NOUN if token.first and _GERMAN_NOUN.fullmatch(token.text) else Role.OTHER
+        case "es" | "pt" | "it" | "fr" if token.capital:  # a button, as in "el menú Insertar"
+            role = Role.MODIFIER if place.behind_word else Role.OTHER
         case "es" | "pt" | "it" | "fr":
             role = _romance_role(place, language)
         case _:
@@ -99,14 +111,18 @@ _GERMAN_NOUN: Final = re.compile(
 )
 
 _GERMAN_INFINITIVE: Final = re.compile(r"(?!.*(?:pap|man|turn|offiz|klav|scharn|barr|karr|rev|qu?art)ieren).{3,}ieren")
+_GERMAN_ADJECTIVE: Final = re.compile(
+    r".+-(?:typisch|spezifisch|basiert|fähig|artig|ähnlich|bezogen|kompatibel|kompatibl)\w{0,2}"
+)  # "Unix-typisch" has a capital, but is no noun
 _GERMAN_VERB: Final = re.compile(r".{2,}(?:[bcdfghklmnprstwz]en|eln|ern)")
 
 
-def _is_german_verb(place: _Place) -> bool:
-    """Return whether a German word with a capital is a verb, as in "beim Erstellen"."""
+def _is_no_german_noun(place: _Place) -> bool:
+    """Return whether a German word with a capital is no noun: a verb, as in "beim Erstellen", or an adjective."""
     word = place.token.text
     return (
         word in word_classes.GERMAN_VERBS
+        or bool(_GERMAN_ADJECTIVE.fullmatch(word))
         or bool(_GERMAN_INFINITIVE.fullmatch(word))
         or (place.before in ("beim", "zum", "vom") and bool(_GERMAN_VERB.fullmatch(word)))
     )
@@ -192,9 +208,11 @@ def _is_predicate(place: _Place) -> bool:
     )
 
 
-def _is_capital_verb(place: _Place) -> bool:
-    """Return whether an English verb has a capital because a quotation or a button begins with it."""
-    base = _verb_base(place.token.text)
+def _is_capital_verb(place: _Place, language: str) -> bool:
+    """Return whether a verb has a capital because a quotation, a heading or a button begins with it."""
+    if language in SPACED:
+        return bool(_INFINITIVE[language].fullmatch(place.token.text))
+    base = _verb_base(place.token.text) if language == "en" else ""
     return bool(base) and base not in word_classes.ENGLISH_EITHER and not place.beside_name
 
 
@@ -231,44 +249,41 @@ _INFINITIVE: Final = {
     "it": re.compile(r"(?!mare|carcere|potere|genere|cantiere|quartiere).{2,}(?:[aei]re|[aei]r(?:si|l[aeoi])|[ae]ndo)"),
     "fr": re.compile(
         r"(?!(?:fich|pap|clav|atel|calendr|courr|mét|doss|escal|quart|chant|cah|prem|dern|part|rout|serv|scann|post|navig|comput)(?:er|ier)s?|hiver|cancer|plaisir|avenir|loisir|souvenir|soir|miroir|espoir).{2,}"
-        r"(?:er|ir|ant|faire|mettre|[ae]ndre|indre|ondre|erdre|oudre|aître|battre|crire|lire|dire|uire|clure|suivre|vivre|croire|boire|traire|aincre|ompre|suffire)|être"
+        r"(?:er|ir|ant|[ae]ndre|indre|ondre|erdre|oudre|aître|crire|uire|clure|traire|aincre|ompre)|.*(?:faire|mettre|battre|lire|dire|suivre|vivre|croire|boire|suffire)|être"
     ),
 }  # fmt: skip
 _ADVERBIAL: Final = re.compile(r".{3,}(?:mente|amment|emment|[eéiu]ment)")
+_CLITIC: Final = re.compile(r"-(?:vous|nous|moi|toi|la|les?|lui|leur|en|y|ils?|elles?|on|ce)\Z")  # servez-vous
 _SURE_NOUN: Final = re.compile(
     r".+(?:[^u]os|as|ones|ores|enes|ales|dades|ción|sión|dad|tad|miento|aje|ura|ez|ism[oe]|ista|or|eza|ncia|[ts]ion|té|age|ment|eur|ure|[ae]nce|zione|tà|ção|dade)"
 )
 _AGREEING: Final = {  # endings of adjectives
     "fr": re.compile(r".{2,}(?:ifs?|ives?|al|ales?|aux|els?|elles?|iques?|[ai]bles?|eux|euses?|aires?|ée?s?|[ae]ntes?|oires?|aine?s?|iens?|iennes?|oise?s?)"),
-    "": re.compile(r".{2,}(?:al|ales|bles?|ntes?|ic[oa]s?|iv[oa]s?|il|iles|ar|ares|bil[ei]|al[ei]|ais|vel|veis)"),
+    "": re.compile(r".{2,}(?:al|ales|bles?|ntes?|icos?|iv[oa]s?|il|iles|ar|ares|bil[ei]|al[ei]|ais|vel|veis)"),
 }  # fmt: skip
+_FEMININE: Final = re.compile(
+    r".{2,}(?:[aiu]d|iv|os|[ao]ri|an|[eu]rn|rrect|irect|rfect|scur|et|ond|und)as?|.*[áéíóú].+as?"
+)  # the endings of adjectives that no verb has
 
 
 def _romance_role(place: _Place, language: str) -> Role:
     word = place.token.text
     articles = word_classes.ROMANCE_ARTICLES[language]
-    if word in word_classes.ROMANCE_ADJECTIVES or word in articles:
+    if word in word_classes.ROMANCE_ADJECTIVES | word_classes.ROMANCE_ADVERBIAL | articles or _CLITIC.search(word):
         return Role.OTHER
-    if place.before in articles or place.before in word_classes.ROMANCE_ADJECTIVES:
-        return Role.OTHER if _is_behind_pronoun(place) else Role.NOUN
-    if place.joined or place.before in word_classes.ROMANCE_PREPOSITIONS[language]:
+    if place.before in articles and place.before != "al":
+        return Role.OTHER if _is_behind_pronoun(place, language) else Role.NOUN
+    before = word_classes.ROMANCE_ADJECTIVES | word_classes.ROMANCE_PREPOSITIONS[language]
+    if place.joined or place.before == "al" or place.before in before:
         return Role.OTHER if _INFINITIVE[language].fullmatch(word) else Role.NOUN
-    if _ADVERBIAL.fullmatch(word):
-        return Role.OTHER
     verbal = bool(_VERBAL[language].fullmatch(word))
     joined = place.before in word_classes.ROMANCE_CONJUNCTIONS
+    if _ADVERBIAL.fullmatch(word) or (joined and place.behind_adjective):
+        return Role.OTHER  # as in "prefijos binarios y decimales"
     if not verbal and (_SURE_NOUN.fullmatch(word) if joined else _is_noun_without_article(place)):
         return Role.NOUN
     modifying = place.behind_word and place.after not in articles and _agrees(place.before, word, language)
     return Role.MODIFIER if modifying else Role.OTHER
-
-
-def _is_heading_verb(place: _Place, language: str) -> bool:
-    """Return whether a word with a capital is the verb of a heading or a button, as in "Créer des tunnels"."""
-    return (
-        bool(_INFINITIVE[language].fullmatch(place.token.text))
-        and place.after in word_classes.ROMANCE_ARTICLES[language]
-    )
 
 
 def _is_noun_without_article(place: _Place) -> bool:
@@ -277,9 +292,13 @@ def _is_noun_without_article(place: _Place) -> bool:
     return named or (not place.before and bool(_SURE_NOUN.fullmatch(place.token.text)))
 
 
-def _is_behind_pronoun(place: _Place) -> bool:
+def _is_behind_pronoun(place: _Place, language: str) -> bool:
     """Return whether the article before a word is the object of a verb instead, as in "GIMP la divide"."""
     word = place.token.text
+    if place.before in word_classes.ROMANCE_PLURALS and not word.endswith(("s", "x", "z")):
+        return True  # il les développe
+    if place.before in word_classes.ROMANCE_PRONOUNS and place.earlier in word_classes.INFINITIVE_OPENERS:
+        return bool(_INFINITIVE[language].fullmatch(word))  # pour l'activer
     if (place.earlier in ("nous", "vous") and word.endswith(("ons", "ez"))) or (
         place.earlier == "en" and word.endswith(("ant", "ando", "endo"))
     ):
@@ -297,4 +316,5 @@ def _agrees(noun: str, word: str, language: str) -> bool:
         return bool(_AGREEING["fr"].fullmatch(word))
     ending, of_noun = word.rstrip("s")[-1:], noun.rstrip("s")[-1:]
     same = ending in ("a", "o") and (ending == of_noun or of_noun not in ("a", "o"))
-    return same or bool(_AGREEING[""].fullmatch(word))
+    sure = ending == "o" or bool(_FEMININE.fullmatch(word))  # "registra" is a verb
+    return (same and sure) or bool(_AGREEING[""].fullmatch(word))

@@ -28,6 +28,9 @@ def summary(text):
         pytest.param("Section 2 is about the boat. The boat has a keel of lead.", "The boat has a keel of lead.", id="none that refers to another text"),
         pytest.param("“The boat has a keel of lead, and it was cold on it. So it was.", "The boat has a keel of lead, and it was cold on it.", id="without an open quotation mark"),
         pytest.param("Das Boot hat einen „Kiel“ aus Blei. Es war kalt.", "Das Boot hat einen „Kiel“ aus Blei.", id="with its German quotation marks"),
+        pytest.param("Los dos son así. Para más detalles, lea la sección del barco. El barco tiene quilla.", "El barco tiene quilla.", id="Spanish: none that refers to another text"),
+        pytest.param("So können Boote einen Kiel aus Blei haben.", "So können Boote einen Kiel aus Blei haben.", id="German: with its first word"),
+        pytest.param("就像鱼会游泳一样，船有龙骨。", "就像鱼会游泳一样，船有龙骨。", id="Chinese: with a comparison"),
         pytest.param("所以，船有龙骨。", "船有龙骨。", id="Chinese: without the words that join it"),
     ],
 )  # fmt: skip

@@ -45,6 +45,19 @@ def test_a_phrase_knows_whether_more_of_it_follows():
     assert (by_text["string"].whole, by_text["string"].head) == (False, True)
 
 
+@pytest.mark.parametrize(
+    ("text", "phrase", "kept"),
+    [
+        ("La codificación con la precisión de coma flotante.", "precisión de coma", False),
+        ("La codificación con la precisión de coma flotante.", "precisión de coma flotante", True),
+        ("Les sommes de contrôle stockées sont dans la base.", "sommes de contrôle", True),
+    ],
+)
+def test_a_romance_phrase_is_whole_with_its_adjective_but_not_its_participle(text, phrase, kept):
+    by_text = {" ".join(token.text for token in one.tokens): one for one in noun_phrases(*read(text))}
+    assert by_text[phrase].whole == kept
+
+
 def test_words_with_a_capital_are_a_name_as_a_whole():
     names = [phrase for phrase in noun_phrases(*read("This is how Query File Defaults help us")) if phrase.named]
     assert [[token.text for token in name.tokens] for name in names] == [["query", "file", "defaults"]]

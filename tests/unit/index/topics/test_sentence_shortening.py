@@ -20,6 +20,7 @@ REST = "wet windy stormy " * 8
         pytest.param("en", "The boat that we bought last year has a heavy keel of heavy lead plus a quiet place", f" between lines and {REST}.", id="a phrase with two parts"),
         pytest.param("de", "Das Boot, das wir im letzten Jahr gekauft haben, hat einen schweren Kiel aus Blei", ", weil wir damit ohne jede Angst vor dem Sturm über alle Meere segeln wollen.", id="German"),
         pytest.param("es", "El barco que compramos el año pasado tiene una quilla pesada de plomo", f" porque queremos {REST}.", id="Spanish"),
+        pytest.param("fr", "Le bateau de la famille a une lourde quille de plomb et un long mât", f" : elle est {REST}.", id="French: a colon"),
         pytest.param("fr", "Le bateau que nous avons acheté l'année dernière possède une lourde quille de plomb", f" pour naviguer {REST}.", id="French"),
     ],
 )  # fmt: skip
@@ -32,6 +33,23 @@ def test_a_long_sentence_is_cut_behind_a_clause_or_a_phrase(language, kept, left
 def test_no_sentence_is_cut_behind_a_word_that_announces_another(end):
     text = f"The boat that we bought last year has a heavy keel and a long mast, {end} {REST}."
     assert not shorten_sentence(text, "en").removesuffix("…").endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "short"),
+    [
+        pytest.param("en", f"With the {REST}for a year, the boat with its keel of lead is the best of the harbour.", "The boat with its keel of lead is the best of the harbour.", id="a phrase"),
+        pytest.param("es", f"Aunque hay {REST}muy largo, es una buena idea comprar un barco con una quilla.", "Es una buena idea comprar un barco con una quilla.", id="a concession"),
+        pytest.param("de", "Über das Programm - vom Terminal aus gestartet - können Sie das Protokoll für jede andere Anwendung, die auf diesem Rechner läuft, getrennt kontrollieren.", "Über das Programm können Sie das Protokoll für jede andere Anwendung, die auf diesem Rechner läuft, getrennt kontrollieren.", id="a remark between dashes"),
+    ],
+)  # fmt: skip
+def test_what_keeps_a_main_clause_from_fitting_is_left_out(language, text, short):
+    assert shorten_sentence(text, language) == short
+
+
+def test_no_sentence_ends_with_the_first_of_two_halves():
+    text = f"Mit der Maske haben Sie nicht nur die Möglichkeit, den Bereich zu sehen, sondern auch, ihn zu bearbeiten {REST}."
+    assert not shorten_sentence(text, "de").endswith("sehen…")
 
 
 def test_a_sentence_loses_what_announces_a_list():

@@ -47,17 +47,39 @@ def found(text, vocabulary=(), **given):
         pytest.param(JAPANESE, {"太陽エネルギー", "生態系", "深海熱水孔"}, id="Japanese, without blanks"),
         pytest.param(CHINESE, {"笔记软件", "数据库"}, id="Chinese, without blanks"),
         pytest.param("데이터베이스의 백업은 매일 합니다. 백업을 암호화합니다.", {"백업", "데이터베이스"}, id="Korean"),
-        pytest.param(
-            "C++ and C# talk to Node.js through LanceDB.", {"cpp", "csharp", "node-js", "lancedb"}, id="names"
-        ),
+        pytest.param("C++ and C# talk to Node.js through LanceDB.", {"csharp", "node-js", "lancedb"}, id="names"),
+        pytest.param("The parser is written in C++.", {"parser", "cpp"}, id="a name with signs"),
     ],
 )
 def test_tags_are_what_a_note_is_about(text, tags):
     assert tags <= set(found(text).tags)
 
 
+@pytest.mark.parametrize(
+    ("text", "absent"),
+    [
+        pytest.param(
+            "Las páginas del sitio están en el extremo del servidor con el teclado y la pantalla.",
+            {"extremo", "extremo-del-servidor"},
+            id="vague",
+        ),
+        pytest.param("El archivo /usr/share/doc/readme es de la red.", {"usr", "share", "doc"}, id="a path"),
+        pytest.param("北京大学刘明兴的著作也需要自己造太多轮子了。", {"北京大学刘明兴", "造太多"}, id="Chinese"),
+        pytest.param("ゼネラル・モータースはSPEARを定めた。", {"ゼネラル-モータースspear"}, id="Japanese"),
+    ],
+)
+def test_a_word_that_is_beside_the_topic_is_no_tag(text, absent):
+    assert not absent & set(found(text).tags)
+
+
+def test_a_paragraph_gets_three_tags_and_more_only_if_they_are_as_sure():
+    text = "The heat pump needs a filter. A neighbour brought a ladder, a hammer, a bucket and a rope for the roof."
+    assert len(found(text).tags) == 3
+    assert len(found("# Heat pump\n\n" + "The filter, the boiler, the valve and the pump of the heater. " * 3).tags) > 3
+
+
 def test_no_tag_says_a_word_twice():
-    assert found("Der Absatz steht im Kapitel Kapitel 7 des Buches.").tags == ("absatz", "buch", "kapitel")
+    assert found("Der Absatz steht im Kapitel Kapitel 7 des Buches.").tags == ("buch", "kapitel", "absatz")
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,11 @@ def test_an_english_verb_or_adjective_is_no_noun(text, expected):
         pytest.param(
             "Beim Erstellen und Markieren von Bildern hilft das Fenster.", ["bildern", "fenster"], id="no verbs"
         ),
+        pytest.param(
+            "Das Unix-typische Werkzeug ist System- und Netzfehlern gewachsen.",
+            ["werkzeug", "netzfehlern"],
+            id="adjective and half word",
+        ),
         pytest.param("Wenn Sie auf das Fenster klicken, ist es offen.", ["fenster"], id="verb and pronoun"),
     ],
 )
@@ -55,6 +60,9 @@ def test_a_german_noun_is_a_word_with_a_capital(text, expected):
         pytest.param("Il possède des options pour l’image et les calques.", ["options", "image", "calques"], id="French: elision"),
         pytest.param("Nous les déplaçons en le remplissant.", [], id="French: pronouns before verbs"),
         pytest.param("L’outil de déplacement est dans la fenêtre d’arrivée.", ["outil", "déplacement", "fenêtre", "arrivée"], id="French: nouns with endings of verbs"),
+        pytest.param("La société les développe et les commercialise pour les clients.", ["société", "clients"], id="French: a plural pronoun before verbs"),
+        pytest.param("Il faut le serveur pour l’activer et servez-vous du menu Ouvrir.", ["serveur", "menu"], id="French: infinitives and imperatives"),
+        pytest.param("El programa registra los prefijos binarios y decimales.", ["programa", "prefijos"], id="Spanish: verbs and adjectives"),
         pytest.param("La copia per il server è nel cassetto della cucina.", ["copia", "server", "cassetto", "cucina"], id="Italian"),
         pytest.param("A cópia do servidor não está na gaveta com uma chave.", ["cópia", "servidor", "gaveta", "chave"], id="Portuguese"),
     ],
