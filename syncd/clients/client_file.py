@@ -156,7 +156,7 @@ def _name(file: ClientFile) -> str:
 
 
 def _changed(file: ClientFile) -> Conflict:
-    return Conflict(f"another program has just changed {file}: run the command again")
+    return Conflict(f"another program has just changed {file}, so Memex did not write it: try again")
 
 
 @contextmanager

@@ -75,7 +75,7 @@ def merge_text(kept: str, other: str, documents: tuple[Document, Document]) -> s
     text = missing_blocks(kept, other)
     if text:
         if is_open_ended(body):
-            raise FrontmatterError("its text ends in an unclosed code block or comment")
+            raise FrontmatterError("its text ends in an unclosed comment or block of code, HTML or math")
         newline = "\r\n" if "\r\n" in body else "\n"
         body = body.rstrip("\r\n") + newline * 2 + text.replace("\r\n", "\n").replace("\n", newline) + newline
     a, b = documents

@@ -33,6 +33,7 @@ _NOT_LINE_END = re.compile(r"[^\r\n]+")
 _QUOTE_MARKS = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
 _CALLOUT = re.compile(r"\[!([^\]|\r\n]+)(?:\|[^\]\r\n]*)?\]([+-]?)[ \t]*(.*)")
 _TASK = re.compile(r"\[(.)\][ \t]+(.*)")
+_ADDED = "\n\nadded\n\n$$\n"  # a paragraph, and what closes math that is open
 _VERBATIM = re.compile(r"\s*<(?:script|pre|style|textarea)\b", re.IGNORECASE)
 _KINDS: dict[str, BlockKind] = {
     "heading_open": "heading",
@@ -82,8 +83,15 @@ def parse_outline(body: str, hidden: Sequence[tuple[int, int]] = ()) -> Outline:
 
 
 def is_open_ended(body: str) -> bool:
-    """Return whether text added at the end of the body would be inside unclosed code or an unclosed comment."""
-    return any(defect.name in ("unclosed-fence", "unclosed-comment") for defect in parse_outline(body).defects)
+    """Return whether text added at the end of the body would be inside unclosed code, HTML or math, or a comment.
+
+    A body whose structure was not read counts as closed."""
+    outline = parse_outline(f"{body}{_ADDED}")
+    names = {defect.name for defect in outline.defects}
+    if "unread-markdown" in names:
+        return False
+    last = [outline.text[block.start : block.end] for block in outline.blocks[-2:]]
+    return not names.isdisjoint(("unclosed-fence", "unclosed-comment")) or last != _ADDED.split()
 
 
 def _parse_paragraphs(body: str, starts: Sequence[int]) -> list[Token]:

@@ -87,6 +87,7 @@ class _Page:
         while not self._stop.is_set() and time.monotonic() - self._used < self._idle_s:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), min(LOOK_S, self._idle_s))
+            self._sessions.drop_overdue()
         await self._events.close()
 
     def _operations(self) -> dict[str, Callable[[dict[str, Any], Any], Any]]:

@@ -320,7 +320,9 @@ def plan_merge(snapshot: VaultSnapshot, record: Record, target: str) -> MovePlan
     end = "\r\n" if "\r\n" in text else "\n"
     gap = "" if not text or text.endswith(end * 2) else end if text.endswith(end) else end * 2
     if body and is_open_ended(split(text)[1]):
-        raise Problem(f"{target} ends in an unclosed code block or comment: close it, and tick the box again")
+        raise Problem(
+            f"{target} ends in an unclosed comment or block of code, HTML or math: close it, and tick the box again"
+        )
     steps = [note_step(target, there, encode(f"{text}{gap}{body}"))]
     steps += [note_step(path, *pair) for path, pair in sorted(changed.items())]
     steps.append(note_step(record.path, raw, None))

@@ -257,7 +257,7 @@ def read_suggestions(values: Mapping[str, Any]) -> dict[str, list[str]]:
 
 def _append_links(body: str, links: Sequence[str]) -> str:
     if is_open_ended(body):
-        raise Problem("it ends in an unclosed code block or comment: close it, or take no links")
+        raise Problem("it ends in an unclosed comment or block of code, HTML or math: close it, or take no links")
     end = "\r\n" if "\r\n" in body else "\n"
     gap = "" if not body.strip() or body.endswith(end * 2) else end if body.endswith(end) else end * 2
     return f"{body}{gap}{' · '.join(links)}{end}"

@@ -72,10 +72,10 @@ def test_a_client_is_connected_with_the_keyboard_and_its_key_is_shown_once(demo,
     assert not SECRET.search(tab.path)
     before = demo.json("key", "list")
     tab.call("reload")
-    tab.wait('h1:has-text("The key was shown")')
+    tab.wait('h1:has-text("There is no key to show")')
     tab.call("goBack")
     tab.call("goForward")
-    tab.wait('h1:has-text("The key was shown")')
+    tab.wait('h1:has-text("There is no key to show")')
     assert demo.json("key", "list") == before
     tab.call("forgive")  # the page that has no key left answers 404
     assert tab.problems == {}

@@ -44,13 +44,17 @@ def mark(browser, client):
     return re.search('name="form" value="([0-9a-f]+)"', browser.text("/clients/connect", client=client))[1]
 
 
+def live_keys(memex):
+    return [key for key in memex.ask("key.list") if not key["revoked_at"] and "admin" not in key["scopes"]]
+
+
 def names(memex):
-    return [key["name"] for key in memex.json("key", "list") if not key["revoked_at"] and "admin" not in key["scopes"]]
+    return [key["name"] for key in live_keys(memex)]
 
 
 def end_all(memex):
-    for name in names(memex):
-        memex.run("key", "revoke", name, "--yes")
+    for key in live_keys(memex):
+        memex.ask("key.revoke", name=key["id"])
 
 
 def where(answer):
@@ -64,6 +68,7 @@ def test_the_lines_of_a_new_key_are_those_of_the_command_and_shown_once(memex, b
         "/clients/connect", client="claude-code", workspace="default", form=mark(browser, "claude-code")
     )
     assert not SECRET.search(where(answer) + answer.text)
+    assert browser.client.head(where(answer)).status_code == 200  # a preview of the address does not use the key up
     shown = browser.client.get(where(answer))
     assert shown.headers["cache-control"] == "no-store"
     lines = html.unescape(re.search('<pre[^>]*id="lines"[^>]*>(.*?)</pre>', shown.text, re.DOTALL)[1])
@@ -81,7 +86,7 @@ def test_a_form_that_is_sent_twice_makes_one_key(memex, browser):
     end_all(memex)
     fields = {"client": "vscode", "workspace": "default", "form": mark(browser, "vscode")}
     first = where(browser.post("/clients/connect", **fields))
-    (key,) = (key for key in memex.json("key", "list") if key["name"] in names(memex))
+    (key,) = live_keys(memex)
     assert where(browser.post("/clients/connect", **fields)) == first  # as a browser follows the last press only
     assert SECRET.search(browser.client.get(first).text)
     assert where(browser.post("/clients/connect", **fields)) == first
@@ -120,11 +125,51 @@ def test_a_settings_file_is_written_and_its_entry_taken_back_with_the_key(memex,
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     secret = SECRET.search(file.read_text())[0]
     assert memex.client.get(memex.url + "/thoughts", headers={"authorization": f"Bearer {secret}"}).status_code == 200
-    (key,) = (key for key in memex.json("key", "list") if key["name"] in names(memex))
+    (key,) = live_keys(memex)
     assert str(file) in browser.text("/clients/revoke", key=key["id"])
     where(browser.post("/clients/revoke", key=key["id"]))
     assert "Removed the entry" in browser.text("/clients")
     assert json.loads(file.read_text()) == {"mcpServers": {"docs": {"url": "x"}}}
+
+
+@pytest.mark.parametrize(("client", "name"), [("claude-code", ".claude/settings.json"), ("codex", ".codex/hooks.json")])
+def test_a_tick_adds_the_hook_of_the_command_and_revoking_the_key_takes_it_away(memex, browser, client, name):
+    end_all(memex)
+    assert f"<code>{memex.home / name}</code>" in browser.text("/clients/connect", client=client)
+    fields = {"client": client, "workspace": "default", "hooks": "1", "form": mark(browser, client)}
+    lines = browser.client.get(where(browser.post("/clients/connect", **fields)))
+    assert "Each session begins with the context of default" in lines.text
+    assert SECRET.search(lines.text)
+    assert not memex.json("connect", client, "--hooks")["changed"]
+    (key,) = live_keys(memex)
+    assert f"<code>{memex.home / name}</code>" in browser.text("/clients/revoke", key=key["id"])
+    where(browser.post("/clients/revoke", key=key["id"]))
+    assert "Removed the hook" in browser.text("/clients")
+    assert memex.json("connect", client, "--hooks")["changed"]
+    assert memex.json("connect", client, "--hooks", "--remove")["changed"]
+
+
+def test_without_the_tick_and_for_other_clients_there_is_no_hook(memex, browser):
+    end_all(memex)
+    assert 'name="hooks"' not in browser.text("/clients/connect", client="vscode")
+    fields = {"client": "claude-code", "workspace": "default", "form": mark(browser, "claude-code")}
+    where(browser.post("/clients/connect", **fields))
+    refused = browser.post("/clients/connect", client="vscode", workspace="default", hooks="1", form="h")
+    assert "/lines" in where(refused)
+    assert not memex.json("connect", "claude-code", "--hooks", "--remove")["changed"]
+
+
+def test_a_hook_that_can_not_be_added_is_named_and_the_key_is_shown(memex, browser):
+    end_all(memex)
+    file = memex.home / ".claude/settings.json"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("{")
+    fields = {"client": "claude-code", "workspace": "default", "hooks": "1", "form": mark(browser, "claude-code")}
+    lines = browser.client.get(where(browser.post("/clients/connect", **fields))).text
+    assert "The hook was not added" in lines
+    assert SECRET.search(lines)
+    assert file.read_text() == "{"
+    file.unlink()
 
 
 def test_a_settings_file_that_can_not_be_edited_is_named_and_no_key_is_made(memex, browser):
@@ -144,7 +189,7 @@ def test_a_settings_file_that_can_not_be_opened_leaves_the_form_and_does_not_hid
 ):
     end_all(memex)
     file = memex.home / ".codex/config.toml"
-    file.parent.mkdir()
+    file.parent.mkdir(exist_ok=True)
     os.mknod(file, stat.S_IFSOCK | 0o600)
     refused = browser.post("/clients/connect", client="codex", workspace="default", write="1", form="e")
     assert refused.status_code == 503
@@ -152,7 +197,7 @@ def test_a_settings_file_that_can_not_be_opened_leaves_the_form_and_does_not_hid
     assert 'action="/clients/connect"' in refused.text
     assert names(memex) == []
     where(browser.post("/clients/connect", client="codex", workspace="default", form=mark(browser, "codex")))
-    (key,) = (key for key in memex.json("key", "list") if key["name"] in names(memex))
+    (key,) = live_keys(memex)
     assert where(browser.post("/clients/revoke", key=key["id"])) == "/clients"
     page = browser.text("/clients")
     assert f"Revoked the key {key['name']}" in page
@@ -195,6 +240,7 @@ def test_a_key_is_listed_without_its_secret_and_revoked_after_a_question(memex, 
     assert "Revoke the key robin@here?" in browser.text("/clients/revoke", key=listed["id"])
     assert not listed["revoked_at"]
     assert browser.post("/clients/revoke", key=listed["id"]).status_code == 303
+    browser.client.head("/clients")  # the message waits for a page that a person sees
     assert "Revoked the key robin@here" in browser.text("/clients")
     (listed,) = (key for key in memex.json("key", "list") if key["name"] == "robin@here")
     assert listed["revoked_at"]

@@ -122,11 +122,11 @@ def edit_queue(ask: Ask, waiting: Sequence[Mapping[str, Any]]) -> int:
     if not decisions:
         print_text("nothing was decided")
         return 0
-    folders = dict.fromkeys(decision.folder for decision in decisions if decision.word == "approve")
+    approved = [decision for decision in decisions if decision.word == "approve"]
     result: dict[str, list[Any]] = {"promoted": [], "archived": [], "failed": []}
-    for folder in folders:
-        ids = [wish.path for wish in decisions if (wish.word, wish.folder) == ("approve", folder)]
-        _add_result(result, ask("promote", {"ids": ids, "to": folder}))
+    for folder, taken in dict.fromkeys((decision.folder, decision.taken) for decision in approved):
+        ids = [decision.path for decision in approved if (decision.folder, decision.taken) == (folder, taken)]
+        _add_result(result, ask("promote", {"ids": ids, "to": folder, "take": list(taken) or None}))
     if ids := [decision.path for decision in decisions if decision.word == "discard"]:
         _add_result(result, ask("review.dismiss", {"ids": ids}))
     return _print_outcome(result, result["promoted"] + result["archived"])

@@ -16,6 +16,7 @@ from syncd.cli.framework.commands import print_message, print_text
 from syncd.cli.framework.single_key import END as END_OF_INPUT
 from syncd.cli.framework.single_key import has_single_keys, read_single_key
 from syncd.cli.notes.review_card import format_capture
+from syncd.cli.notes.review_file import list_suggestions
 from syncd.cli.terminal import result_text
 
 Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Any]
@@ -187,8 +188,7 @@ def edit_note(file: str) -> None:
 
 def ask_suggestions(shown: Mapping[str, Any]) -> list[str]:
     """Ask which suggested tags and links the note gets, by their numbers."""
-    lists = [values for kind in ("tags", "links") if isinstance(values := shown[f"suggested_{kind}"], list)]
-    suggestions = [str(name) for values in lists for name in values]
+    suggestions = list_suggestions(shown)
     for number, name in enumerate(suggestions, 1):
         print_text(f"  {number}  {result_text.line(name, 100)}")
     if not suggestions:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from index.errors import InvalidArgument
@@ -19,6 +19,8 @@ WORDS: Final[tuple[Word, ...]] = ("keep", "approve", "discard")
 SHORT: Final[Mapping[str, Word]] = {"k": "keep", "a": "approve", "d": "discard"}
 ROOT: Final = "/"  # stands for the root of the vault in the file
 ARROW: Final = "->"
+TAKE: Final = "+"  # begins a line with a suggestion that the note gets
+LONGEST: Final = 300  # most characters of a suggestion
 SHOWN: Final = 5  # most mistakes in one message
 _LINE: Final = re.compile(r"(\S+)\s+(\S+)(?:\s(.*))?")
 HEAD: Final = """\
@@ -26,6 +28,7 @@ HEAD: Final = """\
 #   keep     (k)  leave the capture waiting
 #   approve  (a)  move it into your vault, into the folder after the arrow; you may change that ("/" = the vault itself)
 #   discard  (d)  set it aside; `memex unarchive` brings it back
+# To add a suggested tag or link to the note of a line with "approve", remove the "#" before its "+".
 # A line that you delete leaves its capture waiting. If Memex can't read a line, it changes nothing.
 """
 
@@ -37,6 +40,7 @@ class Decision:
     path: str
     word: Word
     folder: str | None
+    taken: tuple[str, ...] = ()  # suggested tags and links that the note gets
 
 
 def compose_file(waiting: Sequence[Mapping[str, Any]]) -> str:
@@ -48,6 +52,7 @@ def compose_file(waiting: Sequence[Mapping[str, Any]]) -> str:
         summary = result_text.line(str(capture["summary"] or ""), 140)
         if summary and not summary.startswith(title.rstrip("…")):
             parts.append(f"#   {summary}\n")
+        parts += [f"#   {TAKE} {shown}\n" for shown in _by_text(capture)]
     return "".join(parts)
 
 
@@ -77,34 +82,65 @@ def _folder(capture: Mapping[str, Any]) -> str:
     return str(capture["promote_to"] or capture["suggested_folder"] or "")
 
 
+def list_suggestions(capture: Mapping[str, Any]) -> list[str]:
+    """Return the suggested tags and links of a capture."""
+    lists = [values for kind in ("tags", "links") if isinstance(values := capture[f"suggested_{kind}"], list)]
+    return [str(name) for values in lists for name in values]
+
+
+def _by_text(capture: Mapping[str, Any]) -> dict[str, str]:
+    """Return the suggestions of a capture by their texts in the file."""
+    return {result_text.line(name, LONGEST): name for name in list_suggestions(capture)}
+
+
 def parse_file(text: str, waiting: Sequence[Mapping[str, Any]]) -> list[Decision]:
     """Return the decisions in a file with these captures, in its order, without `keep`.
 
     Raises InvalidArgument that names the lines with mistakes."""
-    captures = _by_name(waiting)
-    decisions: dict[str, Decision] = {}
-    mistakes = []
+    captures, decisions, mistakes, last = _by_name(waiting), dict[str, Decision](), list[str](), ""
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
         if not line or line.startswith("#"):
             continue
-        match = _LINE.fullmatch(line)
-        word = SHORT.get(match[1].casefold(), match[1].casefold()) if match else ""
-        if match is None or word not in WORDS:
-            mistakes.append(f"line {number}: a line begins with keep, approve or discard, and not with {line[:20]!r}")
-        elif match[2] not in captures:
-            mistakes.append(f"line {number}: no capture in this file has the id {match[2][:40]!r}")
-        elif match[2] in decisions:
-            mistakes.append(f"line {number}: the capture {match[2]} has a line above already")
+        if line.startswith(TAKE):
+            mistake = _take(line.removeprefix(TAKE).strip(), last, captures, decisions)
         else:
-            capture, rest = captures[match[2]], (match[3] or "").strip()
-            _, _, changed = rest.partition(ARROW)
-            folder = _folder(capture) if rest == _text(capture).strip() else changed.strip()
-            decisions[match[2]] = Decision(capture["path"], _as_word(word), "" if folder == ROOT else folder or None)
+            last, mistake = _decide(line, captures, decisions)
+        mistakes += [f"line {number}: {mistake}"] if mistake else []
     if mistakes:
         more = f"; and {len(mistakes) - SHOWN} more" if len(mistakes) > SHOWN else ""
         raise InvalidArgument(f"the file can't be read, so nothing was changed: {'; '.join(mistakes[:SHOWN])}{more}")
     return [decision for decision in decisions.values() if decision.word != "keep"]
+
+
+def _decide(line: str, captures: Mapping[str, Mapping[str, Any]], decisions: dict[str, Decision]) -> tuple[str, str]:
+    """Read a line with a decision; return the name of its capture, "" for none, and what is wrong with it, "" for nothing."""
+    match = _LINE.fullmatch(line)
+    word = SHORT.get(match[1].casefold(), match[1].casefold()) if match else ""
+    if match is None or word not in WORDS:
+        return "", f"a line begins with keep, approve or discard, and not with {line[:20]!r}"
+    name = match[2]
+    if name not in captures:
+        return "", f"no capture in this file has the id {name[:40]!r}"
+    if name in decisions:
+        return "", f"the capture {name} has a line above already"
+    capture, rest = captures[name], (match[3] or "").strip()
+    _, _, changed = rest.partition(ARROW)
+    folder = _folder(capture) if rest == _text(capture).strip() else changed.strip()
+    decisions[name] = Decision(capture["path"], _as_word(word), "" if folder == ROOT else folder or None)
+    return name, ""
+
+
+def _take(text: str, name: str, captures: Mapping[str, Mapping[str, Any]], decisions: dict[str, Decision]) -> str:
+    """Add a suggestion to the decision on the capture above its line, `name`; return what is wrong with it, "" for nothing."""
+    suggestion = _by_text(captures[name]).get(text) if name else None
+    if suggestion is None:
+        return f"the capture above has no suggestion {text[:40]!r}"
+    decision = decisions[name]
+    if decision.word != "approve":
+        return f"only a capture with approve gets {text[:40]!r}"
+    decisions[name] = replace(decision, taken=(*decision.taken, suggestion))
+    return ""
 
 
 def _as_word(text: str) -> Word:

@@ -24,6 +24,8 @@ from syncd.clients.connections import (
     ForeignEntry,
     KeyInUse,
     WrittenEntry,
+    edit_hooks,
+    find_hook_file,
     find_key,
     find_settings_file,
     make_connection,
@@ -32,8 +34,10 @@ from syncd.clients.connections import (
     write_entry,
 )
 from syncd.clients.daemon_address import client_url
+from syncd.clients.session_hooks import HOOK_FILES, hook_command
 from syncd.daemon.control_socket import DaemonEnded, DaemonSilent, NoDaemon
 from syncd.page.web.failures import describe_failure
+from syncd.page.web.sessions import UNSHOWN_S, Unshown
 from syncd.page.web.templates import link
 from syncd.page.web.view import Visit, get, post
 
@@ -68,6 +72,8 @@ def _render_form(visit: Visit, id: str, *, status: int = 200, mistake: str = "")
         workspaces=workspaces,
         workspace=entered if entered in workspaces else "default",
         name=visit.field("name") or USUAL,
+        hook_file=find_hook_file(id) if id in HOOK_FILES else None,
+        hooks=bool(visit.field("hooks")),
         renew=request.renew,
         has_renew=bool(mistake or (key and key["last_used_at"])),
         form=secrets.token_hex(8),
@@ -101,6 +107,8 @@ def connect(visit: Visit) -> Response:
             if not ENTRY.fullmatch(request.name):
                 raise InvalidArgument("the name must begin with a letter and have at most 32 letters, digits, - or _")
             sent[form] = _write_file(visit, request) if visit.field("write") else _make_lines(visit, request)
+            if visit.field("hooks") and id in HOOK_FILES:
+                visit.session.messages.append(add_hook(request))
         except NO_ANSWER:
             raise
         except REFUSED as error:
@@ -125,7 +133,8 @@ def _make_lines(visit: Visit, request: ConnectionRequest) -> str:
     key = find_key(_asker(visit), request.key_name)
     assert key is not None, "it was made a moment ago"
     unshown = visit.session.shown_once
-    unshown[key["id"]] = {"request": request, "lines": entry_lines(request.client, connection)}
+    lines = {"request": request, "lines": entry_lines(request.client, connection)}
+    unshown[key["id"]] = Unshown(lines, time.time() + UNSHOWN_S)
     for old in list(unshown)[:-UNSHOWN]:
         del unshown[old]
     return link(f"{PATH}/lines", key=key["id"])
@@ -159,10 +168,29 @@ def describe_written(request: ConnectionRequest, file: ClientFile, written: Writ
     )
 
 
+def add_hook(request: ConnectionRequest) -> str:
+    """Add the hook by which each session of a client begins with the context, and return what was done.
+
+    A file that can't be edited is described too: the key is made already."""
+    file, command = find_hook_file(request.id), hook_command(request.command, request.id, request.workspace)
+    try:
+        backup, changed = edit_hooks(file, command, request.id, remove=False)
+    except MemexError as error:
+        return f"The hook was not added: {error.message}."
+    if not changed:
+        return f"`{file}` already has this hook."
+    old = f"; the old file is `{backup}`" if backup else ""
+    return (
+        f"Each session begins with the context of {request.workspace}: wrote `{file}`{old}. "
+        f"Then {HOOK_FILES[request.id].then}."
+    )
+
+
 def show_lines(visit: Visit) -> Response:
-    """Show the lines with a new key: the first time only."""
-    entry = visit.session.shown_once.pop(visit.query("key"), None)
-    return visit.render("client_lines.html", status=200 if entry else 404, entry=entry)
+    """Show the lines with a new key: the first time only, which a request for the headers alone is not."""
+    unshown, id = visit.session.shown_once, visit.query("key")
+    entry = unshown.pop(id, None) if visit.is_shown else unshown.get(id)
+    return visit.render("client_lines.html", status=200 if entry else 404, entry=entry.value if entry else None)
 
 
 # Ending a connection
@@ -171,7 +199,9 @@ def show_lines(visit: Visit) -> Response:
 def preview_revoke(visit: Visit) -> Response:
     """Show which key would be revoked, and change nothing. Raises NotFound for a key that no client has."""
     key = _find_client(visit, visit.query("key"))
-    return visit.render("clients_revoke.html", key=key, connection=read_removal(visit, key))
+    connection = read_removal(visit, key)
+    hook_file = find_hook_file(connection.id) if connection and connection.id in HOOK_FILES else None
+    return visit.render("clients_revoke.html", key=key, connection=connection, hook_file=hook_file)
 
 
 def revoke_key(visit: Visit) -> Response:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 LINK_S: Final = 60.0  # seconds within which a link must be used
 UNUSED_S: Final = 24 * 3600.0  # seconds without a request after which a session ends
+UNSHOWN_S: Final = 600.0  # seconds for which the lines of a new key wait to be shown
 LINKS: Final = 16  # most links that wait for their browser
 MOST: Final = 64  # most sessions; the one that was unused longest makes room
 AGENT: Final = 120  # characters kept of a browser's description of itself
@@ -29,6 +30,14 @@ class UndoStep:
     id: str = field(default_factory=lambda: secrets.token_hex(8))
 
 
+@dataclass(frozen=True, slots=True)
+class Unshown:
+    """Holds what a browser may see once, until a time (epoch seconds)."""
+
+    value: Any
+    until: float
+
+
 @dataclass(slots=True)
 class Session:
     """Describes the session of one browser; times are epoch seconds."""
@@ -41,7 +50,7 @@ class Session:
     has_letter_keys: bool = True  # whether single letters are shortcuts in this browser
     messages: list[str] = field(default_factory=list)  # shown once, on the next page
     steps: dict[str, list[UndoStep]] = field(default_factory=dict)  # by view: what can be undone, the last one last
-    shown_once: dict[str, Any] = field(default_factory=dict)  # by the id of a key: its lines, until they are shown
+    shown_once: dict[str, Unshown] = field(default_factory=dict)  # by the id of a key: its lines, until they are shown
     sent: dict[str, str] = field(default_factory=dict)  # by the mark of a form that was carried out: where it led
     lock: threading.Lock = field(default_factory=threading.Lock)  # held while a step is taken
 
@@ -80,7 +89,7 @@ class Sessions:
     def find(self, secret: str) -> Session | None:
         """Return the session of a cookie's value, and note that it is in use; None if there is none."""
         with self._lock:
-            self._drop_unused()
+            self._drop_overdue()
             session = self._sessions.get(_digest(secret))
             if session is not None:
                 session.seen_at = self._clock()
@@ -94,7 +103,7 @@ class Sessions:
     def list_open(self) -> list[dict[str, Any]]:
         """Return the open sessions, the one used last first."""
         with self._lock:
-            self._drop_unused()
+            self._drop_overdue()
             kept = sorted(self._sessions.values(), key=lambda session: -session.seen_at)
             return [
                 {
@@ -114,9 +123,20 @@ class Sessions:
                 del self._sessions[digest]
         return bool(digests)
 
-    def _drop_unused(self) -> None:
-        end = self._clock() - UNUSED_S
-        self._sessions = {digest: session for digest, session in self._sessions.items() if session.seen_at >= end}
+    def drop_overdue(self) -> None:
+        """End the sessions that were unused for too long, and forget what no browser asked for in time."""
+        with self._lock:
+            self._drop_overdue()
+
+    def _drop_overdue(self) -> None:
+        now = self._clock()
+        self._sessions = {
+            digest: session for digest, session in self._sessions.items() if session.seen_at >= now - UNUSED_S
+        }
+        for session in self._sessions.values():
+            for id, unshown in list(session.shown_once.items()):
+                if unshown.until < now:
+                    session.shown_once.pop(id, None)
 
 
 def _digest(secret: str) -> str:

@@ -56,6 +56,11 @@ class Visit:
         """Return whether a page that is open asks for its live regions, so that the rest need not be made."""
         return self._request.headers.get("x-refresh") == "1"
 
+    @property
+    def is_shown(self) -> bool:
+        """Return whether the answer is a page that a person sees, and not only its headers or its live regions."""
+        return _is_shown(self._request)
+
     def query(self, name: str) -> str:
         """Return the last value of this name in the address; "" for none."""
         return self._query.get(name, [""])[-1].strip()
@@ -161,7 +166,7 @@ def render_page(request: Request, template: str, *, status: int = 200, **values:
     """Return a page in the layout, with or without a session."""
     state, session = request.app.state, request.scope.get("session")
     messages: list[str] = []
-    if session is not None and request.headers.get("x-refresh") != "1":
+    if session is not None and _is_shown(request):
         messages, session.messages = session.messages, []
     layout = {
         "views": state.views,
@@ -177,6 +182,10 @@ def render_page(request: Request, template: str, *, status: int = 200, **values:
         "way": "",  # where a page that waits goes; "" = to its own address
     }
     return HTMLResponse(render(state.templates, template, layout | values), status)
+
+
+def _is_shown(request: Request) -> bool:
+    return request.method != "HEAD" and request.headers.get("x-refresh") != "1"
 
 
 def _address(request: Request) -> str:

@@ -102,7 +102,7 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(file, tmp_path):
     path = tmp_path / file.path
     absent = read_file(file)
     write_file(file, absent, "one")
-    with pytest.raises(Conflict, match="run the command again"):
+    with pytest.raises(Conflict, match="did not write it: try again"):
         write_file(file, absent, "two")
     seen = read_file(file)
     path.write_text("a person's edit")

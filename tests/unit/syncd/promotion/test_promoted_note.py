@@ -89,9 +89,43 @@ def test_a_suggestion_that_the_capture_does_not_have_is_refused(taken):
         take_suggestions(SUGGESTING, [taken])
 
 
-def test_links_are_not_put_into_open_code():
+@pytest.mark.parametrize(
+    "end",
+    [
+        "```\ncode\n",
+        "<script>\nrun()\n",
+        "<pre>\na\n\nb\n",
+        "<!-- a\n",
+        "%%\na\n",
+        "$$\nx\n",
+        "<div>\n<!-- a\n\n",
+        "<?a\n",
+        "added\n\n<script>\n",
+    ],
+)
+def test_links_are_not_put_into_a_block_that_is_open(end):
     with pytest.raises(Problem, match="unclosed"):
-        take_suggestions(SUGGESTING + "```\ncode\n", ["[[A]]"])
+        take_suggestions(f"{SUGGESTING}\n{end}", ["[[A]]"])
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "```\na\n```",
+        "<script>\na\n</script>",
+        "<div>\na",
+        "<!-- a -->",
+        "%% a %%",
+        "$$\nx\n$$",
+        "$$x$$",
+        "- a",
+        "> a",
+        "costs $$ a lot",
+        "added",
+    ],
+)
+def test_links_follow_a_block_that_is_closed(end):
+    assert split(take_suggestions(f"{SUGGESTING}\n{end}", ["[[A]]"]))[1].endswith(f"{end}\n\n[[A]]\n")
 
 
 @pytest.mark.parametrize("value", ["x", '["[[A]]\\n---", "[[B|c]]", 3, "[[[D]]"]', "{a: 1}"])

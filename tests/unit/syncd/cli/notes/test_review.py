@@ -242,6 +242,14 @@ def test_a_file_that_is_left_wrong_or_unsaved_changes_nothing(world, tmp_path, l
     assert len(list((world.vault / "Captures/default").glob("*.md"))) == 4
 
 
+def test_a_suggestion_that_is_kept_in_the_file_joins_the_note(world, tmp_path):
+    edit = script(tmp_path, 'sed -i -e "s/^keep/approve/" -e "/^approve first/,/^$/s/^# *+/+/" "$1"')
+    code, told = Terminal(edit, "--editor").ended("")
+    assert code == 0, told
+    assert "tags:\n  - recipe\n" in (world.vault / "Recipes/First.md").read_text()
+    assert "recipe" not in (world.vault / "Recipes/Second.md").read_text()
+
+
 def test_a_file_with_a_mistake_is_opened_again_as_it_was_saved(world, tmp_path):
     edit = script(
         tmp_path,

@@ -12,8 +12,18 @@ from syncd.cli.notes.review_file import Decision, compose_file, parse_file
 TEXTS = st.text(max_size=40)
 
 
-def capture(id="a1", title="Roof door", summary="", promote_to=None, suggested_folder=None, workspace="default"):
+def capture(
+    id="a1",
+    title="Roof door",
+    summary="",
+    promote_to=None,
+    suggested_folder=None,
+    workspace="default",
+    tags=None,
+    links=None,
+):
     return {
+        "suggested_tags": tags, "suggested_links": links,
         "id": id, "path": f"{workspace}/{id}.md", "workspace": workspace, "title": title, "summary": summary,
         "promote_to": promote_to, "suggested_folder": suggested_folder,
     }  # fmt: skip
@@ -57,6 +67,44 @@ def test_a_file_that_nobody_changed_decides_nothing_whatever_the_captures_say(ca
 )
 def test_a_changed_line_is_a_decision(line, wish):
     assert parse_file(f"# a comment\n\n{line}\nkeep b2\n", WAITING) == [wish]
+
+
+SUGGESTING = [
+    capture("a1", tags=["heron", "two  words"], links=["[[A]]"]),
+    capture("b2", "Heat pump", tags=["\u202eheron\napprove a1"]),
+]
+
+
+def test_the_file_offers_suggestions_and_takes_none_by_itself():
+    text = compose_file(SUGGESTING)
+    assert "\nkeep a1  Roof door\n#   + heron\n#   + two words\n#   + [[A]]\n" in text
+    assert parse_file(text.replace("\nkeep ", "\napprove "), SUGGESTING) == [
+        decision("a1", "approve", None),
+        decision("b2", "approve", None),
+    ]
+
+
+def test_a_suggestion_without_its_sign_is_taken():
+    text = compose_file(SUGGESTING).replace("\nkeep ", "\napprove ").replace("#   + ", "  + ")
+    assert [wish.taken for wish in parse_file(text, SUGGESTING)] == [
+        ("heron", "two  words", "[[A]]"),
+        ("\u202eheron\napprove a1",),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("+ heron", "line 1: the capture above has no suggestion 'heron'"),
+        ("approve b2\n+ [[A]]", "line 2: the capture above has no suggestion '[[A]]'"),
+        ("keep a1\n+ heron", "line 2: only a capture with approve gets 'heron'"),
+        ("approve zz\n+ heron", "line 2: the capture above has no suggestion"),
+    ],
+)
+def test_a_suggestion_that_can_not_be_taken_is_a_mistake(text, words):
+    with pytest.raises(InvalidArgument, match="nothing was changed") as refused:
+        parse_file(text, SUGGESTING)
+    assert words in refused.value.message
 
 
 def test_a_deleted_line_keeps_its_capture():

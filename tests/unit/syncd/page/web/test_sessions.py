@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from syncd.page.web.sessions import LINK_S, LINKS, MOST, UNUSED_S, Sessions
+from syncd.page.web.sessions import LINK_S, LINKS, MOST, UNUSED_S, Sessions, Unshown
 
 
 class Clock:
@@ -106,3 +106,11 @@ def test_of_too_many_sessions_the_one_unused_longest_ends(sessions, clock):
         secrets.append(opened(sessions))
     assert sessions.find(secrets[0]) is None
     assert sessions.find(secrets[1])
+
+
+def test_what_no_browser_asked_for_in_time_is_forgotten(sessions, clock):
+    session = sessions.find(opened(sessions))
+    session.shown_once |= {"old": Unshown("lines", clock.now + 10), "new": Unshown("lines", clock.now + 20)}
+    clock.now += 11
+    sessions.drop_overdue()
+    assert list(session.shown_once) == ["new"]
