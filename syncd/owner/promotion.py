@@ -115,7 +115,7 @@ def _carry_out_plans(
         if isinstance(outcome, MemexError):
             failed.append({"id": plan.document.claimed_id, "error": outcome.as_dict()})
         else:
-            done.append(outcome)
+            done.append(outcome | {"applied": False})
     return done
 
 
@@ -149,7 +149,7 @@ def _apply_changes(
                 fields = {"id": plan.document_id, "source": plan.source, "target": plan.target}
                 planned.append(fields | {"chosen": "change", "file": None})
             else:
-                done.append(promotions.apply_change(path, shown=shown.get(id)))
+                done.append(promotions.apply_change(path, shown=shown.get(id)) | {"applied": True})
         except MemexError as error:
             failed.append({"id": id, "error": error.as_dict()})
     return done, planned

@@ -114,7 +114,7 @@ def test_a_proposed_change_is_shown_with_its_diff_applied_and_undone(memex, brow
     assert 'id="to"' not in text
     assert ">change</span>" in text
     done = follow(browser, browser.post("/review/promote", **card(browser, path)))
-    assert f"<code>{note}</code>" in done
+    assert f"Applied: <code>{note}</code>" in done
     assert file.read_text() == "# Sluice\n\n<shut>\n"
     assert path in follow(browser, browser.post("/review/undo", **form(done, id="main")))
     assert file.read_text() == before

@@ -30,7 +30,7 @@ def promote(ids: tuple[str, ...], to: str | None, take: tuple[str, ...], *, dry_
     is --to, else the property promote_to, else the first rule of promote.rules that matches, else the suggested folder, else
     promote.folder. An existing note is never overwritten. With --take, suggested tags join the note's tags, and suggested links
     become its last line. A capture that proposes a change of a note is applied to that note, and `memex undo` reverses it. Exits with 5 if some captures could not be promoted. With --json: {"promoted": [{"id", "source", "target", "by", "commit", "left_out", "relinked", "lost",
-    "mentions", "unread"}], "planned": [{"id", "source", "target", "chosen", "file"}], "failed": [{"id", "error"}]}."""
+    "mentions", "unread", "applied"}], "planned": [{"id", "source", "target", "chosen", "file"}], "failed": [{"id", "error"}]}."""
     with open_session(current=True) as ask:
         result = ask("promote", {"ids": list(ids), "to": to, "take": list(take) or None, "dry_run": dry_run or None})
     return _print_outcome(result, [*result["promoted"], *result["planned"]])
@@ -63,7 +63,7 @@ def _print_outcome(result: Mapping[str, Any], done: list[dict[str, Any]]) -> int
 
 
 def _format_promoted(note: Mapping[str, Any]) -> str:
-    lines = [f"{result_text.line(note['source'], 200)} → {result_text.line(note['target'], 200)}"]
+    lines = [result_text.format_move(note)]
     if relinked := note.get("relinked"):
         lines.append(f"  links kept in {len(relinked):,} other file{'s' if len(relinked) > 1 else ''}")
     templates = (

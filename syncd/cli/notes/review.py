@@ -194,7 +194,7 @@ def _print_outcome(result: Mapping[str, Any], done: list[dict[str, Any]]) -> int
     failed = result["failed"]
     if len(failed) == 1 and not done:
         raise from_dict(failed[0]["error"])
-    lines = [f"{result_text.line(entry['source'], 200)} → {result_text.line(entry['target'], 200)}" for entry in done]
+    lines = [result_text.format_move(entry) for entry in done]
     lines += [
         f"{result_text.line(str(entry['id']), 200)}: {result_text.line(entry['error']['message'], 400)}"
         for entry in failed

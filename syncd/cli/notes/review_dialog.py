@@ -119,7 +119,7 @@ class Dialog:
             print_message(f"memex: {entry['error']['message']}")
         done = result.get("promoted") or result.get("archived") or ()
         for entry in done:
-            print_text(f"→ {result_text.line(entry['target'], 200)}")
+            print_text(f"{'applied to' if entry.get('applied') else '→'} {result_text.line(entry['target'], 200)}")
         return Step(self.number, "discarded" if key == "d" else "approved", done[0]["target"]) if done else None
 
     def _has_changed(self, shown: Mapping[str, Any]) -> bool:

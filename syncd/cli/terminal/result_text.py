@@ -38,6 +38,12 @@ def line(text: str, longest: int = SNIPPET) -> str:
     return flat if len(flat) <= longest else flat[: longest - 1].rstrip() + "…"
 
 
+def format_move(entry: Mapping[str, Any]) -> str:
+    """Format the path of a capture and where it went, or the note to which its change was applied."""
+    way = "applied to" if entry.get("applied") else "→"
+    return f"{line(entry['source'], 200)} {way} {line(entry['target'], 200)}"
+
+
 def format_links(note: Mapping[str, Any]) -> str:
     """Format the links of a note, then the notes that link to it."""
     shown = [

@@ -208,7 +208,13 @@ def _decide(visit: Visit, kind: DecisionKind, **arguments: Any) -> Response:
 
 def describe_done(kind: DecisionKind, done: Sequence[Mapping[str, Any]]) -> str:
     """Describe in a message what was done, and which links did not follow."""
-    parts = [f"{kind.word}: `{done[0]['target']}`" if len(done) == 1 else f"{kind.word} {len(done):,} captures"]
+    applied = [entry for entry in done if entry.get("applied")]
+    moved = [entry for entry in done if not entry.get("applied")]
+    parts = [
+        f"{word}: `{entries[0]['target']}`" if len(entries) == 1 else f"{word} {len(entries):,} {things}"
+        for word, entries, things in ((kind.word, moved, "captures"), ("Applied", applied, "changes"))
+        if entries
+    ]
     for name, what in (
         ("relinked", "link updated in|links updated in"),
         ("left_out", "not committed, because you edited it:|not committed, because you edited them:"),

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from syncd.cli.main import run_command
+from tests.support.change_notes import change_note
 from tests.support.fast_daemon import Daemon
 from tests.support.world import World, answering, until
 
@@ -44,6 +45,22 @@ def test_promote_and_unpromote(world, capsys):
     assert json.loads(capsys.readouterr().out)["returned"][0]["target"] == "Captures/default/A1.md"
     assert [one["id"] for one in world.app.operations["promoted"]({}, print)] == ["b1"]
     assert (world.vault / "Links.md").read_text() == "[[Captures/default/A1]]\n"
+
+
+def test_a_proposed_change_is_applied_taken_back_and_in_the_log(world, capsys):
+    world.write("Plan.md", "open\n")
+    world.write("Captures/default/Change of Plan.md", change_note("c1", "Plan.md", "open\n", "shut\n"))
+    world.run()
+    assert ask(world, "promote", "c1") == 0
+    assert capsys.readouterr().out == "Captures/default/Change of Plan.md applied to Plan.md\n"
+    assert ask(world, "undo", "Plan.md", "--yes") == 0
+    capsys.readouterr()
+    assert ask(world, "log", "c1") == 0
+    log = capsys.readouterr().out
+    assert "applied" in log
+    assert "taken back" in log
+    assert ask(world, "review", "approve", "c1") == 0
+    assert capsys.readouterr().out == "Captures/default/Change of Plan.md applied to Plan.md\n"
 
 
 def test_what_can_not_be_done_is_told(world, capsys):

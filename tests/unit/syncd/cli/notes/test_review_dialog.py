@@ -125,6 +125,18 @@ def test_a_capture_that_somebody_decided_on_meanwhile_is_passed_over():
     assert run("a", owner=owner).ask.asked == [("promote", {**seen("b"), "to": None})]
 
 
+def test_a_change_is_said_to_be_applied(capsys):
+    class Applying(Owner):
+        def __call__(self, operation, arguments):
+            answer = super().__call__(operation, arguments)
+            return (
+                {"failed": [], "promoted": [{"target": "Plan.md", "applied": True}]} if "promoted" in answer else answer
+            )
+
+    run("a", paths=("a",), owner=Applying())
+    assert "applied to Plan.md\n" in capsys.readouterr().out
+
+
 def test_a_capture_that_changed_after_it_was_shown_is_shown_again(capsys):
     class Changing(Owner):
         def __call__(self, operation, arguments):

@@ -54,6 +54,13 @@ def test_a_message_names_the_new_place_or_counts():
     assert describe_done(DISMISS, [done("a.md"), done("b.md")]) == "Dismissed 2 captures."
 
 
+def test_a_message_says_which_captures_were_changes_that_are_applied_now():
+    change, other, capture = done("A.md", applied=True), done("B.md", applied=True), done("C.md", applied=False)
+    assert describe_done(PROMOTE, [change]) == "Applied: `A.md`."
+    assert describe_done(PROMOTE, [change, other]) == "Applied 2 changes."
+    assert describe_done(PROMOTE, [change, capture, other]) == "Promoted: `C.md`; Applied 2 changes."
+
+
 def test_a_message_names_what_did_not_follow():
     message = describe_done(
         PROMOTE, [done("a.md", relinked=["x.md", "y.md"], left_out=["z.md"], lost=[["q.md", "[[old]]"]])]
