@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from index.errors import Conflict, InvalidArgument, MemexError, NotFound
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Record
 from index.names import fold
 from syncd.documents.capture_note import CHANGE
@@ -180,7 +180,7 @@ class MarkedCaptures:
             if is_in_use(self._snapshot, self._repo, plan.target):
                 return UndecidedCapture()
             self._promotions.apply_change(record.path, shown=record.digest, tool="mark")
-        except (Conflict, InvalidArgument, NotFound) as error:
+        except (Conflict, InvalidArgument, NotFound, Unavailable) as error:
             return UndecidedCapture() if error.retryable else Problem(error.message)
         self._look.promoted += 1
         return None

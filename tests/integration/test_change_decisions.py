@@ -104,6 +104,18 @@ def test_a_tick_in_obsidian_applies_the_change(world, tmp_path):
     assert note_of(world) == NOTE, "the tick is off, so the change is not applied again"
 
 
+def test_a_tick_for_a_note_that_became_a_link_says_why_nothing_happens(world):
+    record = propose(world)
+    world.write("Elsewhere.md", NOTE)
+    (world.vault / PATH).unlink()
+    (world.vault / PATH).symlink_to(world.vault / "Elsewhere.md")
+    edit(world, "id:", "promote: true\nid:", record.path)
+    marked(world)
+    assert "links are not followed" in (world.vault / record.path).read_text()
+    assert (world.vault / "Elsewhere.md").read_text() == NOTE
+    assert (world.vault / PATH).is_symlink()
+
+
 def test_a_change_of_other_lines_is_merged(world):
     record = propose(world)
     edit(world, "# Plan\n", "# The plan\n\n")
