@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import compress, pairwise
+from typing import NamedTuple
 
 from index.model import Hit
 from index.names import fold, stem
@@ -87,8 +88,7 @@ class QueryCue:
     pairs: tuple[str, ...]  # neighbours: " one two" where words are spaced, two characters where they are not
 
 
-@dataclass(frozen=True, slots=True)
-class RankedDocument:
+class RankedDocument(NamedTuple):  # see `Match`
     """Describes a document by its best passage."""
 
     doc_id: str
@@ -159,17 +159,17 @@ def fuse(
     near_weight = NEAR_WEIGHT * (trust if weight is None else weight) if near else 0.0
     pairs_weight, share_weight = (PAIRS_WEIGHT if cue.pairs else 0.0), (SHARE_WEIGHT if len(cue.content) > 1 else 0.0)
     full = WORDS_WEIGHT + NAMES_WEIGHT + near_weight + pairs_weight + share_weight + date_weight
-    parts = {pair: pair.split() for pair in cue.pairs}
+    parts = [(pair, *_ends(pair)) for pair in cue.pairs]
     matches = {(match.doc_id, match.ord): match for match in (*words, *near)}
     texts = [f" {_fold(match.text)}" for match in matches.values()]
     scored = []
     for (key, match), text, share in zip(matches.items(), texts, _share_words(cue.content, texts), strict=True):
         worded = max(0.0, bm25.get(key, 0.0))
-        named, exact = _match_names(cue, match)
+        named, exact = _match_names(cue, match, text)
         score = WORDS_WEIGHT * worded / (worded + HALF) + NAMES_WEIGHT * named
         score += near_weight * _clamp(similar.get(key, farthest)) + date_weight * (match.doc_id in dated)
         if cue.pairs:
-            score += pairs_weight * _count_pairs(parts, text) / len(cue.pairs)
+            score += pairs_weight * _count_pairs(parts, text) / len(parts)
         score = _clamp((score + share_weight * share) / full)
         scored.append((NAMED + (1 - NAMED) * score if exact else NAMED * score, match))
     return _best_passages(scored, lambda match: trust * _clamp(similar.get((match.doc_id, match.ord), farthest)))
@@ -239,16 +239,19 @@ def _best_passages(scored: Iterable[tuple[float, Match]], similarity: Callable[[
     ]
 
 
-def _match_names(cue: QueryCue, match: Match) -> tuple[float, bool]:
+def _match_names(cue: QueryCue, match: Match, folded: str) -> tuple[float, bool]:
     """Return the best overlap of the query with a name of the passage (title, alias, heading), and whether the title or an alias is the query.
 
-    The overlap, 0..1, is the share of common words among all words of both."""
+    The overlap, 0..1, is the share of common words among all words of both. `folded`: the folded text of the passage."""
     title, *trail = match.text[: match.cut].strip().split(SEPARATOR)
     titles = [title, *title.split(ALIAS)] if ALIAS in title else [title]
-    exact = any(_name_key(name) == cue.name for name in titles)
+    exact = any(_is_name(name, cue.name) for name in titles)
+    units = [gram for asked in cue.asked for gram in asked if gram in folded]
+    if not units:
+        return 0.0, exact  # the names are parts of the text
     inside = _find_headings(match.text, match.cut) if "#" in match.text else []
-    flat = _flatten(" ".join([match.text[: match.cut], *inside]))
-    if not any(gram in flat for asked in cue.asked for gram in asked):
+    names = _fold(" ".join([match.text[: match.cut], *inside]))
+    if not any(gram in names for gram in units):
         return 0.0, exact  # as for most passages: no name has a unit in common with the query
     most = 0.0
     for head in (*titles, *trail, *inside):
@@ -259,6 +262,11 @@ def _match_names(cue: QueryCue, match: Match) -> tuple[float, bool]:
     return most, exact
 
 
+def _is_name(name: str, key: str) -> bool:
+    """Return whether `name` has the key `key`; an ASCII name that is shorter, as most are, has not."""
+    return not (len(name) < len(key) and name.isascii()) and _name_key(name) == key
+
+
 def _share_words(content: Sequence[str], texts: Sequence[str]) -> list[float]:
     """Return for each folded text the share of the words `content` that it has; a word counts more, the fewer texts have it."""
     rows = [[word in text for word in content] for text in texts]
@@ -267,9 +275,15 @@ def _share_words(content: Sequence[str], texts: Sequence[str]) -> list[float]:
     return [sum(compress(rarity, row)) / (sum(rarity) or 1.0) for row in rows]
 
 
-def _count_pairs(parts: Mapping[str, Sequence[str]], folded: str) -> int:
-    """Count the pairs of neighbours, given with their parts, in a folded text."""
-    possible = [pair for pair, words in parts.items() if all(word in folded for word in words)]
+def _ends(pair: str) -> tuple[str, str]:
+    """Return the first and the last word of a pair of neighbours; a pair without blanks is both."""
+    words = pair.split()
+    return words[0], words[-1]
+
+
+def _count_pairs(parts: Sequence[tuple[str, str, str]], folded: str) -> int:
+    """Count the pairs of neighbours, given with their ends, in a folded text."""
+    possible = [pair for pair, first, last in parts if first in folded and last in folded]
     if not possible:
         return 0  # as for most passages
     flat = f" {' '.join(folded.split())} "
@@ -283,11 +297,6 @@ def _find_headings(text: str, start: int) -> list[str]:
 
 def _name_key(name: str) -> str:
     return " ".join(unicodedata.normalize("NFC", name).casefold().split())
-
-
-def _flatten(text: str) -> str:
-    """Return the text's words between single spaces, without letter case and most punctuation."""
-    return f" {' '.join(_fold(text).split())} "
 
 
 def _fold(text: str) -> str:

@@ -88,6 +88,7 @@ COUNTS = [
     18 10 11 9 15 15 16 20 11 16 17 11 9 12 9 6 4 3 7 5
     """.split()  # noqa: SIM905 - as above
 ]
+PAUSES, PAUSE_S = 40, 0.01  # encodings that follow a pause, and the pause: about what a daemon waits for its client
 BLOCKS = 8  # turns that calls and a yardstick take, so that both meet the same neighbours
 
 
@@ -287,6 +288,11 @@ def echo() -> Iterator[Callable[[], None]]:
 def unit(yardstick: Callable[[], object] = query, times: int = 30) -> float:
     """The median of a yardstick on its own, in milliseconds, for what can't take turns with it."""
     return beside([lambda: None] * times, yardstick, 1).unit
+
+
+def unit_after_pauses() -> float:
+    """The median of `one query encoding` in milliseconds if the process waits before each: the caches have lost the weights."""
+    return beside([lambda: time.sleep(PAUSE_S)] * PAUSES, query, PAUSES).unit
 
 
 def beside(calls: Sequence[Callable[[], object]], yardstick: Callable[[], object], blocks: int = BLOCKS) -> Beside:

@@ -125,7 +125,7 @@ def test_it_finds_what_a_scan_of_the_table_finds(store):
             assert all((match.doc_id, match.ord) in shared for match in one if match.value > last)
             for match in one:
                 known = shared.get((match.doc_id, match.ord), match)
-                assert replace(match, value=known.value) == known
+                assert match._replace(value=known.value) == known
 
 
 def test_equals_stand_in_the_order_of_their_ids():
