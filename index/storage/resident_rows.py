@@ -121,7 +121,7 @@ class Rows:
         for at, row in enumerate(rows):
             doc_id = doc_ids.setdefault(row.doc_id, row.doc_id)
             near[at] = memory.write_row(at, doc_id, row)
-            memory.words.sort_when_doubled()
+            memory.words.sort_after_growth()
             if memory.words.word_count > maintenance_policy.MOST_WORDS:
                 raise ResourceExhausted("the rows have too many different words to be kept in memory")
             documents.setdefault(doc_id, {})[row.ord] = at

@@ -85,8 +85,7 @@ def passages(rows: Rows, filter: Filter = ALL) -> list[tuple[str, int]]:
 def test_a_filter_lets_the_same_rows_pass_as_in_the_table(store, rows, filters):
     store.replace({doc_id: [] for doc_id in store.row_counts()})
     store.replace({f"d{n}": [replace(one, doc_id=f"d{n}", chunk_id=f"d{n}-0")] for n, one in enumerate(rows)})
-    answer = store._run_read(store._table.all_rows())
-    mine = Rows.of(arrow_rows.read_rows_with_vectors(answer), len(answer), DIMENSIONS, split_words)
+    mine = store._read_all_rows()
     for one in (*filters, *(Filter(workspace=each.workspace, tags=each.tags[:1], any_tags=each.tags) for each in rows)):
         found = store._run_read(store._table.select(("doc_id", "ord"), sql_condition(one, value_to_sql)))
         assert passages(mine, one) == sorted((each["doc_id"], each["ord"]) for each in found.to_pylist()), one
