@@ -381,10 +381,7 @@ class ChunkStore:
     @staticmethod
     def _has_room(rows: Rows, documents: Mapping[str, Collection[Row]]) -> bool:
         """Return whether the rows in memory may grow by those of `documents`."""
-        return (
-            rows.count_after(documents) <= maintenance_policy.OUTGROWN
-            and rows.word_count <= maintenance_policy.MOST_WORDS
-        )
+        return rows.count_after(documents) <= maintenance_policy.OUTGROWN and not rows.is_full
 
     def _start_loading_rows(self) -> None:
         """Start to load the rows into memory if they are few enough; searches and writes do not wait for it."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 HALF, LOWER = np.uint64(32), np.uint64(0xFFFF_FFFF)  # the bits of half a number, and the lower half
+MOST_WORDS = 250_000  # most different words; each takes about 130 bytes
 K1, B = 1.2, 0.75  # the constants of BM25 that LanceDB uses
 LATE: Final = 65_536  # words that are compared one by one; with more, all words are sorted again
 PIECES: Final = 20_000  # most different pieces of text whose words are remembered until all words are sorted again
@@ -81,9 +82,9 @@ class WordIndex:
         self._seen = _sort(np.empty(0, np.uint64), 0)  # a reader reads this attribute only once
 
     @property
-    def word_count(self) -> int:
-        """Return the number of different words."""
-        return len(self._numbers)
+    def is_full(self) -> bool:
+        """Return whether there are too many different words to add more."""
+        return len(self._numbers) > MOST_WORDS
 
     def add(self, row: int, text: str) -> None:
         """Add the words of the next row."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from index.errors import Unavailable
 from index.model import Filter
-from index.storage import arrow_rows, maintenance_policy
+from index.storage import arrow_rows, maintenance_policy, resident_words
 from index.storage.chunk_rows import Row, sql_condition
 from index.storage.chunk_store import ChunkStore
 from index.storage.lancedb_table import split_words, value_to_sql
@@ -268,7 +268,7 @@ def test_a_large_write_releases_the_rows_in_memory_until_the_next_search(store, 
 
 
 def test_rows_with_too_many_different_words_stay_out_of_memory(store, monkeypatch):
-    monkeypatch.setattr(maintenance_policy, "MOST_WORDS", 30)
+    monkeypatch.setattr(resident_words, "MOST_WORDS", 30)
     store.replace({"many": [row("many", n, f"word{n}") for n in range(31)], "a": [row("a", 0, "few words")]})
     for _ in range(2):
         assert both(store, "few words", pool=1) == (["a"], ["a"])
