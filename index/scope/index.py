@@ -29,7 +29,7 @@ from index.names import stem
 from index.observations.observation_rows import facet_rows
 from index.observations.observation_store import Observations
 from index.observations.perspectives import DEFAULTS, hash_perspectives
-from index.process_memory import release_unused
+from index.process_memory import one_large_text, release_unused
 from index.scope.integrity_check import describe_difference, store_uris
 from index.scope.prepared_document import MANY, ChunkRows, PreparedDocument, has_same_rows, prepare
 from index.scope.reader import Looks, Reader
@@ -42,6 +42,7 @@ from index.tracing import span
 if TYPE_CHECKING:
     from index.storage.chunk_store import ChunkStore
 
+POSTPONED = 10  # most times in a row that maintenance is postponed because a large text is in memory
 LOADING_S = 15.0  # seconds that a bulk run waits for an encoder that is still loading
 
 
@@ -70,6 +71,7 @@ class Index(Reader):
         self._vectors = Vectors(self.stored_vectors, observations.vectors)
         self.on_commit: Callable[[Collection[str]], object] | None = None  # given the paths; quick, raises nothing
         self.memos = MemoRows(catalog, store, lambda: self.manifest, self._usable_embedder)
+        self._postponed = 0  # how often maintenance was postponed since it ran last
         self._swollen = False  # whether much memory was used since it was last returned to the system
         self._orphans: set[str] = set()  # keys of rows without a row in the catalog; the next commit removes them
         if not later:
@@ -441,10 +443,21 @@ class Index(Reader):
     # Maintenance
 
     def maintain(self, *, force: bool = False) -> bool:
-        """Compact the stores if it is worth the time, while searches and commits continue. Return whether it was."""
+        """Compact the stores if it is worth the time, while searches and commits continue. Return whether it was.
+
+        While a large text is in memory, this is postponed to a later call, because both need much memory."""
         due = [store for store in self._stores if force or store.needs_maintenance()]
-        for store in due:
-            store.maintain()
+        alone = bool(due) and one_large_text.acquire(blocking=False)
+        if due and not alone and not force and self._postponed < POSTPONED:
+            self._postponed += 1
+            return False
+        self._postponed = 0
+        try:
+            for store in due:
+                store.maintain()
+        finally:
+            if alone:
+                one_large_text.release()
         if due or self._swollen:
             self._swollen = False
             release_unused()

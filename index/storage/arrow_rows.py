@@ -94,11 +94,16 @@ def read_rows(table: pa.Table) -> list[Row]:
 def read_rows_with_vectors(table: pa.Table) -> Iterator[Row]:
     """Read the rows of a table that holds all of `COLUMNS`, in no order."""
     for piece in table.to_batches(max_chunksize=1_000):
-        column = piece.column("vector")
-        there = iter(_read_matrix(column))
-        plain = piece.select(list(PLAIN)).to_pylist()
-        for values, has in zip(plain, column.is_valid().to_pylist(), strict=True):
-            yield Row(**{**values, "tags": tuple(values["tags"])}, vector=next(there) if has else None)
+        yield from read_batch(piece)
+
+
+def read_batch(piece: pa.RecordBatch) -> Iterator[Row]:
+    """Read the rows of a batch that holds all of `COLUMNS`."""
+    column = piece.column("vector")
+    there = iter(_read_matrix(column))
+    plain = piece.select(list(PLAIN)).to_pylist()
+    for values, has in zip(plain, column.is_valid().to_pylist(), strict=True):
+        yield Row(**{**values, "tags": tuple(values["tags"])}, vector=next(there) if has else None)
 
 
 def add_vectors(totals: dict[str, np.ndarray], piece: pa.RecordBatch) -> None:

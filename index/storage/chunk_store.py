@@ -381,10 +381,7 @@ class ChunkStore:
     @staticmethod
     def _has_room(rows: Rows, documents: Mapping[str, Collection[Row]]) -> bool:
         """Return whether the rows in memory may grow by those of `documents`."""
-        return (
-            rows.count_after(documents) <= maintenance_policy.OUTGROWN
-            and rows.word_count <= maintenance_policy.MOST_WORDS
-        )
+        return rows.count_after(documents) <= maintenance_policy.OUTGROWN and not rows.is_full
 
     def _start_loading_rows(self) -> None:
         """Start to load the rows into memory if they are few enough; searches and writes do not wait for it."""
@@ -399,14 +396,7 @@ class ChunkStore:
         try:
             with self._writing:
                 self._missed = []
-            answer = self._run_read(self._table.all_rows())
-            rows = Rows.of(
-                arrow_rows.read_rows_with_vectors(answer),
-                len(answer),
-                self._table.dimensions,
-                lancedb_table.split_words,
-            )
-            del answer
+            rows = self._read_all_rows()
             with self._writing:
                 missed, self._missed = self._missed, None
                 for documents in missed or ():
@@ -419,6 +409,14 @@ class ChunkStore:
             self._too_large, self._missed = True, None
         finally:
             self._recalling.release()
+
+    def _read_all_rows(self) -> Rows:
+        """Read the rows batch by batch."""
+        with self._gate.enter():
+            count, batches = self._run(self._table.all_rows())
+            pieces = iter(lambda: self._run(lancedb_table.next_batch(batches)), None)
+            rows = itertools.chain.from_iterable(map(arrow_rows.read_batch, pieces))
+            return Rows.of(rows, count, self._table.dimensions, lancedb_table.split_words)
 
     def _run_read(self, work: Coroutine[Any, Any, T]) -> T:
         with self._gate.enter():

@@ -75,6 +75,7 @@ FEWER: Final = 6  # the same for a search with several points near the same rows
 INDEX_CACHE: Final = 256 << 20
 METADATA_CACHE: Final = 2 << 20  # every commit adds to it until maintenance: 64 MB were full after 300, and no faster
 BACK: Final = 8  # older versions that are tried when the newest can't be read
+LOADED: Final = 1_000  # most rows of a batch when all rows are read
 TERMS: Final = 5_000  # most values in one IN list
 SEGMENTS: Final = 6  # most segments of the vector index; with more, it is rebuilt
 # LanceDB decides by the wall clock which versions are old. The clock of a machine without a battery may jump by decades.
@@ -215,9 +216,11 @@ class Table:
         query = self.seen.reader.query().select(list(columns))
         return await (query.where(condition) if condition else query).to_arrow()
 
-    async def all_rows(self) -> Any:
-        """Return all rows that readers see."""
-        return await self.select(COLUMNS)
+    async def all_rows(self) -> tuple[int, Any]:
+        """Return the number of rows that readers see, and a reader of their batches: all at once would need much memory."""
+        reader = self.seen.reader
+        query = reader.query().select(list(COLUMNS))
+        return await reader.count_rows(), await query.to_batches(max_batch_length=LOADED)
 
     async def vectors_of_digests(self, digests: Iterable[str]) -> list[Any]:
         """Return digest and vector of the rows with these digests, without rows that have no vector."""
@@ -337,6 +340,11 @@ class PanicAsFailure:
 
 async def _run_query(query: Any, condition: str | None, columns: Sequence[str], pool: int) -> Any:
     return await (query.where(condition) if condition else query).select(list(columns)).limit(pool).to_arrow()
+
+
+async def next_batch(batches: Any) -> Any:
+    """Return the next batch of a reader; None at its end."""
+    return await anext(batches, None)
 
 
 def split_words(text: str) -> list[str]:

@@ -17,7 +17,6 @@ MANY_COMMITS = (
 IDLE, ASLEEP = 15.0, 600.0  # seconds without a write after which FEW_COMMITS, or any commits, are worth a pass
 DIRTY_SHARE, DIRTY_ROWS = 0.05, 500  # rows written since the last pass that are worth one: share of all, and at least
 HELD, OUTGROWN = 20_000, 25_000  # most rows that are loaded into memory, and most that stay there
-MOST_WORDS = 250_000  # most different words of the rows in memory; each takes about 130 bytes
 LARGE_WRITE = 2_000  # rows of one write above which the rows in memory are released: it needs the memory itself
 SCAN, LARGE = HELD, 600_000  # number of vectors from which an index beats a scan, and from which it must be smaller
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from index.errors import ResourceExhausted
 from index.model import Filter
-from index.storage import maintenance_policy
 from index.storage.chunk_rows import Match, Row, to_row_filter
 from index.storage.resident_words import Split, WordIndex
 
@@ -121,8 +120,8 @@ class Rows:
         for at, row in enumerate(rows):
             doc_id = doc_ids.setdefault(row.doc_id, row.doc_id)
             near[at] = memory.write_row(at, doc_id, row)
-            memory.words.sort_when_doubled()
-            if memory.words.word_count > maintenance_policy.MOST_WORDS:
+            memory.words.sort_after_growth()
+            if memory.words.is_full:
                 raise ResourceExhausted("the rows have too many different words to be kept in memory")
             documents.setdefault(doc_id, {})[row.ord] = at
         memory.words.sort()
@@ -135,9 +134,9 @@ class Rows:
         return int(np.count_nonzero(self.live))
 
     @property
-    def word_count(self) -> int:
-        """Return the number of different words in memory."""
-        return self._memory.words.word_count
+    def is_full(self) -> bool:
+        """Return whether the rows have too many different words to add more."""
+        return self._memory.words.is_full
 
     def count_after(self, documents: Mapping[str, Collection[Row]]) -> int:
         """Return the number of rows after `replace` with these documents."""

@@ -142,8 +142,14 @@ DENSE: dict[str, Callable[[int], bytes]] = {  # 4 MB that are many tokens, parag
     "paragraphs.md": lambda size: b"a\n\n" * (size // 3),
     "links.md": lambda size: b"[[a]] " * (size // 6),
     "headings.md": lambda size: "".join(f"# a{n}\n" for n in range(15_000)).encode() + b"a\n" * (size // 3),
+    "table.csv": lambda size: (
+        b",".join(b"c%d" % n for n in range(200)) + b"\n" + (b"7," * 199 + b"7\n") * (size // 400)
+    ),
     "cjk.txt": lambda size: "".join(chr(0x4E00 + n * 7_919 % 20_000) for n in range(size // 3)).encode(),
 }
+
+
+DENSEST = ("cjk.txt", "words.txt", "table.csv")  # those that are taken in at once
 
 
 def dense(work: Path) -> Iterator[Row]:
@@ -178,7 +184,7 @@ def dense(work: Path) -> Iterator[Row]:
         for count in (2, 3):
             jobs = one.jobs()
             with watched(one) as peak:
-                files = [(f"{count} {name}", DENSE[name](DENSE_SIZE) + b" " * count) for name in list(DENSE)[:count]]
+                files = [(f"{count} {name}", DENSE[name](DENSE_SIZE) + b" " * count) for name in DENSEST[:count]]
                 jobs = [_sent(one, *file) for file in files]
                 ended = [_done(one, job, 0.1)["status"] for job in jobs]
             grown, kept = peak.own - peak.start, _left(one, start)

@@ -20,7 +20,8 @@ from index.model import Document, Stat
 from index.observations import observation_rows
 from index.observations.perspectives import DEFAULTS, Perspective, observation_text
 from index.observations.similarity_baseline import SimilarityBaselines
-from index.scope.index import Index
+from index.process_memory import one_large_text
+from index.scope.index import POSTPONED, Index
 from index.scope.integrity_check import check_index, store_uris
 from index.scope.prepared_document import fingerprint
 from index.text.chunking import Sizes
@@ -252,6 +253,17 @@ def test_a_write_that_is_tried_again_is_not_embedded_again(tmp_path, encoder):
         (ready,) = index.prepare([(replace(document, digest="another"), STAT)], urgent=True)
         assert asked(encoder) == before
         assert (ready.embedded, ready.reused) == (0, 21)
+
+
+def test_maintenance_is_postponed_while_a_large_text_is_in_memory(tmp_path, monkeypatch):
+    with opened(tmp_path) as index:
+        put(index, note("Captures/w/Note.md", "a note"))
+        monkeypatch.setattr(index._store, "needs_maintenance", lambda: True)
+        with one_large_text:
+            assert [index.maintain() for _ in range(POSTPONED + 1)] == [False] * POSTPONED + [True]
+            assert not index.maintain()
+            assert index.maintain(force=True)
+        assert index.maintain()
 
 
 def test_what_is_built_step_by_step_is_what_is_built_at_once(tmp_path):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from index.errors import Unavailable
 from index.model import Filter
-from index.storage import arrow_rows, maintenance_policy
+from index.storage import arrow_rows, maintenance_policy, resident_words
 from index.storage.chunk_rows import Row, sql_condition
 from index.storage.chunk_store import ChunkStore
 from index.storage.lancedb_table import split_words, value_to_sql
@@ -85,8 +85,7 @@ def passages(rows: Rows, filter: Filter = ALL) -> list[tuple[str, int]]:
 def test_a_filter_lets_the_same_rows_pass_as_in_the_table(store, rows, filters):
     store.replace({doc_id: [] for doc_id in store.row_counts()})
     store.replace({f"d{n}": [replace(one, doc_id=f"d{n}", chunk_id=f"d{n}-0")] for n, one in enumerate(rows)})
-    answer = store._run_read(store._table.all_rows())
-    mine = Rows.of(arrow_rows.read_rows_with_vectors(answer), len(answer), DIMENSIONS, split_words)
+    mine = store._read_all_rows()
     for one in (*filters, *(Filter(workspace=each.workspace, tags=each.tags[:1], any_tags=each.tags) for each in rows)):
         found = store._run_read(store._table.select(("doc_id", "ord"), sql_condition(one, value_to_sql)))
         assert passages(mine, one) == sorted((each["doc_id"], each["ord"]) for each in found.to_pylist()), one
@@ -269,7 +268,7 @@ def test_a_large_write_releases_the_rows_in_memory_until_the_next_search(store, 
 
 
 def test_rows_with_too_many_different_words_stay_out_of_memory(store, monkeypatch):
-    monkeypatch.setattr(maintenance_policy, "MOST_WORDS", 30)
+    monkeypatch.setattr(resident_words, "MOST_WORDS", 30)
     store.replace({"many": [row("many", n, f"word{n}") for n in range(31)], "a": [row("a", 0, "few words")]})
     for _ in range(2):
         assert both(store, "few words", pool=1) == (["a"], ["a"])
