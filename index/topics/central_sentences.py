@@ -121,6 +121,12 @@ def _join(first: str, second: str) -> str:
     return first + ("" if _WIDE.match(first[-2:]) or first[-1] in "。！？」』" else " ") + second
 
 
+def _is_cut_inside(sentence: str, shown: str) -> bool:
+    """Return whether no punctuation stands where a sentence is cut, so that a clause or a phrase is incomplete."""
+    tail = shown.removesuffix(ELLIPSIS)[-TAIL:]
+    return bool(tail) and sentence.partition(tail)[2][:1] == " "
+
+
 def _rate_sentence(sentence: str, shown: str, words: Sequence[Token | None], worth: Mapping[str, float]) -> float:
     """Rate how central a sentence is: how much of the weight of the note's nouns it holds, for its length.
 
@@ -131,7 +137,7 @@ def _rate_sentence(sentence: str, shown: str, words: Sequence[Token | None], wor
         rating *= 0.6
     if shown.endswith(ELLIPSIS):
         rating *= 0.5 + 0.4 * len(shown) / len(sentence)
-        rating *= INSIDE if sentence.partition(shown[-TAIL:-1])[2][:1] == " " else 1.0
+        rating *= INSIDE if _is_cut_inside(sentence, shown) else 1.0
     if not any(token and token.wide for token in words) and len(keys) > LISTED * sum(1 for token in words if token):
         rating *= 0.35  # a list of words without a verb
     if sentence.endswith(("?", "？")):

@@ -30,7 +30,6 @@ KNOWN: Final = 2.0  # factor for a term of the vocabulary
 FLOOR: Final = 0.9  # least score of a tag after the third, as a share of the first tag's score
 SURE: Final = 0.55  # the same for a term that the note says at least `MANY` times
 LEAST: Final = 0.3  # least score of the second and third tag, as a share of the first tag's score
-
 LENGTH: Final = 900  # characters of a text for which it gets one more tag
 VAGUE: Final = 0.25  # factor for a noun that names no topic
 REPEATED: Final = 0.75  # the same if the note says it at least `MANY` times

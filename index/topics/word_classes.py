@@ -137,7 +137,9 @@ readability experiment behavior behaviour icon specified preview ease convenienc
 """)
 GERMAN_VERBS: Final = _word_set("""
 klicken ziehen erstellen bearbeiten öffnen speichern laden löschen verschieben drücken wählen auswählen ändern verwenden entfernen hinzufügen kopieren einfügen schließen anklicken doppelklick lesen schreiben halten neustarten anhalten anpassen unterschneiden drucken starten ausführen anzeigen einfügen
-suchen überwachen steuern zentrieren abdocken andocken schauen prüfen testen installieren konfigurieren zeichnen füllen ausblenden einblenden umschalten doppelklicken lösen malen beenden fortsetzen zurücksetzen aktualisieren umbenennen drehen skalieren bestätigen senden empfangen verbinden trennen importieren exportieren anlegen eingeben ausgeben aufrufen erzeugen berechnen sortieren formatieren anwenden abbrechen festlegen zuweisen laufen einrichten ersetzen vergleichen zusammenführen übernehmen einstellen hervorheben
+suchen überwachen steuern zentrieren abdocken andocken schauen prüfen testen installieren konfigurieren zeichnen füllen ausblenden einblenden umschalten doppelklicken lösen malen beenden fortsetzen zurücksetzen
+aktualisieren umbenennen drehen skalieren bestätigen senden empfangen verbinden trennen importieren exportieren anlegen eingeben ausgeben aufrufen erzeugen berechnen sortieren formatieren anwenden abbrechen festlegen
+zuweisen laufen einrichten ersetzen vergleichen zusammenführen übernehmen einstellen hervorheben
 """)  # verbs that are often written with a capital
 GERMAN_VAGUE: Final = _word_set("""
 allgemeinen folgenden letzteren letzterer ersteren erstere anzahl gegensatz fällen falls falle möglichkeit möglichkeiten eigenschaft eigenschaften beispiele beispiels beispielen übersicht bereich bereiche bereichs reihe reihenfolge gründe gründen teile teilen teils wert werte werten wertes größe höhe länge
@@ -181,7 +183,9 @@ personal compendio
 botón botones ratón icono iconos símbolo símbolos casilla casillas negro blanco rojo verde azul cura ejemplar ejemplares encabezado mayúscula mayúsculas minúscula minúsculas expresiones decimales
 """)
 FRENCH_VAGUE: Final = _word_set("""
-compte instar abord deuxième troisième second anciens ancien ancienne développement provenance potentiels mises manuels manuel commande commandes guise clic maximum concrètement trace coin coins exemple autrui ci sorte touche touches début objet objets boîte chacun chacune peut-être parti charge cours rapport rapports naissance jaune rouge vert bleu noir blanc outil outils service services utilisateur utilisateurs programme programmes fait mot mots
+compte instar abord deuxième troisième second anciens ancien ancienne développement provenance potentiels mises manuels manuel commande commandes guise clic maximum concrètement trace coin coins exemple autrui ci sorte
+touche touches début objet objets boîte chacun chacune peut-être parti charge cours rapport rapports naissance jaune rouge vert bleu noir blanc outil outils service services utilisateur utilisateurs programme programmes
+fait mot mots
 jeu autres anglais français ordre mode modes pratique dessous dessus certitude chances celui-ci celle-ci ceux-ci celles-ci celui-là celle-là biais guise masse préalable précaution droit peu intérêt moment temps
 cas lieu exemple exemples sein effet effets doute ailleurs défaut général nombre liste listes option options valeur valeurs taille niveau niveaux paramètre différence différences raison raisons besoin besoins ensemble série résultat
 résultats fonction fonctions élément éléments processus nom noms contenu information informations idée idées sens mesure référence titre thème sujet façon façons manière manières méthode méthodes objet objets propriété propriétés

@@ -47,7 +47,8 @@ def test_a_long_text_may_get_two_sentences_in_their_order():
 
 
 @pytest.mark.parametrize(
-    "text", [FILLER * 4, "(" + "a remark of many words, " * 7 + ")", "word " * 100, "東" * 500, "x; " * 200]
+    "text",
+    [FILLER * 4, "(" + "a remark of many words, " * 7 + ")", "word " * 100, "東" * 500, "x; " * 200, "—" * 200 + "x"],
 )
 def test_whatever_the_text_a_summary_is_made_of_its_sentences(text):
     line = summary(text)
