@@ -87,8 +87,9 @@ class Catalog:
 
     def has_superseded(self, keys: Collection[str]) -> bool:
         """Return whether a newer document supersedes one of those with these keys."""
-        query = "select 1 from documents indexed by documents_superseded where superseded_by is not null and key in"
-        return any(self._db.rows_in(query, keys))  # the index contains no other documents, so it is small
+        query = "select 1 from documents indexed by documents_superseded where superseded_by is not null"
+        # The index contains no other documents, so it is small, and often empty.
+        return bool(self._db.rows(f"{query} limit 1")) and any(self._db.rows_in(f"{query} and key in", keys))
 
     def find_capture(
         self, workspace: str, content_hash: str, collection: str | None = None, *, notes_of: str | None = None

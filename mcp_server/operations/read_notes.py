@@ -10,6 +10,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 IDS: Final = ("document_id", "id", "memo_id")
+PLAIN: Final = (str, int, float, type(None))  # what most values are: the check for a model is slow
 NAMES: Final = ("name", "entity_name", "node_a", "node_b")  # of entities, which are identified by name
 
 
@@ -34,7 +35,8 @@ def _parts(value: Any) -> Iterator[BaseModel]:
     if isinstance(value, BaseModel):
         yield value
         for part in vars(value).values():
-            yield from _parts(part)
+            if not isinstance(part, PLAIN):
+                yield from _parts(part)
     elif isinstance(value, list | tuple):
         for part in value:
             yield from _parts(part)
