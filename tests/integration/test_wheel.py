@@ -101,7 +101,8 @@ def test_the_wheel_serves_captures_and_finds_in_an_empty_environment(built, tmp_
     (file,) = built.glob("*.whl")
     pip = [environment / "bin/python", "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt"]
     subprocess.run([*pip, file], check=True)
-    assert size(environment) - empty <= 700 << 20, "with what Python compiles"
+    # 683 MB with what Python compiles; newer versions than these may take the rest to 700 MB.
+    assert size(environment) - empty < 690 << 20
     (packages,) = environment.glob("lib/python*/site-packages")
     libraries = {each.name.lower() for each in distributions(path=[str(packages)])}
     assert "lancedb" in libraries
