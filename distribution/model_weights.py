@@ -1,7 +1,7 @@
-"""Convert the weights of the bundled model, all-MiniLM-L6-v2, into the files that the graphs in index/encoders/minilm read.
+"""Convert the weights of the bundled model, all-MiniLM-L6-v2, into the file that the graphs in index/encoders/minilm read.
 
-`weights.bin` holds all tensors in fp32, `int8.bin` the matrices in int8. A build runs this module before any library is installed, so it
-imports only the standard library. Law, tested: both files have the bytes that onnx and ONNX Runtime's own quantizer produce."""
+`weights.bin` holds all tensors in fp32. A build runs this module before any library is installed, so it imports only the standard
+library. Law, tested: the file has the bytes that onnx produces."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SOURCE: Final = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-MADE: Final = ("weights.bin", "int8.bin", "tokenizer.json")
+MADE: Final = ("weights.bin", "tokenizer.json")
 LAYERS: Final = 6
 
 
@@ -42,7 +42,6 @@ def provide(target: Path = TARGET) -> None:
             raise SystemExit(f"{name} of {PACKAGE} differs from the original (SHA-256), so nothing was built")
     tensors = read_tensors(source["model.safetensors"])
     _write(target / "tokenizer.json", [source["tokenizer.json"]])
-    _write(target / "int8.bin", (quantize(matrix, columns) for matrix, columns in matrices(tensors)))
     _write(target / "weights.bin", (tensor.tobytes() for tensor in ordered(tensors)))
 
 
@@ -125,27 +124,6 @@ def ordered(tensors: Mapping[str, array[float]]) -> Iterator[array[float]]:
                 yield tensors[f"{layer}.{block}.LayerNorm.weight"]
                 yield tensors[f"{layer}.{block}.LayerNorm.bias"]
             yield bias
-
-
-def matrices(tensors: Mapping[str, array[float]]) -> Iterator[tuple[array[float], int]]:
-    """Yield the matrices of `int8.bin` in order with their number of columns, before their transposition to the graph's rows."""
-    for layer in (f"encoder.layer.{number}" for number in range(LAYERS)):
-        matrix, bias = _attention(tensors, layer)
-        yield matrix, len(bias)
-        for block in ("attention.output", "intermediate", "output"):
-            bias, weight = tensors[f"{layer}.{block}.dense.bias"], tensors[f"{layer}.{block}.dense.weight"]
-            yield transposed(weight, len(weight) // len(bias)), len(bias)
-
-
-def quantize(matrix: array[float], columns: int) -> bytes:
-    """Quantize the matrix to int8: each column has its own scale, and its largest value becomes 127."""
-    made = array("b", bytes(len(matrix)))
-    for column in range(columns):
-        values = matrix[column::columns]
-        largest = max(map(abs, values))
-        (scale,) = array("f", [2.0 * largest / 254.0])
-        made[column::columns] = array("b", map(round, array("f", [value / scale for value in values])))
-    return made.tobytes()
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
-"""Find the files of the bundled model, all-MiniLM-L6-v2, that are installed with Memex, and check their digests.
+"""Find the files of the bundled model, all-MiniLM-L6-v2, that are installed with Memex, check their digests, and compute the int8 matrices.
 
-The graphs are part of the source. A build writes the weights into separate files (distribution/model_weights.py)."""
+The graphs are part of the source. A build writes the weights into a separate file, in fp32 alone (distribution/model_weights.py). Law,
+tested: the int8 matrices have the bytes that ONNX Runtime's own quantizer produces."""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
 from typing import Final
+
+import numpy as np
 
 from index.encoders.settings import Precision
 from index.errors import Unavailable
@@ -17,20 +20,53 @@ DIGESTS: Final = {
     "fp32.onnx": "3fd7692038ee68cc6f5abe6d563a68e9554369524032f6fa9305109794154b6a",
     "int8.onnx": "28236cf735ff329ba375207782c4776542f7d476f11add6f19aa1ecbb63923a9",
     "weights.bin": "6feb57baaf4f5b38e3af18dd91177b7135298a86af35b8c973f01f956622b67f",
-    "int8.bin": "fd1db284c1b77edcc4b7570106b6fa7c6e6c56e6b2efde29fc46503fc5241802",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-GRAPHS: Final[dict[Precision, tuple[str, ...]]] = {
-    "fp32": ("fp32.onnx", "weights.bin"),
-    "int8": ("int8.onnx", "int8.bin", "weights.bin"),  # what is not a matrix stays in fp32
-}
+LAYERS: Final = 6
+WIDTH: Final = 384
+EMBEDDINGS: Final = (
+    30_522 + 512 + 2 + 2
+)  # rows before the layers: words, positions, token types, and their norm's weight and bias
+LAYER: Final = (
+    np.dtype(  # the tensors of a layer in weights.bin, in the order in which distribution/model_weights.py writes them
+        [
+            ("qkv.weight", "<f4", (WIDTH, 3 * WIDTH)),
+            ("qkv.bias", "<f4", 3 * WIDTH),
+            ("attention.output.dense.weight", "<f4", (WIDTH, WIDTH)),
+            ("attention.output.LayerNorm and bias", "<f4", 3 * WIDTH),
+            ("intermediate.dense.weight", "<f4", (WIDTH, 4 * WIDTH)),
+            ("intermediate.dense.bias", "<f4", 4 * WIDTH),
+            ("output.dense.weight", "<f4", (4 * WIDTH, WIDTH)),
+            ("output.LayerNorm and bias", "<f4", 3 * WIDTH),
+        ]
+    )
+)
+MATRICES: Final = ("qkv.weight", "attention.output.dense.weight", "intermediate.dense.weight", "output.dense.weight")
 
 
 def find_graph(precision: Precision, *, folder: Path = FOLDER) -> Path:
-    """Return the graph of one precision after checking the digests of the graph and its weights."""
-    for name in GRAPHS[precision]:
-        verify_file(folder / name)
-    return folder / GRAPHS[precision][0]
+    """Return the graph of one precision after checking the digests of the graph and the weights. Raises Unavailable if one differs."""
+    graph = folder / f"{precision}.onnx"
+    verify_file(graph)
+    verify_file(folder / "weights.bin")
+    return graph
+
+
+def compute_matrices(*, folder: Path = FOLDER) -> dict[str, np.ndarray]:
+    """Return the matrices of all layers in int8, by their names in `int8.onnx` and in its order. `weights.bin` is not verified again."""
+    layers = np.memmap(folder / "weights.bin", LAYER, "r", offset=EMBEDDINGS * WIDTH * 4, shape=LAYERS)
+    return {
+        f"encoder.layer.{number}.{name}_quantized": quantize(layer[name])
+        for number, layer in enumerate(layers)
+        for name in MATRICES
+    }
+
+
+def quantize(matrix: np.ndarray) -> np.ndarray:
+    """Return the matrix in int8: each column has its own scale, and its largest absolute value becomes 127. No column may be zero."""
+    scales = np.abs(matrix).max(axis=0) / 127
+    scaled: np.ndarray = np.rint(matrix / scales)
+    return scaled.astype(np.int8)
 
 
 def read_tokenizer(*, folder: Path = FOLDER) -> str:

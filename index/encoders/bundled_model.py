@@ -36,8 +36,7 @@ class BundledEncoder:
     def __init__(self, settings: BundledSettings, *, threads: int = 0) -> None:
         self.name = f"the bundled model ({settings.precision})"
         self.max_tokens = BUNDLED_TOKENS
-        graph = bundled_files.find_graph(settings.precision)
-        self._graph = Graph(graph, load_tokenizer(), max_tokens=self.max_tokens)
+        self._graph = load_graph(settings.precision)
         _check_sample(self._graph, settings.precision)
         self.dimensions = self._graph.dimensions
         self.identity = make_identity(
@@ -83,6 +82,13 @@ class BundledEncoder:
         """Drop the backlog; running work ends after the current batch."""
         self._closed.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def load_graph(precision: Precision) -> Graph:
+    """Load the graph of one precision with its weights. Raises Unavailable if a file is missing or damaged."""
+    graph = bundled_files.find_graph(precision)
+    matrices = bundled_files.compute_matrices() if precision == "int8" else None
+    return Graph(graph, load_tokenizer(), max_tokens=BUNDLED_TOKENS, tensors=matrices)
 
 
 def measure_agreement(graph: Graph, references: Mapping[str, str]) -> float:

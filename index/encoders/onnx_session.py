@@ -12,7 +12,7 @@ from index.encoders import settings  # noqa: F401 - first: it sets what the libr
 
 # isort: split
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,11 +37,17 @@ Each = Callable[[Callable[[list[int]], None], list[list[int]]], Iterable[None]] 
 class Graph:
     """Holds a graph with its tokenizer; it never changes after its creation, so threads share it."""
 
-    def __init__(self, graph: Path, tokenizer: Tokenizer, *, max_tokens: int) -> None:
+    def __init__(
+        self, graph: Path, tokenizer: Tokenizer, *, max_tokens: int, tensors: Mapping[str, np.ndarray] | None = None
+    ) -> None:
+        """Load the graph. `tensors` are those of its tensors that are in no file, by name; the session copies them."""
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
         try:
+            if tensors:
+                values = [onnxruntime.OrtValue.ortvalue_from_numpy(tensor) for tensor in tensors.values()]
+                options.add_external_initializers(list(tensors), values)
             self._session = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
         except FAILURES as error:
             log.warning("loading the graph failed: %s", error)

@@ -89,28 +89,24 @@ class Installed(Memex):
         return subprocess.Popen(command, env=self.environ, cwd=self.home, **options)
 
 
+def size(folder):
+    """The size of the folder's files in bytes, as `du` counts it."""
+    return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*"))
+
+
 def test_the_wheel_serves_captures_and_finds_in_an_empty_environment(built, tmp_path):
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    empty = size(environment)
     (file,) = built.glob("*.whl")
-    pip = [
-        environment / "bin/python",
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-compile",
-        "--constraint",
-        ROOT / "constraints.txt",
-    ]
+    pip = [environment / "bin/python", "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt"]
     subprocess.run([*pip, file], check=True)
+    # 683 MB with what Python compiles; newer versions than these may take the rest to 700 MB.
+    assert size(environment) - empty < 690 << 20
     (packages,) = environment.glob("lib/python*/site-packages")
     libraries = {each.name.lower() for each in distributions(path=[str(packages)])}
     assert "lancedb" in libraries
     assert [name for name in libraries if HEAVY.fullmatch(name)] == []
-    sizes = [path.lstat().st_blocks * 512 for path in environment.rglob("*")]
-    # With pip and setuptools of the environment, 25 MB, and without what Python compiles, 69 MB.
-    assert sum(sizes) < 680 << 20
 
     memex = Installed(tmp_path, environment)
     memex.write("Kitchen.md", "# Kitchen\n\nThe oven reaches 250 degrees.")

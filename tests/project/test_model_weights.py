@@ -26,17 +26,6 @@ def test_a_matrix_is_turned(data, shape):
     assert turned.tobytes() == np.ascontiguousarray(numbers.reshape(shape).T).tobytes()
 
 
-@given(st.data(), SHAPES)
-def test_the_largest_number_of_each_column_becomes_127_and_the_rest_keep_their_share(data, shape):
-    rows, columns = shape
-    numbers = data.draw(st.lists(NUMBERS.filter(bool), min_size=rows * columns, max_size=rows * columns))
-    matrix = np.array(numbers, np.float32).reshape(shape)
-    small = np.frombuffer(model_weights.quantize(array("f", matrix.tobytes()), columns), np.int8).reshape(shape)
-    scale = np.abs(matrix).max(axis=0) / 127
-    assert (np.abs(small).max(axis=0) == 127).all()
-    assert (np.abs(small * scale - matrix) <= scale * 0.51).all()
-
-
 def test_files_that_are_there_are_left(tmp_path, monkeypatch):
     for name in model_weights.MADE:
         (tmp_path / name).write_text("there")
@@ -53,14 +42,16 @@ def test_weights_that_are_not_the_original_are_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_files_are_those_that_onnx_and_the_quantizer_of_onnx_runtime_make(tmp_path):
+def test_the_files_and_the_int8_matrices_are_those_that_onnx_and_the_quantizer_of_onnx_runtime_make(tmp_path):
     from tests.supply import bundled_graph
 
     bundled_graph.write(tmp_path)
     model_weights.provide(tmp_path)
     made = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in tmp_path.iterdir()}
     assert made == bundled_files.DIGESTS
+    matrices = bundled_files.compute_matrices(folder=tmp_path).values()
+    parts = {"weights.bin": (tmp_path / "weights.bin").read_bytes(), "int8.bin": b"".join(map(bytes, matrices))}
     for precision in ("fp32", "int8"):
         for name, offset, content in bundled_graph.without_weights(precision)[1]:
-            assert (tmp_path / name).read_bytes()[offset : offset + len(content)] == content
+            assert parts[name][offset : offset + len(content)] == content
     assert (MODEL / "tokenizer.json").read_bytes() == (tmp_path / "tokenizer.json").read_bytes()

@@ -1,6 +1,6 @@
 """The graphs of the bundled model without its weights, which index/encoders/minilm ships: `python -m tests.supply graphs` writes them.
 
-distribution/model_weights.py makes the files that hold the weights; the graphs say at which byte each tensor is.
+distribution/model_weights.py makes the file that holds the weights; the graphs say at which byte each tensor is.
 Operators: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md"""
 
 from __future__ import annotations
@@ -101,7 +101,9 @@ def build(precision: Precision) -> onnx.ModelProto:
 
 
 def without_weights(precision: Precision) -> tuple[onnx.ModelProto, list[tuple[str, int, bytes]]]:
-    """The graph that is shipped, and its weights: of each tensor the file, the first byte there, and the bytes."""
+    """The graph that is shipped, and its weights: of each tensor the file, the first byte there, and the bytes.
+
+    `int8.bin` is no file: `bundled_files.compute_matrices` returns what it would contain, and the session takes the matrices by their names."""
     model, places = build(precision), _places(build("fp32"), "weights.bin")
     if precision == "int8":
         places |= _places(model, "int8.bin", of=onnx.TensorProto.INT8)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.encoders import bundled_files, bundled_model
+from index.encoders import bundled_model
 from index.encoders.bundled_model import BundledEncoder
 from index.encoders.bundled_tokenizer import load_tokenizer
 from index.encoders.onnx_session import RUN_TEXTS, RUN_TOKENS, Graph, split_into_runs
@@ -187,7 +187,7 @@ REFERENCE = {  # what sentence-transformers makes of these texts in fp32, as sig
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 def test_a_graph_gives_the_vectors_of_the_original(precision):
-    graph = Graph(bundled_files.find_graph(precision), load_tokenizer(), max_tokens=254)
+    graph = bundled_model.load_graph(precision)
     assert bundled_model.measure_agreement(graph, REFERENCE) > bundled_model.CLOSE[precision]
 
 
@@ -196,33 +196,6 @@ def test_a_runtime_that_gives_other_vectors_is_refused(monkeypatch):
     monkeypatch.setattr(bundled_model, "REFERENCE", REFERENCE[texts[1]])
     with pytest.raises(Unavailable, match="does not give the model's vectors on this machine"):
         BundledEncoder(BundledSettings(), threads=1)
-
-
-@pytest.fixture
-def copied(tmp_path):
-    """The files of the model, in a folder that may be spoiled."""
-    for file in bundled_files.FOLDER.iterdir():
-        (tmp_path / file.name).symlink_to(file)
-    return tmp_path
-
-
-@pytest.mark.parametrize("name", ["fp32.onnx", "weights.bin"])
-def test_a_damaged_or_missing_file_is_named_with_the_way_out(copied, name):
-    assert bundled_files.find_graph("fp32", folder=copied) == copied / "fp32.onnx"
-    (copied / name).unlink()
-    with pytest.raises(Unavailable, match=rf"{name} can't be read .*; reinstall Memex"):
-        bundled_files.find_graph("fp32", folder=copied)
-    (copied / name).write_bytes(b"other bytes")
-    with pytest.raises(Unavailable, match=rf"{name} is damaged; reinstall Memex"):
-        bundled_files.find_graph("fp32", folder=copied)
-
-
-def test_a_damaged_tokenizer_is_named(copied):
-    assert bundled_files.read_tokenizer(folder=copied).startswith("{")
-    (copied / "tokenizer.json").unlink()
-    (copied / "tokenizer.json").write_text("{}")
-    with pytest.raises(Unavailable, match=r"tokenizer.json is damaged; reinstall Memex"):
-        bundled_files.read_tokenizer(folder=copied)
 
 
 def test_a_graph_that_can_not_be_loaded_is_unavailable(tmp_path):
