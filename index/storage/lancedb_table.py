@@ -44,8 +44,6 @@ FAILURES: Final = (RuntimeError, ValueError, OSError)  # what LanceDB raises, ex
 # merge. The default of 2,048 took 220 MB for 570,000 different words, 2 takes 36 MB. A search reads every partition: at
 # 100,000 rows, 15 partitions instead of one make it a millisecond slower.
 os.environ.setdefault("LANCE_FTS_PARTITION_SIZE", "2")
-# Rows that maintenance copies at a time, 8,192 by default: for 10,000 rows it then takes 45 MB, and with 2,048 it takes 30.
-os.environ.setdefault("LANCE_DEFAULT_BATCH_SIZE", "2048")
 
 TOKENIZER: Final[dict[str, Any]] = {
     "base_tokenizer": "icu/split",  # `simple`, the default, finds nothing inside a Japanese sentence

@@ -22,6 +22,7 @@ WAYS_OUT = (
     "restore a backup with `memex restore BACKUP --force`, or start with an empty ledger and a new owner's key with "
     "`memex key reset --yes`"
 )
+CACHE = 512  # KiB of pages that each connection keeps, of 2,000 by default: the system keeps the file in memory anyway
 CLOSED = "Memex is stopping: its ledger is closed"  # for a thread that asks after the end
 log = logging.getLogger(__name__)
 
@@ -247,6 +248,8 @@ class Ledger:
             _migrate(connection, path)
             reader = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
             reader.execute("PRAGMA query_only = ON")
+            for opened in (connection, reader):
+                opened.execute(f"PRAGMA cache_size = -{CACHE}")
         except sqlite3.Error as error:
             raise Unavailable(
                 f"the ledger {path.name} can't be opened ({error}); {WAYS_OUT}",
