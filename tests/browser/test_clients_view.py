@@ -44,8 +44,8 @@ def test_a_key_is_revoked_with_the_keyboard(demo, tab):
 @pytest.mark.parametrize("size", [{"width": 360, "height": 700}, {"width": 1280, "height": 900}], ids=["phone", "wide"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_pages_of_connections_and_shares_are_accessible_and_fit(browser, demo, scheme, size):
-    demo.run("share", "add", "Home.md")
-    tab = browser.open(demo.link()["url"], colorScheme=scheme, viewport=size)
+    demo.ask("share.add", workspace="default", paths=["Home.md"])
+    tab = browser.open(demo.one_time_link(), colorScheme=scheme, viewport=size)
     for address in PAGES:
         tab.goto(address)
         assert tab.axe == [], address
@@ -54,7 +54,7 @@ def test_the_pages_of_connections_and_shares_are_accessible_and_fit(browser, dem
 
 
 def test_a_client_is_connected_with_the_keyboard_and_its_key_is_shown_once(demo, browser):
-    tab = browser.open(demo.link()["url"], permissions=["clipboard-read", "clipboard-write"])
+    tab = browser.open(demo.one_time_link(), permissions=["clipboard-read", "clipboard-write"])
     tab.press("g", "c")
     tab.wait('#connect-title:has-text("Connect a client")')
     tab.call("focus", 'a[href="/clients/connect?client=vscode"]')
@@ -70,20 +70,20 @@ def test_a_client_is_connected_with_the_keyboard_and_its_key_is_shown_once(demo,
     tab.wait('button:has-text("Copied")')
     assert tab.call("evaluate", "navigator.clipboard.readText()") == lines
     assert not SECRET.search(tab.path)
-    before = demo.json("key", "list")
+    before = demo.ask("key.list")
     tab.call("reload")
     tab.wait('h1:has-text("There is no key to show")')
     tab.call("goBack")
     tab.call("goForward")
     tab.wait('h1:has-text("There is no key to show")')
-    assert demo.json("key", "list") == before
+    assert demo.ask("key.list") == before
     tab.call("forgive")  # the page that has no key left answers 404
     assert tab.problems == {}
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 def test_a_folder_is_shared_and_no_longer(browser, demo, script):
-    tab = browser.open(demo.link()["url"], javaScriptEnabled=script)
+    tab = browser.open(demo.one_time_link(), javaScriptEnabled=script)
     tab.goto("/clients/shares?workspace=work")
     tab.fill("#path", "Projects/Heron")
     tab.click('button:has-text("Preview")')

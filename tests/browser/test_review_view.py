@@ -32,7 +32,7 @@ def test_a_proposed_change_is_applied_with_a_key_and_taken_back(demo, tab):
     note = demo.write("Projects/Weir.md", before)
     path = "Captures/default/Change of Weir.md"
     demo.write(path, change_note("c1", "Projects/Weir.md", before, before.replace("open", "shut")))
-    demo.run("index")
+    demo.ask("index")
     tab.goto(f"/review?capture={quote(path)}")
     tab.wait("body[data-settled]")
     assert "-open\n+shut" in tab.call("textContent", "#card .text")
@@ -82,7 +82,7 @@ def open_suggesting(demo, tab, text):
     note = next(file for file in (demo.vault / "Captures").rglob("*.md") if text in file.read_text())
     head, _, body = note.read_text().rpartition("---\n")
     note.write_text(f"{head}{SUGGESTIONS}{body}")
-    demo.run("index")
+    demo.ask("index")
     tab.goto(f"/review?capture={quote(str(note.relative_to(demo.vault)))}")
     tab.wait("#decide .take")
     return note
@@ -111,7 +111,7 @@ def test_suggestions_are_taken_with_keys(demo, tab):
 
 
 def test_suggestions_are_taken_with_ticks_alone(browser, demo):
-    tab = browser.open(demo.link()["url"], javaScriptEnabled=False)
+    tab = browser.open(demo.one_time_link(), javaScriptEnabled=False)
     open_suggesting(demo, tab, "The otter holt is dry again.")
     tab.call("check", '[name=take][value="pond"]')
     tab.fill("#to", "Areas")

@@ -45,6 +45,12 @@ def test_a_hit_leads_to_obsidian(tab):
     )
 
 
+@pytest.fixture(scope="module")
+def other(browser, demo):
+    """A tab that several tests lead to other addresses."""
+    return browser.open(demo.one_time_link())
+
+
 @pytest.mark.parametrize(
     ("path", "text"),
     [
@@ -54,11 +60,10 @@ def test_a_hit_leads_to_obsidian(tab):
         ("/search?q=" + "x" * 2100, "query must be text"),
     ],
 )
-def test_empty_answers_and_mistakes_say_what_to_do(browser, demo, path, text):
-    tab = browser.open(demo.one_time_link())
-    tab.goto(path)
-    assert text in tab.text
-    assert tab.axe == []
+def test_empty_answers_and_mistakes_say_what_to_do(other, path, text):
+    other.goto(path)
+    assert text in other.text
+    assert other.axe == []
 
 
 def test_searching_works_without_javascript(browser, demo):

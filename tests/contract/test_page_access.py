@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
+from syncd.cli.page.process import ask_page
 from syncd.page.application import EVENTS, VIEWS
 from syncd.page.web.access_guard import POLICY
 from tests.support.page_browser import Browser, paged_daemon
@@ -31,11 +32,11 @@ ALL = [
 @pytest.fixture(scope="module")
 def page(tmp_path_factory, models):
     with paged_daemon(tmp_path_factory.mktemp("page"), models) as memex:
-        used, browser = memex.link()["url"], memex.browser()
+        used, browser = memex.one_time_link(), memex.browser()
         Browser(used)
         revoked = memex.browser()
         secret = revoked.client.cookies[cookie(browser)]
-        memex.run("open", "--revoke", memex.json("open", "--sessions")[0]["id"])
+        ask_page(memex.state, "revoke", id=ask_page(memex.state, "sessions")[0]["id"])
         yield SimpleNamespace(memex=memex, browser=browser, revoked=secret, used=used)
 
 
@@ -145,7 +146,7 @@ def test_a_change_without_an_origin_is_refused(page):
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "nonsense"])
 def test_a_request_that_another_site_caused_is_refused(page, site):
     assert page.browser.client.get("/", headers={"sec-fetch-site": site}).status_code == 403
-    assert httpx2.get(page.memex.link()["url"], headers={"sec-fetch-site": site}, trust_env=False).status_code == 403
+    assert httpx2.get(page.memex.one_time_link(), headers={"sec-fetch-site": site}, trust_env=False).status_code == 403
 
 
 @pytest.mark.parametrize("token", [{}, {"csrf": ""}, {"csrf": "x"}, {"csrf": ["x", "y"]}])
@@ -193,14 +194,14 @@ def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(page):
 
 def test_a_link_leads_only_to_the_page(page):
     for target in ("https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)", "/\n/evil"):
-        link = re.sub("to=.*", "", page.memex.link()["url"])
+        link = re.sub("to=.*", "", page.memex.one_time_link())
         answer = httpx2.get(link, params={**dict(httpx2.URL(link).params), "to": target}, trust_env=False)
         assert answer.status_code == 303
         assert answer.headers["location"] == "/"
 
 
 def test_a_link_that_this_browser_has_used_leads_to_the_page_again(page):
-    link = page.memex.link()["url"]
+    link = page.memex.one_time_link()
     browser = Browser(link)
     assert browser.client.get(link).status_code == 303
     assert httpx2.get(link, trust_env=False).status_code == 401

@@ -38,7 +38,7 @@ def test_notes_are_indexed_and_found_by_meaning(memex):
     memex.write("Kitchen.md", "# Kitchen\n\nThe baker's oven reaches 250 degrees.")
     memex.write("Garden.md", "# Garden\n\nFerns grow in the shade.")
     memex.run("init", "--yes", str(memex.vault))
-    assert memex.found("how hot is the place where bread is made")[0] == "Kitchen.md"
+    assert memex.json("search", "how hot is the place where bread is made")[0]["path"] == "Kitchen.md"
 
 
 def test_settings_that_need_the_extra_say_the_line_that_installs_it(memex):

@@ -48,7 +48,7 @@ def test_what_is_ticked_comes_about_by_itself_and_over_a_kill(tmp_path, models):
         memex.json("job", "run", "ticks", "--wait")
         memex.settled()
         assert (memex.vault / "Captures/Archive/default/Search 2.md").exists()
-        assert memex.found("neither leg may outweigh", "--scope", "captures")[0] == "Captures/default/Search.md"
+        assert memex.found("neither leg may outweigh", scope="captures")[0] == "Captures/default/Search.md"
         again = memex.json("consolidate")
         assert (again["new"], again["report"]) == (0, None)
         memex.run("commit")

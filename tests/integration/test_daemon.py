@@ -46,26 +46,26 @@ def test_it_serves_with_nothing_but_a_vault_and_a_state_folder(memex):
 
 def test_an_edit_a_rename_and_a_deletion_are_seen(memex):
     memex.write("Seen/Edited.md", "plovers nest on shingle\n")
-    memex.until(lambda: memex.found("plovers shingle", "--mode", "text") == ["Seen/Edited.md"])
+    memex.until(lambda: memex.found("plovers shingle", mode="text") == ["Seen/Edited.md"])
     memex.write("Seen/Edited.md", "dotterels breed on fells\n")
-    memex.until(lambda: memex.found("dotterels fells", "--mode", "text") == ["Seen/Edited.md"])
+    memex.until(lambda: memex.found("dotterels fells", mode="text") == ["Seen/Edited.md"])
     memex.settled()
-    assert memex.found("plovers shingle", "--mode", "text") == []
+    assert memex.found("plovers shingle", mode="text") == []
     (memex.vault / "Seen/Edited.md").rename(memex.vault / "Seen/Renamed.md")
-    memex.until(lambda: memex.found("dotterels fells", "--mode", "text") == ["Seen/Renamed.md"])
+    memex.until(lambda: memex.found("dotterels fells", mode="text") == ["Seen/Renamed.md"])
     (memex.vault / "Seen/Renamed.md").unlink()
-    memex.until(lambda: memex.found("dotterels fells", "--mode", "text") == [])
+    memex.until(lambda: memex.found("dotterels fells", mode="text") == [])
     memex.settled()
 
 
 def test_a_save_by_replacing_the_file_is_an_edit(memex):
     memex.write("Saved.md", "first draft about turnstones\n")
-    memex.until(lambda: memex.found("turnstones", "--mode", "text") == ["Saved.md"])
+    memex.until(lambda: memex.found("turnstones", mode="text") == ["Saved.md"])
     fresh = memex.write(".Saved.tmp", "second draft about sanderlings\n")
     fresh.replace(memex.vault / "Saved.md")
-    memex.until(lambda: memex.found("sanderlings", "--mode", "text") == ["Saved.md"])
+    memex.until(lambda: memex.found("sanderlings", mode="text") == ["Saved.md"])
     memex.settled()
-    assert memex.found("turnstones", "--mode", "text") == []
+    assert memex.found("turnstones", mode="text") == []
 
 
 def test_a_folder_is_moved_in_and_out(memex):
@@ -74,11 +74,11 @@ def test_a_folder_is_moved_in_and_out(memex):
         (outside / "deep").mkdir(parents=True, exist_ok=True)
         (outside / f"deep/Guest {number}.md").write_text(f"guests bring kohlrabi {number}\n")
     outside.rename(memex.vault / "Guests")
-    memex.until(lambda: len(memex.found("kohlrabi", "--mode", "text")) == 5)
+    memex.until(lambda: len(memex.found("kohlrabi", mode="text")) == 5)
     (memex.vault / "Guests").rename(memex.vault / "Lodgers")
-    memex.until(lambda: {path.split("/")[0] for path in memex.found("kohlrabi", "--mode", "text")} == {"Lodgers"})
+    memex.until(lambda: {path.split("/")[0] for path in memex.found("kohlrabi", mode="text")} == {"Lodgers"})
     (memex.vault / "Lodgers").rename(outside)
-    memex.until(lambda: memex.found("kohlrabi", "--mode", "text") == [])
+    memex.until(lambda: memex.found("kohlrabi", mode="text") == [])
     memex.settled()
 
 
@@ -91,12 +91,12 @@ def test_a_checkout_of_an_older_commit_and_back(memex):
     (memex.vault / "Git/Page 2.md").unlink()
     memex.commit("New pages")
     now = ["Git/Page one.md"]
-    memex.until(lambda: memex.found("basalt", "--mode", "text") == now)
+    memex.until(lambda: memex.found("basalt", mode="text") == now)
     memex.git("checkout", "-q", old)
-    memex.until(lambda: sorted(memex.found("basalt", "--mode", "text")) == [f"Git/Page {n}.md" for n in range(3)])
+    memex.until(lambda: sorted(memex.found("basalt", mode="text")) == [f"Git/Page {n}.md" for n in range(3)])
     memex.git("checkout", "-q", "main")
-    memex.until(lambda: memex.found("basalt", "--mode", "text") == now)
-    assert memex.found("obsidian rock", "--mode", "text")[0] == "Git/Page 0.md"
+    memex.until(lambda: memex.found("basalt", mode="text") == now)
+    assert memex.found("obsidian rock", mode="text")[0] == "Git/Page 0.md"
     memex.settled()
     assert memex.git("status", "--porcelain") == ""
 
@@ -109,7 +109,7 @@ def test_a_capture_is_a_note_and_found_at_once(memex):
     assert memex.rest("GET", f"/thought/{made['id']}").json()["content"] == content
     assert memex.json("get", made["id"])["content"] == content
     assert memex.rest("DELETE", f"/thought/{made['id']}").status_code == 200
-    assert memex.found("バックアップ", "--scope", "captures", "--mode", "text") == []
+    assert memex.found("バックアップ", scope="captures", mode="text") == []
 
 
 def test_a_note_dropped_into_the_inbox_gets_its_id_and_no_other_change(memex):
@@ -122,7 +122,7 @@ def test_a_note_dropped_into_the_inbox_gets_its_id_and_no_other_change(memex):
     assert b"\r\n".join(line for line in lines if line not in added) == (
         b"---\r\ntags: [a]   # mine\r\n---\r\nby hand\r\n"
     )
-    assert memex.found("by hand", "--scope", "captures") == ["Captures/default/Dropped.md"]
+    assert memex.found("by hand", scope="captures") == ["Captures/default/Dropped.md"]
 
 
 def test_the_shapes_for_scripts_hold_to_the_letter(memex):
@@ -325,7 +325,7 @@ def killed_in_bulk(memex: Memex, count: int, *, kills: int) -> None:
     for id, content in acknowledged.items():
         assert memex.rest("GET", f"/thought/{id}").json()["content"] == content
     for number in range(0, count, max(1, count // 20)):
-        assert memex.found(f"zq{number}x", "--mode", "text") == [f"Notes/{number % 7}/Note {number}.md"]
+        assert memex.found(f"zq{number}x", mode="text") == [f"Notes/{number % 7}/Note {number}.md"]
     again = memex.json("index")
     assert (again["added"], again["modified"], again["removed"], again["failed"]) == (0, 0, 0, 0)
 
@@ -359,12 +359,12 @@ def test_a_checkout_of_a_thousand_files_and_back(tmp_path, bundled, models):
         memex.serve()
         for commit, word, other in ((old, "zq{}x", "yz{}w"), ("main", "yz{}w", "zq{}x")):
             memex.git("checkout", "-q", commit)
-            memex.until(lambda word=word: memex.found(word.format(999), "--mode", "text"), 240)
+            memex.until(lambda word=word: memex.found(word.format(999), mode="text"), 240)
             memex.settled(240)
             for number in (0, 333, 998):
                 expected = [f"Notes/{number % 7}/Note {number}.md"]
-                assert memex.found(word.format(number), "--mode", "text") == expected
-                assert memex.found(other.format(number), "--mode", "text") == []
+                assert memex.found(word.format(number), mode="text") == expected
+                assert memex.found(other.format(number), mode="text") == []
         memex.git("rm", "-q", "-r", "Notes/1", "Notes/2", "Notes/3", "Notes/4", "Notes/5")
         memex.git("commit", "-q", "-m", "Most are gone")
         memex.until(lambda: memex.readyz()["vault"]["documents"] < 400, 240)

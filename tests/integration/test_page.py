@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from syncd.cli.page.process import stop_page
 from tests.support.daemon_process import Failed
 from tests.support.page_browser import Browser, events, paged_daemon
 from tests.support.paths import DAEMON_PYTHON, ROOT
@@ -36,7 +37,16 @@ def memex(running):
     if running.process is None:
         running.serve()
     yield running
-    running.run("open", "--stop")
+    stop_page(running.state)
+
+
+@pytest.fixture
+def alone(running):
+    """A Memex without a daemon and without a page."""
+    if running.process is not None:
+        running.stop()
+    yield running
+    stop_page(running.state)
 
 
 def listening(browser):
@@ -97,11 +107,6 @@ def test_the_page_outlives_a_killed_daemon_and_continues_with_the_next(memex):
     assert browser.get("/").status_code == 200
 
 
-def test_the_page_starts_while_no_daemon_runs(memex):
-    memex.stop()
-    assert memex.browser().get("/").status_code == 503
-
-
 def test_without_an_open_page_nobody_asks_the_daemon(memex):
     browser = memex.browser()
     browser.text("/")
@@ -114,6 +119,10 @@ def test_without_an_open_page_nobody_asks_the_daemon(memex):
         with pytest.raises(TimeoutError):
             listener.accept()
     path.unlink()
+
+
+def test_the_page_starts_while_no_daemon_runs(alone):
+    assert alone.browser().get("/").status_code == 503
 
 
 def test_a_revoked_session_ends_its_stream(memex):

@@ -109,7 +109,7 @@ def test_a_call_is_undone_after_a_preview_and_the_undo_too(memex, browser):
 
 
 def test_an_undo_by_time_leaves_what_came_after_its_preview_alone(memex, browser):
-    key = memex.json("key", "create", "--name", "gardener", "--all-workspaces")["key"]
+    key = memex.ask("key.create", name="gardener")["key"]
 
     def write(text):
         headers = {"authorization": f"Bearer {key}", "x-memory-workspace": "default"}

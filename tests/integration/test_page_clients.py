@@ -91,7 +91,7 @@ def test_a_form_that_is_sent_twice_makes_one_key(memex, browser):
     assert SECRET.search(browser.client.get(first).text)
     assert where(browser.post("/clients/connect", **fields)) == first
     assert not SECRET.search(browser.client.get(first).text)
-    assert key["id"] in [row["id"] for row in memex.json("key", "list") if not row["revoked_at"]]
+    assert key["id"] in [row["id"] for row in memex.ask("key.list") if not row["revoked_at"]]
 
 
 def test_a_key_in_use_is_replaced_only_when_that_is_ticked(memex, browser):
@@ -231,24 +231,24 @@ def test_a_client_that_memex_does_not_know_has_no_form(browser):
 
 
 def test_a_key_is_listed_without_its_secret_and_revoked_after_a_question(memex, browser):
-    secret = memex.json("key", "create", "--name", "robin@here", "--workspace", "default")["key"]
+    secret = memex.ask("key.create", name="robin@here", workspaces=["default"])["key"]
     page = browser.text("/clients")
     assert "robin@here" in page
     assert "never seen" in page
     assert secret not in page
-    (listed,) = (key for key in memex.json("key", "list") if key["name"] == "robin@here")
+    (listed,) = (key for key in memex.ask("key.list") if key["name"] == "robin@here")
     assert "Revoke the key robin@here?" in browser.text("/clients/revoke", key=listed["id"])
     assert not listed["revoked_at"]
     assert browser.post("/clients/revoke", key=listed["id"]).status_code == 303
     browser.client.head("/clients")  # the message waits for a page that a person sees
     assert "Revoked the key robin@here" in browser.text("/clients")
-    (listed,) = (key for key in memex.json("key", "list") if key["name"] == "robin@here")
+    (listed,) = (key for key in memex.ask("key.list") if key["name"] == "robin@here")
     assert listed["revoked_at"]
     assert browser.post("/clients/revoke", key=listed["id"]).status_code == 404
 
 
 def test_a_key_of_the_owner_can_not_be_revoked(memex, browser):
-    owners = [key for key in memex.json("key", "list") if "admin" in key["scopes"]]
+    owners = [key for key in memex.ask("key.list") if "admin" in key["scopes"]]
     assert owners
     for key in owners:
         assert browser.get("/clients/revoke", key=key["id"]).status_code == 404
@@ -258,7 +258,7 @@ def test_a_key_of_the_owner_can_not_be_revoked(memex, browser):
 def test_a_workspace_is_created_and_a_name_that_can_not_be_used_stays_in_the_form(memex, browser):
     assert browser.post("/clients/workspaces", name="garden").status_code == 303
     assert "Created the workspace garden" in browser.text("/clients")
-    assert {"name": "garden"} in memex.json("workspace", "list")
+    assert {"name": "garden"} in memex.ask("workspace.list")
     refused = browser.post("/clients/workspaces", name="../up")
     assert refused.status_code == 400
     assert 'value="../up"' in refused.text
@@ -267,7 +267,7 @@ def test_a_workspace_is_created_and_a_name_that_can_not_be_used_stays_in_the_for
 def test_workspaces_show_their_notes_and_clients(memex, browser):
     memex.capture("The filter is due in May.")
     end_all(memex)
-    memex.run("key", "create", "--name", "robin", "--workspace", "default")
+    memex.ask("key.create", name="robin", workspaces=["default"])
     assert "1 note · 1 client" in browser.text("/clients")
 
 
@@ -276,24 +276,24 @@ def test_a_folder_is_shared_after_a_preview_and_no_longer(memex, browser):
     preview = browser.text("/clients/shares/add", **asked)
     assert "References/Pump.md" in preview
     assert "References/Valve.md" in preview.partition("Withheld")[2]
-    assert memex.json("share", "list") == []
+    assert memex.ask("share.list") == []
     assert where(browser.post("/clients/shares/add", **asked)) == "/clients/shares?workspace=default"
     page = browser.text("/clients/shares", workspace="default")
     assert "Shared <code>References</code> with default" in page
     assert "References/Pump.md" in page.partition("Agents can read now")[2]
     assert "References/**" in browser.text("/clients")
-    memex.run("share", "add", "Notes/Plan.md")
+    memex.ask("share.add", workspace="default", paths=["Notes/Plan.md"])
     question = browser.text("/clients/shares/remove", workspace="default", path="References/**")
     assert "could no longer read 1 note, and still read 1 through other shares" in question
     assert "References/Pump.md" in question
     assert "Notes/Plan.md" not in question
-    assert len(memex.json("share", "list")[0]["entries"]) == 2
+    assert len(memex.ask("share.list")[0]["entries"]) == 2
     gone = {"workspace": "default", "path": "References/**"}
     where(browser.post("/clients/shares/remove", **gone))
-    assert memex.json("share", "list")[0]["entries"] == ["Notes/Plan.md"]
+    assert memex.ask("share.list")[0]["entries"] == ["Notes/Plan.md"]
     where(browser.post("/clients/shares/remove", **gone))
     assert "is no longer shared" in browser.text("/clients/shares", workspace="default")
-    memex.run("share", "remove", "Notes/Plan.md")
+    memex.ask("share.remove", workspace="default", paths=["Notes/Plan.md"])
     assert "Nothing of your vault is shared" in browser.text("/clients/shares", workspace="default")
 
 
@@ -302,7 +302,7 @@ def test_a_path_that_can_not_be_shared_stays_in_the_form(memex, browser, path):
     refused = browser.post("/clients/shares/add", workspace="default", path=path)
     assert refused.status_code == 400
     assert f'name="path" list="folders" value="{path}"' in refused.text
-    assert memex.json("share", "list") == []
+    assert memex.ask("share.list") == []
 
 
 def test_a_workspace_that_is_not_there_has_no_shares(browser):

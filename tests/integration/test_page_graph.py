@@ -107,7 +107,7 @@ def test_beyond_two_hundred_the_list_goes_on_when_asked(browser):
 
 
 def test_a_workspace_without_entities_says_how_they_come(memex, browser):
-    memex.run("workspace", "create", "bare")
+    memex.ask("workspace.create", name="bare")
     page = browser.text("/graph", workspace="bare")
     assert "no entity yet" in page
     assert names(page) == []

@@ -56,8 +56,8 @@ def test_files_of_a_form_are_queued_and_become_notes(memex, browser):
     text = browser.text(answer.headers["location"])
     assert "2 files are queued." in text
     assert re.search(r"<option selected>work</option>", text)
-    until(lambda: memex.json("job", "queue")["counts"]["done"] == 2)
-    assert memex.found("sow in May", "--scope", "captures")[0].startswith("Captures/work/")
+    until(lambda: memex.ask("queue.list")["counts"]["done"] == 2)
+    assert memex.found("sow in May", scope="captures")[0].startswith("Captures/work/")
     listed = browser.text("/jobs", status="done")
     assert "tide.csv" in listed
     again = send(browser, ("other.csv", b"place,level\nhere,3\n"), workspace="work")
@@ -101,7 +101,7 @@ def test_a_form_without_a_file_and_one_for_no_workspace_are_answered(browser):
 
 def test_nothing_is_written_without_the_token(memex, browser):
     headers = {"origin": browser.page, "sec-fetch-site": "same-origin"}
-    before = sum(memex.json("job", "queue")["counts"].values())  # those of other tests may still run
+    before = sum(memex.ask("queue.list")["counts"].values())  # those of other tests may still run
     for fields in ({}, {"csrf": "x"}):
         answer = browser.client.post(
             "/jobs/files", data=fields, files={"file": ("a.txt", b"stranger")}, headers=headers
@@ -109,7 +109,7 @@ def test_nothing_is_written_without_the_token(memex, browser):
         assert answer.status_code == 403
     assert browser.client.post("/jobs/files", content=b"x", headers=headers).status_code == 403
     assert staged(memex) == []
-    assert sum(memex.json("job", "queue")["counts"].values()) == before
+    assert sum(memex.ask("queue.list")["counts"].values()) == before
 
 
 @pytest.mark.parametrize(
@@ -144,15 +144,15 @@ def test_a_browser_that_leaves_in_the_midst_leaves_nothing_behind(memex, browser
 def test_a_failed_file_shows_its_reason_and_is_tried_again(memex, browser):
     answer = send(browser, ("broken.pdf", b"%PDF-1.7\nnot a document\n"), json=True)
     id = answer.json()["files"][0]["job"]
-    until(lambda: memex.json("job", "show", id)["status"] == "failed")
+    until(lambda: memex.ask("queue.show", id=id)["status"] == "failed")
     text = browser.text("/jobs", status="failed")
-    reason = memex.json("job", "show", id)["error"]["message"]
+    reason = memex.ask("queue.show", id=id)["error"]["message"]
     assert "broken.pdf" in text
     assert html.escape(reason)[:40] in text
     answer = browser.post("/jobs/retry", id=id)
     assert answer.status_code == 303
     assert "queued again" in browser.text("/jobs")
-    until(lambda: memex.json("job", "show", id)["status"] == "failed")
+    until(lambda: memex.ask("queue.show", id=id)["status"] == "failed")
     assert browser.post("/jobs/retry", id="0" * 32).status_code == 404
     assert browser.post("/jobs/cancel", id=id).status_code in (400, 404, 409)
 
@@ -160,10 +160,10 @@ def test_a_failed_file_shows_its_reason_and_is_tried_again(memex, browser):
 def test_scheduled_jobs_are_listed_and_run_now(memex, browser):
     text = browser.text("/jobs")
     assert "list the vault" in text
-    before = next(job["started_at"] for job in memex.json("job", "list") if job["name"] == "listing")
+    before = next(job["started_at"] for job in memex.ask("job.list") if job["name"] == "listing")
     assert browser.post("/jobs/run", name="listing").status_code == 303
     assert "was started" in browser.text("/jobs")
-    until(lambda: next(job for job in memex.json("job", "list") if job["name"] == "listing")["started_at"] != before)
+    until(lambda: next(job for job in memex.ask("job.list") if job["name"] == "listing")["started_at"] != before)
     until(lambda: "Last runs" in browser.text("/jobs/runs", name="listing"))
     assert browser.get("/jobs/runs", name="nothing").status_code == 404
     assert browser.post("/jobs/run", name="nothing").status_code == 404

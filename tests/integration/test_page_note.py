@@ -103,7 +103,7 @@ def test_a_version_that_nobody_knows_is_not_found(memex, browser):
 )
 def test_the_last_move_of_a_note_is_taken_back_from_its_history(memex, browser, words, way, heading):
     id = memex.capture(f"The sluice needs a plank, {way}.\n")
-    before = memex.json("get", id)["path"]
+    before = memex.ask("get", id=id)["path"]
     done = memex.json(*words, id)
     (moved,) = done.get("promoted") or done["archived"]
     page = browser.client.get(f"/note?path={quote(moved['target'])}").text
@@ -122,7 +122,7 @@ def test_the_last_move_of_a_note_is_taken_back_from_its_history(memex, browser, 
 
 def test_a_call_that_no_undo_can_reach_shows_what_works(memex, browser):
     id = memex.capture("The lock is rusty.\n")
-    memex.json("promote", id, "--to", "House")
+    memex.ask("promote", ids=[id], to="House")
     call = memex.json("audit", "--tool", "promote")[-1]["request"]
     answer = browser.get(f"/note/undo?call={call}&path=House/The%20lock%20is%20rusty.md")
     assert answer.status_code == 409

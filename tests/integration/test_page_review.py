@@ -24,7 +24,7 @@ def running(tmp_path_factory, models):
         memex.write("Projects/Heron.md", "The heron station.\n")
         memex.write("Notes/Home.md", "My home.\n")
         memex.commit("Begin")
-        memex.run("index")
+        memex.ask("index")
         yield memex
 
 
@@ -107,7 +107,7 @@ def test_a_proposed_change_is_shown_with_its_diff_applied_and_undone(memex, brow
     note, before = "Projects/Sluice.md", "# Sluice\n\nopen\n"
     file, path = memex.write(note, before), "Captures/default/Change of Sluice.md"
     memex.write(path, change_note("c1", note, before, before.replace("open", "<shut>")))
-    memex.run("index")
+    memex.ask("index")
     text = browser.text("/review", capture=path)
     assert "-open\n+&lt;shut&gt;" in text
     assert "Apply <kbd>" in text
@@ -119,12 +119,12 @@ def test_a_proposed_change_is_shown_with_its_diff_applied_and_undone(memex, brow
     assert path in follow(browser, browser.post("/review/undo", **form(done, id="main")))
     assert file.read_text() == before
     file.write_text(before.replace("open", "stuck"))
-    memex.run("index")
+    memex.ask("index")
     assert "in the same lines" in browser.text("/review", capture=path)
     assert browser.post("/review/promote", **card(browser, path)).status_code == 409
     assert "stuck" in file.read_text()
     file.unlink()
-    memex.run("index", "--accept-removals")
+    memex.ask("index", accept_removals=True)
     assert "does not exist any more" in browser.text("/review", capture=path)
 
 
@@ -182,7 +182,7 @@ def test_a_refused_decision_keeps_the_ticks_and_a_made_up_suggestion_changes_not
 
 
 def test_a_card_shows_who_captured_it_when_and_where(memex, browser):
-    secret = memex.json("key", "create", "--name", "robin", "--workspace", "default")["key"]
+    secret = memex.ask("key.create", name="robin", workspaces=["default"])["key"]
     body = {"content": "The sluice needs grease.", "source": "field notes", "metadata": {"tags": ["sluice"]}}
     headers = {"authorization": f"Bearer {secret}", "x-memory-workspace": "default"}
     assert memex.client.post(memex.url + "/capture", json=body, headers=headers).is_success

@@ -65,8 +65,8 @@ def test_a_real_vault_is_indexed_searched_and_left_as_it_is(tmp_path, bundled, m
 
         memex.run("capture", "京都の宿は駅から歩いて五分、朝食つき。", "--source", "cli")
         id = memex.capture("次の会議で予算の承認を得る。\n\n- 資料を準備する\n", source="claude")
-        assert memex.found("京都の宿", "--scope", "captures")[0].startswith("Captures/default/京都の宿は駅から")
-        assert memex.found("会議の資料", "--scope", "captures")[0].startswith("Captures/default/次の会議")
+        assert memex.found("京都の宿", scope="captures")[0].startswith("Captures/default/京都の宿は駅から")
+        assert memex.found("会議の資料", scope="captures")[0].startswith("Captures/default/次の会議")
         assert memex.git(*THEIRS) == ""
 
         edited = next(iter(searches.values()))
@@ -75,7 +75,7 @@ def test_a_real_vault_is_indexed_searched_and_left_as_it_is(tmp_path, bundled, m
             file.write("\n\nあとから書いた一行: 琵琶湖の花火 quokkas\n")
         target = Path(renamed).with_name("Renamed by hand.md").as_posix()
         (memex.vault / renamed).rename(memex.vault / target)
-        memex.until(lambda: memex.found("琵琶湖の花火", "--mode", "text")[:1] == [edited])
+        memex.until(lambda: memex.found("琵琶湖の花火", mode="text")[:1] == [edited])
         memex.until(lambda: target in memex.found(words)[:5])  # its `title`, if it has one, is as it was
         memex.settled()
         # What the person did: an edit, and a rename that Git sees as two.
@@ -85,7 +85,7 @@ def test_a_real_vault_is_indexed_searched_and_left_as_it_is(tmp_path, bundled, m
         memex.git("commit", "-q", "-m", "By hand")
         for commit, there in ((old, False), ("main", True)):
             memex.git("checkout", "-q", commit)
-            memex.until(lambda there=there: (edited in memex.found("琵琶湖の花火", "--mode", "text")) == there)
+            memex.until(lambda there=there: (edited in memex.found("琵琶湖の花火", mode="text")) == there)
             memex.settled()
             assert memex.git(*THEIRS) == ""
 
@@ -94,7 +94,7 @@ def test_a_real_vault_is_indexed_searched_and_left_as_it_is(tmp_path, bundled, m
         seconds = memex.serve()
         sys.stdout.write(f"{name}: ready again in {seconds:.1f} s" + "\n")
         assert memex.readyz()["vault"]["documents"] == count + 1
-        assert memex.found("pangolins", "--mode", "text") == ["New.md"]
+        assert memex.found("pangolins", mode="text") == ["New.md"]
         assert (
             memex.rest("GET", f"/thought/{id}").json()["content"]
             == "次の会議で予算の承認を得る。\n\n- 資料を準備する\n"

@@ -56,7 +56,7 @@ def test_a_day_of_an_agent_is_taken_back_by_command(tmp_path, models):
         assert memex.json("undo", "--since", "1h", "--dry-run")["skipped"] == []
         told = memex.json("undo", "--yes", stored)
         assert [one["did"] for one in told["done"]] == ["brought back", "brought back"]
-        assert memex.found("tide level", "--scope", "captures")
+        assert memex.found("tide level", scope="captures")
         for _ in range(2):
             told = memex.json("undo", "--yes", kept)
         assert [one["did"] for one in told["done"]] == ["restored"]

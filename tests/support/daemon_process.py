@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx2
 
+from syncd.daemon import control_socket
 from tests.support import daemon_logs
 from tests.support.paths import DAEMON_PYTHON, ROOT
 from tests.support.until import PATIENCE, until
@@ -73,9 +74,13 @@ class Memex:
         """Run `memex WORDS --json` and return the parsed answer."""
         return json.loads(self.run(*words, "--json"))
 
-    def found(self, query: str, *words: str) -> list[str]:
-        """Return the paths that `memex search` finds, best first."""
-        return [hit["path"] for hit in self.json("search", query, *words)]
+    def ask(self, operation: str, **arguments: Any) -> Any:
+        """Return the daemon's answer to an operation of the owner, without the process of a command."""
+        return control_socket.call(self.state, operation, arguments, timeout=60)
+
+    def found(self, query: str, *, scope: str = "all", **given: Any) -> list[str]:
+        """Return the paths that an owner's search finds in the running daemon, best first."""
+        return [hit["path"] for hit in self.ask("search", query=query, scope=scope, **given)["hits"]]
 
     # The daemon
 

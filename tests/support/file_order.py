@@ -6,7 +6,12 @@ from pathlib import Path
 
 from xdist.scheduler import LoadFileScheduling
 
-BROWSER = "tests/browser/"  # one worker runs these files: they share a browser, a daemon and a page
+# One worker runs all files of such a folder, because they share what is slow to prepare.
+TOGETHER = {
+    "tests/browser/": "a browser, a daemon and a page",
+    "tests/project/": "the syntax trees of all modules",
+    "tests/unit/index/encoders/": "torch and transformers, whose import takes seconds and a gigabyte",
+}
 
 # Seconds of the files that take longest; what is not named here takes less and comes after them.
 SECONDS = {
@@ -69,17 +74,22 @@ SECONDS = {
 }
 
 
+def folder_of(file: str) -> str:
+    """Return the folder whose files one worker runs, or "" for a file on its own."""
+    return next((folder for folder in TOGETHER if file.startswith(folder)), "")
+
+
 def place(file: Path) -> tuple[int, str]:
     """Return the sort key of a test file."""
     name = file.with_suffix("").as_posix().rpartition("/tests/")[2].removeprefix("tests/")
-    if name.startswith(BROWSER.removeprefix("tests/")):
-        return -max(SECONDS.values()), ""
+    if folder := folder_of(f"tests/{name}"):
+        return -max(SECONDS.values()), folder
     return -SECONDS.get(name, 0), name
 
 
 class FileScheduling(LoadFileScheduling):  # type: ignore[misc]  # the library has no types
-    """Gives each file to one worker, and all files of the browser to the same one."""
+    """Gives each file to one worker, and the files of some folders to the same one."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        return BROWSER if file.startswith(BROWSER) else file
+        return folder_of(file) or file

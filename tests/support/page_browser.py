@@ -14,9 +14,8 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from syncd.cli.page.process import FOLDER
+from syncd.cli.page.process import FOLDER, stop_page
 from syncd.daemon.control_socket import NoDaemon, call
-from syncd.page.web.daemon_client import DaemonClient
 from tests.support.daemon_process import Memex
 
 
@@ -37,10 +36,6 @@ class PagedMemex(Memex):
             return str(call(self.state / FOLDER, "link", {}, timeout=60)["url"])
         except NoDaemon:
             return str(self.link()["url"])
-
-    def ask(self, operation: str, **arguments: Any) -> Any:
-        """Return the daemon's answer to an operation of the owner, without a command's process."""
-        return DaemonClient(self.state).ask(operation, **arguments)
 
     def browser(self) -> Browser:
         """Return a browser with a session."""
@@ -87,7 +82,7 @@ def paged_daemon(
         memex.serve()
         yield memex
     finally:
-        memex.run("open", "--stop")
+        stop_page(memex.state)
         if memex.process is not None:
             memex.stop(signal.SIGKILL)
 

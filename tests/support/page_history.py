@@ -52,7 +52,7 @@ RELATIONS: Final = [
 
 def write_history(memex: Memex, at: Callable[[int], None] = lambda _: None) -> None:
     """Let three agents capture, change and delete notes, and extend the graph; `at` gets the minute of each write before it."""
-    keys = {name: memex.json("key", "create", "--name", name, "--workspace", "default")["key"] for name in AGENTS}
+    keys = {name: memex.ask("key.create", name=name, workspaces=["default"])["key"] for name in AGENTS}
 
     def headers(agent: str) -> dict[str, str]:
         return {"authorization": f"Bearer {keys[agent]}", "x-memory-workspace": "default"}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager, nullcontext
 
 import pytest
 
 from mcp_server.tools.families import FAMILIES
 from tests.support.audit_entries import unwritable
 from tests.support.live_server import client, run, running
+from tests.support.mcp_agent import member
 from tests.support.world import until
 
 
@@ -136,20 +138,20 @@ def test_every_tool_is_walked():
 
 @pytest.fixture(scope="module")
 def calls(rim):
-    """What calls a tool in a workspace of its own, that has notes of each family."""
+    """What calls a tool in a workspace of its own, that has notes of each family; one client makes all its calls."""
 
+    @contextmanager
     def prepared():
         space = rim.space()
+        with member(space) as agent:
+            yield fill(space, agent)
+
+    def fill(space, agent):
         ids = {"ID": space.capture("kept")["id"]}
 
         def call(name, given):
             asked = {key: ids.get(value, value) if isinstance(value, str) else value for key, value in given.items()}
-
-            async def work():
-                async with client(rim, key=space.name, X_Memory_Workspace=space.name) as mcp:
-                    return await mcp.call_tool(name, asked)
-
-            return run(work())
+            return agent.portal.call(agent.mcp.call_tool, name, asked)
 
         ids["SHARED"] = f"References/{space.name}.md"
         rim.world.write(ids["SHARED"], "to be walked\n")
@@ -177,32 +179,33 @@ def calls(rim):
 @pytest.fixture(scope="module")
 def reads(calls):
     """What calls a tool in one workspace that nothing changes."""
-    return calls()
+    with calls() as call:
+        yield call
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_each_tool_logs_one_entry_for_each_file_and_a_log_that_fails_stops_those_that_write(
     rim, calls, reads, operation
 ):
-    call = reads if operation.scope == "read" else calls()
-    writes = operation.scope == "write" and operation.name not in STAGING
-    with unwritable(rim.world.app.opened.ledger):
-        before = rim.files()
+    with nullcontext(reads) if operation.scope == "read" else calls() as call:
+        writes = operation.scope == "write" and operation.name not in STAGING
+        with unwritable(rim.world.app.opened.ledger):
+            before = rim.files()
+            answer = call(operation.name)
+            assert rim.files() == before
+            assert answer.is_error == writes, answer
+            if writes:
+                assert json.loads(answer.content[0].text)["error"]["code"] == "UNAVAILABLE"
+                assert operation.name in QUEUING or rim.rest("GET", "/healthz", key=None).json()["status"] == "degraded"
+        before, seen = rim.files(), rim.world.app.opened.audit.head.seq
         answer = call(operation.name)
-        assert rim.files() == before
-        assert answer.is_error == writes, answer
-        if writes:
-            assert json.loads(answer.content[0].text)["error"]["code"] == "UNAVAILABLE"
-            assert operation.name in QUEUING or rim.rest("GET", "/healthz", key=None).json()["status"] == "degraded"
-    before, seen = rim.files(), rim.world.app.opened.audit.head.seq
-    answer = call(operation.name)
-    assert not answer.is_error, answer
-    until(lambda: not {"queued", "running"} & {one.status for one in rim.world.app.opened.queue.jobs()})
-    after = rim.files()
-    changed = sorted(path for path in before | after if before.get(path) != after.get(path))
-    logged = entries(rim, seen)
-    assert sorted(entry.path for entry in logged) == changed
-    assert {(entry.surface, entry.tool) for entry in logged} == ({("mcp", operation.name)} if writes else set())
+        assert not answer.is_error, answer
+        until(lambda: not {"queued", "running"} & {one.status for one in rim.world.app.opened.queue.jobs()})
+        after = rim.files()
+        changed = sorted(path for path in before | after if before.get(path) != after.get(path))
+        logged = entries(rim, seen)
+        assert sorted(entry.path for entry in logged) == changed
+        assert {(entry.surface, entry.tool) for entry in logged} == ({("mcp", operation.name)} if writes else set())
 
 
 def test_many_writers_leave_one_whole_chain(rim):

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import cache
 
 import pytest
 
@@ -85,13 +86,20 @@ def shell(home, name, script):
     return done.stdout.splitlines()
 
 
+@cache
+def bash_functions():
+    """What `memex completion bash` prints, which is the same in every home."""
+    command = [sys.executable, "-m", "syncd.cli", "completion", "bash"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
 def bash(home, *words):
     """What bash would offer for the last of these words."""
     line = " ".join(f"'{word}'" for word in words)
     return shell(
         home,
         "bash",
-        f'eval "$(memex completion bash)"\nCOMP_WORDS=({line})\nCOMP_CWORD={len(words) - 1}\n'
+        f"{bash_functions()}\nCOMP_WORDS=({line})\nCOMP_CWORD={len(words) - 1}\n"
         '_memex_completion memex 2>/dev/null\nprintf "%s\\n" "${COMPREPLY[@]}"',
     )
 

@@ -388,6 +388,6 @@ def test_files_are_read_with_a_daemon_and_without_one(tmp_path, models, bundled)
         (folder / "two.csv").write_text("part,price\ngasket,4\n")
         told = memex.json("addfile", str(folder))
         assert told["counts"] == {"skipped": 1, "same": 2, "done": 1}
-        assert memex.found("gasket", "--mode", "text") == ["Captures/default/Files/two.csv.md"]
+        assert memex.found("gasket", mode="text") == ["Captures/default/Files/two.csv.md"]
         assert memex.json("addfile", str(folder))["counts"] == {"skipped": 1, "same": 3}
         assert (memex.vault / "Captures/default/Files/two.csv").read_text() == "part,price\ngasket,4\n"
