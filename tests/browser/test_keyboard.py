@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 class Keys:
     """Presses keys in a tab, and counts them."""
@@ -18,6 +20,7 @@ class Keys:
         self.count += len(text)
 
 
+@pytest.mark.slow  # it starts a daemon of its own, because it counts on the queue
 def test_captures_are_decided_and_a_note_is_found_without_a_mouse(browser, fresh_demo):
     tab = browser.open(fresh_demo.one_time_link())
     keys = Keys(tab)

@@ -14,7 +14,7 @@ def note(kind, *relations, fact="Known."):
     lines = [f"- {kind_of}:: [[{target}]]" for kind_of, target in relations]
     return "\n".join(
         ["---", "type: entity", f"entity_type: {kind}", "created_at: 2026-11-05T10:12:33.055Z", "---", "## Observations",
-         f"- {fact} ^o1", "", "## Relations", *lines, ""]
+         f"- {fact} ^o1" if fact else "", "", "## Relations", *lines, ""]
     )  # fmt: skip
 
 
@@ -33,8 +33,8 @@ def memex(tmp_path_factory, models):
         (entities / f"{name}.md").write_text(text)
     crowd = folder / "vault/Captures/crowd/Entities"
     crowd.mkdir(parents=True)
-    for number in range(250):
-        (crowd / f"Guest {number}.md").write_text(note("guest", ("guest_of", "Host")))
+    for number in range(205):  # a few more than are shown at once; without facts, whose vectors take seconds
+        (crowd / f"Guest {number}.md").write_text(note("guest", ("guest_of", "Host"), fact=""))
     (crowd / "Host.md").write_text(note("host"))
     with paged_daemon(folder, models) as running:
         yield running
@@ -102,7 +102,7 @@ def test_beyond_two_hundred_the_list_goes_on_when_asked(browser):
     assert len(names(page)) == 200
     (more,) = re.findall(r'class="button" href="([^"]*)">Show more', page)
     page = browser.text(html.unescape(more))
-    assert len(names(page)) == 251
+    assert len(names(page)) == 206
     assert "Show more" not in page
 
 
