@@ -86,6 +86,7 @@ let wasGone = "waits" in body.dataset;
 function showConnection(text) {
   connection.textContent = text;
   connection.hidden = !text;
+  body.toggleAttribute("data-stale", text !== "");
 }
 
 // Text that was typed is never thrown away by a reload.
@@ -111,7 +112,7 @@ function follow() {
 async function onState(state) {
   if (!state.answers) {
     wasGone = true;
-    return showConnection("The daemon does not run. This page continues by itself when it is back.");
+    return showConnection("The daemon does not run. What you see may be out of date; the page continues by itself when the daemon is back.");
   }
   if ("waits" in body.dataset) return body.dataset.waits ? location.replace(body.dataset.waits) : location.reload();
   showConnection("");
