@@ -209,9 +209,6 @@ function setDisabled(form, isDisabled) {
 
 setTimeout(() => (body.dataset.settled = ""), SETTLE);
 
-// On a phone, the navigation scrolls: the present view is in sight.
-document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
-
 // Keyboard
 
 const help = document.getElementById("help");
@@ -222,6 +219,9 @@ if (helpButton) {
   helpButton.hidden = false;
   helpButton.addEventListener("click", () => help.showModal());
 }
+
+// On a phone, the navigation scrolls: the present view is in sight beside the button.
+document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
 function items() {
   return [...document.querySelectorAll("[data-list] [data-item]")].filter((item) => item.offsetParent !== null);
