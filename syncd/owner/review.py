@@ -35,7 +35,11 @@ MOST = 1_000  # captures in one call
 CANDIDATES = 5  # suggestions of each kind, with their reasons
 EXCERPT = 400  # characters of a similar note
 TEXT = 20_000  # characters of a capture
-REASONS = {"you": "as you said", "rule": "by your rules", "setting": "promote.folder"}  # by what chose a folder
+REASONS = {
+    "you": "as you said",
+    "rule": "by your rules",
+    "setting": "the setting promote.folder",
+}  # by what chose a folder
 SUGGESTED = ("suggested_folder", "suggested_tags", "suggested_links", "suggested_similar")
 
 

@@ -12,6 +12,11 @@ PHONE = {"width": 360, "height": 700}
 WIDE = {"width": 1280, "height": 900}
 MOST = 200 * 1024  # bytes of a view without the library that draws the graph
 LIBRARIES = "/static/vendor/"
+RIGHT = "getBoundingClientRect().right"
+SIGHT = f"""(() => {{
+  const nav = document.querySelector(".top nav"), present = nav.querySelector("[aria-current]");
+  return present && present.{RIGHT} <= nav.{RIGHT} + 1;
+}})()"""  # whether the entry of the present view is in sight; null for a view without one
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +51,7 @@ def test_a_view_is_accessible_small_and_fits(tab_with, view, scheme, size):
     assert PLACES[view].text in tab.text
     assert tab.axe == []
     assert tab.value("document.documentElement.scrollWidth") <= size["width"]
+    assert tab.value(SIGHT) in (None, True)
     assert tab.problems == {}
 
 

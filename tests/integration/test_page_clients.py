@@ -138,7 +138,7 @@ def test_a_tick_adds_the_hook_of_the_command_and_revoking_the_key_takes_it_away(
     assert f"<code>{memex.home / name}</code>" in browser.text("/clients/connect", client=client)
     fields = {"client": client, "workspace": "default", "hooks": "1", "form": mark(browser, client)}
     lines = browser.client.get(where(browser.post("/clients/connect", **fields)))
-    assert "Each session begins with the context of default" in lines.text
+    assert "each session begins with the context of default" in lines.text
     assert SECRET.search(lines.text)
     assert not memex.json("connect", client, "--hooks")["changed"]
     (key,) = live_keys(memex)

@@ -86,6 +86,7 @@ let wasGone = "waits" in body.dataset;
 function showConnection(text) {
   connection.textContent = text;
   connection.hidden = !text;
+  body.toggleAttribute("data-stale", text !== "");
 }
 
 // Text that was typed is never thrown away by a reload.
@@ -111,7 +112,7 @@ function follow() {
 async function onState(state) {
   if (!state.answers) {
     wasGone = true;
-    return showConnection("The daemon does not run. This page continues by itself when it is back.");
+    return showConnection("The daemon does not run. What you see may be out of date; the page continues by itself when the daemon is back.");
   }
   if ("waits" in body.dataset) return body.dataset.waits ? location.replace(body.dataset.waits) : location.reload();
   showConnection("");
@@ -208,9 +209,6 @@ function setDisabled(form, isDisabled) {
 
 setTimeout(() => (body.dataset.settled = ""), SETTLE);
 
-// On a phone, the navigation scrolls: the present view is in sight.
-document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
-
 // Keyboard
 
 const help = document.getElementById("help");
@@ -221,6 +219,9 @@ if (helpButton) {
   helpButton.hidden = false;
   helpButton.addEventListener("click", () => help.showModal());
 }
+
+// On a phone, the navigation scrolls: the present view is in sight beside the button.
+document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
 function items() {
   return [...document.querySelectorAll("[data-list] [data-item]")].filter((item) => item.offsetParent !== null);

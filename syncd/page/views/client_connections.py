@@ -181,7 +181,7 @@ def add_hook(request: ConnectionRequest) -> str:
         return f"`{file}` already has this hook."
     old = f"; the old file is `{backup}`" if backup else ""
     return (
-        f"Each session begins with the context of {request.workspace}: wrote `{file}`{old}. "
+        f"Wrote the hook into `{file}`{old}: each session begins with the context of {request.workspace}. "
         f"Then {HOOK_FILES[request.id].then}."
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ RUNS: Final = 50
 NAMED: Final = 5  # most files that a message names
 STATUSES: Final = ("queued", "running", "failed", "done")
 WORKSPACE: Final = "default"
+_DAILY: Final = re.compile(r"(\d{1,2}) (\d{1,2}) \* \* \*")
 
 
 # What is shown
@@ -112,7 +114,7 @@ def describe_scheduled(jobs: Iterable[Mapping[str, Any]]) -> list[ScheduledJob]:
         ScheduledJob(
             key=job["name"],
             title=job["title"],
-            every=job["cron"] or format_interval(job["every_s"]),
+            every=format_schedule(job["cron"]) if job["cron"] else format_interval(job["every_s"]),
             state=_scheduled_state(job),
             started_at=job["started_at"],
             took=job["seconds"],
@@ -138,6 +140,12 @@ def format_interval(seconds: float) -> str:
         if seconds >= size and seconds % size == 0:
             return f"every {word}" if seconds == size else f"every {seconds / size:.0f}{unit}"
     return f"every {seconds:g} s"
+
+
+def format_schedule(cron: str) -> str:
+    """Return when a job with this cron expression runs: every day at 03:00; other expressions stay as they are."""
+    daily = _DAILY.fullmatch(cron.strip())
+    return f"every day at {int(daily[2]):02}:{int(daily[1]):02}" if daily else cron
 
 
 def show_runs(visit: Visit) -> Response:

@@ -24,6 +24,7 @@ OUTSIDE: Final = ("http://", "https://", "mailto:")
 REL: Final = "noopener noreferrer nofollow"
 _WIKILINK: Final = re.compile(r"(!?)\[\[([^\[\]\r\n|#]*)(#[^\[\]\r\n|]*)?(?:\|([^\[\]\r\n]*))?\]\]")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//|\\")
+_CALLOUT: Final = re.compile(r"\[!([^\]|]+)(?:\|[^\]]*)?\][+-]?[ \t]*")
 _TASK: Final = re.compile(r"\[(.)\] ")
 _ALIGNMENT: Final = re.compile(r"text-align:(left|right|center)")
 
@@ -33,7 +34,9 @@ def render_note(text: str, path: str, targets: Mapping[str, str | None], *, titl
 
     `targets`: the path of the note that each link target, as written, leads to."""
     known = {fold(target): note for target, note in targets.items()}
-    grammar = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
+    grammar = MarkdownIt("commonmark", {"html": False, "linkify": False, "breaks": True}).enable(
+        ["table", "strikethrough"]
+    )
     setattr(grammar, "validateLink", is_permitted)  # noqa: B010 - the library's hook, which it declares as a method
     grammar.inline.ruler.before("link", "wikilink", _read_wikilink)
     environment: MutableMapping[str, Any] = {"path": path, "known": known, "anchors": set(), "level": 1}
@@ -89,6 +92,7 @@ def _rewrite(tokens: Sequence[Token], environment: MutableMapping[str, Any]) -> 
             _check_link(opened.pop(), token, environment)
         if token.children:
             _mark_task(tokens, at, token.children)
+            _title_callout(tokens, at, token.children)
             token.children = _replace_pictures(token.children)
             _rewrite(token.children, environment)
 
@@ -140,6 +144,19 @@ def _mark_task(tokens: Sequence[Token], at: int, children: list[Token]) -> None:
     in_item = at >= 2 and tokens[at - 2].type == "list_item_open"
     if in_item and first.type == "text" and (box := _TASK.match(first.content)):
         first.content = ("☐ " if box[1] == " " else "☑ ") + first.content[box.end() :]
+
+
+def _title_callout(tokens: Sequence[Token], at: int, children: list[Token]) -> None:
+    """Show the first line of a callout, `> [!warning] Title`, as its title."""
+    first = children[0]
+    begins = at >= 2 and tokens[at - 2].type == "blockquote_open" and first.type == "text"
+    if not begins or (callout := _CALLOUT.match(first.content)) is None:
+        return
+    title = first.content[callout.end() :]
+    ends = [number for number, child in enumerate(children) if child.type in ("softbreak", "hardbreak")]
+    end = ends[0] if ends else len(children)
+    first.content = f"{callout[1].strip().capitalize()}{': ' if title or end > 1 else ''}{title}"
+    children[:end] = [Token("strong_open", "strong", 1), *children[:end], Token("strong_close", "strong", -1)]
 
 
 def heading_anchor(text: str) -> str:

@@ -18,7 +18,7 @@ CAPTURE: dict[str, Any] = {
     "content": "It sticks.\n",
     "goal": "Home",
     "by": "setting",
-    "reason": "promote.folder",
+    "reason": "the setting promote.folder",
     "folders": [],
     "suggested_tags": None,
     "suggested_links": None,
@@ -35,7 +35,7 @@ def test_a_card_has_the_text_and_what_is_suggested():
         "",
         "  It sticks.",
         "",
-        "   folder: Home  (promote.folder)",
+        "   folder: Home  (the setting promote.folder)",
         "   extends: Home/Doors.md",
         "      The doors of the house.",
     ]

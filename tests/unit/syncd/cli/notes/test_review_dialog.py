@@ -17,7 +17,7 @@ SHOWN: dict[str, Any] = {
     "content": "words",
     "goal": "Home",
     "by": "setting",
-    "reason": "promote.folder",
+    "reason": "the setting promote.folder",
     "folders": [],
     "similar": [],
     "file": "x",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from index.errors import InvalidArgument
-from syncd.page.views.jobs import describe_files, describe_queued, describe_scheduled, format_interval
+from syncd.page.views.jobs import describe_files, describe_queued, describe_scheduled, format_interval, format_schedule
 from syncd.page.web.file_form import SentFile
 
 NOW = 1_000_000
@@ -51,7 +51,7 @@ def test_scheduled_jobs_are_sorted_failed_ones_first():
         ]
     )
     assert [(row.title, row.state, row.every) for row in rows] == [
-        ("d", "failed", "0 3 * * *"),
+        ("d", "failed", "every day at 03:00"),
         ("a", "done", "every minute"),
         ("b", "running", "every minute"),
         ("c", "", "every minute"),
@@ -73,6 +73,19 @@ def test_scheduled_jobs_are_sorted_failed_ones_first():
 )
 def test_an_interval_has_its_largest_whole_unit(seconds, text):
     assert format_interval(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("cron", "text"),
+    [
+        ("0 3 * * *", "every day at 03:00"),
+        ("5 14 * * *", "every day at 14:05"),
+        ("*/5 * * * *", "*/5 * * * *"),
+        ("0 3 * * 1", "0 3 * * 1"),
+    ],
+)
+def test_a_daily_schedule_is_a_time_of_day(cron, text):
+    assert format_schedule(cron) == text
 
 
 def sent(name, **result):

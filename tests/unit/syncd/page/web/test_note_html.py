@@ -145,3 +145,21 @@ def test_every_one_of_many_links_is_checked():
     shown = html("[a](b) " * count)
     assert shown.count("<span") == shown.count("</span>") == count
     assert "<a" not in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("> [!warning] Transport\n> By road.", "<strong>Warning: Transport</strong><br />\nBy road."),
+        ("> [!note]-\n> Text.", "<strong>Note</strong><br />\nText."),
+        ("> [!tip|wide] *Both* `parts`", "<strong>Tip: <em>Both</em> <code>parts</code></strong>"),
+        ("> [plain] quote", "[plain] quote"),
+        ("[!note] no quote", "[!note] no quote"),
+    ],
+)
+def test_a_callout_begins_with_its_kind_and_title(text, shown):
+    assert f"<p>{shown}</p>" in html(text)
+
+
+def test_each_line_of_a_paragraph_is_a_line_as_in_obsidian():
+    assert html("one\ntwo") == "<p>one<br />\ntwo</p>"
