@@ -121,8 +121,10 @@ class ChunkStore:
             # The rows are copied last, when the memory for adding them is free again.
             self._table.show_readers(reader, held.replace(documents) if held is not None and fits else None)
             self._unsure = False
-            if self._missed is not None:
-                self._missed = None if large else [*self._missed, dict(documents)]
+            if large:
+                self._missed = None
+            elif (missed := self._missed) is not None:
+                missed.append(dict(documents))
             self._work = self._work.add_commit(added=added, removed=removed, now=time.monotonic())
 
     def search(

@@ -39,7 +39,7 @@ def test_agents_read_the_reason_and_never_the_diff():
     document = parse(text.encode(), "Captures/work/x.md", mtime_ms=0)
     assert document.type == "change"
     assert "secret" not in document.content + document.text
-    assert "diff" in document.content
+    assert "> &#96;&#96;&#96;diff" in document.content  # quoted, so that it opens no block
     assert [link.target for link in document.links] == ["Refs/a"]
 
 
