@@ -109,9 +109,10 @@ class Undo:
         """Return the writes of the last call on a note (by id or path), or of a call (by its id); and the note's path.
 
         Raises NotFound if there is none, and Conflict if the call changed notes outside the inbox, except by a restore."""
-        entries, _ = self._history.entries(name)
-        if not entries:
-            return self._check_inside(self._audit.find(-1, request=name), name), ""
+        entries, path = self._history.entries(name)
+        call = [] if entries else self._audit.find(-1, request=name)
+        if call or not (entries or path):
+            return self._check_inside(call, name), ""
         last = find_last_call(entries)
         if last is None:
             raise NotFound(

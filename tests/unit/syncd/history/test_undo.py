@@ -239,6 +239,13 @@ def test_a_note_that_changes_at_the_very_moment_is_left_alone(world):
     assert (world.vault / kept.path).read_text() == "mine"
 
 
+def test_a_note_that_only_a_person_wrote_is_not_called_missing(world):
+    world.write("Plan.md", "# Plan\n")
+    world.run()
+    with pytest.raises(NotFound, match="no agent and no command has written this note"):
+        undo(world, "Plan.md")
+
+
 def test_an_empty_name_undoes_nothing(world):
     kept = capture(world, "one")
     with pytest.raises(InvalidArgument, match="name one note or call"):
