@@ -62,13 +62,14 @@ def test_a_file_is_stored_as_it_is_and_told_by_the_note_beside_it(filing):
 
 def test_large_texts_are_in_memory_one_after_the_other(filing, monkeypatch):
     """Each needs some ten times its size; a small one waits for none of them."""
-    busy, met, ended = set(), [], []
+    jobs, busy, met, ended = {}, set(), [], []
 
     def read(path, kind, *waits):
         result = filing.reader(path, kind, *waits)
         if len(result.text) > LARGE_TEXT:
             busy.add(path)
             met.append(len(busy))
+            jobs[path].resources.callback(busy.discard, path)  # called before the lock, which came first, is released
         return result
 
     def order(name, data):
@@ -83,9 +84,8 @@ def test_large_texts_are_in_memory_one_after_the_other(filing, monkeypatch):
 
     def carry_out(name, data):
         job = order(name, data)
-        with job.resources:
-            job.resources.callback(busy.discard, job.staged)  # called when the job has ended
-            filing.files.import_file(job)
+        jobs[job.staged] = job
+        filing.files.import_file(job)
         ended.append(name)
 
     monkeypatch.setattr(filing.files, "_converter", Converter(KNOWN, media_type_of, read))
