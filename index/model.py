@@ -276,6 +276,7 @@ class Filter:
     documents: frozenset[str] | None = (
         None  # only these, by `path_id` of their paths; searches of a chunk store alone know it
     )
+    reads_all: bool = False  # restricts nothing: the caller may read all rows, so scores may depend on all of them
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,11 +179,15 @@ class Rows:
     def with_words(self, query: str, restriction: Filter, pool: int) -> list[Match]:
         """Return the `pool` rows with the highest BM25 scores by the words of `query`, as `nearest` returns rows.
 
-        How rare a word is counts within the workspace and the namespace of `restriction`: a score reveals nothing of others."""
+        How rare a word is counts in all rows if the caller may read them; else in those of its workspace and namespace, or
+        of the documents that are shared with it, so that a score reveals nothing of others."""
+        passing = self.passing_rows(restriction)
         scope = Filter(workspace=restriction.workspace, namespace=restriction.namespace)
-        counted = self.live if scope == Filter() else self.passing_rows(scope)
+        if scope == Filter():
+            scope = Filter(documents=restriction.documents)
+        counted = self.live if restriction.reads_all or scope == Filter() else self.passing_rows(scope)
         scores = self._memory.words.scores(query, counted)
-        at = np.flatnonzero((counted if restriction == scope else self.passing_rows(restriction)) & (scores > 0))
+        at = np.flatnonzero(passing & (scores > 0))
         return self._best(at, scores[at], pool)
 
     def _best(self, at: NDArray[np.int64], values: NDArray[np.float32], pool: int) -> list[Match]:

@@ -53,7 +53,8 @@ def check_scope(caller: Caller, scope: str) -> None:
 
 def open_workspace(agent_access: AgentAccess, caller: Caller, name: str) -> Workspace:
     """Open a workspace that the key may see, limited to the key's namespace if it has one. Raises NotFound."""
-    return agent_access.workspace(name, caller.key.namespace)
+    key = caller.key
+    return agent_access.workspace(name, key.namespace, reads_all=key.workspaces is None and key.namespace is None)
 
 
 def imply_namespace(caller: Caller, asked: str | None) -> str | None:

@@ -238,7 +238,8 @@ def _parse_folder(value: Any) -> str:
 def _parse_query(arguments: Arguments, collections: tuple[str, ...]) -> Query:
     names = ("limit", "mode", "workspace", "namespace", "collection", "tags", "type", "source", "since", "until")
     asked = {name: arguments[name] for name in names if arguments.get(name) is not None}
-    return make_query(arguments["query"], collections=collections, **asked)
+    query = make_query(arguments["query"], collections=collections, **asked)
+    return replace(query, filter=replace(query.filter, reads_all=True))
 
 
 def _query_for_scope(query: Query, scope: Scope) -> Query:

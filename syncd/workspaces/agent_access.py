@@ -71,8 +71,10 @@ class AgentAccess:
             spot.workspace for path in probe if (spot := locate(path, self._inbox.folder)).scope == "captures"
         )
 
-    def workspace(self, name: str, namespace: str | None = None) -> Workspace:
-        """Return the workspace with this name, or only this namespace of it. Raises NotFound if it does not exist."""
+    def workspace(self, name: str, namespace: str | None = None, *, reads_all: bool = False) -> Workspace:
+        """Return the workspace with this name, or only this namespace of it, for a caller who may read all workspaces or not.
+
+        Raises NotFound if it does not exist."""
         if name not in self.workspaces():
             way = (
                 "create it with `memex workspace create default`"
@@ -80,7 +82,7 @@ class AgentAccess:
                 else "list them with `memex workspace list`"
             )
             raise NotFound(f"no workspace {name!r}: {way}", workspace=name[:200])
-        return Workspace(name, self._inbox, namespace=namespace)
+        return Workspace(name, self._inbox, namespace=namespace, reads_all=reads_all)
 
     def create_workspace(self, name: str) -> Workspace:
         """Create a workspace; an existing one is returned.

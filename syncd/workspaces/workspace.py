@@ -75,7 +75,9 @@ class StoredDocument:
 
 
 class Workspace:
-    """Provides one workspace of the inbox, or one `namespace` of it; everything it returns is inside it."""
+    """Provides one workspace of the inbox, or one `namespace` of it; everything it returns is inside it.
+
+    `reads_all` says that its caller may read the other workspaces too; scores then depend on the words of all."""
 
     def __init__(
         self,
@@ -84,12 +86,14 @@ class Workspace:
         progress: Callable[[int], None] | None = None,
         *,
         namespace: str | None = None,
+        reads_all: bool = False,
     ) -> None:
         self.name, self.namespace, self._inbox, self._progress = name, namespace, inbox, progress
+        self._reads_all = reads_all
 
     def with_progress(self, progress: Callable[[int], None]) -> Workspace:
         """Return this workspace with a callback for the number of embedded passages of a capture."""
-        return Workspace(self.name, self._inbox, progress, namespace=self.namespace)
+        return Workspace(self.name, self._inbox, progress, namespace=self.namespace, reads_all=self._reads_all)
 
     @property
     def memos(self) -> Memos:
@@ -203,7 +207,8 @@ class Workspace:
     def search(self, query: Query, *, scope: SearchScope = "captures") -> Answer:
         """Search the documents of this workspace, or what its owner shares with it; the answer says why it may be incomplete."""
         namespace = self.namespace or query.filter.namespace
-        narrowed = replace(query, filter=replace(query.filter, workspace=self.name, namespace=namespace))
+        within = replace(query.filter, workspace=self.name, namespace=namespace, reads_all=self._reads_all)
+        narrowed = replace(query, filter=within)
         answer = search_scopes(narrowed, scope, self._index.search, self.window, self._inbox.reranker)
         captured = [hit.record.id for hit in answer.hits if hit.record.scope == "captures"]
         self._inbox.searches.record(query.text, captured)

@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from index.encoders.embedder import Embedder, EmbedSettings
-from index.model import Filter, Query
+from index.model import Query
 from index.search import hybrid_search
 from index.search.query_dates import find_periods
 from tests.bench.measure import ROOT, p50
-from tests.bench.retrieval import SETS, Library, Question, Scores, mean, questions, scores
+from tests.bench.retrieval import SETS, Library, Question, Scores, filter_of, mean, questions, scores
 
 ASKED_AT = datetime(2023, 12, 31, tzinfo=UTC)
 LIMIT = 50
@@ -30,7 +30,7 @@ def asked(library: Library, found: Sequence[Question]) -> tuple[Scores, float]:
     judged, spent = [], []
     for question in found:
         begun = time.perf_counter()
-        query = Query(question.text, LIMIT, "hybrid", Filter(workspace=question.workspace), ASKED_AT)
+        query = Query(question.text, LIMIT, "hybrid", filter_of(question.workspace), ASKED_AT)
         answer = library.index.search(query)
         spent.append((time.perf_counter() - begun) * 1000)
         judged.append(scores([library.note_id(hit) for hit in answer.hits], question))

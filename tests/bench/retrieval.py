@@ -107,6 +107,11 @@ def questions(folder: Path, *, everything: bool = False) -> list[Question]:
     ]
 
 
+def filter_of(workspace: str | None) -> Filter:
+    """The filter of a search in a workspace by a key that is bound to none."""
+    return Filter(workspace=workspace, reads_all=True)
+
+
 class Library:
     """A labelled set in a real index: the folders of its notes are workspaces where questions name one."""
 
@@ -151,9 +156,7 @@ class Library:
     def _legs(self, question: Question, *, near: bool, words: bool) -> tuple[list[Match], list[Match]]:
         vector = self._embedder.embed_query(question.text) if near else None
         asked = question.text if words else None
-        return self.index._store.search(
-            vector=vector, words=asked, filter=Filter(workspace=question.workspace), pool=DEEP
-        )
+        return self.index._store.search(vector=vector, words=asked, filter=filter_of(question.workspace), pool=DEEP)
 
     def _notes(self, keys: Sequence[str]) -> Ranking:
         return [self._ids[self._paths[key]] for key in dict.fromkeys(keys)]
@@ -180,7 +183,7 @@ class Library:
 
     def memex(self, question: Question) -> Ranking:
         """Documents as `search` ranks them."""
-        answer = self.index.search(Query(question.text, SHOWN, "hybrid", Filter(workspace=question.workspace)))
+        answer = self.index.search(Query(question.text, SHOWN, "hybrid", filter_of(question.workspace)))
         return [self.note_id(hit) for hit in answer.hits]
 
     @property

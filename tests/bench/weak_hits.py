@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from index.encoders.embedder import Embedder, EmbedSettings
-from index.model import Filter, Hit, Query
+from index.model import Hit, Query
 from tests.bench.measure import ROOT
-from tests.bench.retrieval import SETS, Library, Question, questions
+from tests.bench.retrieval import SETS, Library, Question, filter_of, questions
 
 SEED = 3
 LIMIT = 10
 
 
 def hits(library: Library, text: str, workspace: str | None) -> Sequence[Hit]:
-    return library.index.search(Query(text, LIMIT, "hybrid", Filter(workspace=workspace))).hits
+    return library.index.search(Query(text, LIMIT, "hybrid", filter_of(workspace))).hits
 
 
 def right_first_hits(library: Library, asked: Sequence[Question]) -> list[bool]:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from index.encoders.embedder import Embedder, EmbedSettings
-from index.model import Filter, Hit, Query, Scope
+from index.model import Hit, Query, Scope
 from syncd.sharing.window_ranking import join_hits
 from tests.bench.measure import ROOT
-from tests.bench.retrieval import Library, Question, mean, questions, scores
+from tests.bench.retrieval import Library, Question, filter_of, mean, questions, scores
 
 SEED = 3
 LIMIT = 10
@@ -69,7 +69,7 @@ def comparisons(captures: Library, shared: Library, every: dict[str, list[Questi
     rng, places = random.Random(SEED), sorted({question.workspace or "" for question in every[CAPTURES]})
 
     def found(library: Library, text: str, place: str | None, limit: int = LIMIT) -> Sequence[Hit]:
-        return library.index.search(Query(text, limit, "hybrid", Filter(workspace=place))).hits
+        return library.index.search(Query(text, limit, "hybrid", filter_of(place))).hits
 
     def beside_documentation(question: Question) -> tuple[Sequence[Hit], Sequence[Hit]]:
         mine = found(captures, question.text, question.workspace or rng.choice(places))

@@ -10,7 +10,8 @@ import json
 import pytest
 
 from index.errors import InvalidArgument, MemexError
-from mcp_server.operations.caller import CALLER, Caller
+from index.model import Query
+from mcp_server.operations.caller import CALLER, Caller, open_workspace
 from mcp_server.operations.operation import OperationRunner
 from mcp_server.protocol import completion, prompts, resources
 from mcp_server.rest.routes import OPERATIONS as ROUTED
@@ -18,7 +19,7 @@ from mcp_server.server import now_ms
 from mcp_server.tools.families import FAMILIES
 from syncd.graph.node_request import NewNode
 from tests.support.tool_arguments import ARGUMENTS
-from tests.support.world import World
+from tests.support.world import World, until
 
 SECRET = "xqsecretzy"
 OURS, THEIRS = "alpha", ("default", "beta", "alpha/deeper")
@@ -237,3 +238,33 @@ def test_the_binding_is_kept_over_a_restart_and_a_rotation(bound):
 def test_what_is_no_namespace_and_what_sees_more_is_refused(bound, namespace, scopes):
     with pytest.raises(InvalidArgument):
         bound.access.keys.create("never", workspaces=None, namespace=namespace, scopes=scopes, now=now_ms())
+
+
+def test_only_the_scores_of_a_key_for_the_whole_vault_depend_on_other_workspaces(tmp_path):
+    world = World(tmp_path)
+    access, keys = world.app.agent_access, world.app.agent_access.keys
+    mine, other = access.workspace("default"), access.create_workspace("other")
+    for text in ("a river", "a boat on it", "another boat", "a boat and a river and a weir"):
+        mine.capture(text, namespace="n")
+    callers = {
+        "whole": keys.create("whole", workspaces=None, now=now_ms())[0],
+        "workspace": keys.create("workspace", workspaces=("default",), now=now_ms())[0],
+        "namespace": keys.create("namespace", workspaces=("default",), namespace="n", now=now_ms())[0],
+    }
+
+    def scores():
+        until(
+            lambda: mine.search(Query("river")) and world.app.opened.captures.index._store._table.seen.rows is not None
+        )
+        asked = Query("river boat", mode="text")
+        return {
+            name: [round(hit.score, 6) for hit in open_workspace(access, Caller(key), "default").search(asked).hits]
+            for name, key in callers.items()
+        }
+
+    before = scores()
+    for number in range(5):
+        other.capture(f"river number {number}")
+    after = scores()
+    world.close()
+    assert {name for name in callers if before[name] != after[name]} == {"whole"}

@@ -13,9 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.bench.measure import ROOT
-from tests.bench.retrieval import SAMPLE, Question, Run, Scores, _compared, mean, questions, scores, table
+from tests.bench.retrieval import SAMPLE, Question, Run, Scores, _compared, mean, questions, runs, scores, table
 
 DATA = Path(os.environ.get("MEMEX_DATA", ROOT.parent / "shared/data"))
+REACHED = {  # recall at 5 and at 10, and MRR, rounded down: what a change must not lose
+    "locomo_dev": (0.923, 0.966, 0.882),
+    "jsquad_valid": (0.979, 0.982, 0.948),
+    "known_tasks_docs": (0.977, 0.985, 0.947),
+}
+SEVERAL_NOTES = 0.66  # recall at 5 of the questions that several notes answer together
 
 
 def question(*relevant: str, exclude: tuple[str, ...] = ()) -> Question:
@@ -83,3 +89,14 @@ def test_the_table_has_a_line_for_every_way():
         "s", "memex", Scores(1, 1, 1, 1, 1), {"a": (1, Scores(1, 1, 1, 1, 1)), "b": (2, Scores(0, 0, 0, 0, 0))}, 1, 2
     )
     assert table([run]).count("\n") == 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("collection", REACHED)
+def test_search_finds_as_much_as_it_found(collection, tmp_path):
+    if not (DATA / collection).is_dir():
+        pytest.skip(f"no {DATA / collection}: set MEMEX_DATA to the folder of labelled sets")
+    run = next(run for run in runs(DATA, tmp_path, [collection]) if run.way == "memex")
+    found = (run.scores.recall_5, run.scores.recall_10, run.scores.mrr)
+    assert all(now >= before for now, before in zip(found, REACHED[collection], strict=True)), found
+    assert "multi-hop" not in run.categories or run.categories["multi-hop"][1].recall_5 >= SEVERAL_NOTES

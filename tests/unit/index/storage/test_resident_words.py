@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -65,6 +66,16 @@ def test_the_score_of_a_row_tells_nothing_of_other_workspaces_and_namespaces(fie
     asked = "river boat", Filter(**{field: "mine"}), MOST
     alone, among = (fresh({one.doc_id: [one] for one in rows}) for rows in (mine, [*mine, *others]))
     assert among.with_words(*asked) == alone.with_words(*asked) != []
+    words, restriction, most = asked
+    everywhere = [match for match in among.with_words(words, ALL, most) if match.doc_id.startswith("d")]
+    assert among.with_words(words, replace(restriction, reads_all=True), most) == everywhere != alone.with_words(*asked)
+
+
+def test_the_score_of_a_shared_note_tells_nothing_of_notes_that_are_not_shared_with_the_caller():
+    rows = [row(f"d{n}", text=text) for n, text in enumerate(["the river", "a boat", "river river", "river of words"])]
+    alone, among = (fresh({one.doc_id: [one] for one in given}) for given in (rows[:2], rows))
+    shared = Filter(documents=frozenset({"d0", "d1"}))
+    assert among.with_words("river boat", shared, MOST) == alone.with_words("river boat", ALL, MOST) != []
 
 
 def test_the_scores_are_those_of_lancedb(store):
