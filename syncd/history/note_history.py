@@ -138,7 +138,7 @@ class NoteHistory:
         entries, path = self.entries(name)
         commits = self._find_commits(dict.fromkeys([path or name, *(entry.path for entry in reversed(entries))]))
         if not entries and not commits:
-            raise self.missing(name)
+            raise _unrecorded(path) if path else self.missing(name)
         logged = list(_log_events(entries, self._current_state(path), self._find_moves(entries)))
         within = {event.commit for event in logged}
         others = [_commit_event(commit) for commit in reversed(commits) if commit.commit not in within]
@@ -297,6 +297,11 @@ class _Texts:
             raw = self._history.read_blob(name) if blob else self._history.read_version(name, self._path, self._commits)
             self._known[name] = None if raw is None else _decode(raw)
         return self._known[name]
+
+
+def _unrecorded(path: str) -> NotFound:
+    """Return the error for a note without any history; no search for similar names, which takes long among many notes."""
+    return NotFound(f"no change of {path} is recorded: Memex has not written this note, and Git has no commit of it")
 
 
 def _log_events(entries: Sequence[Entry], now: tuple[str, int] | None, moves: Mapping[int, Event]) -> Iterator[Event]:
