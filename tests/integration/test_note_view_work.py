@@ -1,4 +1,4 @@
-"""The work of showing one note, counted in calls and steps of SQLite: it does not grow with the number of notes."""
+"""The work of showing one note, counted in calls, steps of SQLite and processes: it does not grow with notes and commits."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import sys
 import pytest
 
 from index.errors import NotFound
+from syncd.git import child_process
+from tests.support.git_history import commit, log
 from tests.support.world import World
 
 FEW, MANY = 20, 220
@@ -75,3 +77,40 @@ def test_a_further_note_adds_less_than_a_step(worlds, operation, arguments):
     few, many = (count_steps(world, operation, **arguments) for world in worlds)
     assert few > 100  # the counter counts
     assert many - few < MANY - FEW
+
+
+def count_processes(world):
+    """The processes that the history of a note with its differences starts, and its commits."""
+    count = 0
+
+    def note_call(frame, event, _):
+        nonlocal count
+        count += event == "call" and frame.f_code is child_process.run.__code__
+
+    world.app.opened.repo.head()  # its answer is kept until HEAD moves
+    sys.setprofile(note_call)
+    try:
+        events = log(world, PATH, patch=True)["events"]
+    finally:
+        sys.setprofile(None)
+    assert all(event["diff"] for event in events)
+    return count, len(events)
+
+
+def test_a_further_commit_of_a_note_starts_no_process(tmp_path):
+    world = World(tmp_path)
+    world.git("init", "-q", "-b", "main")
+
+    def save(numbers):
+        for number in numbers:
+            world.write(PATH, "".join(f"line {line}\n" for line in range(number)))
+            commit(world, f"Save {number}", 1_700_000_000_000 + number * 3_600_000)
+        world.run()
+
+    save(range(1, 4))
+    few, three = count_processes(world)
+    save(range(4, 13))
+    many, twelve = count_processes(world)
+    world.close()
+    assert (three, twelve) == (3, 12)
+    assert 0 < few == many
