@@ -1,8 +1,11 @@
-"""Read the links of notes from the catalog: those of one note, and those that may lead to it.
+"""Read the links of notes from the catalog: those of one note, those that may lead to it, and the notes that they may mean.
 
-Law, tested: no link to a note is missing, whatever the case or the Unicode form of its name."""
+Laws, tested: no link to a note is missing, whatever the case or the Unicode form of its name; each query reads only the
+rows with the name it looks for."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from index.catalog.catalog import Catalog
 from index.model import Link
@@ -19,10 +22,9 @@ def list_links(catalog: Catalog, path: str) -> list[Link]:
 
 def list_candidates(catalog: Catalog, path: str) -> list[tuple[str, str]]:
     """List the notes that link to the name of the note at `path`, each with a target as written; the links may lead to a namesake."""
-    name = stem(path)
-    # SQLite compares only ASCII without case. A target of other letters may have the name in another form.
-    rows = catalog.rows(
-        "select distinct path, target from links where instr(lower(target), ?) or target glob '*[^ -~]*' order by path",
-        name,
-    )
-    return [(source, target) for source, target in rows if stem(target) == name]
+    return catalog.rows("select distinct path, target from links where stem = ? order by path", stem(path))
+
+
+def list_named_paths(catalog: Catalog, names: Collection[str]) -> list[str]:
+    """List the paths of the notes whose file names, folded, are among these."""
+    return [path for (path,) in catalog.rows_in("select path from documents where file_name in", names)]

@@ -7,14 +7,14 @@ it, or else the path's own id. Workspaces are independent of each other, and so 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from index.document_ids import path_id
 from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Record, Stat
-from index.names import fold, stem
+from index.names import base_name, fold, stem
 
-VERSION: Final = 12  # of the schema below
+VERSION: Final = 13  # of the schema below
 
 VIEW: Final = """create view records as select key,
   case when path = (select other.path from documents as other where other.claimed = documents.claimed
@@ -24,6 +24,9 @@ VIEW: Final = """create view records as select key,
 """
 
 SUPERSEDED: Final = "create index documents_superseded on documents (key) where superseded_by is not null;\n"
+NAMES: Final = """create index documents_file_name on documents (file_name);
+create index links_stem on links (stem);
+"""
 
 # In tables without rowid, columns are in the order of the primary key: otherwise SQLite 3.40 reports an intact table as damaged.
 SCHEMA: Final = f"""
@@ -34,7 +37,7 @@ create table documents (
   tags text not null, aliases text not null, summary text, source text, metadata text not null,
   created_at integer not null, updated_at integer, version integer not null,
   chunks integer not null, embedded integer not null, defects text not null, writable integer not null, file text,
-  superseded_by text, owner_marks text not null, summary_derived integer not null,
+  superseded_by text, owner_marks text not null, summary_derived integer not null, file_name text not null,
   size integer not null, mtime_ns integer not null, ino integer not null);
 create index documents_claimed on documents (claimed, length(path), path, workspace) where claimed is not null;
 create index documents_content on documents (workspace, content_hash, created_at, path);
@@ -52,7 +55,7 @@ create index tags_path on tags (path);
 create table links (
   path text not null references documents (path) on delete cascade, ord integer not null,
   kind text not null, target text not null, subpath text not null, display text, line integer not null,
-  primary key (path, ord)) without rowid;
+  stem text not null, primary key (path, ord)) without rowid;
 create table nodes (
   path text primary key references documents (path) on delete cascade, name text not null, entity_type text not null,
   observations integer not null, last_ordinal integer not null, unsettled integer not null,
@@ -76,9 +79,21 @@ create index memo_relations_target on memo_relations (target);
 create index memo_relations_stem on memo_relations (stem) where target is null;
 create table skipped (path text primary key, workspace text not null, reason text not null) without rowid;
 create table meta (name text primary key, value text not null) without rowid;
+{NAMES}"""
+
+# What the steps below call on the rows.
+UPGRADE_FUNCTIONS: Final[Mapping[str, Callable[[str], str]]] = {
+    "fold_file_name": lambda path: fold(base_name(path)),
+    "fold_stem": stem,
+}
+FOLDED_NAMES: Final = """
+alter table documents add column file_name text not null default '';
+alter table links add column stem text not null default '';
+update documents set file_name = fold_file_name(path);
+update links set stem = fold_stem(target);
 """
 
-# The steps that upgrade a catalog of an earlier version without embedding any note again: the next listing
+# The steps that upgrade a catalog of an earlier version without embedding any note again. From version 10, the next listing
 # reads the captures, because only their files contain the values of the new columns.
 UPGRADES: Final = {
     10: f"""
@@ -87,8 +102,9 @@ alter table documents add column summary_derived integer not null default 0;
 drop view records;
 {VIEW}
 update documents set digest = '', size = -1, mtime_ns = -1, ino = -1 where scope = 'captures';
-{SUPERSEDED}""",  # noqa: S608 - no value of a user
-    11: SUPERSEDED,
+{SUPERSEDED}{FOLDED_NAMES}{NAMES}""",  # noqa: S608 - no value of a user
+    11: SUPERSEDED + FOLDED_NAMES + NAMES,
+    12: FOLDED_NAMES + NAMES,
 }
 
 # Writable documents that name several collections; documents whose collection depends on which collections are known.
@@ -110,6 +126,7 @@ def document_columns(document: Document, stat: Stat, chunks: int, *, embedded: b
     """Return the columns of `documents` for this document."""
     return {name: getattr(document, name) for name in PLAIN} | {
         "key": path_id(document.path),
+        "file_name": fold(base_name(document.path)),
         "claimed": document.claimed_id,
         "tags": _to_json(document.tags),
         "aliases": _to_json(document.aliases),
@@ -147,10 +164,10 @@ def insert_statements(
     ]  # fmt: skip
     yield "insert into memo_relations values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", memo
     links = [
-        (path, n, link.kind, link.target, link.subpath, link.display, link.line)
+        (path, n, link.kind, link.target, link.subpath, link.display, link.line, stem(link.target))
         for n, link in enumerate(document.links)
     ]
-    yield "insert into links values (?, ?, ?, ?, ?, ?, ?)", links
+    yield "insert into links values (?, ?, ?, ?, ?, ?, ?, ?)", links
 
 
 def to_record(values: Sequence[Any]) -> Record:

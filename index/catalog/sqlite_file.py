@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from index.catalog.schema import SCHEMA, UPGRADES, VERSION
+from index.catalog.schema import SCHEMA, UPGRADE_FUNCTIONS, UPGRADES, VERSION
 from index.errors import IndexUnusable, Unavailable
 
 TERMS: Final = 500  # values in one IN list
@@ -130,6 +130,8 @@ def _open_or_create(path: Path) -> tuple[sqlite3.Connection, bool]:
 def _upgrade(writer: sqlite3.Connection, steps: str) -> None:
     """Upgrade the catalog to this version in one transaction; a failure leaves it unchanged and closes the connection."""
     try:
+        for name, function in UPGRADE_FUNCTIONS.items():
+            writer.create_function(name, 1, function)
         writer.executescript(f"begin immediate; {steps} pragma user_version = {VERSION}; commit;")
     except sqlite3.Error:
         writer.close()

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.catalog.catalog import Catalog
-from index.catalog.note_links import list_candidates, list_links
+from index.catalog.note_links import list_candidates, list_links, list_named_paths
 from index.catalog.recent_documents import list_recent
 from index.catalog.workspace_overview import linked_names, list_documents, newest_paths
 from index.document_ids import path_id
@@ -264,6 +264,10 @@ class Reader:
     def link_candidates(self, path: str) -> list[tuple[str, str]]:
         """Return the notes with links that may lead to the note at `path`, each with the target as written."""
         return list_candidates(self._catalog, path)
+
+    def paths_named(self, names: Collection[str]) -> list[str]:
+        """Return the paths of the notes whose file names, folded, are among these."""
+        return list_named_paths(self._catalog, names)
 
     def linked_names(self, but: Sequence[str] = ()) -> set[str]:
         """Return the folded names to which documents outside the folders `but` link."""

@@ -7,13 +7,14 @@ not even the death of this process. A process that the child leaves running cann
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Final
 
@@ -83,10 +84,38 @@ def run(
 
 def _ends_in_time(process: subprocess.Popen[bytes], end: float, stop: threading.Event | None) -> bool:
     """Return whether the process ends by itself in time."""
-    while time.monotonic() < end and not (stop is not None and stop.is_set()):
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(min(_LOOK_S, max(0.0, end - time.monotonic())))
-            return True
+    with _open_pidfd(process.pid) as pidfd:
+        while time.monotonic() < end and not (stop is not None and stop.is_set()):
+            if _has_ended(process, pidfd, min(_LOOK_S, max(0.0, end - time.monotonic()))):
+                return True
+    return False
+
+
+@contextmanager
+def _open_pidfd(pid: int) -> Iterator[select.poll | None]:
+    """Yield what reports the end of a process at once; None where the system has no pidfds."""
+    pidfd = None
+    if hasattr(os, "pidfd_open"):
+        with suppress(OSError):  # an old kernel, or a sandbox that forbids it
+            pidfd = os.pidfd_open(pid)
+    if pidfd is None:
+        yield None
+        return
+    try:
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        yield poll
+    finally:
+        os.close(pidfd)
+
+
+def _has_ended(process: subprocess.Popen[bytes], pidfd: select.poll | None, seconds: float) -> bool:
+    """Wait this long for the end of a process. Without a pidfd, it is noticed up to 50 ms late."""
+    if pidfd is not None:
+        return bool(pidfd.poll(seconds * 1000))
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+        return True
     return False
 
 

@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -227,8 +227,14 @@ class Repository:
 
     def read_blob(self, name: str) -> bytes | None:
         """Return the content of the blob with this hex name; None when there is none."""
-        result = self._ask("cat-file", "blob", name)
-        return None if result.status else result.out
+        return self.read_blobs([name]).get(name)
+
+    def read_blobs(self, names: Collection[str]) -> dict[str, bytes]:
+        """Return the contents of the blobs with these hex names, which one process reads; those that are missing are left out."""
+        if not names:
+            return {}
+        result = self._ask("cat-file", "--batch", stdin="".join(f"{name}\n" for name in names).encode())
+        return {} if result.status else _split_batch(result.out)
 
     def hooks_folder(self) -> Path:
         """Return the folder of Git's hooks. Raises Conflict when there is no repository that Git can read."""
@@ -369,3 +375,18 @@ def _import_commands() -> ModuleType:
 def _error_text(complaint: str) -> str:
     """Return Git's own error message on one line."""
     return " ".join(complaint.split())
+
+
+def _split_batch(output: bytes) -> dict[str, bytes]:
+    """Split the output of `cat-file --batch` into the blobs by name; a line with the name, kind and size precedes each."""
+    blobs, at = {}, 0
+    while at < len(output):
+        end = output.index(b"\n", at)
+        name, _, rest = output[at:end].decode().partition(" ")
+        at = end + 1
+        if rest != "missing":
+            kind, size = rest.split(" ")
+            if kind == "blob":
+                blobs[name] = output[at : at + int(size)]
+            at += int(size) + 1
+    return blobs

@@ -32,6 +32,7 @@ from syncd.vault.vault import Vault
 LINES: Final = 4_000  # above this number of lines, no differences are computed
 NAMES: Final = 20  # most names of a note that Git is asked about
 TRIED: Final = 200  # most Git blobs checked for one text
+PIECE: Final = 10  # of them that are in memory at once
 CHANGES: Final = frozenset({"apply", "unapply"})  # of a note, by the approval of a proposed change
 ENTRIES: Final = frozenset({*WRITES, "moved"})
 
@@ -138,7 +139,7 @@ class NoteHistory:
         entries, path = self.entries(name)
         commits = self._find_commits(dict.fromkeys([path or name, *(entry.path for entry in reversed(entries))]))
         if not entries and not commits:
-            raise self.missing(name)
+            raise _unrecorded(path) if path else self.missing(name)
         logged = list(_log_events(entries, self._current_state(path), self._find_moves(entries)))
         within = {event.commit for event in logged}
         others = [_commit_event(commit) for commit in reversed(commits) if commit.commit not in within]
@@ -147,8 +148,9 @@ class NoteHistory:
         shown = [asdict(event) for event in events[more:]]
         if patch:
             texts = _Texts(self, path, commits)
+            texts.read_blobs(row for row in shown if row["what"] == "commit")
             for row in shown:
-                before, after = (texts.text(row[name], blob=row["what"] == "commit") for name in ("before", "after"))
+                before, after = (texts.text(row[side]) for side in ("before", "after"))
                 row["diff"] = diff_texts(before, after, row["source"] or row["path"], row["path"])
                 row["restorable"] = bool(row["after"]) and after is not None and after != texts.present
         return {"path": path or (commits[0].path if commits else name), "events": shown, "more": more}
@@ -162,10 +164,10 @@ class NoteHistory:
             return {"diff": None, "now": None, "additions": []}
         path = self.current_path(entry)
         text = _Texts(self, path, self._find_commits(dict.fromkeys([path, entry.path]))).text
-        before, after, additions = text(entry.before, blob=False), text(entry.after, blob=False), list[str]()
+        before, after, additions = text(entry.before), text(entry.after), list[str]()
         for addition in find_additions(self._audit.entries_about(path=entry.path), entry):
             if after is None:
-                after = text(addition.after, blob=False)
+                after = text(addition.after)
                 additions.append(addition.tool)
         return {
             "diff": diff_texts(before, after, entry.path, entry.path),
@@ -179,10 +181,10 @@ class NoteHistory:
             return raw
         note_commits = self._find_commits([path]) if commits is None else commits
         names = dict.fromkeys(name for commit in note_commits for name in (commit.after, commit.before) if name)
-        for name in list(names)[:TRIED]:
-            raw = self._repo.read_blob(name)
-            if raw is not None and hashlib.sha256(raw).hexdigest() == digest:
-                return raw
+        for start in range(0, min(len(names), TRIED), PIECE):
+            for raw in self._repo.read_blobs(list(names)[start : min(start + PIECE, TRIED)]).values():
+                if hashlib.sha256(raw).hexdigest() == digest:
+                    return raw
         return None
 
     def text_before(self, name: str, entry: int) -> tuple[str, bytes]:
@@ -225,9 +227,9 @@ class NoteHistory:
                     del steps[entry.path]
         return moves
 
-    def read_blob(self, name: str) -> bytes | None:
-        """Return the content of a Git blob."""
-        return self._repo.read_blob(name)
+    def read_blobs(self, names: Collection[str]) -> dict[str, bytes]:
+        """Return the contents of Git blobs by name; those that are missing are left out."""
+        return self._repo.read_blobs(names)
 
     def _blob_digest(self, name: str | None) -> str | None:
         """Return the SHA-256 of a Git blob; "" = no file, None = unknown."""
@@ -289,14 +291,25 @@ class _Texts:
         if (raw := history.read_current(path)) is not None:
             self.present = self._known[hashlib.sha256(raw).hexdigest()] = _decode(raw)
 
-    def text(self, name: str | None, *, blob: bool) -> str | None:
-        """Return the text with this digest, or of the `blob` with this name; None when it is not kept."""
+    def read_blobs(self, commits: Iterable[Mapping[str, Any]]) -> None:
+        """Read the texts before and after these commits at once."""
+        names = {event[side] for event in commits for side in ("before", "after")} - {None, ""}
+        blobs = self._history.read_blobs(names)
+        self._known |= {name: _decode(blobs[name]) if name in blobs else None for name in names}
+
+    def text(self, name: str | None) -> str | None:
+        """Return the text with this digest, or of the blob with this name, if it was read; None when it is not kept."""
         if name is None:
             return None
         if name not in self._known:
-            raw = self._history.read_blob(name) if blob else self._history.read_version(name, self._path, self._commits)
+            raw = self._history.read_version(name, self._path, self._commits)
             self._known[name] = None if raw is None else _decode(raw)
         return self._known[name]
+
+
+def _unrecorded(path: str) -> NotFound:
+    """Return the error for a note without any history; no search for similar names, which takes long among many notes."""
+    return NotFound(f"no change of {path} is recorded: Memex has not written this note, and Git has no commit of it")
 
 
 def _log_events(entries: Sequence[Entry], now: tuple[str, int] | None, moves: Mapping[int, Event]) -> Iterator[Event]:

@@ -131,7 +131,7 @@ class NoteRestore:
     def _read(self, path: str, name: str | None, *, is_blob: bool) -> bytes | None:
         if not name:
             return None
-        return self._history.read_blob(name) if is_blob else self._history.read_version(name, path)
+        return self._history.read_blobs([name]).get(name) if is_blob else self._history.read_version(name, path)
 
     def _read_present(self, path: str) -> bytes | None:
         """Return the present bytes of the note; None if it does not exist. Raises Unavailable when that is unknown."""

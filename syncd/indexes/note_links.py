@@ -5,10 +5,8 @@ Law, tested: a link leads here to the note that Obsidian opens for it, in either
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from typing import Any
 
-from index.names import base_name, fold
 from index.scope.index import Index
 from syncd.links.link_resolution import Paths, target_names
 
@@ -38,7 +36,6 @@ def find_links(indexes: Sequence[Index], path: str) -> dict[str, list[dict[str, 
 
 
 def _find_paths(indexes: Sequence[Index], targets: Iterable[str]) -> Paths:
-    """Return the files that have a name of these targets: all others can't be meant, and to add them takes most of the time."""
+    """Return the files that have a name of these targets: no others can be meant."""
     names = {name for target in targets for name in target_names(target)}
-    every = chain.from_iterable(index.manifest.copy() for index in indexes)
-    return Paths(path for path in every if fold(base_name(path)) in names)
+    return Paths(path for index in indexes for path in index.paths_named(names))

@@ -30,7 +30,6 @@ from syncd.vault.location import ABOUT, REPORTS
 from syncd.vault.obsidian_settings import ObsidianSettings
 from syncd.vault.vault import Vault
 from syncd.workspaces.agent_access import AgentAccess
-from syncd.workspaces.workspace import StoredDocument
 
 Arguments: TypeAlias = Mapping[str, Any]
 Operation: TypeAlias = Callable[[Arguments, Any], Any]
@@ -68,9 +67,8 @@ def read_operations(
         }
 
     def get(arguments: Arguments, _: Any) -> dict[str, Any]:
-        kept = _read_stored(opened, agent_access, arguments["id"], arguments.get("workspace"))
-        fields = _record_fields(opened, kept.record) | {"content": kept.content, "passages": list(kept.chunks)}
-        return fields | (find_links(_indexes(opened), kept.record.path) if arguments.get("links") else {})
+        record, content = _read_note(opened, agent_access, arguments["id"], arguments.get("workspace"))
+        return _note_fields(opened, arguments, record, content)
 
     def recent(arguments: Arguments, _: Any) -> list[dict[str, Any]]:
         limit = arguments.get("limit") or 20
@@ -205,17 +203,27 @@ def _find_capture(opened: OpenParts, arguments: Arguments) -> Record:
     return record
 
 
-def _read_stored(opened: OpenParts, agent_access: AgentAccess, id: str, workspace: str | None) -> StoredDocument:
+def _read_note(opened: OpenParts, agent_access: AgentAccess, id: str, workspace: str | None) -> tuple[Record, str]:
+    """Return the note that is meant, and its text. Raises NotFound."""
     slots = opened.builds.scopes
     indexes = [slots[scope].index for scope in (SCOPES if not workspace else ("captures",))]
     record = note_lookup.find_note(indexes, id, workspace=workspace or None)
     if record is None:
         raise note_lookup.missing_note(indexes, id, "memex search finds its id", kind="note")
     if record.scope == "captures":
-        return agent_access.workspace(record.workspace).get(record.id)
+        return record, agent_access.workspace(record.workspace).read_content(record)
     raw, _ = opened.vault.read(record.path)
-    body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return StoredDocument(record, body, tuple(opened.notes.index.passages(record)))
+    return record, split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _note_fields(opened: OpenParts, arguments: Arguments, record: Record, content: str) -> dict[str, Any]:
+    """Return the note with what the arguments ask for: its passages, unless they leave them out, and its links."""
+    fields = _record_fields(opened, record) | {"content": content}
+    if arguments.get(
+        "passages", True
+    ):  # after a large change, the store reads all rows for them until it is maintained
+        fields["passages"] = opened.builds.scopes[record.scope].index.passages(record)
+    return fields | (find_links(_indexes(opened), record.path) if arguments.get("links") else {})
 
 
 def _list_folders(opened: OpenParts) -> list[str]:

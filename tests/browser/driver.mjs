@@ -29,6 +29,23 @@ const own = {
   async close({ page }) {
     await page.context().close();
   },
+  // Hold back each answer for an address that matches a pattern, until `release`.
+  async hold(tab, pattern) {
+    const released = new Promise((release) => (tab.release = release));
+    tab.asked = new Promise((ask) =>
+      tab.page.route(pattern, async (route) => {
+        ask();
+        await released;
+        await route.continue();
+      }),
+    );
+  },
+  // Wait until an answer is held back.
+  holds: ({ asked }) => asked,
+  async release({ page, release }) {
+    release();
+    await page.unrouteAll({ behavior: "wait" });
+  },
   problems: ({ problems }) => problems,
   // The errors on the console so far, which are not counted any more.
   forgive: ({ problems }) => problems.console.splice(0),

@@ -44,6 +44,7 @@ def test_captures_are_decided_and_a_note_is_found_without_a_mouse(browser, fresh
     tab.wait("input[type=search]")
     keys.type("west vent")
     tab.wait('#hits .title:has-text("West vent")')
+    tab.wait("body[data-settled]")
     keys.press("ArrowDown", "Enter")
     tab.wait('h1:has-text("West vent")')
     assert "claude-code" in tab.call("textContent", "#history")

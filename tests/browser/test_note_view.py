@@ -45,6 +45,7 @@ def test_a_note_is_found_and_read_with_the_keyboard_alone(tab):
     tab.wait("input[type=search]")
     tab.type("battery box cool")
     tab.wait('#hits .title:has-text("Passive cooling")')
+    tab.wait("body[data-settled]")
     tab.press("ArrowDown", "Enter")
     tab.wait('h1:has-text("Passive cooling")')
 

@@ -16,6 +16,7 @@ def test_hits_follow_what_is_typed_and_the_keyboard_leads_to_them(tab):
     tab.wait("input[type=search]")
     tab.type("battery box cool")
     tab.wait('#hits .title:has-text("Passive cooling")')
+    tab.wait("body[data-settled]")
     assert "q=battery+box+cool" in tab.path
     assert tab.call("textContent", "#hits-status").startswith(str(len(hits(tab))))
     tab.press("ArrowDown")
@@ -24,6 +25,32 @@ def test_hits_follow_what_is_typed_and_the_keyboard_leads_to_them(tab):
     assert tab.value("document.activeElement.textContent") == hits(tab)[1]
     tab.press("ArrowUp", "ArrowUp")
     assert tab.value("document.activeElement.id") == "q"
+
+
+def test_letters_that_follow_the_slash_are_in_the_field_when_the_search_view_is_there(tab):
+    tab.goto("/review")  # it has no search field, and letters that decide
+    tab.wait("body[data-settled]")
+    tab.call("hold", "**/search*")
+    tab.press("/")
+    tab.type("battery ")
+    tab.call("holds")
+    tab.type("box")
+    tab.call("release")
+    tab.wait('#hits .title:has-text("Battery")')
+    assert tab.value("[document.activeElement.id, document.activeElement.value]") == ["q", "battery box"]
+
+
+def test_the_search_box_closes_without_a_search(tab):
+    tab.goto("/review")
+    tab.wait("body[data-settled]")
+    tab.press("/")
+    tab.wait("#search-box")
+    assert tab.axe == []
+    tab.press("w", "Escape")
+    tab.wait_gone("#search-box")
+    tab.press("/", "Enter")
+    tab.wait("#q")
+    assert tab.path == "/search?q=w"
 
 
 def test_a_filter_restricts_the_hits(tab):

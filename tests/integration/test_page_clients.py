@@ -94,6 +94,16 @@ def test_a_form_that_is_sent_twice_makes_one_key(memex, browser):
     assert key["id"] in [row["id"] for row in memex.ask("key.list") if not row["revoked_at"]]
 
 
+def test_a_key_whose_lines_nobody_saw_is_named_with_the_ways_to_end_it(memex, browser):
+    end_all(memex)
+    lines = where(browser.post("/clients/connect", client="vscode", workspace="default", form=mark(browser, "vscode")))
+    assert "If nobody copied its lines" in browser.text("/clients")
+    secret = SECRET.search(browser.client.get(lines).text)[0]
+    assert "Until then the key is valid" in browser.client.get(lines).text
+    assert memex.client.get(memex.url + "/thoughts", headers={"authorization": f"Bearer {secret}"}).status_code == 200
+    assert "If nobody copied its lines" not in browser.text("/clients")
+
+
 def test_a_key_in_use_is_replaced_only_when_that_is_ticked(memex, browser):
     end_all(memex)
     secret = memex.json("connect", "vscode")["key"]

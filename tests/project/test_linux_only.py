@@ -26,6 +26,7 @@ ELSEWHERE = {
     "syncd/files/conversion/converter.py": "copies into a file without a name, and knows no size of the child",
     "syncd/files/conversion/process_sandbox.py": "says that nothing is enforced; PDF and Office files are then refused",
     "syncd/files/conversion/syscall_filter.py": "makes no filter",
+    "syncd/git/child_process.py": "looks for the end of a process up to 50 ms late",
     "syncd/git/stale_locks.py": "takes every lock for held",
     "syncd/state/process_lock.py": "believes the number in the lock",
     "syncd/state/vault_claim.py": "claims by a lock on the folder",

@@ -156,7 +156,7 @@ def get(id: str, workspace: str | None, links: bool) -> None:
 
     With --links, → begins a link of the note, and ← a note that links to it. With --json --links also {"links": [{"target",
     "subpath", "kind", "path"}], "backlinks": [{"path", "title"}]}."""
-    kept = ask("get", {"id": id, "workspace": workspace, "links": links or None})
+    kept = ask("get", {"id": id, "workspace": workspace, "links": links or None, "passages": wants_json()})
     if wants_json():
         print_answer(kept, str)
     elif links:

@@ -1,5 +1,7 @@
 // Enhance the page: live regions, keyboard shortcuts, and searches as one types. Everything works without it, except for these.
 
+import { openSearchBox, takeOverText } from "./search_box.js";
+
 const CHORD = 1500; // milliseconds within which a letter follows g
 const DEBOUNCE = 120; // milliseconds without a key before a search
 const SETTLE = 300; // milliseconds after loading in which no key decides, because nobody has read the page yet
@@ -160,6 +162,8 @@ for (const form of document.querySelectorAll("form[data-search]")) {
   });
 }
 
+takeOverText();
+
 // The switch for single-letter keys changes nothing else on the page, so that a text being typed stays.
 
 const letterKeys = document.querySelector("form[data-switch=letter-keys]");
@@ -238,8 +242,8 @@ function step(by) {
 }
 
 function focusSearch() {
-  const field = document.querySelector("input[type=search]");
-  if (!field) location.assign("/search");
+  const field = document.querySelector("main input[type=search]");
+  if (!field) openSearchBox();
   else {
     field.focus();
     field.select();
@@ -312,6 +316,6 @@ function act(event) {
 }
 
 addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || help?.open) return;
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   if (act(event)) event.preventDefault();
 });

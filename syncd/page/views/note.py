@@ -20,7 +20,7 @@ def show_note(visit: Visit) -> Response:
     """Show a note, or what is known of a note that was deleted."""
     path = visit.query_path("path")
     try:
-        note = visit.ask("get", id=path, links=True)
+        note = visit.ask("get", id=path, links=True, passages=False)
     except NotFound:
         return _show_deleted(visit, path)
     targets = {entry["target"]: entry["path"] for entry in note["links"]}

@@ -129,7 +129,7 @@ def list_suggestions(card: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _compare(visit: Visit, card: Mapping[str, Any], path: str) -> Comparison | None:
     """Compare the capture with another note, both as far as the capture is shown; None if the note is gone."""
     try:
-        other = visit.ask("get", id=path)["content"]
+        other = visit.ask("get", id=path, passages=False)["content"]
     except NotFound:
         return None
     if not card["more"]:
@@ -302,7 +302,7 @@ def undo(visit: Visit) -> Response:
 def show_editor(visit: Visit) -> Response:
     """Show the text of a capture in a form."""
     path = visit.query_path("capture")
-    note = visit.ask("get", id=path)
+    note = visit.ask("get", id=path, passages=False)
     return _render_editor(visit, path, note["content"], version=note["version"], shown=note["content"])
 
 
@@ -347,7 +347,7 @@ def _show_unsaved(visit: Visit, path: str, text: str, error: MemexError) -> Resp
     mistake, comparison = f"{failure.sentence.rstrip('.')}. {failure.advice}", None
     shown, version = visit.field("shown"), visit.field("version")
     try:
-        now = visit.ask("get", id=path)
+        now = visit.ask("get", id=path, passages=False)
     except MemexError:
         pass  # the form keeps the text; the daemon may be gone, or the capture
     else:

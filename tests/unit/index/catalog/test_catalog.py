@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.catalog.catalog import Catalog
+from index.catalog.note_links import list_candidates, list_named_paths
 from index.catalog.schema import VIEW
 from index.catalog.sqlite_file import READER_CACHE, Database
 from index.document_ids import choose_owner, path_id
@@ -39,11 +40,16 @@ def test_a_new_catalog_is_empty_and_answers(catalog):
     assert catalog.records([]) == {}
 
 
+# What version 12 lacked.
+NO_NAMES = """drop index documents_file_name; drop index links_stem;
+alter table documents drop column file_name; alter table links drop column stem;"""
+
+
 def _make_older(path: Path) -> None:
-    """Turn a catalog into one of version 10, which had two columns less."""
+    """Turn a catalog into one of version 10, which had two columns less than version 11."""
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(
-            f"drop view records; {VIEW.replace(', owner_marks from', ' from')}"
+            f"{NO_NAMES} drop view records; {VIEW.replace(', owner_marks from', ' from')}"
             "alter table documents drop column owner_marks; alter table documents drop column summary_derived;"
             "drop index documents_superseded;"
             "pragma user_version = 10;"
@@ -77,10 +83,25 @@ def test_a_catalog_that_lacks_only_an_index_stays_as_it_is(tmp_path):
     before = made.manifest()
     made.close()
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript("drop index documents_superseded; pragma user_version = 11;")
+        connection.executescript(f"{NO_NAMES} drop index documents_superseded; pragma user_version = 11;")
     upgraded = Catalog.open(path)
     assert not upgraded.fresh and upgraded.manifest() == before
     assert [upgraded.has_superseded([path_id(name)]) for name in ("A.md", "B.md")] == [False, True]
+    upgraded.close()
+
+
+def test_an_upgrade_adds_the_names_by_which_links_are_found(tmp_path):
+    made = Catalog.open(path := tmp_path / "notes.db")
+    linking = document("Notes/GRÖSSE.md", links=(Link("wikilink", "Folder/Größe", "", None, 1),))
+    made.write(upserts=[(linking, STAT, 1, True)])
+    before = made.dump()
+    made.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(f"{NO_NAMES} pragma user_version = 12;")
+    upgraded = Catalog.open(path)
+    assert not upgraded.fresh and upgraded.dump() == before
+    assert list_candidates(upgraded, "Other/gro\u0308ße.md") == [(linking.path, "Folder/Größe")]
+    assert list_named_paths(upgraded, ["grösse.md"]) == [linking.path]
     upgraded.close()
 
 
@@ -106,8 +127,8 @@ def test_everything_that_a_record_has_comes_back(catalog):
     assert record == catalog.record_at(given.path) == catalog.records([path_id(given.path)])[path_id(given.path)]
     assert catalog.manifest() == {given.path: Entry(given.path, "my-id", "d1", STAT, embedded=False)}
     assert catalog.dump()["links"] == [
-        (given.path, 0, "wikilink", "B", "#h", "shown", 3),
-        (given.path, 1, "embed", "C.png", "", None, -1),
+        (given.path, 0, "wikilink", "B", "#h", "shown", 3, "b"),
+        (given.path, 1, "embed", "C.png", "", None, -1, "c.png"),
     ]
 
 

@@ -103,6 +103,20 @@ def test_head_costs_no_process_while_nothing_moves(history, repo, monkeypatch, t
     assert repo.head() == head
 
 
+def test_blobs_are_read_together_whatever_they_contain_and_others_are_left_out(vault, repo):
+    texts = {"a.md": b"", "b.md": b"one\n\n0123 missing\n", "c.bin": bytes(range(256))}
+    for name, raw in texts.items():
+        (vault / name).write_bytes(raw)
+    run(vault, "init", "-q", "-b", "main")
+    run(vault, "add", "-A")
+    run(vault, "commit", "-qm", "one")
+    names = {name: repo.query("rev-parse", f"HEAD:{name}") for name in texts}
+    blobs = repo.read_blobs([*names.values(), "0" * 40, repo.head()])
+    assert blobs == {names[name]: raw for name, raw in texts.items()}
+    assert repo.read_blobs([]) == {}
+    assert repo.read_blob("0" * 40) is None
+
+
 def test_a_linked_work_tree_is_a_vault_too(history, tmp_path):
     run(history, "worktree", "add", "-q", str(tmp_path / "linked"), "-b", "other")
     repo = Repository(tmp_path / "linked")

@@ -149,6 +149,13 @@ def test_a_path_is_data_for_git(world):
     assert list_commits(world.app.opened.repo, "a?b.md") == []
 
 
+def test_a_note_that_only_a_person_wrote_is_not_called_missing(world):
+    world.write("Plan.md", "# Plan\n")
+    world.run()
+    with pytest.raises(NotFound, match=r"no change of Plan\.md is recorded"):
+        log(world, "Plan")
+
+
 def test_without_git_there_is_the_log_alone(tmp_path):
     world = World(tmp_path)
     try:

@@ -42,6 +42,13 @@ def test_backlinks_are_of_this_note_and_not_of_its_namesake(world):
     assert [note["path"] for note in get(world, "Old/Heron.md")["backlinks"]] == ["Old/Diary.md"]
 
 
+def test_passages_are_left_out_on_request_and_nothing_else_changes(world):
+    whole = world.app.operations["get"]({"id": "Projects/Heron.md"}, lambda _: None)
+    without = world.app.operations["get"]({"id": "Projects/Heron.md", "passages": False}, lambda _: None)
+    assert whole.pop("passages") == ["[[Pump]], [[Nobody]], [[Pump#Flow]]"]
+    assert without == whole
+
+
 def test_links_are_left_out_unless_they_are_asked_for(world):
     note = world.app.operations["get"]({"id": "Projects/Heron.md"}, lambda _: None)
     assert not {"links", "backlinks"} & note.keys()

@@ -38,7 +38,7 @@ QUICK = {
     "open": (["open", "--sessions"], set()),
     "status": (["status"], NOT_EVEN_SQL),
     "recent": (["recent"], NOT_EVEN_SQL),
-    "get": (["get", "Captures/default/Heron.md"], NOT_EVEN_SQL | STORES),  # it prints passages as they are stored
+    "get": (["get", "Captures/default/Heron.md"], NOT_EVEN_SQL),
     "context": (["context"], NOT_EVEN_SQL | STORES),  # it reads passages
     "workspace create": (["workspace", "create", "other"], NOT_EVEN_SQL),
     "workspace list": (["workspace", "list"], NOT_EVEN_SQL),
