@@ -130,7 +130,8 @@ def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
     """Split one sentence into words, in order; None marks punctuation between them."""
     text = unicodedata.normalize("NFC", text)  # some systems write an accent as a character of its own
     text = _PATH.sub(" / ", text)
-    at, first, before, after_wide = 0, True, "", False
+    at, before, after_wide = 0, "", False
+    first = not _WIDE.search(text)  # in Chinese and Japanese, no word has a capital because it begins a sentence
     for piece in re.finditer(rf"(?P<wide>{_WIDE.pattern})|(?P<word>{_WORD.pattern})", text):
         between = text[at : piece.start()]
         if _BREAK.search(between):

@@ -27,6 +27,8 @@ def summary(text):
         pytest.param("We like it. For example, the boat has a keel of lead.", "The boat has a keel of lead.", id="without the words that join it"),
         pytest.param("Section 2 is about the boat. The boat has a keel of lead.", "The boat has a keel of lead.", id="none that refers to another text"),
         pytest.param("“The boat has a keel of lead, and it was cold on it. So it was.", "The boat has a keel of lead, and it was cold on it.", id="without an open quotation mark"),
+        pytest.param("We like it. For example, boats are there. The boat has a keel of lead.", "The boat has a keel of lead.", id="rather no example"),
+        pytest.param("Paint the boat. This protects the keel and the lead of the boat.", "Paint the boat. This protects the keel and the lead of the boat.", id="with the one that it points at"),
         pytest.param("Das Boot hat einen „Kiel“ aus Blei. Es war kalt.", "Das Boot hat einen „Kiel“ aus Blei.", id="with its German quotation marks"),
         pytest.param("Los dos son así. Para más detalles, lea la sección del barco. El barco tiene quilla.", "El barco tiene quilla.", id="Spanish: none that refers to another text"),
         pytest.param("So können Boote einen Kiel aus Blei haben.", "So können Boote einen Kiel aus Blei haben.", id="German: with its first word"),

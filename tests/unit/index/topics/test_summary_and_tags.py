@@ -72,6 +72,29 @@ def test_a_word_that_is_beside_the_topic_is_no_tag(text, absent):
     assert not absent & set(found(text).tags)
 
 
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        pytest.param("The server (or the printer in the old office) needs a router.", "printer", id="a remark"),
+        pytest.param("Les bateaux, par exemple ceux du pilote, ont une quille.", "pilote", id="an example"),
+        pytest.param("Our boat needs a keel, ropes, sails, oars and anchors for the harbour.", "oar", id="a list"),
+    ],
+)
+def test_what_stands_beside_the_main_part_of_a_sentence_comes_last(text, last):
+    assert found(text).tags
+    assert last not in found(text).tags[:2]
+
+
+def test_a_part_of_a_name_is_no_tag_beside_it():
+    text = "当安装 Debian Edu 时，数据库很大。使用 Debian Edu 的软件包。"
+    assert "debian-edu" in found(text).tags
+    assert not {"edu", "debian"} & set(found(text).tags)
+
+
+def test_a_third_tag_that_is_in_doubt_is_left_out():
+    assert found("Der Absatz nennt die Datenbank und den Server.").tags == ("datenbank", "server")
+
+
 def test_a_paragraph_gets_three_tags_and_more_only_if_they_are_as_sure():
     text = "The heat pump needs a filter. A neighbour brought a ladder, a hammer, a bucket and a rope for the roof."
     assert len(found(text).tags) == 3
@@ -79,7 +102,7 @@ def test_a_paragraph_gets_three_tags_and_more_only_if_they_are_as_sure():
 
 
 def test_no_tag_says_a_word_twice():
-    assert found("Der Absatz steht im Kapitel Kapitel 7 des Buches.").tags == ("buch", "kapitel", "absatz")
+    assert found("Der Absatz steht im Kapitel Kapitel 7 des Buches.").tags == ("buch", "kapitel")
 
 
 @pytest.mark.parametrize(

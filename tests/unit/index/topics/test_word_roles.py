@@ -24,6 +24,7 @@ def nouns(text):
         ("We are querying the vault by clicking on the little pencil.", ["vault", "pencil"]),
         ("Remember to install the plugin quickly.", ["plugin"]),
         ("When filtering queries, it sometimes skips an important task.", ["query", "task"]),
+        ("The option controls how the printer works.", ["option", "printer"]),
         ("They said “Choose Live Preview” to the painter.", ["preview", "painter"]),
     ],
 )
@@ -63,6 +64,9 @@ def test_a_german_noun_is_a_word_with_a_capital(text, expected):
         pytest.param("La société les développe et les commercialise pour les clients.", ["société", "clients"], id="French: a plural pronoun before verbs"),
         pytest.param("Il faut le serveur pour l’activer et servez-vous du menu Ouvrir.", ["serveur", "menu"], id="French: infinitives and imperatives"),
         pytest.param("El programa registra los prefijos binarios y decimales.", ["programa", "prefijos"], id="Spanish: verbs and adjectives"),
+        pytest.param("El barco llega con regularidad a la costa en formato digital.", ["barco", "costa", "formato"], id="Spanish: adverbs of two words"),
+        pytest.param("Asegúrate de que éstos son las copias locales de la orden.", ["copias", "orden"], id="Spanish: imperatives, pronouns and adjectives"),
+        pytest.param("Tout fonctionnera sans Nouvelles fonctions en outre.", ["fonctions"], id="French: verbs, adverbs and adjectives with a capital"),
         pytest.param("La copia per il server è nel cassetto della cucina.", ["copia", "server", "cassetto", "cucina"], id="Italian"),
         pytest.param("A cópia do servidor não está na gaveta com uma chave.", ["cópia", "servidor", "gaveta", "chave"], id="Portuguese"),
     ],
