@@ -41,6 +41,7 @@ _UNSEEN = re.compile(
     r"[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\uffff]|[\ud800-\udfff]|[\U000e0000-\U000e0fff]"
 )
 _LOOSE_STOP = re.compile(r" \.(?=\s|\Z)")
+_CLOSING: Final = ')]»”"'
 _BLANK = re.compile(r"\s+")
 _WIDE = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60]")
 # A full stop after these does not end a sentence: abbreviations, an initial, the day of a date.
@@ -171,6 +172,8 @@ def split_line(line: str) -> list[str]:
         behind = line[end:].lstrip()
         if match[0][0] == "." and (_ABBREVIATED.search(line, max(start, end - 12), end) or behind[:1].islower()):
             continue
+        if match[0][-1] in _CLOSING and behind[:1].islower():
+            continue  # the sentence goes on behind a remark or a quotation (as here!)
         sentences.append(line[start:end])
         start = end
     return [part.strip() for part in (*sentences, line[start:]) if any(c.isalnum() for c in part)]

@@ -1,4 +1,4 @@
-"""Tell the asides of a sentence from its main part: remarks, examples and enumerations.
+"""Tell the asides of a sentence from its main part: references, remarks, examples and enumerations.
 
 Law, tested: the main part and the asides hold all words of the sentence, each once."""
 
@@ -11,6 +11,10 @@ ITEMS: Final = 4  # least items of an enumeration
 
 _REMARK = re.compile(r"\([^()]{1,300}\)|（[^（）]{1,300}）")
 _ONE_WORD = re.compile(r"\W*\w+\W*")  # a remark of one word may be another name of what stands before it
+_REFERENCE = re.compile(
+    r"(?:section|chapter|sección|capítulo|chapitre|abschnitt|kapitel|第) ?\d[\d.]*(?: ?[节章節])?,? ?[“«„\"][^”»“\"]{1,100}[”»“\"]",
+    re.IGNORECASE,
+)  # to a part of a document, with its title
 _EXAMPLE = re.compile(
     r"(?<=\W)(?:for example|for instance|e\. ?g\.|such as|por ejemplo|par exemple|tel(?:le)?s? que|zum Beispiel|z\. ?B\.|beispielsweise"
     r"|例如|比如|譬如|たとえば|例えば)[^.,;:、，。；：！？]*",
@@ -28,7 +32,7 @@ MOST: Final = 2 / 3  # share of a sentence above which an aside is what the sent
 
 
 def split_asides(sentence: str) -> tuple[str, list[str]]:
-    """Return the main part of a sentence, and its remarks, examples and enumerations."""
+    """Return the main part of a sentence, and its references, remarks, examples and enumerations."""
     asides: list[str] = []
 
     def leave_out(match: re.Match[str]) -> str:
@@ -38,6 +42,6 @@ def split_asides(sentence: str) -> tuple[str, list[str]]:
         return ", "
 
     main = sentence
-    for pattern in (_REMARK, _EXAMPLE, _LIST):
+    for pattern in (_REFERENCE, _REMARK, _EXAMPLE, _LIST):
         main = pattern.sub(leave_out, main)
     return main, asides

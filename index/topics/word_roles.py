@@ -254,7 +254,7 @@ _INFINITIVE: Final = {
     "it": re.compile(r"(?!mare|carcere|potere|genere|cantiere|quartiere).{2,}(?:[aei]re|[aei]r(?:si|l[aeoi])|[ae]ndo)"),
     "fr": re.compile(
         r"(?!(?:fich|pap|clav|atel|calendr|courr|mét|doss|escal|quart|chant|cah|prem|dern|part|rout|serv|scann|post|navig|comput)(?:er|ier)s?|hiver|cancer|plaisir|avenir|loisir|souvenir|soir|miroir|espoir).{2,}"
-        r"(?:er|ir|ant|[ae]ndre|indre|ondre|erdre|oudre|aître|crire|uire|clure|traire|aincre|ompre)|.*(?:faire|mettre|battre|lire|dire|suivre|vivre|croire|boire|suffire)|être"
+        r"(?:er|ir|ant|[ae]ndre|indre|ondre|erdre|oudre|aître|crire|uire|clure|traire|aincre|ompre)|.*(?:faire|prendre|rendre|vendre|perdre|mettre|battre|lire|dire|suivre|vivre|croire|boire|suffire)|être"
     ),
 }  # fmt: skip
 _FINITE: Final = re.compile(r".{2,}(?:[aei]r(?:án?|ían?|ait|aient|ont)|[^aeiou]era|aron|ieron|aban?)")

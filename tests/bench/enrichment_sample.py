@@ -1,8 +1,9 @@
 """Draw real paragraphs in several languages, of which the tuning part and the fresh part have none in common.
 
 English, Japanese and Chinese come from the shared data. The others come from Debian packages, unpacked into one folder
-by `apt-get download PACKAGE && dpkg-deb -x FILE FOLDER`: debian-handbook and gimp-help-{de,es,fr} for the set `manuals`, and
-libreoffice-help-{de,es,fr}, debian-reference-{de,es,fr} and debian-handbook for the set `guides`."""
+by `apt-get download PACKAGE && dpkg-deb -x FILE FOLDER`: debian-handbook and gimp-help-{de,es,fr} for the set `manuals`,
+libreoffice-help-{de,es,fr}, debian-reference-{de,es,fr} and debian-handbook for the set `guides`, and gnome-user-docs and
+installation-guide-amd64 for the set `desktop`, all of whose paragraphs come from them."""
 
 from __future__ import annotations
 
@@ -18,6 +19,8 @@ from typing import Final
 HANDBOOK: Final = "usr/share/doc/debian-handbook/html"
 MANUAL: Final = "usr/share/gimp/2.0/help"
 REFERENCE: Final = "usr/share/debian-reference"
+DESKTOP: Final = "usr/share/help"
+INSTALLATION: Final = "usr/share/doc/installation-guide-amd64"
 OFFICE: Final = "usr/share/libreoffice/help"
 # language → (files, paragraphs of a part, least and most characters)
 MANUALS: Final = {
@@ -36,7 +39,21 @@ GUIDES: Final = {
     "ja": (("jsquad_valid/notes/**/*.md", 20, (100, 600)),),
     "zh": (("vault_oldwinter_md/**/*.md", 10, (80, 600)), (f"{HANDBOOK}/zh-CN/*.html", 10, (80, 600))),
 }
-SETS: Final = {"manuals": MANUALS, "guides": GUIDES}
+DESKTOP_HELP: Final = {
+    language: (
+        (f"{DESKTOP}/{folder}/gnome-help/*.page", 10, length),
+        (f"{INSTALLATION}/{'en' if folder == 'C' else folder}/*.html", 10, length),
+    )
+    for language, folder, length in (
+        ("en", "C", (150, 900)),
+        ("de", "de", (150, 900)),
+        ("es", "es", (150, 900)),
+        ("fr", "fr", (150, 900)),
+        ("ja", "ja", (100, 600)),
+        ("zh", "zh_CN", (80, 600)),
+    )
+}
+SETS: Final = {"manuals": MANUALS, "guides": GUIDES, "desktop": DESKTOP_HELP}
 PARTS: Final = ("tuning", "fresh")
 _HTML = re.compile(r'<p(?: [^>]*)?>(.*?)</p>|<div class="para">(.*?)</div>', re.DOTALL)
 _UNTRANSLATED = re.compile(r"\b(?:the|and|of) ", re.IGNORECASE)  # the manuals have paragraphs that are still English
@@ -76,10 +93,11 @@ def draw(
 
 def _read(file: Path, language: str) -> list[str]:
     text = file.read_text("utf-8", "ignore")
-    if file.suffix == ".html":
+    if file.suffix in (".html", ".page"):
         rows = [" ".join(html.unescape(re.sub("<[^>]+>", "", a or b)).split()) for a, b in _HTML.findall(text)]
-        return [row for row in rows if not _MARKUP.search(row) and len(_UNTRANSLATED.findall(row)) < 2]
-    rows = [row for row in text.split("\n\n") if row and row[0] not in "-|`#!><*% \t\n"]
+        rows = rows if language == "en" else [row for row in rows if len(_UNTRANSLATED.findall(row)) < 2]
+    else:
+        rows = [row for row in text.split("\n\n") if row and row[0] not in "-|`#!><*% \t\n"]
     rows = [row for row in rows if not _MARKUP.search(row)]
     return [row for row in rows if len(_WIDE.findall(row)) > len(row) / 2] if language in ("ja", "zh") else rows
 

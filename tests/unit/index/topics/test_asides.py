@@ -13,6 +13,7 @@ from index.topics.asides import split_asides
     ("sentence", "main", "asides"),
     [
         pytest.param("The boat (of lead) is old.", "The boat ,  is old.", ["(of lead)"], id="a remark"),
+        pytest.param("Boats are old, as said in Section 2.1, “Old Boats”, of the book.", "Boats are old, as said in , , of the book.", ["Section 2.1, “Old Boats”"], id="a reference"),
         pytest.param("Its name (ABC) is old.", "Its name (ABC) is old.", [], id="another name"),
         pytest.param("El barco es viejo, por ejemplo la quilla.", "El barco es viejo, , .", ["por ejemplo la quilla"], id="an example"),
         pytest.param("We have it on Linux, Android, the Mac and Windows in all of our offices.", "We have it on ,  in all of our offices.", ["Linux, Android, the Mac and Windows"], id="a list"),

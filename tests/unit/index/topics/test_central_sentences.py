@@ -30,6 +30,7 @@ def summary(text):
         pytest.param("We like it. For example, boats are there. The boat has a keel of lead.", "The boat has a keel of lead.", id="rather no example"),
         pytest.param("Paint the boat. This protects the keel and the lead of the boat.", "Paint the boat. This protects the keel and the lead of the boat.", id="with the one that it points at"),
         pytest.param("Das Boot hat einen „Kiel“ aus Blei. Es war kalt.", "Das Boot hat einen „Kiel“ aus Blei.", id="with its German quotation marks"),
+        pytest.param("El barco (¡y no el coche!) tiene una quilla de plomo.", "El barco (¡y no el coche!) tiene una quilla de plomo.", id="Spanish: with a remark that ends as a sentence does"),
         pytest.param("Los dos son así. Para más detalles, lea la sección del barco. El barco tiene quilla.", "El barco tiene quilla.", id="Spanish: none that refers to another text"),
         pytest.param("So können Boote einen Kiel aus Blei haben.", "So können Boote einen Kiel aus Blei haben.", id="German: with its first word"),
         pytest.param("就像鱼会游泳一样，船有龙骨。", "就像鱼会游泳一样，船有龙骨。", id="Chinese: with a comparison"),
