@@ -102,7 +102,7 @@ miércoles jueves viernes sábado domingo enero febrero marzo abril mayo junio j
 año años semana semanas hora horas minuto minutos cerca lejos debajo arriba abajo aproximadamente alrededor mediante respecto
 problema tipo forma grado grados primer primera primero tarde noche conviene hacerlo queda quedan sirve llega lleva llevan deja dejar
 bajan baja suben sube pasa pasar cambia cambiar mantiene
-aquellos éste ésta éstos éstas ése ésa ésos ésas aquél aquélla aquéllos aquéllas continuación defecto menudo adelante delante antemano
+aquellos excepto salvo incluso éste ésta éstos éstas ése ésa ésos ésas aquél aquélla aquéllos aquéllas continuación defecto menudo adelante delante antemano
 """)
 FRENCH: Final = _word_set("""
 a à afin ai ainsi alors après assez au aucun aucune aujourd'hui auquel aura aussi autant autour autre autres aux avait avant avec avez

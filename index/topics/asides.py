@@ -1,12 +1,21 @@
 """Tell the asides of a sentence from its main part: references, remarks, examples and enumerations.
 
-Law, tested: the main part and the asides hold all words of the sentence, each once."""
+Law, tested: the main part and the asides hold all words of a sentence without references, each once."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
+REFERENCE_OPENING = re.compile(
+    r"(?:(?:the|la|le|el|der|die|das|im|in) )?(?:section|chapter|table|figure|see|abschnitt|kapitel|tabelle|abbildung|siehe|sección|capítulo|tabla|figura|"
+    r"consulte|véase|vea|para (?:más|obtener)|chapitre|tableau|voir|voyez|consultez|reportez|pour plus|pour en savoir|for (?:more|further|details)|more information|informationen hierzu|weitere informationen|mehr (?:informationen|dazu|über))\b",
+    re.IGNORECASE,
+)  # the beginning of a sentence that refers to another text
+EXAMPLE_OPENING = re.compile(
+    r"for example|for instance|por ejemplo|par exemple|zum beispiel|beispielsweise|例えば|たとえば|例如|比如|譬如|(?:in this|en este|dans cet|in diesem) (?:example|ejemplo|exemple|beispiel)\b",
+    re.IGNORECASE,
+)  # the beginning of a sentence that is an example
 ITEMS: Final = 4  # least items of an enumeration
 
 _REMARK = re.compile(r"\([^()]{1,300}\)|（[^（）]{1,300}）")
@@ -32,7 +41,12 @@ MOST: Final = 2 / 3  # share of a sentence above which an aside is what the sent
 
 
 def split_asides(sentence: str) -> tuple[str, list[str]]:
-    """Return the main part of a sentence, and its references, remarks, examples and enumerations."""
+    """Return the main part of a sentence, and its remarks, examples and enumerations; references are left out.
+
+    A sentence that is an example, or that only refers to another text, has no main part."""
+    sentence = _REFERENCE.sub(", ", sentence)
+    if REFERENCE_OPENING.match(sentence) or EXAMPLE_OPENING.match(sentence):
+        return "", [sentence]
     asides: list[str] = []
 
     def leave_out(match: re.Match[str]) -> str:
@@ -42,6 +56,6 @@ def split_asides(sentence: str) -> tuple[str, list[str]]:
         return ", "
 
     main = sentence
-    for pattern in (_REFERENCE, _REMARK, _EXAMPLE, _LIST):
+    for pattern in (_REMARK, _EXAMPLE, _LIST):
         main = pattern.sub(leave_out, main)
     return main, asides

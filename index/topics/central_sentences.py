@@ -11,6 +11,7 @@ from typing import Final
 
 from index.text.sentences import ELLIPSIS, SUMMARY
 from index.text.words import Token
+from index.topics.asides import EXAMPLE_OPENING, REFERENCE_OPENING
 from index.topics.sentence_shortening import is_balanced, lacks_main_clause, quotes_of, shorten_sentence
 
 PAIRED: Final = 2 * SUMMARY  # least characters of a text that gets a summary of two sentences
@@ -38,13 +39,9 @@ _CONNECTING = re.compile(
     r"|(?:所以|但是|但|而且|因此|此外|然后|于是|同时|不过|另外|可是|其实|当然|然而|而是|例如|比如|就像(?!.*(?:一样|那样|一般))|总之|事实上|实际上|这样一来|也就是说|换句话说|意思是说|意思是|(?:总的来说|首先|其次|最后)(?=[，,])|第[一二三四五六七八九十][，、]|即(?=对)|而(?=[通在对从当如]))[，,]?)",
     re.IGNORECASE,
 )
-_EXAMPLE = re.compile(
-    r"for example|for instance|por ejemplo|par exemple|zum beispiel|beispielsweise|例えば|たとえば|例如|比如|譬如|(?:in this|en este|dans cet|in diesem) (?:example|ejemplo|exemple|beispiel)\b",
-    re.IGNORECASE,
-)  # the beginning of a sentence that is an example
 # Words at the beginning of a sentence that points at the one before it.
 _POINTING: Final = {
-    "en": "this|that|these|those|it|its|he|she|they|him|her|his|their|then|next|or|otherwise|instead|in that case|additional|another|both|such|the (?:second|third|other|others|latter|former|same)|(?:when|if|as|once|because|since|although) (?:it|this|they|he|she|that)|here|above|(?:in|with|for|from|by|on|at|to) (?:th[ie]s|these|that|those|such)",
+    "en": "to do (?:so|this|that)|this|that|these|those|it|its|he|she|they|him|her|his|their|then|next|or|otherwise|instead|in that case|additional|another|both|such|the (?:second|third|other|others|latter|former|same)|(?:when|if|as|once|because|since|although) (?:it|this|they|he|she|that)|here|above|(?:in|with|for|from|by|on|at|to) (?:th[ie]s|these|that|those|such)",
     "de": r"dies|diese[rsmn]?|das|es|sie|er|aber|und|dabei|dadurch|dazu|daher|deshalb|dann|außerdem|jedoch|allerdings|zum beispiel|beispielsweise|hierbei|hier|"
     r"dort|solche|auch|sonst|andernfalls|insbesondere|(?:mit|in|auf|bei|für|von|zu|durch|aus|an|unter) (?:dies|jen|solch)\w+",
     "es": "[eé]st[oae]s?|[eé]s[oae]s?|él|ella|ellos|ellas|ello|así|entonces|aquí|luego|a continuación|lo mismo|dich[oa]s?|como ya|(?:si|cuando|como|aunque) (?:est|es)[aeo]s?|"
@@ -54,11 +51,6 @@ _POINTING: Final = {
 }
 _POINTING_WIDE: Final = "これ|それ|この|その|すなわち|つまり|彼|前者|後者|こう|同年|同|ここ|这|那|该|此|上述|前述|同样|两者|要做到|其中|他|她|它|如果说|而|反之|否则|在这|在那|对此|为此|除此|从此|[“「『][^”」』]{12}"
 _DANGLING = re.compile(rf"(?:{'|'.join(_POINTING.values())})\b|(?:{_POINTING_WIDE})", re.IGNORECASE)
-_REFERRING = re.compile(
-    r"(?:(?:the|la|le|el|der|die|das|im|in) )?(?:section|chapter|table|figure|see|abschnitt|kapitel|tabelle|abbildung|siehe|sección|capítulo|tabla|figura|"
-    r"consulte|véase|vea|para (?:más|obtener)|chapitre|tableau|voir|voyez|consultez|reportez|pour plus|pour en savoir|for (?:more|further|details)|more information|informationen hierzu|weitere informationen|mehr (?:informationen|dazu|über))\b",
-    re.IGNORECASE,
-)  # the beginning of a sentence that refers to another text
 _REFERRED = re.compile(
     r"\b(?:see|siehe|in|im|consulte|vea|la|à la) (?:the |der |la )?(?:section|abschnitt|kapitel|sección|chapter|chapitre|capítulo) \d",
     re.IGNORECASE,
@@ -81,7 +73,7 @@ def choose_summary(
         _rate_sentence(sentence, shown, words, worth)
         * PLACES.get(n, 1.0)
         * (_pointing_factor(n, sentences, short) if _DANGLING.match(sentence) else 1.0)
-        * (EXAMPLE if _EXAMPLE.match(original[n]) else 1.0)
+        * (EXAMPLE if EXAMPLE_OPENING.match(original[n]) else 1.0)
         for n, (sentence, shown, words) in enumerate(zip(sentences, short, parted, strict=True))
     ]
     best = max(range(len(rated)), key=lambda n: (rated[n], -n))
@@ -117,7 +109,7 @@ def _pointing_factor(n: int, sentences: Sequence[str], short: Sequence[str]) -> 
 def _explains(n: int, sentences: Sequence[str], short: Sequence[str]) -> bool:
     """Return whether a summary has room for a sentence and the one behind it, which points at it."""
     sentence, behind = short[n], short[n + 1]
-    whole = bool(_ENDED.search(sentence) and _ENDED.search(behind)) and not _REFERRING.match(sentence)
+    whole = bool(_ENDED.search(sentence) and _ENDED.search(behind)) and not REFERENCE_OPENING.match(sentence)
     return whole and len(sentence) + len(behind) < SUMMARY and not _DANGLING.match(sentences[n])
 
 
@@ -127,7 +119,7 @@ def _fits(n: int, best: int, line: str, sentences: Sequence[str]) -> bool:
     return (
         sentence != sentences[best]
         and len(sentence) + len(line) < SUMMARY
-        and not _REFERRING.match(sentence)
+        and not REFERENCE_OPENING.match(sentence)
         and bool(_ENDED.search(sentence) and _ENDED.search(line))
         and (n == best + 1 or not _DANGLING.match(sentence))
         and (n > best or not _DANGLING.match(line))
@@ -179,7 +171,7 @@ def _rate_sentence(sentence: str, shown: str, words: Sequence[Token | None], wor
         rating *= 0.5
     if sentence.endswith((":", "：")):
         rating *= 0.4
-    if _REFERRING.match(sentence) or _REFERRED.search(sentence):
+    if REFERENCE_OPENING.match(sentence) or _REFERRED.search(sentence):
         rating *= REFERRING
     if not is_balanced(sentence):
         rating *= 0.5  # a part of a quotation or a remark

@@ -15,6 +15,16 @@ _DASHED = re.compile(r" [–—-] [^–—;:.]{1,120} [–—-](?= [^\W\dA-ZÄÖ
 _COMMAS = re.compile(r",(?:\s*,)+")  # what a remark leaves in a list
 _ASIDE = re.compile(r"\s?\([^()]{1,200}\)|（[^（）]{1,200}）")  # a remark in parentheses
 
+# A remark between commas behind a subject, which its verb follows: El proyecto, como concesión, ha decidido.
+_APPOSITION: Final = {
+    language: re.compile(rf"\A([^,;:]{{6,60}}), [^,;:]{{3,110}}, (?=(?:{verbs})\b)", re.IGNORECASE)
+    for language, verbs in {
+        "en": "is|are|was|were|has|have|had|can|will|may|must|should|does|do|would|could|did|cannot",
+        "es": "es|son|era|fue|será|está|están|ha|han|puede|pueden|debe|deben|se|no|tiene|tienen|permite|permiten|hace|va",
+        "fr": "est|sont|était|sera|a|ont|peut|peuvent|doit|doivent|ne|n|se|s|permet|permettent|fait|va",
+    }.items()
+}
+
 # The words that begin a clause behind a comma, a clause without one, and a phrase: the later a sentence is cut the
 # better, but a cut before a clause leaves more of its sense than one before a phrase.
 _CLAUSES: Final = {
@@ -101,6 +111,10 @@ def shorten_sentence(sentence: str, language: str) -> str:
     bare = _COMMAS.sub(",", _DASHED.sub("", _ASIDE.sub("", sentence))).strip() or sentence
     if len(bare) <= SUMMARY:
         return _without_announcement(bare)
+    if language in _APPOSITION and not _is_conditional(bare, 0, language):
+        bare = _APPOSITION[language].sub(r"\1 ", bare)
+        if len(bare) <= SUMMARY:
+            return bare
     end = _best_end(bare, language)
     main = bare.partition(", ")[2] if not end and language in _SETTINGS and _SETTING.match(bare) else ""
     if len(main) >= SHORTEST:

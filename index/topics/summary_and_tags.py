@@ -98,14 +98,12 @@ def enrich(
     headings = ((title, *content.headings) if titled else content.headings)[:12]
     language = detect_language(" ".join((*headings, *content.sentences)), places)
     split = [split_asides(sentence) for sentence in content.sentences]
-    parted = [list(tokenize(main, language)) for main, _ in split]
-    beside = [aside for _, parts in split for aside in parts]
-    asides = [list(tokenize(aside, language)) for aside in beside]
+    parted = [list(tokenize(sentence, language)) for sentence in content.sentences]
+    mains = [list(tokenize(main, language)) for main, _ in split]
+    asides = [list(tokenize(aside, language)) for _, beside in split for aside in beside]
     headed = [list(tokenize(heading, language)) for heading in headings]
-    marked = [
-        list(tokenize(words, language)) for words in content.marked if not any(words in aside for aside in beside)
-    ]
-    terms = _collect_terms(headed, parted, marked, asides, language)
+    marked = [list(tokenize(words, language)) for words in content.marked if any(words in main for main, _ in split)]
+    terms = _collect_terms(headed, mains, marked, asides, language)
     worth = {term.words[0]: term.score * term.doubt for term in terms.values() if len(term.words) == 1}
     most = min(MOST, FEWEST + 1 + sum(map(len, content.sentences)) // LENGTH)
     return Enrichment(

@@ -208,7 +208,7 @@ pairs proprement centaine dizaine douzaine millier milliers million millions pou
 contact contacts solutions compagnon compagnons art arts chemin chemins appel appels adoption préparation perspective perspectives choses chose mécanisme mécanismes ressource ressources stratégie stratégies politique
 politiques système
 bouton boutons souris icône icônes case cases prise attente marque argument arguments chiffre chiffres combinaison combinaisons indice indices numéro numéros appui
-annexe annexes guide guides documentation astuce astuces avertissement avertissements préface onglet onglets clics genre genres fréquence précautions exception exceptions quinzaine trentaine
+annexe annexes guide guides documentation astuce astuces avertissement avertissements préface onglet onglets clics genre genres fréquence précautions exception exceptions quinzaine trentaine groupement groupements
 """)
 ITALIAN_VAGUE: Final = _word_set("""
 numero lista elenco opzione opzioni valore valori dimensione livello differenza ragione esempio esempi bisogno insieme serie risultato risultati funzione funzioni elemento elementi processo nome nomi contenuto informazione
@@ -244,7 +244,7 @@ CHINESE_VERBAL: Final = _word_set("""
 衷心 扩大 不断扩大 离间 博人 所欲 写文 排练 综合 做客 熟络 所指 对应 显性 隐性 平息 重生 深思 考究 回忆 协商 抗衡 迷人 商量 低调 内化 干坏事 调研 包罗万象 安于享乐 尽力 所在 之间 与否 过来 起来 整理 记录 总结 分析 存在 需要 喜欢 觉得 认为
 紧密联系 充满希望 同步进行 上市 罗列 动员 建设 协同 感知 闭合 翻盘 击杀 存储 挂着 强有力 坚定 刺耳 火热 零散 专属 一体 可怕 拥挤 轻松 勤奋 流入 流出 整合 铸成 掌握 记住 提取 倾听
 所学 双向 单向 派上用场 保持良好 后练 先练 打电话 全力以赴 一线
-有所 定义 缺省 默认 导出 导入 投递 致力于 致力 点击 单击 双击 拖动 勾选 选中 添加 删除 打开 关闭 退出
+有所 保持 足够 调节 应付 个别 定义 缺省 默认 导出 导入 投递 致力于 致力 点击 单击 双击 拖动 勾选 选中 添加 删除 打开 关闭 退出
 """)
 EAST_ASIAN_VAGUE: Final = _word_set("""
 当初 従来 条件 物事 役割 機能 活動 計画 意見 機関 組織 問題 技法 思想 年齢 影響 地域 各地 世界 国家 政府 事件 観点 立場 考え 傾向 要素 概念 種類 規模 表記 選択 時点 決定 実行 責任 任務 項目 不可欠 最大 合計 多数 項 上記 下記 様式 詳細 総称 自己 同士 側面 反発
@@ -336,7 +336,7 @@ ROMANCE_COPULAS: Final = _word_set("""
 es son era eran fue fueron sea sean ser está están estar est sont était étaient soit soient être serait è sono é são
 """)  # an adjective follows
 ADVERBIAL_PREPOSITIONS: Final = _word_set(
-    "a con en por sin par avec sans"
+    "a con en por par avec"
 )  # behind these, a noun without an article is an adverb
 ROMANCE_CONJUNCTIONS: Final = _word_set("y e o u et ou ni a à")  # anything may follow
 ROMANCE_PRONOUNS: Final = _word_set(

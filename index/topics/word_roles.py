@@ -41,6 +41,7 @@ class _Place:
     beside: bool  # a meaningful word follows
     beside_name: bool  # a word with a capital follows
     behind_word: bool  # `before` is a meaningful word
+    behind_term: bool  # `before` is a noun or its adjective
 
 
 def word_roles(line: Sequence[Token | None], language: TextLanguage) -> list[Role]:
@@ -77,6 +78,7 @@ def _place(line: Sequence[Token | None], n: int, token: Token, roles: Sequence[R
         beside=bool(after and (after.worth or after.part)),
         beside_name=bool(after and after.capital),
         behind_word=bool(before and (before.worth or before.part)),
+        behind_term=n > 0 and roles[n - 1] in (Role.NOUN, Role.MODIFIER),
     )
 
 
@@ -149,7 +151,7 @@ def _english_role(place: _Place) -> Role:
         return Role.NOUN
     modifying = (
         word in word_classes.ENGLISH_ADJECTIVES
-        or bool(_ADJECTIVE.fullmatch(word) or _PARTICIPLE.fullmatch(word))
+        or bool(_ADJECTIVE.fullmatch(word) or _PARTICIPLE.fullmatch(word) or _is_comparative(word))
         or (base in word_classes.ENGLISH_EITHER and not place.before)  # an imperative, or a noun before another
     )
     if modifying:
@@ -157,6 +159,11 @@ def _english_role(place: _Place) -> Role:
     if base and (word.endswith("ing") or base not in word_classes.ENGLISH_EITHER):
         return _sure_verb_role(place)
     return Role.OTHER if _is_verb_here(place, base) or _is_predicate(place) else Role.NOUN
+
+
+def _is_comparative(word: str) -> bool:
+    """Return whether an English word is the comparative of an adjective that is known."""
+    return word.endswith("er") and not word_classes.ENGLISH_ADJECTIVES.isdisjoint((word[:-1], word[:-2]))
 
 
 def _sure_verb_role(place: _Place) -> Role:
@@ -312,7 +319,7 @@ def _is_noun_without_article(place: _Place) -> bool:
     """Return whether a word is a noun of a title or a list: "Escala de grises", "anchura, desplazamientos"."""
     named = (
         place.after in ("de", "d'", "di")
-        and not place.behind_word
+        and not place.behind_term
         and place.before not in word_classes.ROMANCE_COPULAS
         and (not place.before or place.token.text.endswith("s"))
     )

@@ -2,8 +2,9 @@
 
 English, Japanese and Chinese come from the shared data. The others come from Debian packages, unpacked into one folder
 by `apt-get download PACKAGE && dpkg-deb -x FILE FOLDER`: debian-handbook and gimp-help-{de,es,fr} for the set `manuals`,
-libreoffice-help-{de,es,fr}, debian-reference-{de,es,fr} and debian-handbook for the set `guides`, and gnome-user-docs and
-installation-guide-amd64 for the set `desktop`, all of whose paragraphs come from them."""
+libreoffice-help-{de,es,fr}, debian-reference-{de,es,fr} and debian-handbook for the set `guides`, gnome-user-docs and
+installation-guide-amd64 for the set `desktop`, and maint-guide{,-de,-es,-fr,-ja,-zh-cn}, aptitude-doc-{en,es,fr,ja} and
+debian-faq-{de,zh-cn} for the set `packaging`; all paragraphs of the last two sets come from packages."""
 
 from __future__ import annotations
 
@@ -53,7 +54,21 @@ DESKTOP_HELP: Final = {
         ("zh", "zh_CN", (80, 600)),
     )
 }
-SETS: Final = {"manuals": MANUALS, "guides": GUIDES, "desktop": DESKTOP_HELP}
+PACKAGING: Final = {
+    language: (
+        (f"usr/share/doc/{guide}/html/*.html", 10, length),
+        (f"usr/share/doc/{second}/*.html", 10, length),
+    )
+    for language, guide, second, length in (
+        ("en", "maint-guide", "aptitude/html/en", (150, 900)),
+        ("de", "maint-guide-de", "debian/FAQ/de", (150, 900)),
+        ("es", "maint-guide-es", "aptitude/html/es", (150, 900)),
+        ("fr", "maint-guide-fr", "aptitude/html/fr", (150, 900)),
+        ("ja", "maint-guide-ja", "aptitude/html/ja", (100, 600)),
+        ("zh", "maint-guide-zh-cn", "debian/FAQ/zh-cn", (80, 600)),
+    )
+}
+SETS: Final = {"manuals": MANUALS, "guides": GUIDES, "desktop": DESKTOP_HELP, "packaging": PACKAGING}
 PARTS: Final = ("tuning", "fresh")
 _HTML = re.compile(r'<p(?: [^>]*)?>(.*?)</p>|<div class="para">(.*?)</div>', re.DOTALL)
 _UNTRANSLATED = re.compile(r"\b(?:the|and|of) ", re.IGNORECASE)  # the manuals have paragraphs that are still English
