@@ -30,7 +30,7 @@ _INFLECTED = re.compile(r"[えきくぐけげじずたちっつてぬびぶべ�
 _ADJECTIVE = re.compile(r"な(?![どらがか])")  # 重要な
 _DONE = re.compile(r"[しさすせ]")  # a noun that is used as a verb: 加盟した
 _JAPANESE_TAIL = re.compile(
-    r"(?:以外|以降|以来|以前|以後|以上|以下|以内|不可能|唯一|自体|自身|全体|全土|同士|サイド|当時|中心|(?<=[ァ-ー])系|[上内後前中時等第又沿])\Z"
+    r"(?:以外|以降|以来|以前|以後|以上|以下|以内|不可能|唯一|自体|自身|全体|全土|同士|サイド|当時|中心|左側|右側|両側|固有|(?<=[ァ-ー])[系用下]|[上内後前中時等第又沿])\Z"
 )
 _CHINESE_PART = re.compile(
     r"[我你他她它这那或和与在].*|[不没未类款].{2}|.+[不非].+|.*[了着的里]|被.+|.{2,}[成去到中上下内]"
@@ -321,7 +321,7 @@ def _japanese_token(word: str, behind: str) -> Token:
     word = word.removeprefix(head) if not word.startswith("全国") else word
     adjective = word.endswith("的") or bool(_ADJECTIVE.match(behind))
     word = max(word.split("的"), key=len).strip("々・")
-    if len(word) > 3 or (len(word) > 2 and word[-1] in "内中上系"):
+    if len(word) > 3 or (len(word) > 2 and word[-1] in "内中上系用下"):
         word = _JAPANESE_TAIL.sub("", word)
     if len(word) == 3 and (word[:2] in stopwords.JAPANESE or word[-1] in "第又等"):
         word = word[:-1]

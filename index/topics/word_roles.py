@@ -181,7 +181,7 @@ def _is_verb_here(place: _Place, base: str) -> bool:
     if (
         base
         and place.token.plural
-        and (place.before in ("this", "that") or place.after in word_classes.ENGLISH_QUESTIONS)
+        and (place.before in ("this", "that") or place.after in word_classes.ENGLISH_QUESTIONS or _has_subject(place))
     ):
         return True  # this sounds; a plural would stand behind "these"; the option controls how
     if place.token.text.endswith("ing") and place.before in word_classes.ENGLISH_GERUND_OPENERS:
@@ -199,6 +199,13 @@ def _is_verb_here(place: _Place, base: str) -> bool:
         or place.before in word_classes.ENGLISH_SUBJECTS
         or (bool(base) and place.before in word_classes.ENGLISH_LINKS)
         or (place.token.text.endswith("ing") and place.before in word_classes.ENGLISH_COPULAS)
+    )
+
+
+def _has_subject(place: _Place) -> bool:
+    """Return whether a form with the ending s stands behind a singular subject, or begins a clause: matches packages."""
+    return (not place.before and place.beside) or (
+        place.behind_word and place.earlier in word_classes.ENGLISH_SINGULARS
     )
 
 

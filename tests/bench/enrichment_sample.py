@@ -4,7 +4,8 @@ English, Japanese and Chinese come from the shared data. The others come from De
 by `apt-get download PACKAGE && dpkg-deb -x FILE FOLDER`: debian-handbook and gimp-help-{de,es,fr} for the set `manuals`,
 libreoffice-help-{de,es,fr}, debian-reference-{de,es,fr} and debian-handbook for the set `guides`, gnome-user-docs and
 installation-guide-amd64 for the set `desktop`, and maint-guide{,-de,-es,-fr,-ja,-zh-cn}, aptitude-doc-{en,es,fr,ja} and
-debian-faq-{de,zh-cn} for the set `packaging`; all paragraphs of the last two sets come from packages."""
+debian-faq-{de,zh-cn} for the set `packaging`, and lilypond-doc-html{,-de,-es,-fr,-ja,-zh} for the set `music`; all
+paragraphs of the last three sets come from packages."""
 
 from __future__ import annotations
 
@@ -68,7 +69,18 @@ PACKAGING: Final = {
         ("zh", "maint-guide-zh-cn", "debian/FAQ/zh-cn", (80, 600)),
     )
 }
-SETS: Final = {"manuals": MANUALS, "guides": GUIDES, "desktop": DESKTOP_HELP, "packaging": PACKAGING}
+MUSIC: Final = {
+    language: ((f"usr/share/doc/lilypond/html/Documentation/learning/{name}.html", 20, length),)
+    for language, name, length in (
+        ("en", "*[!.]??", (150, 900)),  # the files of the other languages end with the name of the language
+        ("de", "*.de", (150, 900)),
+        ("es", "*.es", (150, 900)),
+        ("fr", "*.fr", (150, 900)),
+        ("ja", "*.ja", (100, 600)),
+        ("zh", "*.zh", (80, 600)),
+    )
+}
+SETS: Final = {"manuals": MANUALS, "guides": GUIDES, "desktop": DESKTOP_HELP, "packaging": PACKAGING, "music": MUSIC}
 PARTS: Final = ("tuning", "fresh")
 _HTML = re.compile(r'<p(?: [^>]*)?>(.*?)</p>|<div class="para">(.*?)</div>', re.DOTALL)
 _UNTRANSLATED = re.compile(r"\b(?:the|and|of) ", re.IGNORECASE)  # the manuals have paragraphs that are still English
