@@ -135,8 +135,7 @@ series shape side sign significance situation size solution source spot stage st
 truth unit update usage use value variety version view volume whole width wording bit call click default guess hope talk try turn worth gap thanks shift front ton anyone none mind lot setting name state point line thing way stack
 readability experiment behavior behaviour icon specified preview ease convenience
 chapter chapters subsection appendix introduction tutorial documentation readme manual handbook note tip warning remark footnote preface foreword walkthrough checkbox toolbar tooltip dropdown submenu button double-click checkmark placeholder precedence collection region tool mode field likelihood occurrence absence
-file document command totality entirety half wish wishes
-
+file command totality entirety half wish wishes
 """)
 GERMAN_VERBS: Final = _word_set("""
 klicken ziehen erstellen bearbeiten öffnen speichern laden löschen verschieben drücken wählen auswählen ändern verwenden entfernen hinzufügen kopieren einfügen schließen anklicken doppelklick lesen schreiben halten neustarten anhalten anpassen unterschneiden drucken starten ausführen anzeigen einfügen
@@ -162,8 +161,7 @@ entscheidungen vorschlag vorschläge empfehlung gegenstand gegenstände sache sa
 absatz absätze vorschau kopie kopien klick taste tasten knopf ausdruck stichwort eintrag einträge erwartung erwartungen annahme nutzen aufwand mühe glück hoffnung freude angst anspruch ansprüche unterschieds behauptung
 vorstellung vorstellungen fähigkeit fähigkeiten
 werkzeug werkzeuge schaltfläche schaltflächen  ausgabe ausgaben eingabe eingaben nummer nummern gleiche gleichen stücken bruchteil darstellung darstellungen
-datei dateien dokument dokumente dokuments befehl befehle befehls gesamtheit hälfte bedürfnis bedürfnisse wünsche benutzung
-
+gesamtheit hälfte bedürfnis bedürfnisse wünsche benutzung
 """)
 SPANISH_VAGUE: Final = _word_set("""
 embargo plano característica anterior cuarto interés intereses mente momento mínimo máximo método construcción utilización división recuadro caso casos mitad centro parte partes orden
@@ -187,8 +185,7 @@ vocabulario compromiso cresta ola contacto contactos soluciones arte mecanismo m
 personal compendio
 botón botones ratón icono iconos símbolo símbolos casilla casillas negro blanco rojo verde azul cura ejemplar ejemplares encabezado mayúscula mayúsculas minúscula minúsculas expresiones decimales
 apéndice guía guías documentación advertencia advertencias introducción prefacio anexo cuadro cuadros clic clics pestaña pestañas submenú excepción excepciones letra letras regularidad frecuencia rapidez cuidado responsables
-archivo archivos fichero ficheros documento documentos órdenes comando comandos totalidad necesidades deseos
-
+totalidad necesidades deseos
 """)
 FRENCH_VAGUE: Final = _word_set("""
 compte instar abord deuxième troisième second anciens ancien ancienne développement provenance potentiels mises manuels manuel commande commandes guise clic maximum concrètement trace coin coins exemple autrui ci sorte
@@ -215,8 +212,7 @@ contact contacts solutions compagnon compagnons art arts chemin chemins appel ap
 politiques système
 bouton boutons souris icône icônes case cases prise attente marque argument arguments chiffre chiffres combinaison combinaisons indice indices numéro numéros appui
 annexe annexes guide guides documentation astuce astuces avertissement avertissements préface onglet onglets clics genre genres fréquence précautions exception exceptions quinzaine trentaine groupement groupements
-fichier fichiers document documents totalité intégralité désirs situations volée
-
+totalité intégralité désirs situations volée
 """)
 ITALIAN_VAGUE: Final = _word_set("""
 numero lista elenco opzione opzioni valore valori dimensione livello differenza ragione esempio esempi bisogno insieme serie risultato risultati funzione funzioni elemento elementi processo nome nomi contenuto informazione
@@ -285,7 +281,6 @@ quatrième cinquième sixième cuarto cuarta quinto quinta suivi suivis suivies 
 correcto correcta correctos correctas común comunes antiguo antigua antiguos antiguas moderno moderna modernos modernas raro rara raros raras completo completa completos completas exacto exacta meilleures correct correcte corrects correctes ancien ancienne anciens anciennes récent récente récents récentes prochain prochaine
 faible faibles fort forte forts fortes moindre moindres énorme énormes immense immenses court courte courts courtes rapide rapides lent lente lents lentes léger légère légers légères bref brève brefs brèves breve breves rápido rápida rápidos rápidas lento lenta lentos lentas fácil fáciles difícil difíciles fuerte fuertes débil débiles enorme enormes inmenso inmensa inmensos inmensas ligero ligera ligeros ligeras
 conocido conocida conocidos conocidas citado citada citados citadas mencionado mencionada mencionados mencionadas famoso famosa famosos famosas célebre célebres connu connue connus connues fameux fameuse fameuses célèbre célèbres cité citée cités citées mentionné mentionnée mentionnés mentionnées
-
 """)
 
 # Function words, by what the words around them are.

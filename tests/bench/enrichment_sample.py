@@ -2,10 +2,9 @@
 
 English, Japanese and Chinese come from the shared data. The others come from Debian packages, unpacked into one folder
 by `apt-get download PACKAGE && dpkg-deb -x FILE FOLDER`: debian-handbook and gimp-help-{de,es,fr} for the set `manuals`,
-libreoffice-help-{de,es,fr}, debian-reference-{de,es,fr} and debian-handbook for the set `guides`, gnome-user-docs and
-installation-guide-amd64 for the set `desktop`, and maint-guide{,-de,-es,-fr,-ja,-zh-cn}, aptitude-doc-{en,es,fr,ja} and
-debian-faq-{de,zh-cn} for the set `packaging`, and lilypond-doc-html{,-de,-es,-fr,-ja,-zh} for the set `music`; all
-paragraphs of the last three sets come from packages."""
+libreoffice-help-{de,es,fr}, debian-reference-{de,es,fr} and debian-handbook for the set `guides`, and
+maint-guide{,-de,-es,-fr,-ja,-zh-cn}, aptitude-doc-{en,es,fr,ja} and debian-faq-{de,zh-cn} for the set `packaging`, all of
+whose paragraphs come from packages."""
 
 from __future__ import annotations
 
@@ -21,8 +20,6 @@ from typing import Final
 HANDBOOK: Final = "usr/share/doc/debian-handbook/html"
 MANUAL: Final = "usr/share/gimp/2.0/help"
 REFERENCE: Final = "usr/share/debian-reference"
-DESKTOP: Final = "usr/share/help"
-INSTALLATION: Final = "usr/share/doc/installation-guide-amd64"
 OFFICE: Final = "usr/share/libreoffice/help"
 # language → (files, paragraphs of a part, least and most characters)
 MANUALS: Final = {
@@ -41,20 +38,6 @@ GUIDES: Final = {
     "ja": (("jsquad_valid/notes/**/*.md", 20, (100, 600)),),
     "zh": (("vault_oldwinter_md/**/*.md", 10, (80, 600)), (f"{HANDBOOK}/zh-CN/*.html", 10, (80, 600))),
 }
-DESKTOP_HELP: Final = {
-    language: (
-        (f"{DESKTOP}/{folder}/gnome-help/*.page", 10, length),
-        (f"{INSTALLATION}/{'en' if folder == 'C' else folder}/*.html", 10, length),
-    )
-    for language, folder, length in (
-        ("en", "C", (150, 900)),
-        ("de", "de", (150, 900)),
-        ("es", "es", (150, 900)),
-        ("fr", "fr", (150, 900)),
-        ("ja", "ja", (100, 600)),
-        ("zh", "zh_CN", (80, 600)),
-    )
-}
 PACKAGING: Final = {
     language: (
         (f"usr/share/doc/{guide}/html/*.html", 10, length),
@@ -69,18 +52,7 @@ PACKAGING: Final = {
         ("zh", "maint-guide-zh-cn", "debian/FAQ/zh-cn", (80, 600)),
     )
 }
-MUSIC: Final = {
-    language: ((f"usr/share/doc/lilypond/html/Documentation/learning/{name}.html", 20, length),)
-    for language, name, length in (
-        ("en", "*[!.]??", (150, 900)),  # the files of the other languages end with the name of the language
-        ("de", "*.de", (150, 900)),
-        ("es", "*.es", (150, 900)),
-        ("fr", "*.fr", (150, 900)),
-        ("ja", "*.ja", (100, 600)),
-        ("zh", "*.zh", (80, 600)),
-    )
-}
-SETS: Final = {"manuals": MANUALS, "guides": GUIDES, "desktop": DESKTOP_HELP, "packaging": PACKAGING, "music": MUSIC}
+SETS: Final = {"manuals": MANUALS, "guides": GUIDES, "packaging": PACKAGING}
 PARTS: Final = ("tuning", "fresh")
 _HTML = re.compile(r'<p(?: [^>]*)?>(.*?)</p>|<div class="para">(.*?)</div>', re.DOTALL)
 _UNTRANSLATED = re.compile(r"\b(?:the|and|of) ", re.IGNORECASE)  # the manuals have paragraphs that are still English
@@ -120,7 +92,7 @@ def draw(
 
 def _read(file: Path, language: str) -> list[str]:
     text = file.read_text("utf-8", "ignore")
-    if file.suffix in (".html", ".page"):
+    if file.suffix == ".html":
         rows = [" ".join(html.unescape(re.sub("<[^>]+>", "", a or b)).split()) for a, b in _HTML.findall(text)]
         rows = rows if language == "en" else [row for row in rows if len(_UNTRANSLATED.findall(row)) < 2]
     else:

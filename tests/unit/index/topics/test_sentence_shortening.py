@@ -42,6 +42,7 @@ def test_no_sentence_is_cut_behind_a_word_that_announces_another(end):
     [
         pytest.param("en", f"With the {REST}for a year, the boat with its keel of lead is the best of the harbour.", "The boat with its keel of lead is the best of the harbour.", id="a phrase"),
         pytest.param("es", f"Aunque hay {REST}muy largo, es una buena idea comprar un barco con una quilla.", "Es una buena idea comprar un barco con una quilla.", id="a concession"),
+        pytest.param("es", f"El barco de la familia, como una concesión {REST[:50]}hoy, ha llegado al puerto con una quilla de plomo.", "El barco de la familia ha llegado al puerto con una quilla de plomo.", id="a remark behind the subject"),
         pytest.param("de", "Über das Programm - vom Terminal aus gestartet - können Sie das Protokoll für jede andere Anwendung, die auf diesem Rechner läuft, getrennt kontrollieren.", "Über das Programm können Sie das Protokoll für jede andere Anwendung, die auf diesem Rechner läuft, getrennt kontrollieren.", id="a remark between dashes"),
     ],
 )  # fmt: skip

@@ -85,6 +85,20 @@ def test_what_stands_beside_the_main_part_of_a_sentence_comes_last(text, last):
     assert last not in found(text).tags[:2]
 
 
+def test_a_name_with_a_slash_is_no_part_of_a_phrase():
+    assert "debian-gnu" not in found("当安装 Debian GNU/Linux 时，数据库很大。Debian GNU/Linux 的数据库。").tags
+
+
+def test_a_noun_with_sans_is_one_tag():
+    assert "réseau-sans-fil" in found("Le réseau sans fil de la maison est lent. Ouvrez le réseau sans fil.").tags
+
+
+def test_a_reference_to_a_section_gives_no_tag():
+    text = "The printer needs a driver, as said in Section 6.7, “Debian Archive Names”. See the page about the router."
+    assert found(text).tags[:2] == ("printer", "driver")
+    assert "debian-archive-names" not in found(text).tags
+
+
 def test_a_part_of_a_name_is_no_tag_beside_it():
     text = "当安装 Debian Edu 时，数据库很大。使用 Debian Edu 的软件包。"
     assert "debian-edu" in found(text).tags

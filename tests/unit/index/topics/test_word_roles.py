@@ -25,6 +25,7 @@ def nouns(text):
         ("Remember to install the plugin quickly.", ["plugin"]),
         ("When filtering queries, it sometimes skips an important task.", ["query", "task"]),
         ("The option controls how the printer works.", ["option", "printer"]),
+        ("This command searches for the brighter printer, and matches packages.", ["command", "printer", "package"]),
         ("They said “Choose Live Preview” to the painter.", ["preview", "painter"]),
     ],
 )
@@ -67,6 +68,7 @@ def test_a_german_noun_is_a_word_with_a_capital(text, expected):
         pytest.param("El barco llega con regularidad a la costa en formato digital.", ["barco", "costa", "formato"], id="Spanish: adverbs of two words"),
         pytest.param("Asegúrate de que éstos son las copias locales de la orden.", ["copias", "orden"], id="Spanish: imperatives, pronouns and adjectives"),
         pytest.param("Tout fonctionnera sans Nouvelles fonctions en outre.", ["fonctions"], id="French: verbs, adverbs and adjectives with a capital"),
+        pytest.param("El conocido gestor llega casi salvo la copia sin clave.", ["gestor", "copia", "clave"], id="Spanish: an adjective before its noun"),
         pytest.param("La copia per il server è nel cassetto della cucina.", ["copia", "server", "cassetto", "cucina"], id="Italian"),
         pytest.param("A cópia do servidor não está na gaveta com uma chave.", ["cópia", "servidor", "gaveta", "chave"], id="Portuguese"),
     ],
