@@ -116,9 +116,7 @@ quand que quel quelle quelles quelque quelques quels qui quoi rien s'il sa sans 
 son sont sous souvent suis sur surtout ta tant te tel telle temps tes toi ton toujours tous tout toute toutes très trois trop tu un
 une vers veut voici voilà vos votre vous vraiment y lundi mardi mercredi jeudi vendredi samedi dimanche janvier février mars avril mai
 juin juillet août septembre octobre novembre décembre an ans année années semaine heure heures
-lesquels lesquelles duquel auxquels desquels davantage outre absolument
-quasiment quasi
-
+lesquels lesquelles duquel auxquels desquels davantage outre absolument quasiment quasi
 """)
 ITALIAN: Final = _word_set("""
 a abbiamo ad adesso ai al alcuni alcune alla alle allo allora altra altre altri altro anche ancora anno anni appena attraverso avere

@@ -52,7 +52,7 @@ PIECE: Final = re.compile(
 )  # a unit that is tokenized separately: a word, or a run of a script without spaces
 _FIGURE = re.compile(r"[\d.,:/×x-]+(?:[^\W\d_]{1,4}|[%°])?|[\da-f]{8,}|\d+(?:st|nd|rd|th)", re.IGNORECASE)
 _PATH = re.compile(r"(?<![A-Za-z\d.])~?/[\w.+-]+(?:/[\w.+*-]*)+")
-_HALF = re.compile(r"/(?=[^\W\d_])")  # behind a word of which no phrase may consist but itself: Debian GNU/Linux
+_HALF = re.compile(r"/(?=[^\W\d_])")  # behind a word that no phrase ends with: Debian GNU/Linux
 _BREAK = re.compile(r"[^\s«»“”„‹›\"]")  # quotation marks separate no words
 JOINS: Final = frozenset({"à", "de", "del", "di", "da", "do", "dos", "du", "des", "d'", "sin", "sans"})  # base de datos
 GENITIVE: Final = frozenset(
