@@ -12,6 +12,7 @@ from typing import Final
 
 from index.model import Document
 from index.text.chunking import SENTENCE, is_grapheme_boundary
+from index.text.words import languages_by_word
 
 SUMMARY: Final = 140  # most characters of a summary
 LONGEST: Final = 12_000  # first characters of a document that are read; its topic is clear by then
@@ -19,7 +20,7 @@ WRAPPED: Final = 60  # least length of a line that an editor may have wrapped, s
 ELLIPSIS: Final = "…"
 SPOKEN: Final = frozenset({"paragraph", "list", "quote", "callout"})
 
-_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[.\][ \t]+)?")
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)]|\[\d{1,3}\])[ \t]+(?:\[.\][ \t]+)?")
 _QUOTED = re.compile(r"(?:[ \t]{0,3}>[ \t]?)+")
 _CALLOUT = re.compile(r"\[![\w-]{1,40}\][+-]?[ \t]*")
 _FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})")
@@ -41,6 +42,9 @@ _UNSEEN = re.compile(
     r"[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\uffff]|[\ud800-\udfff]|[\U000e0000-\U000e0fff]"
 )
 _LOOSE_STOP = re.compile(r" \.(?=\s|\Z)")
+_CLOSING: Final = ')]）»”"'
+_PARTICLE = re.compile("[はがをにでもとの]")  # Japanese
+_AND_SO_ON = re.compile(r"\b(?:etc|usw)\.$", re.IGNORECASE)
 _BLANK = re.compile(r"\s+")
 _WIDE = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60]")
 # A full stop after these does not end a sentence: abbreviations, an initial, the day of a date.
@@ -169,11 +173,22 @@ def split_line(line: str) -> list[str]:
     for match in SENTENCE.finditer(line):
         end = match.end()
         behind = line[end:].lstrip()
-        if match[0][0] == "." and (_ABBREVIATED.search(line, max(start, end - 12), end) or behind[:1].islower()):
+        if match[0][0] == "." and _goes_on(line[max(start, end - 12) : end], behind):
             continue
+        if match[0][-1] in _CLOSING and (behind[:1].islower() or _PARTICLE.match(behind)):
+            continue  # the sentence goes on behind a remark or a quotation (as here!)
         sentences.append(line[start:end])
         start = end
     return [part.strip() for part in (*sentences, line[start:]) if any(c.isalnum() for c in part)]
+
+
+def _goes_on(before: str, behind: str) -> bool:
+    """Return whether a sentence goes on behind the full stop that `before` ends with."""
+    if behind[:1].islower():
+        return True
+    if _AND_SO_ON.search(before):  # a function word with a capital begins a sentence
+        return behind.partition(" ")[0].lower() not in languages_by_word()
+    return bool(_ABBREVIATED.search(before))
 
 
 def shorten(line: str, most: int) -> str:

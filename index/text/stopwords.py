@@ -53,6 +53,7 @@ replaced require required requires run running runs seek sell send sends sit spe
 support supports switch switched tends test tested tests top total understand update updated upper wait waited waits watch
 win wins wrote write writes written specific available common similar single current basic final important correct
 careful according amount anymore bottom gonna wanna lack level line lines none off whatever yourself share shared
+depending concerning
 """)
 # Of these, the ones that occur in compounds: start date, line break, daily note.
 COMPOUNDING: Final = _word_set("""
@@ -101,6 +102,7 @@ miércoles jueves viernes sábado domingo enero febrero marzo abril mayo junio j
 año años semana semanas hora horas minuto minutos cerca lejos debajo arriba abajo aproximadamente alrededor mediante respecto
 problema tipo forma grado grados primer primera primero tarde noche conviene hacerlo queda quedan sirve llega lleva llevan deja dejar
 bajan baja suben sube pasa pasar cambia cambiar mantiene
+aquellos excepto salvo incluso éste ésta éstos éstas ése ésa ésos ésas aquél aquélla aquéllos aquéllas continuación defecto menudo adelante delante antemano
 """)
 FRENCH: Final = _word_set("""
 a à afin ai ainsi alors après assez au aucun aucune aujourd'hui auquel aura aussi autant autour autre autres aux avait avant avec avez
@@ -114,6 +116,7 @@ quand que quel quelle quelles quelque quelques quels qui quoi rien s'il sa sans 
 son sont sous souvent suis sur surtout ta tant te tel telle temps tes toi ton toujours tous tout toute toutes très trois trop tu un
 une vers veut voici voilà vos votre vous vraiment y lundi mardi mercredi jeudi vendredi samedi dimanche janvier février mars avril mai
 juin juillet août septembre octobre novembre décembre an ans année années semaine heure heures
+lesquels lesquelles duquel auxquels desquels davantage outre absolument quasiment quasi
 """)
 ITALIAN: Final = _word_set("""
 a abbiamo ad adesso ai al alcuni alcune alla alle allo allora altra altre altri altro anche ancora anno anni appena attraverso avere

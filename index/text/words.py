@@ -30,10 +30,10 @@ _INFLECTED = re.compile(r"[えきくぐけげじずたちっつてぬびぶべ�
 _ADJECTIVE = re.compile(r"な(?![どらがか])")  # 重要な
 _DONE = re.compile(r"[しさすせ]")  # a noun that is used as a verb: 加盟した
 _JAPANESE_TAIL = re.compile(
-    r"(?:以外|以降|以来|以前|以後|以上|以下|以内|不可能|唯一|自体|自身|全体|全土|同士|サイド|当時|中心|(?<=[ァ-ー])系|[上内後前中時等第又沿])\Z"
+    r"(?:以外|以降|以来|以前|以後|以上|以下|以内|不可能|唯一|自体|自身|全体|全土|同士|サイド|当時|中心|左側|右側|両側|固有|(?<=[ァ-ー])[系用下]|[上内後前中時等第又沿])\Z"
 )
 _CHINESE_PART = re.compile(
-    r"[我你他她它这那或和与在].*|[不没未类款].{2}|.+[不非].+|.*[了着的里]|.{2,}[成去到中上下内]"
+    r"[我你他她它这那或和与在].*|[不没未类款].{2}|.+[不非].+|.*[了着的里]|被.+|.{2,}[成去到中上下内]"
 )  # words that the dictionary cuts wrongly
 # The characters that foreign names are written with in Chinese, three or more.
 _SOUNDS = re.compile(
@@ -52,8 +52,9 @@ PIECE: Final = re.compile(
 )  # a unit that is tokenized separately: a word, or a run of a script without spaces
 _FIGURE = re.compile(r"[\d.,:/×x-]+(?:[^\W\d_]{1,4}|[%°])?|[\da-f]{8,}|\d+(?:st|nd|rd|th)", re.IGNORECASE)
 _PATH = re.compile(r"(?<![A-Za-z\d.])~?/[\w.+-]+(?:/[\w.+*-]*)+")
+_HALF = re.compile(r"/(?=[^\W\d_])")  # behind a word that no phrase ends with: Debian GNU/Linux
 _BREAK = re.compile(r"[^\s«»“”„‹›\"]")  # quotation marks separate no words
-JOINS: Final = frozenset({"à", "de", "del", "di", "da", "do", "dos", "du", "des", "d'"})  # base de datos
+JOINS: Final = frozenset({"à", "de", "del", "di", "da", "do", "dos", "du", "des", "d'", "sin", "sans"})  # base de datos
 GENITIVE: Final = frozenset(
     {"des", "eines", "dieses", "jedes", "jenes", "seines", "ihres", "unseres", "meines", "deines", "keines", "eures"}
 )  # articles before a noun with the ending s
@@ -130,10 +131,11 @@ def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
     """Split one sentence into words, in order; None marks punctuation between them."""
     text = unicodedata.normalize("NFC", text)  # some systems write an accent as a character of its own
     text = _PATH.sub(" / ", text)
-    at, first, before, after_wide = 0, True, "", False
+    at, before, after_wide = 0, "", False
+    first = not _WIDE.search(text)  # in Chinese and Japanese, no word has a capital because it begins a sentence
     for piece in re.finditer(rf"(?P<wide>{_WIDE.pattern})|(?P<word>{_WORD.pattern})", text):
         between = text[at : piece.start()]
-        if _BREAK.search(between):
+        if _BREAK.search(between) or _HALF.match(text, piece.end()):
             yield None
         glued = not between and at > 0
         counted = glued and text[at - 1].isdigit()
@@ -319,7 +321,7 @@ def _japanese_token(word: str, behind: str) -> Token:
     word = word.removeprefix(head) if not word.startswith("全国") else word
     adjective = word.endswith("的") or bool(_ADJECTIVE.match(behind))
     word = max(word.split("的"), key=len).strip("々・")
-    if len(word) > 3 or (len(word) > 2 and word[-1] in "内中上系"):
+    if len(word) > 3 or (len(word) > 2 and word[-1] in "内中上系用下"):
         word = _JAPANESE_TAIL.sub("", word)
     if len(word) == 3 and (word[:2] in stopwords.JAPANESE or word[-1] in "第又等"):
         word = word[:-1]

@@ -11,12 +11,17 @@ from typing import Final
 
 from index.text.sentences import ELLIPSIS, SUMMARY
 from index.text.words import Token
-from index.topics.sentence_shortening import is_balanced, quotes_of, shorten_sentence
+from index.topics.asides import EXAMPLE_OPENING, REFERENCE_OPENING
+from index.topics.sentence_shortening import is_balanced, lacks_main_clause, quotes_of, shorten_sentence
 
 PAIRED: Final = 2 * SUMMARY  # least characters of a text that gets a summary of two sentences
 SECOND: Final = 0.45  # least rating of the second sentence, as a share of the first one's
 PLACES: Final = {0: 1.6, 1: 1.15}  # factors of the first sentences, which usually name the topic
-POINTING: Final = 0.5  # factor for a sentence that points at the one before it
+POINTING: Final = 0.4  # factor for a sentence that points at the one before it
+JOINED: Final = 0.75  # the same if a summary has room for both
+BRIEF: Final = 60  # characters of a summary that is given the next sentence too, if that points at it
+EXAMPLE: Final = 0.6  # factor for a sentence that is an example
+INCOMPLETE: Final = 0.5  # factor for a condition without its main clause
 INSIDE: Final = 0.8  # factor for a sentence that is cut within a clause
 TAIL: Final = 16  # characters by which the place of a cut is found
 FIRST: Final = 0.8  # factor for a first sentence that points at one before it
@@ -36,21 +41,16 @@ _CONNECTING = re.compile(
 )
 # Words at the beginning of a sentence that points at the one before it.
 _POINTING: Final = {
-    "en": "this|that|these|those|it|its|he|she|they|him|her|his|their|then|or|otherwise|instead|in that case|(?:when|if|as|once|because|since|although) (?:it|this|they|he|she|that)|here|above|(?:in|with|for|from|by|on|at|to) (?:th[ie]s|these|that|those|such)",
+    "en": "to do (?:so|this|that)|this|that|these|those|it|its|he|she|they|him|her|his|their|then|next|or|otherwise|instead|in that case|additional|another|both|such|the (?:second|third|other|others|latter|former|same)|(?:when|if|as|once|because|since|although) (?:it|this|they|he|she|that)|here|above|(?:in|with|for|from|by|on|at|to) (?:th[ie]s|these|that|those|such)",
     "de": r"dies|diese[rsmn]?|das|es|sie|er|aber|und|dabei|dadurch|dazu|daher|deshalb|dann|außerdem|jedoch|allerdings|zum beispiel|beispielsweise|hierbei|hier|"
     r"dort|solche|auch|sonst|andernfalls|insbesondere|(?:mit|in|auf|bei|für|von|zu|durch|aus|an|unter) (?:dies|jen|solch)\w+",
-    "es": "est[oae]s?|es[oae]s?|él|ella|ellos|ellas|ello|así|entonces|aquí|luego|dich[oa]s?|como ya|(?:si|cuando|como|aunque) (?:est|es)[aeo]s?|"
-    "lo que|amb[oa]s|por (?:el )?otro lado|por otra parte|en nuestro caso|(?:el|la) (?:primer|segund|tercer|últim)[oa]?\\b|(?:la mayoría|una|uno|algun[oa]s|tod[oa]s|ningun[oa]) de (?:est|es|ell)[aeo]s|(?:en|de|con|para|por|a) (?:est|es)[aeo]s?",
-    "fr": "ceci|cela|ce|cet|cette|ces|c['’]est|celui-ci|celle-ci|il|elle|ils|elles|donc|alors|ici|on|les? premi(?:er|ère)s?|l[ae] (?:deuxième|second|seconde|dernier|dernière)|les deux|(?:un|une|la plupart|chacun|chacune) (?:de|d['’]entre) (?:ce|eux|elles)|d['’](?:une|autre) part|d['’]un autre côté|à l['’]inverse|(?:lorsqu|s|puisqu)['’](?:ils?|elles?)|(?:quand|si) (?:ils?|elles?)|(?:dans|de|à|avec|pour|par|sur) (?:ce|cet|cette|ces|cela|notre cas)",
+    "es": "[eé]st[oae]s?|[eé]s[oae]s?|él|ella|ellos|ellas|ello|así|entonces|aquí|luego|a continuación|lo mismo|dich[oa]s?|como ya|(?:si|cuando|como|aunque) (?:est|es)[aeo]s?|"
+    "lo que|amb[oa]s|otr[oa]s?|tal(?:es)?|el mismo|la misma|por (?:el )?otro lado|por otra parte|en nuestro caso|(?:el|la) (?:primer|segund|tercer|últim)[oa]?\\b|(?:la mayoría|una|uno|algun[oa]s|tod[oa]s|ningun[oa]) de (?:est|es|ell)[aeo]s|(?:en|de|con|para|por|a) (?:est|es)[aeo]s?",
+    "fr": "d['’]autres|l['’]autre|un(?:e)? autre|un(?:e)? tel(?:le)?|de tel(?:le)?s|ceci|cela|ce|cet|cette|ces|c['’]est|celui-ci|celle-ci|il|elle|ils|elles|donc|alors|ensuite|puis|ici|on|les? premi(?:er|ère)s?|l[ae] (?:deuxième|second|seconde|dernier|dernière)|les deux|(?:un|une|la plupart|chacun|chacune) (?:de|d['’]entre) (?:ce|eux|elles)|d['’](?:une|autre) part|d['’]un autre côté|à l['’]inverse|(?:lorsqu|s|puisqu)['’](?:ils?|elles?)|(?:quand|si) (?:ils?|elles?)|(?:dans|de|à|avec|pour|par|sur) (?:ce|cet|cette|ces|cela|notre cas)",
     "it, pt": "questo|questa|isto|isso|este|mas",
 }
-_POINTING_WIDE: Final = "これ|それ|この|その|すなわち|つまり|彼|前者|後者|こう|同年|同|ここ|这|那|其中|他|她|它|如果说|而|反之|否则|在这|在那|对此|为此|除此|从此|[“「『][^”」』]{12}"
+_POINTING_WIDE: Final = "これ|それ|この|その|すなわち|つまり|彼|前者|後者|こう|同年|同|ここ|这|那|该|此|上述|前述|同样|两者|要做到|其中|他|她|它|如果说|而|反之|否则|在这|在那|对此|为此|除此|从此|[“「『][^”」』]{12}"
 _DANGLING = re.compile(rf"(?:{'|'.join(_POINTING.values())})\b|(?:{_POINTING_WIDE})", re.IGNORECASE)
-_REFERRING = re.compile(
-    r"(?:(?:the|la|le|el|der|die|das|im|in) )?(?:section|chapter|table|figure|see|abschnitt|kapitel|tabelle|abbildung|siehe|sección|capítulo|tabla|figura|"
-    r"consulte|véase|vea|para (?:más|obtener)|chapitre|tableau|voir|voyez|consultez|reportez|pour plus|pour en savoir|for (?:more|further|details)|more information|informationen hierzu|weitere informationen|mehr (?:informationen|dazu|über))\b",
-    re.IGNORECASE,
-)  # the beginning of a sentence that refers to another text
 _REFERRED = re.compile(
     r"\b(?:see|siehe|in|im|consulte|vea|la|à la) (?:the |der |la )?(?:section|abschnitt|kapitel|sección|chapter|chapitre|capítulo) \d",
     re.IGNORECASE,
@@ -72,12 +72,16 @@ def choose_summary(
     rated = [
         _rate_sentence(sentence, shown, words, worth)
         * PLACES.get(n, 1.0)
-        * (1.0 if not _DANGLING.match(sentence) else POINTING if n else FIRST)
+        * (_pointing_factor(n, sentences, short) if _DANGLING.match(sentence) else 1.0)
+        * (EXAMPLE if EXAMPLE_OPENING.match(original[n]) else 1.0)
         for n, (sentence, shown, words) in enumerate(zip(sentences, short, parted, strict=True))
     ]
     best = max(range(len(rated)), key=lambda n: (rated[n], -n))
     line = short[best]
-    if sum(map(len, sentences)) >= PAIRED:
+    pair = _find_pair(best, rated, sentences, short)
+    if pair is not None:
+        line = _join(*short[pair : pair + 2])
+    elif sum(map(len, sentences)) >= PAIRED:
         fitting = [
             n for n in range(len(sentences)) if _fits(n, best, line, sentences) and rated[n] >= SECOND * rated[best]
         ]
@@ -87,13 +91,35 @@ def choose_summary(
     return _without_open_quote(line)
 
 
+def _find_pair(best: int, rated: Sequence[float], sentences: Sequence[str], short: Sequence[str]) -> int | None:
+    """Return the place of the first of two sentences of which one is the best and the second points at the first."""
+    if best and _DANGLING.match(sentences[best]) and _explains(best - 1, sentences, short):
+        return best - 1
+    pointed = best + 1 < len(short) and _DANGLING.match(sentences[best + 1]) and rated[best + 1] >= SECOND * rated[best]
+    return best if pointed and len(short[best]) < BRIEF and _explains(best, sentences, short) else None
+
+
+def _pointing_factor(n: int, sentences: Sequence[str], short: Sequence[str]) -> float:
+    """Return the factor for a sentence that points at the one before it."""
+    if not n:
+        return FIRST
+    return JOINED if _explains(n - 1, sentences, short) else POINTING
+
+
+def _explains(n: int, sentences: Sequence[str], short: Sequence[str]) -> bool:
+    """Return whether a summary has room for a sentence and the one behind it, which points at it."""
+    sentence, behind = short[n], short[n + 1]
+    whole = bool(_ENDED.search(sentence) and _ENDED.search(behind)) and not REFERENCE_OPENING.match(sentence)
+    return whole and len(sentence) + len(behind) < SUMMARY and not _DANGLING.match(sentences[n])
+
+
 def _fits(n: int, best: int, line: str, sentences: Sequence[str]) -> bool:
     """Return whether a sentence may stand beside the best one: both end, and neither points at a sentence left out."""
     sentence = sentences[n]
     return (
         sentence != sentences[best]
         and len(sentence) + len(line) < SUMMARY
-        and not _REFERRING.match(sentence)
+        and not REFERENCE_OPENING.match(sentence)
         and bool(_ENDED.search(sentence) and _ENDED.search(line))
         and (n == best + 1 or not _DANGLING.match(sentence))
         and (n > best or not _DANGLING.match(line))
@@ -138,13 +164,14 @@ def _rate_sentence(sentence: str, shown: str, words: Sequence[Token | None], wor
     if shown.endswith(ELLIPSIS):
         rating *= 0.5 + 0.4 * len(shown) / len(sentence)
         rating *= INSIDE if _is_cut_inside(sentence, shown) else 1.0
+        rating *= INCOMPLETE if lacks_main_clause(shown) else 1.0
     if not any(token and token.wide for token in words) and len(keys) > LISTED * sum(1 for token in words if token):
         rating *= 0.35  # a list of words without a verb
     if sentence.endswith(("?", "？")):
-        rating *= 0.7
+        rating *= 0.5
     if sentence.endswith((":", "：")):
         rating *= 0.4
-    if _REFERRING.match(sentence) or _REFERRED.search(sentence):
+    if REFERENCE_OPENING.match(sentence) or _REFERRED.search(sentence):
         rating *= REFERRING
     if not is_balanced(sentence):
         rating *= 0.5  # a part of a quotation or a remark

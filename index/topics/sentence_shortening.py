@@ -15,6 +15,16 @@ _DASHED = re.compile(r" [–—-] [^–—;:.]{1,120} [–—-](?= [^\W\dA-ZÄÖ
 _COMMAS = re.compile(r",(?:\s*,)+")  # what a remark leaves in a list
 _ASIDE = re.compile(r"\s?\([^()]{1,200}\)|（[^（）]{1,200}）")  # a remark in parentheses
 
+# A remark between commas behind a subject, which its verb follows: El proyecto, como concesión, ha decidido.
+_APPOSITION: Final = {
+    language: re.compile(rf"\A([^,;:]{{6,60}}), [^,;:]{{3,110}}, (?=(?:{verbs})\b)", re.IGNORECASE)
+    for language, verbs in {
+        "en": "is|are|was|were|has|have|had|can|will|may|must|should|does|do|would|could|did|cannot",
+        "es": "es|son|era|fue|será|está|están|ha|han|puede|pueden|debe|deben|se|no|tiene|tienen|permite|permiten|hace|va",
+        "fr": "est|sont|était|sera|a|ont|peut|peuvent|doit|doivent|ne|n|se|s|permet|permettent|fait|va",
+    }.items()
+}
+
 # The words that begin a clause behind a comma, a clause without one, and a phrase: the later a sentence is cut the
 # better, but a cut before a clause leaves more of its sense than one before a phrase.
 _CLAUSES: Final = {
@@ -51,12 +61,12 @@ _PHRASES: Final = {
 # Words behind which nothing may be left out; a phrase needs what they announce.
 _ANNOUNCING: Final = re.compile(
     r"(?:[(\[«“„‘,:–—-]\s?|\b(?:d['’]|de |à |pour |et |para |a |y |que )\w+(?:[aeio]r|[dt]re)|\b(?:toujours|souvent|également|always|often|siempre|también|the|a|an|this|that|these|those|my|your|his|her|its|our|their|of|to|in|on|at|by|for|with|from|except|example|instance|as|than|and|or|but|if|is|are|was|were|be|been|not|no|only|just|"
-    r"even|very|more|most|such|which|who|will|would|can|could|should|may|might|must|do|does|did|has|have|had|you|we|they|he|she|it|both|either|between|so|also|how|what|when|where|"
-    r"excepto|salvo|según|hacia|desde|sobre|mediante|bajo|sin|contra|tan|excepción|el|la|los|las|un|una|unos|unas|de|del|al|en|con|por|para|que|se|no|su|sus|es|son|está|están|ser|muy|más|como|lo|este|esta|estos|estas|ese|esa|otro|otra|otros|otras|cada|ya|"
+    r"even|very|more|most|such|any|all|every|some|into|onto|upon|through|because|when|while|where|before|after|until|unless|since|whether|without|within|using|including|against|during|per|like|over|under|which|who|whose|will|would|can|could|should|may|might|must|do|does|did|has|have|had|you|we|they|he|she|it|both|either|between|so|also|how|what|when|where|"
+    r"excepto|salvo|según|hacia|desde|sobre|mediante|bajo|sin|contra|porque|aunque|mientras|cuando|donde|pero|sino|ni|tan|excepción|el|la|los|las|un|una|unos|unas|de|del|al|en|con|por|para|que|se|no|su|sus|es|son|está|están|ser|estar|siendo|estando|sido|muy|más|como|lo|este|esta|estos|estas|ese|esa|otro|otra|otros|otras|cada|ya|"
     r"aquel|aquellos|entre|tanto|solo|sólo|y|o|a|hay|puede|pueden|debe|deben|"
-    r"exemple|ejemplo|compris|sauf|hormis|sous|vers|chez|sans|selon|contre|dès|lors|depuis|pendant|le|les|une|des|du|d|au|aux|à|dans|avec|pour|sur|qui|ne|pas|plus|ce|cet|cette|ces|celui|celle|ceux|celles|son|sa|ses|leur|leurs|votre|vos|notre|nos|est|sont|être|très|il|elle|"
+    r"exemple|ejemplo|compris|sauf|hormis|sous|vers|chez|sans|selon|contre|dès|lors|depuis|pendant|parce|puisque|car|mais|donc|où|comme|le|les|une|des|du|d|au|aux|à|dans|avec|pour|sur|qui|ne|pas|plus|ce|cet|cette|ces|celui|celle|ceux|celles|son|sa|ses|leur|leurs|votre|vos|notre|nos|est|sont|être|étant|été|très|il|elle|"
     r"ils|elles|vous|nous|on|je|peut|peuvent|doit|doivent|faut|permet|permettent|même|entre|aussi|bien|et|ou|tout|toute|tous|toutes|chaque|quelques|autre|autres|si|lorsque|quand|dont|"
-    r"ein|eine|einer|einen|einem|eines|der|die|das|dem|den|und|oder|von|zu|mit|bei|für|auf|aus|nach|ist|sind|wird|werden|nicht|so|wie|als|dass|sie|er|es|man|kann|können|beginnen|beginnt|ermöglicht|ermöglichen|darin|dazu|damit|daran|darauf|entscheidet|falle?|rahmen|nur|erst|noch|auch|gleiche|gleichen|haben|hat|sowohl|weder|vor|über|unter|durch|gegen|ohne|um|bis|zwischen|neben|seit|während|am|im|ins|zum|zur|vom|beim|versucht|versuchen|see|means|says|ensure|sure)|['’])\Z",
+    r"ein|eine|einer|einen|einem|eines|der|die|das|dem|den|und|oder|von|zu|mit|bei|für|auf|aus|nach|ist|sind|wird|werden|nicht|so|wie|als|dass|wenn|weil|falls|obwohl|sowie|bzw|ob|sie|er|es|man|kann|können|beginnen|beginnt|ermöglicht|ermöglichen|darin|dazu|damit|daran|darauf|entscheidet|falle?|rahmen|nur|erst|noch|auch|gleiche|gleichen|haben|hat|sowohl|weder|vor|über|unter|durch|gegen|ohne|um|bis|zwischen|neben|seit|während|am|im|ins|zum|zur|vom|beim|versucht|versuchen|see|means|says|ensure|sure)|['’])\Z",
     re.IGNORECASE,
 )  # fmt: skip
 _PAIRED: Final = re.compile(r"\b(?:between|both|either|neither|entre|tanto|tant|soit|zwischen|sowohl)\b", re.IGNORECASE)
@@ -68,9 +78,14 @@ _ANDS: Final = frozenset({"and", "or", "y", "o", "e", "et", "ou", "und", "oder"}
 _CONDITIONAL = re.compile(
     r"(?:if|when|while|although|though|unless|once|as|since|because|after|before|whenever|in order|wenn|falls|sobald|da|weil|obwohl|während|nachdem|"
     r"in|on|at|by|with|from|to|for|unlike|despite|due|instead|regardless|even|given|"
-    r"bevor|um|seit|solange|ist|sind|si|cuando|aunque|mientras|para|como|al|quand|lorsque|lorsqu|s|pour|bien que|comme|après|avant|plutôt|en|dans|avec|par|sur|contrairement|outre|grâce|puisque|a|con|desde|según|debido|gracias|dado|dependiendo|independientemente|aparte|además de|por|sin|una vez|tras|antes|después|se|quando)\b",
+    r"bevor|um|seit|solange|ist|sind|si|cuando|aunque|mientras|para|como|al|quand|lorsque|lorsqu|s|pour|bien que|comme|après|avant|plutôt|en|dans|avec|par|sur|contrairement|outre|grâce|puisque|con|desde|según|debido|gracias|dado|dependiendo|independientemente|aparte|además de|por|sin|una vez|tras|antes|después|quando)\b",
     re.IGNORECASE,
 )
+# The same, of words that mean something else in another language.
+_CONDITIONAL_ONLY: Final = {
+    language: re.compile(rf"(?:{words})\b", re.IGNORECASE)
+    for language, words in {"es": "a", "it": "a|se", "pt": "a|se"}.items()
+}
 # Words of English, Spanish and French that begin a phrase without which the main clause is still true.
 _SETTING = re.compile(
     r"(?:in|on|at|with|for|from|like|as|due|thanks|given|besides|pour|dans|avec|en|comme|grâce|outre|depuis|para|con|como|debido|gracias|dado|desde|además|aparte|independientemente|although|though|while|aunque|si bien|bien que)\b",
@@ -96,6 +111,10 @@ def shorten_sentence(sentence: str, language: str) -> str:
     bare = _COMMAS.sub(",", _DASHED.sub("", _ASIDE.sub("", sentence))).strip() or sentence
     if len(bare) <= SUMMARY:
         return _without_announcement(bare)
+    if language in _APPOSITION and not _is_conditional(bare, 0, language):
+        bare = _APPOSITION[language].sub(r"\1 ", bare)
+        if len(bare) <= SUMMARY:
+            return bare
     end = _best_end(bare, language)
     main = bare.partition(", ")[2] if not end and language in _SETTINGS and _SETTING.match(bare) else ""
     if len(main) >= SHORTEST:
@@ -103,7 +122,9 @@ def shorten_sentence(sentence: str, language: str) -> str:
         end = len(bare) if len(bare) <= SUMMARY else _best_end(bare, language)
     if end == len(bare):
         return bare
-    return bare[:end].rstrip(_LOOSE + ".–—-…") + ELLIPSIS if end else shorten(bare, SUMMARY)
+    if end:
+        return bare[:end].rstrip(_LOOSE + ".–—-…") + ELLIPSIS
+    return _without_last_words(shorten(bare, SUMMARY).removesuffix(ELLIPSIS)) + ELLIPSIS
 
 
 def _without_announcement(sentence: str) -> str:
@@ -111,9 +132,20 @@ def _without_announcement(sentence: str) -> str:
     rest = sentence.rstrip(_LOOSE)
     if rest == sentence:
         return sentence
-    while " " in rest and _ANNOUNCING.search(rest):
-        rest = rest.rpartition(" ")[0]
-    return rest if rest == sentence.rstrip(_LOOSE) else rest + ELLIPSIS
+    shown = _without_last_words(rest)
+    return rest if shown == rest else shown + ELLIPSIS
+
+
+def _without_last_words(text: str) -> str:
+    """Return a text without the words at its end that announce another."""
+    while " " in text and _ANNOUNCING.search(text):
+        text = text.rpartition(" ")[0].rstrip(_LOOSE)
+    return text
+
+
+def lacks_main_clause(shown: str) -> bool:
+    """Return whether a sentence was cut before the main clause that its condition needs."""
+    return shown.endswith(ELLIPSIS) and "," not in shown and bool(_SUBORDINATE.match(shown))
 
 
 def is_balanced(sentence: str) -> bool:
@@ -129,9 +161,9 @@ def quotes_of(sentence: str) -> tuple[str, str]:
 def _best_end(sentence: str, language: str) -> int:
     """Return the place where a long sentence is cut best; 0 if there is none."""
     least = 0
-    if _CONDITIONAL.match(sentence):
+    if _is_conditional(sentence, 0, language):
         comma = sentence.find(",", 0, SUMMARY - MAIN)
-        while comma > 0 and _CONDITIONAL.match(sentence, comma + 2):
+        while comma > 0 and _is_conditional(sentence, comma + 2, language):
             comma = sentence.find(",", comma + 1)
         if comma < 0 and _SUBORDINATE.match(sentence):
             return 0  # the main clause follows too late
@@ -143,6 +175,12 @@ def _best_end(sentence: str, language: str) -> int:
         if match.start() < SUMMARY and _may_end(sentence[: match.start()], match[0])
     )
     return max(ends, default=(0, 0))[1]
+
+
+def _is_conditional(sentence: str, start: int, language: str) -> bool:
+    """Return whether a condition or a setting begins at `start`, behind which the main clause follows."""
+    pattern = _CONDITIONAL_ONLY.get(language)
+    return bool(_CONDITIONAL.match(sentence, start) or (pattern and pattern.match(sentence, start)))
 
 
 @functools.cache

@@ -20,6 +20,7 @@ from index.text.sentences import SUMMARY, plain_text, read_prose, shorten
 from index.text.tags import FEWEST, MOST, Vectors, are_variants, key_of, to_tag, unify_spelling
 from index.text.words import SPACED, TextLanguage, Token, detect_language, tokenize
 from index.topics import word_classes
+from index.topics.asides import split_asides
 from index.topics.central_sentences import choose_summary
 from index.topics.noun_phrases import NounPhrase, marked_phrase, noun_phrases
 
@@ -30,6 +31,8 @@ KNOWN: Final = 2.0  # factor for a term of the vocabulary
 FLOOR: Final = 0.9  # least score of a tag after the third, as a share of the first tag's score
 SURE: Final = 0.55  # the same for a term that the note says at least `MANY` times
 LEAST: Final = 0.3  # least score of the second and third tag, as a share of the first tag's score
+THIRD: Final = 0.45  # the same for a third tag that is in doubt
+ASIDE: Final = 0.4  # weight of a word in a remark, an example or an enumeration
 LENGTH: Final = 900  # characters of a text for which it gets one more tag
 VAGUE: Final = 0.25  # factor for a noun that names no topic
 REPEATED: Final = 0.75  # the same if the note says it at least `MANY` times
@@ -94,10 +97,13 @@ def enrich(
     )
     headings = ((title, *content.headings) if titled else content.headings)[:12]
     language = detect_language(" ".join((*headings, *content.sentences)), places)
+    split = [split_asides(sentence) for sentence in content.sentences]
     parted = [list(tokenize(sentence, language)) for sentence in content.sentences]
+    mains = [list(tokenize(main, language)) for main, _ in split]
+    asides = [list(tokenize(aside, language)) for _, beside in split for aside in beside]
     headed = [list(tokenize(heading, language)) for heading in headings]
-    marked = [list(tokenize(words, language)) for words in content.marked]
-    terms = _collect_terms(headed, parted, marked, language)
+    marked = [list(tokenize(words, language)) for words in content.marked if any(words in main for main, _ in split)]
+    terms = _collect_terms(headed, mains, marked, asides, language)
     worth = {term.words[0]: term.score * term.doubt for term in terms.values() if len(term.words) == 1}
     most = min(MOST, FEWEST + 1 + sum(map(len, content.sentences)) // LENGTH)
     return Enrichment(
@@ -125,6 +131,7 @@ def _collect_terms(
     headed: Sequence[Sequence[Token | None]],
     parted: Sequence[Sequence[Token | None]],
     marked: Sequence[Sequence[Token | None]],
+    asides: Sequence[Sequence[Token | None]],
     language: TextLanguage,
 ) -> dict[str, _Term]:
     """Return the nouns and noun phrases of a note by key, scored."""
@@ -135,7 +142,7 @@ def _collect_terms(
     for name in filter(None, names):
         _count_phrase(terms, name, NAMED, 0, titled=False, headed=False)
     plain = [line for line, name in zip(marked, names, strict=True) if not name]
-    for group, weight in ((headed, HEADING), (parted, 1.0), (plain, MARKED)):
+    for group, weight in ((headed, HEADING), (parted, 1.0), (asides, ASIDE), (plain, MARKED)):
         for n, line in enumerate(group):
             line_weight = (
                 weight * (LEAD if group is parted and n == 0 else 1.0) / (1 + n * 0.3 if group is headed else 1)
@@ -154,6 +161,7 @@ def _rate_terms(terms: Mapping[str, _Term], language: TextLanguage, places: int)
     single = {term.words[0]: term for term in terms.values() if len(term.words) == 1}
     vague = word_classes.VAGUE.get(language.language, frozenset()) | word_classes.EAST_ASIAN_VAGUE
     within: dict[str, int] = {}  # word → most uses of a phrase that contains it
+    named: dict[str, int] = {}  # word → most uses of a name of several words that contains it
     for term in terms.values():
         term.tag = max(term.forms, key=lambda form: (term.forms[form], -len(form)))
         term.score = _score_term(term, single, places)
@@ -167,12 +175,15 @@ def _rate_terms(terms: Mapping[str, _Term], language: TextLanguage, places: int)
             term.doubt = PARTIAL  # German writes a compound as one word
         elif len(term.words) > 1 and not (term.runs if language.language in SPACED else term.heads):
             term.doubt = PARTIAL
+        elif len(term.words) > 1 and term.named:
+            named |= {word: max(named.get(word, 0), term.count) for word in term.words}
         elif len(term.words) > 1 and term.compound:
             within |= {word: max(within.get(word, 0), term.count) for word in term.words}
     for word, term in single.items():
         term.doubt = 1.0 if term.tag not in vague else REPEATED if term.count >= MANY else VAGUE
         term.doubt *= 1.0 if term.heads else MODIFYING
         term.doubt *= MODIFYING if within.get(word, 0) >= term.count else 1.0
+        term.doubt *= PARTIAL if named.get(word, 0) >= term.count else 1.0
 
 
 def _count_phrase(
@@ -250,10 +261,9 @@ def _choose_tags(
         ranked.remove(key)
         worth = _novelty(terms[key].words, taken) * scored[key]
         new = bool(known) and key not in known
-        share = LEAST if len(chosen) < FEWEST else SURE if terms[key].count >= MANY else FLOOR
         if not worth or (chosen and worth < LEAST * scored[chosen[0]]):
             break
-        if chosen and worth < share * scored[chosen[0]]:
+        if chosen and worth < _least_share(terms[key], len(chosen)) * scored[chosen[0]]:
             continue
         if new and len(chosen) >= FEWEST and any(chosen_key in known for chosen_key in chosen):
             continue  # if a tag of the vocabulary fits, new tags only fill up to FEWEST
@@ -264,6 +274,13 @@ def _choose_tags(
     return unify_spelling(
         [known.get(key, terms[key].tag) for key in chosen], vocabulary, language=language.language, vectors=vectors
     )
+
+
+def _least_share(term: _Term, chosen: int) -> float:
+    """Return the least score of a term that becomes a tag beside `chosen` others, as a share of the first one's."""
+    if chosen < FEWEST:
+        return THIRD if chosen == FEWEST - 1 and term.doubt < 1.0 else LEAST
+    return SURE if term.count >= MANY else FLOOR
 
 
 def _more_specific(key: str, terms: Mapping[str, _Term], rest: Mapping[str, float]) -> str:

@@ -20,7 +20,7 @@ approve argue arise arrange arrive assemble assert assess assign assist associat
 balance ban bake beat beg begin behave believe belong bend bind bite blame blend bless blow boil borrow bother bounce buy break breathe build burn burst bury
 calculate cancel capture care carry catch celebrate challenge charge chase cheat check clarify clean clear climb cling close collapse collect combine
 comfort commit communicate compare compensate compete complain complete comply compose compress compute conceal concentrate conclude conduct
-confirm conform confuse connect conserve constitute construct consume contain continue contribute convert convey convince cook cope
+confirm conform confuse connect conserve control constitute construct consume contain continue contribute convert convey convince cook cope
 copy correspond count crash crawl cry cultivate customise customize cut deal declare decorate decrease dedicate define delay delete
 deliver demonstrate deny depart deploy deprecate derive describe deserve destroy detach detect determine develop devote die differ dig diminish disable disagree
 disappear discard disclose disconnect discourage discover discuss display distinguish distribute dive divide donate drag draw dream drink drive drop
@@ -62,7 +62,7 @@ am're aren wasn hasn hadn doesn didn isn weren won wouldn couldn shouldn don ain
 # Of these, the forms without an ending are nouns as often as verbs; context decides.
 ENGLISH_EITHER: Final = _word_set("""
 act advance aim alert answer approach attempt balance ban bake beat bite blend blow break burn burst capture care catch challenge charge chase check climb
-comfort conduct copy count crash cry cut deal decrease default delay demand desire digest display dream drift drink drive drop duplicate edit escape estimate exchange exhibit exploit export express
+comfort conduct control copy count crash cry cut deal decrease default delay demand desire digest display dream drift drink drive drop duplicate edit escape estimate exchange exhibit exploit export express
 face fall favor fear feed fight filter fit fix flag flow focus fold force forecast fork form format forward freeze fuel function grant guarantee guard guide handle hate highlight hit hurt impact import increase influence
 issue judge jump kick kiss knock label lag laugh launch lead leap lie lift limit link load lock log love map mark match mention merge mind mix monitor
 nest notice outline pack paint park paste pause plan plant play plug point poll pop pose practise praise press preview probe process promise prompt purchase push query quote rank rate reach
@@ -134,6 +134,8 @@ property proportion purpose quality quantity question range rate reaction reader
 series shape side sign significance situation size solution source spot stage standard statement step structure stuff style subject success sum technique term title topic track trouble
 truth unit update usage use value variety version view volume whole width wording bit call click default guess hope talk try turn worth gap thanks shift front ton anyone none mind lot setting name state point line thing way stack
 readability experiment behavior behaviour icon specified preview ease convenience
+chapter chapters subsection appendix introduction tutorial documentation readme manual handbook note tip warning remark footnote preface foreword walkthrough checkbox toolbar tooltip dropdown submenu button double-click checkmark placeholder precedence collection region tool mode field likelihood occurrence absence
+file command totality entirety half wish wishes
 """)
 GERMAN_VERBS: Final = _word_set("""
 klicken ziehen erstellen bearbeiten öffnen speichern laden löschen verschieben drücken wählen auswählen ändern verwenden entfernen hinzufügen kopieren einfügen schließen anklicken doppelklick lesen schreiben halten neustarten anhalten anpassen unterschneiden drucken starten ausführen anzeigen einfügen
@@ -159,6 +161,7 @@ entscheidungen vorschlag vorschläge empfehlung gegenstand gegenstände sache sa
 absatz absätze vorschau kopie kopien klick taste tasten knopf ausdruck stichwort eintrag einträge erwartung erwartungen annahme nutzen aufwand mühe glück hoffnung freude angst anspruch ansprüche unterschieds behauptung
 vorstellung vorstellungen fähigkeit fähigkeiten
 werkzeug werkzeuge schaltfläche schaltflächen  ausgabe ausgaben eingabe eingaben nummer nummern gleiche gleichen stücken bruchteil darstellung darstellungen
+gesamtheit hälfte bedürfnis bedürfnisse wünsche benutzung
 """)
 SPANISH_VAGUE: Final = _word_set("""
 embargo plano característica anterior cuarto interés intereses mente momento mínimo máximo método construcción utilización división recuadro caso casos mitad centro parte partes orden
@@ -181,6 +184,8 @@ circunstancias hipótesis apartado párrafo tabla tablas ilustración esquina es
 vocabulario compromiso cresta ola contacto contactos soluciones arte mecanismo mecanismos estrategia estrategias requerimiento requerimientos ventajas hito hitos metáfora medidas intervención
 personal compendio
 botón botones ratón icono iconos símbolo símbolos casilla casillas negro blanco rojo verde azul cura ejemplar ejemplares encabezado mayúscula mayúsculas minúscula minúsculas expresiones decimales
+apéndice guía guías documentación advertencia advertencias introducción prefacio anexo cuadro cuadros clic clics pestaña pestañas submenú excepción excepciones letra letras regularidad frecuencia rapidez cuidado responsables
+totalidad necesidades deseos
 """)
 FRENCH_VAGUE: Final = _word_set("""
 compte instar abord deuxième troisième second anciens ancien ancienne développement provenance potentiels mises manuels manuel commande commandes guise clic maximum concrètement trace coin coins exemple autrui ci sorte
@@ -206,6 +211,8 @@ pairs proprement centaine dizaine douzaine millier milliers million millions pou
 contact contacts solutions compagnon compagnons art arts chemin chemins appel appels adoption préparation perspective perspectives choses chose mécanisme mécanismes ressource ressources stratégie stratégies politique
 politiques système
 bouton boutons souris icône icônes case cases prise attente marque argument arguments chiffre chiffres combinaison combinaisons indice indices numéro numéros appui
+annexe annexes guide guides documentation astuce astuces avertissement avertissements préface onglet onglets clics genre genres fréquence précautions exception exceptions quinzaine trentaine groupement groupements
+totalité intégralité désirs situations volée
 """)
 ITALIAN_VAGUE: Final = _word_set("""
 numero lista elenco opzione opzioni valore valori dimensione livello differenza ragione esempio esempi bisogno insieme serie risultato risultati funzione funzioni elemento elementi processo nome nomi contenuto informazione
@@ -241,6 +248,7 @@ CHINESE_VERBAL: Final = _word_set("""
 衷心 扩大 不断扩大 离间 博人 所欲 写文 排练 综合 做客 熟络 所指 对应 显性 隐性 平息 重生 深思 考究 回忆 协商 抗衡 迷人 商量 低调 内化 干坏事 调研 包罗万象 安于享乐 尽力 所在 之间 与否 过来 起来 整理 记录 总结 分析 存在 需要 喜欢 觉得 认为
 紧密联系 充满希望 同步进行 上市 罗列 动员 建设 协同 感知 闭合 翻盘 击杀 存储 挂着 强有力 坚定 刺耳 火热 零散 专属 一体 可怕 拥挤 轻松 勤奋 流入 流出 整合 铸成 掌握 记住 提取 倾听
 所学 双向 单向 派上用场 保持良好 后练 先练 打电话 全力以赴 一线
+有所 保持 足够 调节 应付 个别 定义 缺省 默认 导出 导入 投递 致力于 致力 点击 单击 双击 拖动 勾选 选中 添加 删除 打开 关闭 退出
 """)
 EAST_ASIAN_VAGUE: Final = _word_set("""
 当初 従来 条件 物事 役割 機能 活動 計画 意見 機関 組織 問題 技法 思想 年齢 影響 地域 各地 世界 国家 政府 事件 観点 立場 考え 傾向 要素 概念 種類 規模 表記 選択 時点 決定 実行 責任 任務 項目 不可欠 最大 合計 多数 項 上記 下記 様式 詳細 総称 自己 同士 側面 反発
@@ -255,6 +263,7 @@ EAST_ASIAN_VAGUE: Final = _word_set("""
 無限大 ページ ケース グループ タイプ レベル プロジェクト イメージ スタイル パターン トップ ポイント テーマ タイトル シリーズ ハンディ
 内层 表层 理念 同事 思路 概况 同行 上级 下级 前辈 后辈 新人 局限性 长期 短期 中间 源头 尽头 开头 结尾 末尾 首位 末位 余地 空白 间隙 缝隙 瞬间 片刻 本人 某人 局部 全貌 大纲 纲要 摘要 常识 道具 外界 世间 人间 社会上 国内 国外 海外 当地 本地 外地 地点 地带 场所 现场 会场 一代 后代 前人 名人
 考察 廃止 敏感 半程度 次第 報告書 設置 制定 実施 運営 管理 利用 活用 使用 導入 普及 形成 構成 成立 存在 独立 参加 出場 出席 発生 発達 展開 推進 促進 強化 改善 改正 解決 解消 解釈 理解 認識 判断 判定 検討 検証 分類 比較 前者 後者 前半 後半 以上 以下 最初 最後  近年 当該 全域 流程 标题 事例 生性
+章节 本章 本节 小节 手册 本手册 指南 教程 附录 页面 前言 序言 注释 脚注 选项 选项卡 按钮 图标 菜单 列表 对话框 面板 工具栏 复选框 下拉框 光标 工具 技术 范例 身心 移动
 """)
 
 # Adjectives that stand before their noun, and others that no tag of one word should be.
@@ -270,6 +279,8 @@ piccolo piccola grande nuovo nuova nuovi nuove vecchio buono buona bello bella p
 primeiro primeira último mesmo mesma melhor pior verdadeiro seguinte próprio próprio único diferente diferentes
 quatrième cinquième sixième cuarto cuarta quinto quinta suivi suivis suivies fine fines rare rares multiple multiples múltiple múltiples numerosos numerosas amplio amplia amplios amplias
 correcto correcta correctos correctas común comunes antiguo antigua antiguos antiguas moderno moderna modernos modernas raro rara raros raras completo completa completos completas exacto exacta meilleures correct correcte corrects correctes ancien ancienne anciens anciennes récent récente récents récentes prochain prochaine
+faible faibles fort forte forts fortes moindre moindres énorme énormes immense immenses court courte courts courtes rapide rapides lent lente lents lentes léger légère légers légères bref brève brefs brèves breve breves rápido rápida rápidos rápidas lento lenta lentos lentas fácil fáciles difícil difíciles fuerte fuertes débil débiles enorme enormes inmenso inmensa inmensos inmensas ligero ligera ligeros ligeras
+conocido conocida conocidos conocidas citado citada citados citadas mencionado mencionada mencionados mencionadas famoso famosa famosos famosas célebre célebres connu connue connus connues fameux fameuse fameuses célèbre célèbres cité citée cités citées mentionné mentionnée mentionnés mentionnées
 """)
 
 # Function words, by what the words around them are.
@@ -285,6 +296,8 @@ when while by before after without for if through despite instead upon start sta
 ENGLISH_OBJECTS: Final = _word_set("""
 the a an my your his her its our their this these those them him us me it each every any some all both yourself itself themselves
 """)  # a verb or a preposition stands before
+ENGLISH_SINGULARS: Final = _word_set("this that a an each every")  # a noun without the ending s follows
+ENGLISH_QUESTIONS: Final = _word_set("how whether what why")  # a verb stands before: controls how
 ENGLISH_SUBJECTS: Final = _word_set("""
 i you we they he she who can can't cannot will won't would should must may might could don't doesn't didn't please let's lets
 """)  # a verb follows
@@ -325,6 +338,12 @@ di d' con senza per su fra tra da in
 de com sem por para sobre entre desde até em
 """),
 }
+ROMANCE_COPULAS: Final = _word_set("""
+es son era eran fue fueron sea sean ser está están estar est sont était étaient soit soient être serait è sono é são
+""")  # an adjective follows
+ADVERBIAL_PREPOSITIONS: Final = _word_set(
+    "a con en por par avec"
+)  # behind these, a noun without an article is an adverb
 ROMANCE_CONJUNCTIONS: Final = _word_set("y e o u et ou ni a à")  # anything may follow
 ROMANCE_PRONOUNS: Final = _word_set(
     "la los las le les l' lo gli o os as"
@@ -340,5 +359,5 @@ ROMANCE_ADVERBIAL: Final = _word_set(
     "ailleurs outre intermédiaire defecto conséquent inverse concert plupart supuesto acuerdo pesar proprement través menudo conséquence"
 )  # behind a preposition, they make an adverb
 ROMANCE_MANNERS: Final = _word_set(
-    "façon manière mode manera forma modo maniera maneira"
+    "façon manière mode genre manera forma modo maniera maneira"
 )  # behind "de", they begin an adverb

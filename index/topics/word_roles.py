@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final
 
 from index.text import stopwords
-from index.text.words import SPACED, TextLanguage, Token
+from index.text.words import JOINS, SPACED, TextLanguage, Token
 from index.topics import word_classes
 
 LATIN: Final = "\u024f"  # the last Latin letter: of other scripts with spaces, only function words are known
@@ -41,6 +41,7 @@ class _Place:
     beside: bool  # a meaningful word follows
     beside_name: bool  # a word with a capital follows
     behind_word: bool  # `before` is a meaningful word
+    behind_term: bool  # `before` is a noun or its adjective
 
 
 def word_roles(line: Sequence[Token | None], language: TextLanguage) -> list[Role]:
@@ -77,6 +78,7 @@ def _place(line: Sequence[Token | None], n: int, token: Token, roles: Sequence[R
         beside=bool(after and (after.worth or after.part)),
         beside_name=bool(after and after.capital),
         behind_word=bool(before and (before.worth or before.part)),
+        behind_term=n > 0 and roles[n - 1] in (Role.NOUN, Role.MODIFIER),
     )
 
 
@@ -90,7 +92,7 @@ def _role(place: _Place, language: str) -> Role:
         return Role.NOUN if token.thing or token.verb else Role.MODIFIER
     if language == "de" and _is_no_german_noun(place):
         return Role.OTHER
-    if token.text[0] > LATIN or (token.capital and not _is_capital_verb(place, language)):
+    if token.text[0] > LATIN or (token.capital and not _is_other_word(place, language)):
         return Role.NOUN
     match language:
         case "en":
@@ -149,7 +151,7 @@ def _english_role(place: _Place) -> Role:
         return Role.NOUN
     modifying = (
         word in word_classes.ENGLISH_ADJECTIVES
-        or bool(_ADJECTIVE.fullmatch(word) or _PARTICIPLE.fullmatch(word))
+        or bool(_ADJECTIVE.fullmatch(word) or _PARTICIPLE.fullmatch(word) or _is_comparative(word))
         or (base in word_classes.ENGLISH_EITHER and not place.before)  # an imperative, or a noun before another
     )
     if modifying:
@@ -157,6 +159,11 @@ def _english_role(place: _Place) -> Role:
     if base and (word.endswith("ing") or base not in word_classes.ENGLISH_EITHER):
         return _sure_verb_role(place)
     return Role.OTHER if _is_verb_here(place, base) or _is_predicate(place) else Role.NOUN
+
+
+def _is_comparative(word: str) -> bool:
+    """Return whether an English word is the comparative of an adjective that is known."""
+    return word.endswith("er") and not word_classes.ENGLISH_ADJECTIVES.isdisjoint((word[:-1], word[:-2]))
 
 
 def _sure_verb_role(place: _Place) -> Role:
@@ -171,8 +178,12 @@ def _sure_verb_role(place: _Place) -> Role:
 
 def _is_verb_here(place: _Place, base: str) -> bool:
     """Return whether the words around it show that a word is a verb. `base`: the verb that it may be a form of."""
-    if base and place.token.plural and place.before in ("this", "that"):
-        return True  # this sounds; a plural would stand behind "these"
+    if (
+        base
+        and place.token.plural
+        and (place.before in ("this", "that") or place.after in word_classes.ENGLISH_QUESTIONS or _has_subject(place))
+    ):
+        return True  # this sounds; a plural would stand behind "these"; the option controls how
     if place.token.text.endswith("ing") and place.before in word_classes.ENGLISH_GERUND_OPENERS:
         return True  # when filtering queries
     if base and place.before.endswith("ly") and not place.token.plural:
@@ -183,10 +194,18 @@ def _is_verb_here(place: _Place, base: str) -> bool:
         return True  # the search handles tasks
     return (
         place.after in word_classes.ENGLISH_OBJECTS
+        or (bool(base) and place.after in word_classes.ENGLISH_QUESTIONS)
         or (bool(base) and place.after == "to")
         or place.before in word_classes.ENGLISH_SUBJECTS
         or (bool(base) and place.before in word_classes.ENGLISH_LINKS)
         or (place.token.text.endswith("ing") and place.before in word_classes.ENGLISH_COPULAS)
+    )
+
+
+def _has_subject(place: _Place) -> bool:
+    """Return whether a form with the ending s stands behind a singular subject, or begins a clause: matches packages."""
+    return (not place.before and place.beside) or (
+        place.behind_word and place.earlier in word_classes.ENGLISH_SINGULARS
     )
 
 
@@ -208,10 +227,10 @@ def _is_predicate(place: _Place) -> bool:
     )
 
 
-def _is_capital_verb(place: _Place, language: str) -> bool:
-    """Return whether a verb has a capital because a quotation, a heading or a button begins with it."""
+def _is_other_word(place: _Place, language: str) -> bool:
+    """Return whether a word that is no noun has a capital because a quotation, a heading or a button begins with it."""
     if language in SPACED:
-        return bool(_INFINITIVE[language].fullmatch(place.token.text))
+        return bool(_INFINITIVE[language].fullmatch(place.token.text)) or _is_no_romance_noun(place.token.text)
     base = _verb_base(place.token.text) if language == "en" else ""
     return bool(base) and base not in word_classes.ENGLISH_EITHER and not place.beside_name
 
@@ -237,7 +256,7 @@ def _verb_base(word: str) -> str:
 # Spanish, French, Italian and Portuguese
 
 _VERBAL: Final = {
-    "es": re.compile(r".{2,}(?:ando|iendo|[aei]rse|aron|ieron|aba|aban|ían|[aei]mos|[aei]rá|[aei]rán|ría|rían|[aei]rl[oa]s?|ar|er|ir|[ai]d[oa]s?)"),
+    "es": re.compile(r".{2,}(?:ando|iendo|[aei]rse|aron|ieron|aba|aban|ían|[aei]mos|[áéíóú][^aeiouáéíóú]{1,2}[ae](?:te|se|me|nos|l[aeo]s?)|[aei]rá|[aei]rán|ría|rían|[aei]rl[oa]s?|ar|er|ir|[ai]d[oa]s?)"),
     "pt": re.compile(r".{2,}(?:[aei]ndo|aram|eram|ava|avam|ar|er|ir|[ai]d[oa]s?)"),
     "it": re.compile(r".{2,}(?:ando|endo|[aei]re|[aei]rsi|[aiu]t[oaie]|ano|ono)"),
     "fr": re.compile(r".{2,}(?:er|ir|re|ait|aient|ant|ée?s?|era|eront|ez|ons)"),
@@ -249,9 +268,10 @@ _INFINITIVE: Final = {
     "it": re.compile(r"(?!mare|carcere|potere|genere|cantiere|quartiere).{2,}(?:[aei]re|[aei]r(?:si|l[aeoi])|[ae]ndo)"),
     "fr": re.compile(
         r"(?!(?:fich|pap|clav|atel|calendr|courr|mét|doss|escal|quart|chant|cah|prem|dern|part|rout|serv|scann|post|navig|comput)(?:er|ier)s?|hiver|cancer|plaisir|avenir|loisir|souvenir|soir|miroir|espoir).{2,}"
-        r"(?:er|ir|ant|[ae]ndre|indre|ondre|erdre|oudre|aître|crire|uire|clure|traire|aincre|ompre)|.*(?:faire|mettre|battre|lire|dire|suivre|vivre|croire|boire|suffire)|être"
+        r"(?:er|ir|ant|[ae]ndre|indre|ondre|erdre|oudre|aître|crire|uire|clure|traire|aincre|ompre)|.*(?:faire|prendre|rendre|vendre|perdre|mettre|battre|lire|dire|suivre|vivre|croire|boire|suffire)|être"
     ),
 }  # fmt: skip
+_FINITE: Final = re.compile(r".{2,}(?:[aei]r(?:án?|ían?|ait|aient|ont)|[^aeiou]era|aron|ieron|aban?)")
 _ADVERBIAL: Final = re.compile(r".{3,}(?:mente|amment|emment|[eéiu]ment)")
 _CLITIC: Final = re.compile(r"-(?:vous|nous|moi|toi|la|les?|lui|leur|en|y|ils?|elles?|on|ce)\Z")  # servez-vous
 _SURE_NOUN: Final = re.compile(
@@ -266,13 +286,29 @@ _FEMININE: Final = re.compile(
 )  # the endings of adjectives that no verb has
 
 
+def _is_no_romance_noun(word: str) -> bool:
+    """Return whether a word is an adjective or an adverb wherever it stands."""
+    return word in word_classes.ROMANCE_ADJECTIVES | word_classes.ROMANCE_ADVERBIAL or bool(_ADVERBIAL.fullmatch(word))
+
+
+def _is_adverbial(place: _Place, articles: frozenset[str]) -> bool:
+    """Return whether a preposition and a noun without an article are an adverb: "con regularidad", "en ligne".
+
+    `articles`: those of the language; "a" is one in Portuguese."""
+    plural = place.token.text.endswith(("s", "x"))
+    alone = not place.beside and place.after not in JOINS
+    return alone and not plural and place.before in word_classes.ADVERBIAL_PREPOSITIONS - articles
+
+
 def _romance_role(place: _Place, language: str) -> Role:
     word = place.token.text
     articles = word_classes.ROMANCE_ARTICLES[language]
-    if word in word_classes.ROMANCE_ADJECTIVES | word_classes.ROMANCE_ADVERBIAL | articles or _CLITIC.search(word):
+    function = word in word_classes.ROMANCE_ADJECTIVES | word_classes.ROMANCE_ADVERBIAL | articles
+    if function or _CLITIC.search(word) or _is_adverbial(place, articles):
         return Role.OTHER
     if place.before in articles and place.before != "al":
-        return Role.OTHER if _is_behind_pronoun(place, language) else Role.NOUN
+        finite = place.before in ("todo", "tout") and bool(_FINITE.fullmatch(word))  # tout fonctionnera
+        return Role.OTHER if finite or _is_behind_pronoun(place, language) else Role.NOUN
     before = word_classes.ROMANCE_ADJECTIVES | word_classes.ROMANCE_PREPOSITIONS[language]
     if place.joined or place.before == "al" or place.before in before:
         return Role.OTHER if _INFINITIVE[language].fullmatch(word) else Role.NOUN
@@ -288,7 +324,12 @@ def _romance_role(place: _Place, language: str) -> Role:
 
 def _is_noun_without_article(place: _Place) -> bool:
     """Return whether a word is a noun of a title or a list: "Escala de grises", "anchura, desplazamientos"."""
-    named = place.after in ("de", "d'", "di") and (not place.before or place.token.text.endswith("s"))
+    named = (
+        place.after in ("de", "d'", "di")
+        and not place.behind_term
+        and place.before not in word_classes.ROMANCE_COPULAS
+        and (not place.before or place.token.text.endswith("s"))
+    )
     return named or (not place.before and bool(_SURE_NOUN.fullmatch(place.token.text)))
 
 

@@ -1,8 +1,10 @@
 """Draw real paragraphs in several languages, of which the tuning part and the fresh part have none in common.
 
 English, Japanese and Chinese come from the shared data. The others come from Debian packages, unpacked into one folder
-by `apt-get download PACKAGE && dpkg-deb -x FILE FOLDER`: debian-handbook and gimp-help-{de,es,fr} for the set `manuals`, and
-libreoffice-help-{de,es,fr}, debian-reference-{de,es,fr} and debian-handbook for the set `guides`."""
+by `apt-get download PACKAGE && dpkg-deb -x FILE FOLDER`: debian-handbook and gimp-help-{de,es,fr} for the set `manuals`,
+libreoffice-help-{de,es,fr}, debian-reference-{de,es,fr} and debian-handbook for the set `guides`, and
+maint-guide{,-de,-es,-fr,-ja,-zh-cn}, aptitude-doc-{en,es,fr,ja} and debian-faq-{de,zh-cn} for the set `packaging`, all of
+whose paragraphs come from packages."""
 
 from __future__ import annotations
 
@@ -36,7 +38,21 @@ GUIDES: Final = {
     "ja": (("jsquad_valid/notes/**/*.md", 20, (100, 600)),),
     "zh": (("vault_oldwinter_md/**/*.md", 10, (80, 600)), (f"{HANDBOOK}/zh-CN/*.html", 10, (80, 600))),
 }
-SETS: Final = {"manuals": MANUALS, "guides": GUIDES}
+PACKAGING: Final = {
+    language: (
+        (f"usr/share/doc/{guide}/html/*.html", 10, length),
+        (f"usr/share/doc/{second}/*.html", 10, length),
+    )
+    for language, guide, second, length in (
+        ("en", "maint-guide", "aptitude/html/en", (150, 900)),
+        ("de", "maint-guide-de", "debian/FAQ/de", (150, 900)),
+        ("es", "maint-guide-es", "aptitude/html/es", (150, 900)),
+        ("fr", "maint-guide-fr", "aptitude/html/fr", (150, 900)),
+        ("ja", "maint-guide-ja", "aptitude/html/ja", (100, 600)),
+        ("zh", "maint-guide-zh-cn", "debian/FAQ/zh-cn", (80, 600)),
+    )
+}
+SETS: Final = {"manuals": MANUALS, "guides": GUIDES, "packaging": PACKAGING}
 PARTS: Final = ("tuning", "fresh")
 _HTML = re.compile(r'<p(?: [^>]*)?>(.*?)</p>|<div class="para">(.*?)</div>', re.DOTALL)
 _UNTRANSLATED = re.compile(r"\b(?:the|and|of) ", re.IGNORECASE)  # the manuals have paragraphs that are still English
@@ -78,8 +94,9 @@ def _read(file: Path, language: str) -> list[str]:
     text = file.read_text("utf-8", "ignore")
     if file.suffix == ".html":
         rows = [" ".join(html.unescape(re.sub("<[^>]+>", "", a or b)).split()) for a, b in _HTML.findall(text)]
-        return [row for row in rows if not _MARKUP.search(row) and len(_UNTRANSLATED.findall(row)) < 2]
-    rows = [row for row in text.split("\n\n") if row and row[0] not in "-|`#!><*% \t\n"]
+        rows = rows if language == "en" else [row for row in rows if len(_UNTRANSLATED.findall(row)) < 2]
+    else:
+        rows = [row for row in text.split("\n\n") if row and row[0] not in "-|`#!><*% \t\n"]
     rows = [row for row in rows if not _MARKUP.search(row)]
     return [row for row in rows if len(_WIDE.findall(row)) > len(row) / 2] if language in ("ja", "zh") else rows
 
