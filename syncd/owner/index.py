@@ -48,21 +48,22 @@ def operations(
 
     return {
         "status": status,
-        "stamp": lambda *_: _make_stamp(opened, jobs()),
+        "stamp": lambda *_: _make_stamp(opened, health, jobs()),
         "index": update,
         "check": check,
         "index.examine": examine,
     }
 
 
-def _make_stamp(opened: OpenParts, jobs: Scheduler) -> dict[str, Any]:
-    """Return numbers that change with the notes, the log, the queue and the jobs; cheap enough to ask continually."""
+def _make_stamp(opened: OpenParts, health: Health, jobs: Scheduler) -> dict[str, Any]:
+    """Return what changes with the notes, the log, the queue, the jobs and the problems; cheap enough to ask continually."""
     return {
         "index": opened.builds.generation,
         "pending": len(opened.sync.pending_paths),
         "audit": opened.audit.head.seq,
         "queue": opened.queue.stamp,
         "jobs": [name for name, job in jobs.states().items() if job.running],
+        "degraded": health.degraded(),
     }
 
 
