@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
 import time
@@ -58,6 +59,9 @@ def pytest_collection_finish() -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     item.stash[STARTED] = time.time()
+    for handler in logging.root.handlers[:]:
+        if type(handler) is logging.StreamHandler:  # of a command that an earlier test ran: its stream is closed
+            logging.root.removeHandler(handler)
 
 
 @pytest.hookimpl(wrapper=True)

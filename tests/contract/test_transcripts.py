@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import re
 import shlex
@@ -99,6 +100,7 @@ def world(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.setattr(sys, "stdin", io.StringIO())
+    monkeypatch.setattr(logging.root.manager, "disable", logging.CRITICAL)  # threads of earlier tests may still log
     (tmp_path / "state").mkdir(mode=0o700)
     (tmp_path / "home").mkdir()
     world = World(tmp_path)
