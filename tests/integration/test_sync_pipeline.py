@@ -514,7 +514,7 @@ def without_ids(raw: bytes) -> bytes:
 
 
 def test_a_note_dropped_into_the_inbox_is_adopted_once_it_is_quiet_and_git_sees_no_more(tmp_path):
-    world = World(tmp_path, sync=SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=1.5, listing_s=3600.0))
+    world = World(tmp_path, sync=SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=3.0, listing_s=3600.0))
     try:
         world.write("Own.md", "no property is given to a note of the vault\n")
         world.git("init", "-q")
@@ -526,7 +526,7 @@ def test_a_note_dropped_into_the_inbox_is_adopted_once_it_is_quiet_and_git_sees_
                 world.write(f"Captures/default/{name}", raw)
             typed = world.vault / "Captures/default/typed.md"
             text = ""
-            for number in range(7):  # a person types for longer than the quiet time
+            for number in range(9):  # a person types for longer than the quiet time
                 text += f"word{number} "
                 typed.write_text(text)
                 time.sleep(0.4)

@@ -235,6 +235,6 @@ def test_close_ends_a_pause_before_a_retry(server, tmp_path):
     thread.start()
     time.sleep(0.1)
     made.close()
-    thread.join(1)
+    thread.join(7)  # less than the pause
     assert not thread.is_alive()
     assert len(ended) == 1

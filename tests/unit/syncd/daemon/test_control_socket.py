@@ -318,7 +318,7 @@ def test_stop_lets_an_operation_under_way_answer(tmp_path):
 
     def slow(arguments, progress):
         begun.set()
-        go.wait(5)
+        go.wait(60)
         return "done"
 
     server = ControlServer(tmp_path, {"slow": slow})
@@ -326,7 +326,7 @@ def test_stop_lets_an_operation_under_way_answer(tmp_path):
     answers = []
     client = threading.Thread(target=lambda: answers.append(call(tmp_path, "slow", {})))
     client.start()
-    begun.wait(5)
+    assert begun.wait(60)
     threading.Timer(0.2, go.set).start()
     server.stop()
     client.join(60)
@@ -340,9 +340,10 @@ def test_an_operation_may_stop_the_server(tmp_path):
 
 
 def test_a_daemon_that_dies_at_work_is_told(tmp_path):
-    server = ControlServer(tmp_path, {"wait": lambda _, __: time.sleep(3)})
+    begun = threading.Event()
+    server = ControlServer(tmp_path, {"wait": lambda _, __: begun.set() or time.sleep(3)})
     server.start()
-    threading.Timer(0.2, lambda: server.stop(grace=0)).start()
+    threading.Thread(target=lambda: begun.wait(60) and server.stop(grace=0)).start()
     with pytest.raises(Unavailable, match="closed the connection"):
         call(tmp_path, "wait", {})
 
