@@ -177,18 +177,23 @@ class Rows:
         return self._best(at, np.maximum(similar, -1.0), pool)
 
     def with_words(self, query: str, restriction: Filter, pool: int) -> list[Match]:
-        """Return the `pool` rows with the highest BM25 scores by the words of `query`, as `nearest` returns rows.
-
-        How rare a word is counts in all rows if the caller may read them; else in those of its workspace and namespace, or
-        of the documents that are shared with it, so that a score reveals nothing of others."""
+        """Return the `pool` rows with the highest BM25 scores by the words of `query`, as `nearest` returns rows."""
         passing = self.passing_rows(restriction)
+        scores = self._memory.words.scores(query, self._counted_rows(restriction, passing))
+        at = np.flatnonzero(passing & (scores > 0))
+        return self._best(at, scores[at], pool)
+
+    def _counted_rows(self, restriction: Filter, passing: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return for each place whether its row counts when a word's rarity is computed.
+
+        All rows count if the caller may read them. Otherwise only those of its workspace and namespace count, or those of
+        the documents that are shared with it, so that a score reveals nothing of others. `passing` = `passing_rows(restriction)`."""
+        if restriction.reads_all:
+            return self.live
         scope = Filter(workspace=restriction.workspace, namespace=restriction.namespace)
         if scope == Filter():
             scope = Filter(documents=restriction.documents)
-        counted = self.live if restriction.reads_all or scope == Filter() else self.passing_rows(scope)
-        scores = self._memory.words.scores(query, counted)
-        at = np.flatnonzero(passing & (scores > 0))
-        return self._best(at, scores[at], pool)
+        return passing if restriction == scope else self.passing_rows(scope)
 
     def _best(self, at: NDArray[np.int64], values: NDArray[np.float32], pool: int) -> list[Match]:
         """Return the `pool` rows at these places with the highest values."""

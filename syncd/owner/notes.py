@@ -219,9 +219,8 @@ def _read_note(opened: OpenParts, agent_access: AgentAccess, id: str, workspace:
 def _note_fields(opened: OpenParts, arguments: Arguments, record: Record, content: str) -> dict[str, Any]:
     """Return the note with what the arguments ask for: its passages, unless they leave them out, and its links."""
     fields = _record_fields(opened, record) | {"content": content}
-    if arguments.get(
-        "passages", True
-    ):  # after a large change, the store reads all rows for them until it is maintained
+    # After a large change, the store reads all rows for the passages until it is maintained.
+    if arguments.get("passages", True):
         fields["passages"] = opened.builds.scopes[record.scope].index.passages(record)
     return fields | (find_links(_indexes(opened), record.path) if arguments.get("links") else {})
 
