@@ -20,7 +20,7 @@ from typing import Any, Self
 from index.encoders.embedder import Embedder
 from index.errors import MemexError
 from index.foreground import shorten_turns
-from index.process_memory import limit_arenas
+from index.process_memory import freeze_objects, limit_arenas
 from syncd.captures.inbox import Inbox
 from syncd.daemon import background_jobs
 from syncd.daemon.background_jobs import REMOTE
@@ -49,6 +49,7 @@ from syncd.workspaces.agent_access import AgentAccess
 log = logging.getLogger(__name__)
 
 LOCK_S = 2.0  # seconds between two checks whether another process has taken over the state folder
+SETTLED_S = 20.0  # seconds after a start by which all modules are loaded and the first questions are answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +234,10 @@ class App:
             running.callback(lambda: daemon.unlink(missing_ok=True))
             self._start_parts(running, answering)
             self._watch_lock(running)
+            settled = threading.Timer(SETTLED_S, freeze_objects)
+            settled.daemon = True
+            settled.start()
+            running.callback(settled.cancel)
             self.traces = request_traces.open_traces(self.settings.telemetry, os.environ, version=installed_version())
             if self.traces:
                 running.callback(self.traces.close)

@@ -15,7 +15,7 @@ def find_links(indexes: Sequence[Index], path: str) -> dict[str, list[dict[str, 
     """Return the links of the note at `path`, each with the path of its note or None, and the notes that link to it."""
     links = [link for index in indexes for link in index.links_of(path) if link.target]
     candidates = [pair for index in indexes for pair in index.link_candidates(path)]
-    paths = _find_paths(indexes, {link.target for link in links} | {target for _, target in candidates})
+    paths = find_paths(indexes, {link.target for link in links} | {target for _, target in candidates})
     resolved = {
         (link.target, link.subpath): {
             "target": link.target,
@@ -35,7 +35,7 @@ def find_links(indexes: Sequence[Index], path: str) -> dict[str, list[dict[str, 
     }
 
 
-def _find_paths(indexes: Sequence[Index], targets: Iterable[str]) -> Paths:
+def find_paths(indexes: Sequence[Index], targets: Iterable[str]) -> Paths:
     """Return the files that have a name of these targets: no others can be meant."""
     names = {name for target in targets for name in target_names(target)}
     return Paths(path for index in indexes for path in index.paths_named(names))

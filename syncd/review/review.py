@@ -30,7 +30,7 @@ from syncd.captures.writer import hold_commits
 from syncd.documents.capture_note import CHANGE
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.git.repository import Repository
-from syncd.links.link_resolution import Paths
+from syncd.indexes.note_links import find_paths
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, encode, read_properties, split
 from syncd.notes.timestamps import iso
 from syncd.promotion.vault_snapshot import VaultSnapshot
@@ -70,10 +70,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LearntVault:
-    """Holds the vault's habits and the paths that links can lead to, as of one generation of its index."""
+    """Holds the vault's habits as of one generation of its index."""
 
     habits: VaultHabits
-    paths: Paths
     generation: int
     at: float  # monotonic
 
@@ -304,11 +303,9 @@ class Review:
         words = " ".join([document.title, *document.tags[:FIRST_TAGS]])
         similar = self._proper.index.find_similar(self._captures.index.sample_vectors(record), words)
         similar = [hit for hit in similar if not hit.record.path.startswith(f"{self._inbox}/")]
-        linked = {
-            path
-            for link in document.links
-            if link.line >= 0 and (path := learnt.paths.resolve(link.target, document.path))
-        }
+        targets = {link.target for link in document.links if link.line >= 0}
+        paths = find_paths((self._proper.index, self._captures.index), targets)
+        linked = {path for target in targets if (path := paths.resolve(target, document.path))}
         mine, shares = shingles(document.content[:READ]), {}
         for hit in [hit for hit in similar if hit.near >= LEAST_NEAR or _has_name(hit.record, document.title)][
             :COMPARED
@@ -345,8 +342,7 @@ class Review:
                     aside=ObsidianSettings(self._vault).special_folders(),
                     ordinary=word_ranks(),
                 )
-                files = [*index.manifest.copy(), *self._captures.index.manifest.copy()]
-                known = self._learnt = LearntVault(vault_habits, Paths(files), generation, now)
+                known = self._learnt = LearntVault(vault_habits, generation, now)
             return known
 
 

@@ -28,3 +28,28 @@ print(full - psutil.Process().memory_info().rss)
 def test_freed_memory_is_given_back():
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     assert int(done.stdout) > 60_000_000
+
+
+FROZEN = """
+import gc, sys, weakref
+from index.process_memory import freeze_objects
+class Ring:
+    def __init__(self):
+        self.me = self
+present = [{"number": [n]} for n in range(300_000)]
+before = weakref.ref(Ring())
+freeze_objects()
+print(before() is None)
+ring = Ring()
+after = weakref.ref(ring)
+gc.collect(1)
+gc.collect(1)  # it is among the oldest objects now
+del ring
+kept = [[n] for n in range(100_000)]
+print(after() is None)
+"""
+
+
+def test_garbage_is_found_early_although_a_started_process_has_many_objects():
+    done = subprocess.run([sys.executable, "-c", FROZEN], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True"]
