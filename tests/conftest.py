@@ -81,7 +81,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def bundled() -> Iterator[BundledEncoder]:
-    """The bundled model in fp32, as it is by default."""
+    """The bundled model as it is by default on this processor."""
     encoder = BundledEncoder(BundledSettings(), threads=2)
     yield encoder
     encoder.close()

@@ -1,27 +1,29 @@
-"""Find the files of the bundled model, all-MiniLM-L6-v2, that are installed with Memex, check their digests, and compute the int8 matrices.
+"""Find the files of the bundled model, all-MiniLM-L6-v2, that are installed with Memex, check their digests, and compute its 8-bit matrices.
 
-The graphs are part of the source. A build writes the weights into a separate file, in fp32 alone (distribution/model_weights.py). Law,
-tested: the int8 matrices have the bytes that ONNX Runtime's own quantizer produces."""
+The graphs are part of the source. A build writes the weights into a separate file, in fp32 alone (distribution/model_weights.py). Laws,
+tested: the matrices of `int8.onnx` have the bytes that ONNX Runtime's own quantizer produces; a matrix in blocks is the same on every machine."""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from index.encoders.settings import Precision
 from index.errors import Unavailable
 
+GraphName: TypeAlias = Literal["fp32", "int8", "blocks"]
 FOLDER: Final = Path(__file__).with_name("minilm")
 WEIGHTS: Final = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # sha256 of the original weights
 DIGESTS: Final = {
     "fp32.onnx": "3fd7692038ee68cc6f5abe6d563a68e9554369524032f6fa9305109794154b6a",
     "int8.onnx": "28236cf735ff329ba375207782c4776542f7d476f11add6f19aa1ecbb63923a9",
+    "blocks.onnx": "75b0b5fcb23d51de52d24a9107fabeb2bd5a5762d89017fc11718717ccbdf197",
     "weights.bin": "6feb57baaf4f5b38e3af18dd91177b7135298a86af35b8c973f01f956622b67f",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
+BLOCK: Final = 128  # weights of a column that share a scale in `blocks.onnx`
 LAYERS: Final = 6
 WIDTH: Final = 384
 EMBEDDINGS: Final = (
@@ -44,22 +46,28 @@ LAYER: Final = (
 MATRICES: Final = ("qkv.weight", "attention.output.dense.weight", "intermediate.dense.weight", "output.dense.weight")
 
 
-def find_graph(precision: Precision, *, folder: Path = FOLDER) -> Path:
-    """Return the graph of one precision after checking the digests of the graph and the weights. Raises Unavailable if one differs."""
-    graph = folder / f"{precision}.onnx"
+def find_graph(name: GraphName, *, folder: Path = FOLDER) -> Path:
+    """Return one of the graphs after checking the digests of the graph and the weights. Raises Unavailable if one differs."""
+    graph = folder / f"{name}.onnx"
     verify_file(graph)
     verify_file(folder / "weights.bin")
     return graph
 
 
-def compute_matrices(*, folder: Path = FOLDER) -> dict[str, np.ndarray]:
-    """Return the matrices of all layers in int8, by their names in `int8.onnx` and in its order. `weights.bin` is not verified again."""
+def compute_tensors(name: GraphName, *, folder: Path = FOLDER) -> dict[str, np.ndarray]:
+    """Return the tensors of a graph that are in no file, by their names and in their order in it. `weights.bin` is not verified again."""
+    if name == "fp32":
+        return {}
     layers = np.memmap(folder / "weights.bin", LAYER, "r", offset=EMBEDDINGS * WIDTH * 4, shape=LAYERS)
-    return {
-        f"encoder.layer.{number}.{name}_quantized": quantize(layer[name])
-        for number, layer in enumerate(layers)
-        for name in MATRICES
-    }
+    tensors: dict[str, np.ndarray] = {}
+    for number, layer in enumerate(layers):
+        for matrix in MATRICES:
+            label = f"encoder.layer.{number}.{matrix}"
+            if name == "int8":
+                tensors[f"{label}_quantized"] = quantize(layer[matrix])
+            else:
+                tensors[f"{label}_blocks"], tensors[f"{label}_scales"] = quantize_blocks(layer[matrix])
+    return tensors
 
 
 def quantize(matrix: np.ndarray) -> np.ndarray:
@@ -67,6 +75,21 @@ def quantize(matrix: np.ndarray) -> np.ndarray:
     scales = np.abs(matrix).max(axis=0) / 127
     scaled: np.ndarray = np.rint(matrix / scales)
     return scaled.astype(np.int8)
+
+
+def quantize_blocks(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a matrix [rows, columns] as ONNX Runtime's MatMulNBits takes it: uint8 [columns, blocks, BLOCK], and a scale for each block.
+
+    128 stands for 0, and the largest absolute value of a block becomes 1 or 255. The rows must be a multiple of BLOCK, and no block zero."""
+    rows = matrix.reshape(-1, BLOCK, matrix.shape[1])
+    scales = np.maximum(rows.max(axis=1), -rows.min(axis=1)) / np.float32(127)
+    blocks = np.empty((matrix.shape[1], len(rows), BLOCK), np.uint8)
+    scaled, rounded = np.empty(rows.shape[1:], np.float32), np.empty(rows.shape[1:], np.uint8)  # a new array takes time
+    for number, (block, scale) in enumerate(zip(rows, scales, strict=True)):
+        np.rint(np.divide(block, scale, out=scaled), out=scaled)
+        np.add(scaled, 128, out=rounded, casting="unsafe")
+        blocks[:, number] = rounded.T
+    return blocks, np.ascontiguousarray(scales.T).reshape(-1)
 
 
 def read_tokenizer(*, folder: Path = FOLDER) -> str:

@@ -5,6 +5,7 @@ Loading compares one vector with the original model's, so Memex does not use a r
 from __future__ import annotations
 
 import base64
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,13 +15,16 @@ from typing import Any, Final
 import numpy as np
 
 from index.encoders import bundled_files
+from index.encoders.bundled_files import GraphName
 from index.encoders.bundled_tokenizer import count_tokens, load_tokenizer
-from index.encoders.onnx_session import Graph
+from index.encoders.onnx_session import Graph, multiplies_blocks_fast
 from index.encoders.settings import BUNDLED_TOKENS, SAMPLE, BundledSettings, Kind, Precision, make_identity
 from index.errors import Unavailable
 from index.foreground import foreground
 
-CLOSE: Final[dict[Precision, float]] = {"fp32": 0.9999, "int8": 0.95}  # minimum cosine to the original
+log = logging.getLogger(__name__)
+
+CLOSE: Final[dict[GraphName, float]] = {"fp32": 0.9999, "blocks": 0.995, "int8": 0.95}  # minimum cosine to the original
 REFERENCE: Final = (  # the vector of SAMPLE by sentence-transformers in fp32, as signed bytes in base85
     "xF_`BKr%-9Hxo4>1mW)0Gxz}$5$X{T@$u~kECbdJF%b?#-4yi-5Z>_k+Be-V*&oFJ;vm)lH{jIK0RP_=Feldo3)tB2-VyW3`2ot)"
     "_rugH{3jC@PaV<XJ?!oz^Drd~KQaOZ5y}*{1>glKC^Bv&tTO!0ND9~S;2}o<0T#*j^zYjZ?;sq!CMn<;yG95)2lo#&8XmUp5Af$1"
@@ -36,8 +40,7 @@ class BundledEncoder:
     def __init__(self, settings: BundledSettings, *, threads: int = 0) -> None:
         self.name = f"the bundled model ({settings.precision})"
         self.max_tokens = BUNDLED_TOKENS
-        self._graph = load_graph(settings.precision)
-        _check_sample(self._graph, settings.precision)
+        self._graph = _choose_graph(settings.precision)
         self.dimensions = self._graph.dimensions
         self.identity = make_identity(
             weights=bundled_files.WEIGHTS,
@@ -84,11 +87,10 @@ class BundledEncoder:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def load_graph(precision: Precision) -> Graph:
-    """Load the graph of one precision with its weights. Raises Unavailable if a file is missing or damaged."""
-    graph = bundled_files.find_graph(precision)
-    matrices = bundled_files.compute_matrices() if precision == "int8" else None
-    return Graph(graph, load_tokenizer(), max_tokens=BUNDLED_TOKENS, tensors=matrices)
+def load_graph(name: GraphName) -> Graph:
+    """Load a graph with its weights. Raises Unavailable if a file is missing or damaged."""
+    file = bundled_files.find_graph(name)
+    return Graph(file, load_tokenizer(), max_tokens=BUNDLED_TOKENS, tensors=bundled_files.compute_tensors(name))
 
 
 def measure_agreement(graph: Graph, references: Mapping[str, str]) -> float:
@@ -98,11 +100,23 @@ def measure_agreement(graph: Graph, references: Mapping[str, str]) -> float:
     return float((graph.compute_vectors(list(references)) * unit).sum(axis=1).min())
 
 
-def _check_sample(graph: Graph, precision: Precision) -> None:
+def _choose_graph(precision: Precision) -> Graph:
+    """Load the graph that is the fastest for this precision on this processor. Raises Unavailable if it gives other vectors."""
+    if precision == "fp32" and multiplies_blocks_fast():
+        try:
+            return _load_checked("blocks")
+        except Unavailable as error:
+            log.warning("%s; the fp32 graph is used instead, which gives the same vectors, but is slower", error)
+    return _load_checked(precision)
+
+
+def _load_checked(name: GraphName) -> Graph:
+    graph = load_graph(name)
     cosine = measure_agreement(graph, {SAMPLE: REFERENCE})
-    if not cosine >= CLOSE[precision]:
-        message = f"the {precision} graph does not give the model's vectors on this machine (cosine {cosine:.4f}); "
+    if not cosine >= CLOSE[name]:
+        message = f"the {name} graph does not give the model's vectors on this machine (cosine {cosine:.4f}); "
         raise Unavailable(message + "name a sentence-transformers encoder under [embed]", retryable=False)
+    return graph
 
 
 def _count_cores() -> int:

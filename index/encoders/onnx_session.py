@@ -1,10 +1,10 @@
 """Run a built ONNX graph: a tokenizer and an ONNX Runtime session, each used by several threads at once.
 
 A session of one intra-op thread runs in the thread that calls it, so one session, with one copy of the weights,
-serves queries and a backlog side by side. The weights are mapped, not read: a process with an Embedder holds 125 MB
-when ready and 190 MB while two threads work on a backlog (fp32; int8: 99 and 160). The memory arena stays on:
-without it neither figure is lower. Texts that share a run are padded to the longest: beyond RUN_TOKENS that costs
-more than it saves."""
+serves queries and a backlog side by side. The embeddings are mapped, not read. A process with an Embedder holds 77 MB
+of its own when ready and 138 MB while two threads work on a backlog (fp32; blocks: 48 and 116, int8: 46 and 112). The
+memory arena stays on: without it no figure is lower. Texts that share a run are padded to the longest: beyond
+RUN_TOKENS that costs more than it saves."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from index.encoders import settings  # noqa: F401 - first: it sets what the libr
 
 # isort: split
 import logging
+import platform
+import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -26,12 +29,31 @@ log = logging.getLogger(__name__)
 
 RUN_TOKENS = 128  # texts share a run while its padded tokens stay below this number
 RUN_TEXTS = 8
+SLOW = [
+    "SkipLayerNormFusion"
+]  # optimizers of ONNX Runtime that make `blocks.onnx` slower: the fused norm takes five times as long
+FAST = {"avx_vnni", "avx512_vnni", "asimddp"}  # what Linux calls the instructions for dot products of 8-bit numbers
 
 FAILURES = tuple(  # ONNX Runtime's errors have no class in common but Exception
     kind for kind in vars(failures).values() if isinstance(kind, type) and issubclass(kind, Exception)
 )
 
 Each = Callable[[Callable[[list[int]], None], list[list[int]]], Iterable[None]]  # `map`, or that of a pool
+
+
+def multiplies_blocks_fast(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    """Return whether ONNX Runtime runs `blocks.onnx` at least as fast as `fp32.onnx` on this processor. An unknown processor counts as slow.
+
+    Its kernels for MatMulNBits (onnxruntime 1.31: core/mlas/lib/platform.cpp chooses them, qnbitgemm.cpp calls them) pay where the processor
+    has dot products of 8-bit numbers: AVX-VNNI, AVX-512 VNNI, or ASIMDDP, which all processors of Apple for Macs have. With AVX2 or AVX-512
+    alone, batches take 1.2 to 1.5 times as long as in fp32; without both, a query takes 2.6 times as long. ARM is not measured."""
+    if sys.platform == "darwin":
+        return platform.machine() == "arm64"
+    try:
+        features = re.search(r"^(?:flags|Features)\s*:(.*)$", cpuinfo.read_text("utf-8"), re.MULTILINE)
+    except OSError:
+        return False
+    return features is not None and not FAST.isdisjoint(features[1].split())
 
 
 class Graph:
@@ -48,7 +70,9 @@ class Graph:
             if tensors:
                 values = [onnxruntime.OrtValue.ortvalue_from_numpy(tensor) for tensor in tensors.values()]
                 options.add_external_initializers(list(tensors), values)
-            self._session = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+            self._session = onnxruntime.InferenceSession(
+                str(graph), options, providers=["CPUExecutionProvider"], disabled_optimizers=SLOW
+            )
         except FAILURES as error:
             log.warning("loading the graph failed: %s", error)
             raise Unavailable("the bundled model can't be loaded (see the log); reinstall Memex") from error

@@ -34,7 +34,7 @@ Device: TypeAlias = Literal["auto", "cpu", "cuda"]
 
 @dataclass(frozen=True, slots=True)
 class BundledSettings:
-    """Selects the model that is installed with Memex; int8 is about twice as fast and slightly less exact."""
+    """Selects the model that is installed with Memex; int8 embeds notes about twice as fast, and finds slightly less."""
 
     precision: Precision = "fp32"
 

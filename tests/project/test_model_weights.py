@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -42,16 +43,17 @@ def test_weights_that_are_not_the_original_are_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_files_and_the_int8_matrices_are_those_that_onnx_and_the_quantizer_of_onnx_runtime_make(tmp_path):
+def test_the_files_and_the_matrices_in_8_bits_are_those_that_onnx_and_the_quantizer_of_onnx_runtime_make(tmp_path):
     from tests.supply import bundled_graph
 
     bundled_graph.write(tmp_path)
     model_weights.provide(tmp_path)
     made = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in tmp_path.iterdir()}
     assert made == bundled_files.DIGESTS
-    matrices = bundled_files.compute_matrices(folder=tmp_path).values()
-    parts = {"weights.bin": (tmp_path / "weights.bin").read_bytes(), "int8.bin": b"".join(map(bytes, matrices))}
-    for precision in ("fp32", "int8"):
-        for name, offset, content in bundled_graph.without_weights(precision)[1]:
-            assert parts[name][offset : offset + len(content)] == content
+    parts = {"weights.bin": (tmp_path / "weights.bin").read_bytes()}
+    for name in get_args(bundled_files.GraphName):
+        tensors = bundled_files.compute_tensors(name, folder=tmp_path).values()
+        parts[f"{name}.bin"] = b"".join(map(bytes, tensors))
+        for file, offset, content in bundled_graph.without_weights(name)[1]:
+            assert parts[file][offset : offset + len(content)] == content
     assert (MODEL / "tokenizer.json").read_bytes() == (tmp_path / "tokenizer.json").read_bytes()

@@ -1,4 +1,4 @@
-"""index/encoders/bundled_files.py: damaged files are named, and the int8 matrices always have the same bytes."""
+"""index/encoders/bundled_files.py: damaged files are named, and the 8-bit matrices always have the same bytes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.encoders import bundled_files
+from index.encoders.bundled_files import BLOCK
 from index.errors import Unavailable
 
-DIGEST = "fd1db284c1b77edcc4b7570106b6fa7c6e6c56e6b2efde29fc46503fc5241802"  # sha256 of those that the quantizer makes
+COMPUTED = {  # sha256 of the tensors that are in no file, as those who made the graphs computed them
+    "int8": "fd1db284c1b77edcc4b7570106b6fa7c6e6c56e6b2efde29fc46503fc5241802",
+    "blocks": "6dca284362db37ff4c57d7c36856cbefc9c7532b162030adb5982a410b420d34",
+}
 NUMBERS = st.floats(-4, 4, width=32).filter(lambda number: abs(number) > 1e-3)
 
 
@@ -43,18 +47,32 @@ def test_a_damaged_tokenizer_is_named(copied):
         bundled_files.read_tokenizer(folder=copied)
 
 
-def test_the_int8_matrices_have_the_bytes_of_those_that_computed_the_vectors_of_existing_indexes():
-    parts = b"".join(map(bytes, bundled_files.compute_matrices().values()))
-    assert hashlib.sha256(parts).hexdigest() == DIGEST
+@pytest.mark.parametrize("name", sorted(COMPUTED))
+def test_the_matrices_have_the_bytes_of_those_that_computed_the_vectors_of_existing_indexes(name):
+    parts = b"".join(map(bytes, bundled_files.compute_tensors(name).values()))
+    assert hashlib.sha256(parts).hexdigest() == COMPUTED[name]
 
 
-@given(st.data(), st.tuples(st.integers(1, 5), st.integers(1, 5)))
-def test_the_largest_number_of_each_column_becomes_127_and_the_rest_keep_their_share(data, shape):
-    rows, columns = shape
+def draw_matrix(data, rows: int, columns: int) -> np.ndarray:
     numbers = data.draw(st.lists(NUMBERS, min_size=rows * columns, max_size=rows * columns))
-    matrix = np.array(numbers, np.float32).reshape(shape)
+    return np.array(numbers, np.float32).reshape(rows, columns)
+
+
+@given(st.data(), st.integers(1, 5), st.integers(1, 5))
+def test_the_largest_number_of_each_column_becomes_127_and_the_rest_keep_their_share(data, rows, columns):
+    matrix = draw_matrix(data, rows, columns)
     small = bundled_files.quantize(matrix)
     scale = np.abs(matrix).max(axis=0) / 127
     assert small.dtype == np.int8
     assert (np.abs(small).max(axis=0) == 127).all()
     assert (np.abs(small * scale - matrix) <= scale * 0.51).all()
+
+
+@given(st.data(), st.integers(1, 3), st.integers(1, 5))
+def test_the_largest_number_of_each_block_lies_127_from_the_middle_and_the_rest_keep_their_share(data, count, columns):
+    matrix = np.resize(draw_matrix(data, 7, columns), (count * BLOCK, columns))
+    blocks, scales = bundled_files.quantize_blocks(matrix)
+    assert (blocks.dtype, blocks.shape, scales.shape) == (np.uint8, (columns, count, BLOCK), (columns * count,))
+    offsets, scale = blocks.astype(np.float32) - 128, scales.reshape(columns, count, 1)
+    assert (np.abs(offsets).max(axis=2) == 127).all()
+    assert (np.abs(offsets * scale - matrix.T.reshape(columns, count, BLOCK)) <= scale * 0.51).all()

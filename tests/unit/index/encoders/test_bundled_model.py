@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.encoders import bundled_model
+from index.encoders.bundled_files import GraphName
 from index.encoders.bundled_model import BundledEncoder
 from index.encoders.bundled_tokenizer import load_tokenizer
-from index.encoders.onnx_session import RUN_TEXTS, RUN_TOKENS, Graph, split_into_runs
+from index.encoders.onnx_session import RUN_TEXTS, RUN_TOKENS, Graph, multiplies_blocks_fast, split_into_runs
 from index.encoders.settings import SAMPLE, BundledSettings
 from index.errors import Unavailable
 from index.foreground import SHORT_S, Foreground, foreground
@@ -81,13 +83,18 @@ def test_a_bulk_gives_way_between_two_runs_and_other_work_does_not(bundled, monk
 
 def test_both_lanes_give_the_same_unit_vectors(bundled):
     backlog, urgent = encode(bundled, TEXTS), encode(bundled, TEXTS, urgent=True)
-    alone = np.concatenate([encode(bundled, [text], urgent=True) for text in TEXTS])
     assert backlog.shape == (len(TEXTS), bundled.dimensions) == (len(TEXTS), 384)
     assert backlog.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(backlog, axis=1), 1, rtol=1e-5)
     np.testing.assert_allclose(backlog, urgent, atol=1e-5)
-    np.testing.assert_allclose(backlog, alone, atol=1e-5)
     assert encode(bundled, []).shape == (0, 384)
+
+
+@pytest.mark.parametrize(("name", "least"), [("fp32", 0.99999), ("blocks", 0.999)])
+def test_a_text_has_the_same_vector_alone_and_beside_others(name, least):
+    graph = bundled_model.load_graph(name)
+    alone = np.concatenate([graph.compute_vectors([text]) for text in TEXTS])
+    assert (graph.compute_vectors(TEXTS) * alone).sum(axis=1).min() > least
 
 
 def test_tokens_are_counted_without_specials_and_never_cut(bundled):
@@ -185,17 +192,57 @@ REFERENCE = {  # what sentence-transformers makes of these texts in fp32, as sig
 }
 
 
-@pytest.mark.parametrize("precision", ["fp32", "int8"])
-def test_a_graph_gives_the_vectors_of_the_original(precision):
-    graph = bundled_model.load_graph(precision)
-    assert bundled_model.measure_agreement(graph, REFERENCE) > bundled_model.CLOSE[precision]
+@pytest.mark.parametrize("name", get_args(GraphName))
+def test_a_graph_gives_the_vectors_of_the_original(name):
+    graph = bundled_model.load_graph(name)
+    assert bundled_model.measure_agreement(graph, REFERENCE) > bundled_model.CLOSE[name]
 
 
 def test_a_runtime_that_gives_other_vectors_is_refused(monkeypatch):
     texts = list(REFERENCE)
     monkeypatch.setattr(bundled_model, "REFERENCE", REFERENCE[texts[1]])
-    with pytest.raises(Unavailable, match="does not give the model's vectors on this machine"):
+    with pytest.raises(Unavailable, match="the fp32 graph does not give the model's vectors on this machine"):
         BundledEncoder(BundledSettings(), threads=1)
+
+
+@pytest.mark.parametrize(
+    ("fast", "precision", "name"),
+    [(True, "fp32", "blocks"), (False, "fp32", "fp32"), (True, "int8", "int8"), (False, "int8", "int8")],
+)
+def test_the_processor_chooses_the_graph_and_the_identity_stays(monkeypatch, bundled, fast, precision, name):
+    monkeypatch.setattr(bundled_model, "multiplies_blocks_fast", lambda: fast)
+    encoder = BundledEncoder(BundledSettings(precision), threads=1)
+    assert np.array_equal(encode(encoder, TEXTS), bundled_model.load_graph(name).compute_vectors(TEXTS))
+    assert (encoder.identity == bundled.identity) == (precision == "fp32")
+    encoder.close()
+
+
+def test_fp32_replaces_blocks_that_give_other_vectors(monkeypatch, caplog):
+    monkeypatch.setattr(bundled_model, "multiplies_blocks_fast", lambda: True)
+    monkeypatch.setitem(bundled_model.CLOSE, "blocks", 1.1)
+    encoder = BundledEncoder(BundledSettings(), threads=1)
+    assert np.array_equal(encode(encoder, TEXTS), bundled_model.load_graph("fp32").compute_vectors(TEXTS))
+    assert "the blocks graph does not give the model's vectors" in caplog.text
+    encoder.close()
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS has no file that lists the processor's features")
+@pytest.mark.parametrize(
+    ("line", "fast"),
+    [
+        ("flags\t\t: fpu avx2 avx_vnni fma", True),
+        ("flags\t\t: fpu avx2 avx512f avx512_vnni", True),
+        ("Features\t: fp asimd asimddp", True),
+        ("flags\t\t: fpu avx2 avx512f fma", False),
+        ("Features\t: fp asimd", False),
+        ("model name\t: avx_vnni", False),
+        ("", False),
+    ],
+)
+def test_blocks_are_fast_where_the_processor_has_dot_products_of_8_bit_numbers(tmp_path, line, fast):
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\n{line}\nbogomips\t: 1\n")
+    assert multiplies_blocks_fast(tmp_path / "cpuinfo") == fast
+    assert not multiplies_blocks_fast(tmp_path / "missing")
 
 
 def test_a_graph_that_can_not_be_loaded_is_unavailable(tmp_path):
