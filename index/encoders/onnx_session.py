@@ -29,9 +29,7 @@ log = logging.getLogger(__name__)
 
 RUN_TOKENS = 128  # texts share a run while its padded tokens stay below this number
 RUN_TEXTS = 8
-SLOW = [
-    "SkipLayerNormFusion"
-]  # optimizers of ONNX Runtime that make `blocks.onnx` slower: the fused norm takes five times as long
+SLOW = ["SkipLayerNormFusion"]  # optimizers of ONNX Runtime to leave out: the fused norm makes `blocks.onnx` slower
 FAST = {"avx_vnni", "avx512_vnni", "asimddp"}  # what Linux calls the instructions for dot products of 8-bit numbers
 
 FAILURES = tuple(  # ONNX Runtime's errors have no class in common but Exception

@@ -297,9 +297,9 @@ class ChunkStore:
             version = self._compact(self._table.optimize)
             self._sync_files(indices=True)
             if not prune or not self._prune(version):
-                warmed = self._run(self._table.connect_warm())
+                renewed = self._run(self._table.connect_anew(warm=self._table.seen.rows is None))
                 with self._writing:
-                    self._run(self._table.renew(warmed, self._current_rows()))
+                    self._run(self._table.renew(renewed, self._current_rows()))
                 if prune and version > before and self._unpruned > UNPRUNED:
                     self._prune_beside(began, wall)
                     self._unpruned = counted  # about this many versions are younger than the margin
@@ -336,13 +336,13 @@ class ChunkStore:
         if self._unpruned > UNPRUNED:
             return False
         for _ in range(3):
-            warmed = self._run(self._table.connect_warm())
+            renewed = self._run(self._table.connect_anew(warm=self._table.seen.rows is None))
             with self._writing:
                 if self._run(self._table.version()) == version:
                     with self._gate.drain(DRAIN) as alone:
                         if alone:
                             self._run(self._table.optimize(drop=DROP))
-                            self._run(self._table.renew(warmed, self._current_rows()))
+                            self._run(self._table.renew(renewed, self._current_rows()))
                             self._sync_files(forget=True)
                             self._unpruned = 0
                     return alone
@@ -404,13 +404,20 @@ class ChunkStore:
                 for documents in missed or ():
                     rows = rows.replace(documents)
                 if missed is not None and len(rows) <= maintenance_policy.OUTGROWN:
-                    self._table.show_readers(self._table.seen.reader, rows)
+                    self._show_rows(rows)
         except Unavailable:  # searches report it
             self._missed = None
         except ResourceExhausted:
             self._too_large, self._missed = True, None
         finally:
             self._recalling.release()
+
+    def _show_rows(self, rows: Rows) -> None:
+        """Let searches use the rows in memory, and drop the indices that searches have read into memory until now."""
+        if self._unsure:  # the newest version may have more than these rows
+            self._table.show_readers(self._table.seen.reader, rows)
+        else:
+            self._run(self._table.renew(self._run(self._table.connect_anew(warm=False)), rows))
 
     def _read_all_rows(self) -> Rows:
         """Read the rows batch by batch."""

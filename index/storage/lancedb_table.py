@@ -121,14 +121,16 @@ class Table:
         self._counts = count_rows(known)
         self._digests = set(map(hash, known["digest"].to_pylist()))
 
-    async def connect_warm(self) -> Any:
-        """Return a new connection that has already read what searches need.
+    async def connect_anew(self, *, warm: bool) -> Any:
+        """Return a new connection; with `warm`, one that has already read what searches need.
 
-        The cache of an old connection keeps files open that maintenance has replaced, so they still take disk space."""
+        The cache of an old connection keeps files open that maintenance has replaced, so they still take disk space, and
+        indices in memory, which no search reads while the rows are there."""
         db = await self._connect()
-        table = await db.open_table(NAME)
-        for index in await table.list_indices():
-            await _can_query(table, index.columns[0])
+        if warm:
+            table = await db.open_table(NAME)
+            for index in await table.list_indices():
+                await _can_query(table, index.columns[0])
         return db
 
     async def renew(self, db: Any, rows: Rows | None = None) -> None:

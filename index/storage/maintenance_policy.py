@@ -18,8 +18,7 @@ IDLE, ASLEEP = 15.0, 600.0  # seconds without a write after which FEW_COMMITS, o
 DIRTY_SHARE, DIRTY_ROWS = 0.05, 500  # rows written since the last pass that are worth one: share of all, and at least
 HELD, OUTGROWN = 40_000, 50_000  # most rows that are loaded into memory, and most that stay there
 LARGE_WRITE = 2_000  # rows of one write above which the rows in memory are released: it needs the memory itself
-# Number of vectors from which an index beats LanceDB's scan, and from which it must be smaller. Rows that leave memory need it at once.
-SCAN, LARGE = 20_000, 600_000
+SCAN, LARGE = HELD, 600_000  # number of vectors from which an index beats a scan, and from which it must be smaller
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def is_due(work: WrittenRows, now: float) -> bool:
 def choose_vector_index(vectors: int) -> VectorIndex:
     """Choose the index that finds 99 % of the ten nearest of `vectors` unit vectors for the least work.
 
-    Few vectors are all compared. Scalar quantization is the fastest up to about a million vectors, where its
+    Few vectors are all compared, in memory. Scalar quantization is the fastest up to about a million vectors, where its
     index (one byte per dimension) outgrows the cache; 4-bit RaBitQ is half as large."""
     if vectors < SCAN:
         return "none"

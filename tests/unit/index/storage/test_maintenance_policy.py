@@ -57,7 +57,7 @@ def test_removed_rows_count_as_work():
 
 
 def test_the_vector_index_grows_with_the_store():
-    kinds = [choose_vector_index(vectors) for vectors in (0, 19_999, 20_000, 599_999, 600_000)]
+    kinds = [choose_vector_index(vectors) for vectors in (0, 39_999, 40_000, 599_999, 600_000)]
     assert kinds == ["none", "none", "sq", "sq", "rq"]
 
 
