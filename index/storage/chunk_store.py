@@ -24,6 +24,7 @@ import numpy as np
 from index import timings
 from index.errors import EARLY_CLOCK, IndexUnusable, InvalidArgument, ResourceExhausted, Unavailable
 from index.model import Filter
+from index.process_memory import release_unused
 from index.storage import arrow_rows, crash_repair, lancedb_table, maintenance_policy
 from index.storage.chunk_rows import Match, Row, check_encodable, check_rows
 from index.storage.crash_repair import StoreDamaged
@@ -410,6 +411,7 @@ class ChunkStore:
         except ResourceExhausted:
             self._too_large, self._missed = True, None
         finally:
+            release_unused()  # what reading took
             self._recalling.release()
 
     def _show_rows(self, rows: Rows) -> None:
