@@ -25,7 +25,6 @@ from index.graph.graph import Graph, Graphs
 from index.graph.vertex import vertex_of
 from index.memos.queries import MemoRows
 from index.model import COLLECTIONS, Document, Entry, IndexName, Stat
-from index.names import stem
 from index.observations.observation_rows import facet_rows
 from index.observations.observation_store import Observations
 from index.observations.perspectives import DEFAULTS, hash_perspectives
@@ -372,7 +371,6 @@ class Index(Reader):
 
     def _load(self) -> None:
         self.manifest: dict[str, Entry] = self._catalog.manifest()
-        self.names = Counter(stem(path) for path in self.manifest)  # of the files, as links name them
         self._folders = Counter(folder for path in self.manifest for folder in _parent_folders(path))
         self._graphs = Graphs()
         for workspace, node in self._catalog.vertices():
@@ -381,7 +379,6 @@ class Index(Reader):
 
     def _add_entry(self, entry: Entry) -> None:
         if entry.path not in self.manifest:
-            self.names[stem(entry.path)] += 1
             self._folders.update(_parent_folders(entry.path))
         self.manifest[entry.path] = entry
         (self._wordbound.discard if entry.embedded else self._wordbound.add)(entry.path)
@@ -389,12 +386,11 @@ class Index(Reader):
     def _remove_entry(self, path: str) -> None:
         del self.manifest[path]
         self._wordbound.discard(path)
-        for counted, gone in ((self.names, [stem(path)]), (self._folders, _parent_folders(path))):
-            for name in gone:
-                if counted[name] == 1:
-                    del counted[name]
-                else:
-                    counted[name] -= 1
+        for folder in _parent_folders(path):
+            if self._folders[folder] == 1:
+                del self._folders[folder]
+            else:
+                self._folders[folder] -= 1
 
     def entries(self, under: Collection[str] | None = None) -> dict[str, Entry]:
         """Return the entries of these paths and of all paths below them (None: all entries).

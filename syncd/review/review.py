@@ -11,6 +11,7 @@ import logging
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -320,11 +321,13 @@ class Review:
 
         Notes that no link can name are left out."""
         paths = {*(link.what for link in suggestions.links), *(note.path for note in suggestions.similar)}
-        captures, proper = self._captures.index.names, self._proper.index.names
+        indexes = (self._proper.index, self._captures.index)
+        files = {f"{stem(path)}.md" for path in paths}
+        alike = Counter(stem(path) for index in indexes for path in index.paths_named(files))
         targets = {}
         for path in paths - {record.path}:
             name = path.rpartition("/")[2][:-3]
-            target = name if captures[stem(path)] + proper[stem(path)] == 1 else path[:-3]
+            target = name if alike[stem(path)] == 1 else path[:-3]
             if not UNLINKABLE & set(target) and path in self._proper.index.manifest:
                 targets[path] = target
         return targets

@@ -184,7 +184,7 @@ class Sync:
 
     def has_note(self, folded: str) -> bool:
         """Return whether a note of the vault has this base name, in the form of `names.fold`."""
-        return any(folded in index.names for index in self.builds.live.indexes.values())
+        return any(index.paths_named((f"{folded}.md",)) for index in self.builds.live.indexes.values())
 
     def is_name_taken(self, folded: str) -> bool:
         """Return whether a note or another file of the vault has this base name."""
