@@ -37,10 +37,13 @@ class SharedRowMemory:
     scales: NDArray[np.float32]  # [room]: the factor that gives each vector unit length
     codes: NDArray[np.int32]  # [fields, room]: the number of each row's value in `values`
     created: NDArray[np.int64]  # [room]
-    shown: list[tuple[str, int, str, str, int, bytes]]  # fields of a match; bytes, as one emoji makes a str 4 × larger
+    doc_ids: list[str]  # the document of each row
+    texts: bytearray  # heading and text of each row, one after the other: as objects they took 170 bytes more a row
+    starts: NDArray[np.int64]  # [room + 1]: where those of each row begin in `texts`, and the end of the last ones
+    numbers: NDArray[np.int32]  # [3, room]: `ord` and `cut` of each row, and the bytes of its heading
     values: tuple[dict[str | None, int], ...]  # for each field: value → number, in the order of their appearance
     tags: dict[tuple[str, ...], int]  # tags of a row → number
-    strings: dict[str, str]  # each workspace and tag, so that it is in memory once
+    strings: dict[str, str]  # each tag, so that it is in memory once
     words: WordIndex
 
     @classmethod
@@ -52,6 +55,9 @@ class SharedRowMemory:
             np.empty((TAGS + 1, room), np.int32),
             np.empty(room, np.int64),
             [],
+            bytearray(),
+            np.zeros(room + 1, np.int64),
+            np.empty((3, room), np.int32),
             tuple({} for _ in EQUAL),
             {},
             {},
@@ -61,9 +67,11 @@ class SharedRowMemory:
     def write_row(self, at: int, doc_id: str, row: Row) -> bool:
         """Write `row` of `doc_id` to `at`, the first free place; return whether it has a vector that can be compared.
 
-        Strings that many rows have in common are kept once: the id that the caller keeps too, workspaces and tags."""
-        workspace = self.strings.setdefault(row.workspace, row.workspace)
-        self.shown.append((doc_id, row.ord, workspace, row.heading, row.cut, row.text.encode()))
+        Strings that many rows have in common are kept once: the id that the caller keeps too, and tags."""
+        heading, text = row.heading.encode(), row.text.encode()
+        self.doc_ids.append(doc_id)
+        self.texts.extend(heading + text)
+        self.starts[at + 1], self.numbers[:, at] = len(self.texts), (row.ord, row.cut, len(heading))
         self.words.add(at, row.text)
         for number, (name, known) in enumerate(zip(EQUAL, self.values, strict=True)):
             self.codes[number, at] = known.setdefault(getattr(row, name), len(known))
@@ -79,6 +87,19 @@ class SharedRowMemory:
             steps = np.rint(vector * (LARGEST / largest))
             self.vectors[at], self.scales[at] = steps, 1 / math.sqrt(np.dot(steps, steps))
         return largest > 0
+
+    def read_row(self, at: int) -> tuple[str, int, str, str, int, str]:
+        """Return document, `ord`, workspace, heading, `cut` and text of the row at `at`."""
+        start, end = self.starts[at : at + 2].tolist()
+        ord, cut, heading = self.numbers[:, at].tolist()
+        shown, text = self.texts[start : start + heading], self.texts[start + heading : end]
+        workspace = list(self.values[0])[self.codes[0, at]] or ""
+        return self.doc_ids[at], ord, workspace, shown.decode(), cut, text.decode()
+
+    def drop_from(self, at: int) -> None:
+        """Forget the rows from `at` on, which no visible state uses."""
+        del self.doc_ids[at:], self.texts[self.starts[at] :]
+        self.words.drop_from(at)
 
     def to_unit(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the vectors at `places`, of unit length."""
@@ -150,8 +171,7 @@ class Rows:
         if len(self.live) + added > len(self._memory.created) or len(self.live) > 2 * len(self) + SPARE:
             return self._repack(added).replace(documents)
         memory, places, at = self._memory, dict(self.places), len(self.live)
-        del memory.shown[at:]  # rows of a state that was never used
-        memory.words.drop_from(at)
+        memory.drop_from(at)  # rows of a state that was never used
         memory.words.sort()
         live, near = (np.concatenate([mask, np.zeros(added, np.bool_)]) for mask in (self.live, self.near))
         for doc_id, rows in documents.items():
@@ -200,9 +220,15 @@ class Rows:
         if len(at) > pool:
             best = values >= np.partition(values, len(at) - pool)[len(at) - pool]
             at, values = at[best], values[best]
-        shown = self._memory.shown
-        ranked = ((-value, *shown[place][:2], place) for value, place in zip(values.tolist(), at.tolist(), strict=True))
-        return [self._match(place, -value) for value, _, _, place in heapq.nsmallest(pool, ranked)]
+        memory, places = self._memory, at.tolist()
+        ranked = zip(
+            (-values).tolist(),
+            map(memory.doc_ids.__getitem__, places),
+            memory.numbers[0, at].tolist(),
+            places,
+            strict=True,
+        )
+        return [Match(*memory.read_row(place), -value) for value, _, _, place in heapq.nsmallest(pool, ranked)]
 
     def similarities(self, units: NDArray[np.float32], doc_ids: Iterable[str]) -> dict[str, float]:
         """Return the similarities as `ChunkStore.similarities` does; `units` must have unit length."""
@@ -245,10 +271,6 @@ class Rows:
             passing &= named
         return passing
 
-    def _match(self, at: int, value: float) -> Match:
-        doc_id, ord, workspace, heading, cut, text = self._memory.shown[at]
-        return Match(doc_id, ord, workspace, heading, cut, text.decode(), value)
-
     def _repack(self, added: int) -> Rows:
         """Copy this state into new memory, without replaced rows and with room for at least `added` more rows."""
         kept, old = np.flatnonzero(self.live), self._memory
@@ -258,7 +280,12 @@ class Rows:
         np.take(old.vectors, kept, axis=0, out=memory.vectors[:count])
         memory.scales[:count] = old.scales[kept]
         memory.codes[:, :count], memory.created[:count] = old.codes[:, kept], old.created[kept]
-        memory.shown.extend(old.shown[at] for at in kept.tolist())
+        memory.doc_ids.extend(map(old.doc_ids.__getitem__, kept.tolist()))
+        memory.numbers[:, :count] = old.numbers[:, kept]
+        starts, ends = old.starts[kept], old.starts[kept + 1]
+        memory.starts[1 : count + 1] = np.cumsum(ends - starts)
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            memory.texts.extend(old.texts[start:end])
         for new, known in zip(memory.values, old.values, strict=True):
             new.update(known)
         memory.tags.update(old.tags)
