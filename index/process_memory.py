@@ -7,6 +7,7 @@ https://man7.org/linux/man-pages/man3/mallopt.3.html"""
 from __future__ import annotations
 
 import ctypes
+import functools
 import gc
 import sys
 import threading
@@ -44,6 +45,7 @@ def freeze_objects() -> None:
     gc.collect()  # counts what is left, which is nothing, as the base of that quarter
 
 
+@functools.cache
 def _libc_function(name: str) -> Any:
     """Return a function of the C library that this process runs on, or None."""
     return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None
