@@ -51,7 +51,8 @@ class Minute:
     capture_p95: float = 0.0
     search_p50: float = 0.0
     search_p95: float = 0.0
-    rss: float = 0.0
+    rss: float = 0.0  # the median of its seconds
+    peak: float = 0.0  # the largest of them: maintenance needs memory for a few seconds
     private: float = 0.0
     cpu: float = 0.0  # percent of a core
     handles: int = 0
@@ -141,9 +142,12 @@ def watched_minutes(one: Daemon, load: Load, asked: list[str]) -> Iterator[Minut
         try:
             begun, used, counted = time.perf_counter(), one.cpu, job_counts(one)
             for number in range(1, load.minutes + 1):
-                time.sleep(max(0.0, begun + number * 60 - time.perf_counter()))
+                resident = [one.rss]
+                while (left := begun + number * 60 - time.perf_counter()) > 0:
+                    time.sleep(min(1.0, left))
+                    resident.append(one.rss)
                 now, cpu = job_counts(one), one.cpu
-                yield _minute(one, number, recorder, cpu - used, counted, now)
+                yield _minute(one, number, recorder, resident, cpu - used, counted, now)
                 used, counted = cpu, now
         finally:
             over.set()
@@ -154,7 +158,9 @@ def watched_minutes(one: Daemon, load: Load, asked: list[str]) -> Iterator[Minut
 Counts = tuple[Mapping[str, int], Mapping[str, int]]
 
 
-def _minute(one: Daemon, number: int, recorder: Recorder, cpu: float, before: Counts, now: Counts) -> Minute:
+def _minute(
+    one: Daemon, number: int, recorder: Recorder, resident: list[float], cpu: float, before: Counts, now: Counts
+) -> Minute:
     spent, errors = recorder.take()
     captures, searches = spent["capture"] or [0.0], spent["search"] or [0.0]
     ran, failed = (
@@ -166,7 +172,7 @@ def _minute(one: Daemon, number: int, recorder: Recorder, cpu: float, before: Co
         len(spent["capture"]),
         len(spent["search"]),
         *(p50(captures), p95(captures), p50(searches), p95(searches)),
-        *(one.rss, one.private, cpu / 60 * 100),
+        *(p50(resident), max(resident), one.private, cpu / 60 * 100),
         *(one.process.num_fds(), one.process.num_threads()),
         {name: count for name, count in ran.items() if count},
         {name: count for name, count in failed.items() if count},
@@ -192,7 +198,7 @@ def describe(minute: Minute) -> str:
     line = (
         f"{minute.number:3} | search {minute.search_p50:.0f} / {minute.search_p95:.0f} ms ({minute.searches}) | "
         f"capture {minute.capture_p50:.0f} / {minute.capture_p95:.0f} ms ({minute.captures}) | "
-        f"{minute.rss:.0f} MB, {minute.private:.0f} private | {minute.cpu:.0f} % CPU | "
+        f"{minute.rss:.0f} MB, at most {minute.peak:.0f}, {minute.private:.0f} private | {minute.cpu:.0f} % CPU | "
         f"{minute.handles} handles, {minute.threads} threads | {ran}"
     )
     return (
@@ -230,7 +236,7 @@ def rows(minutes: list[Minute], idle: float, load: Load) -> Iterator[Row]:
         f"second half within {LEVEL_MB:g} MB, <= {MOST_MB:g} MB",
         f"{min(half):.0f} to {max(half):.0f} MB, first minute {minutes[0].rss:.0f}",
         max(half) - min(half) <= LEVEL_MB and max(half) <= MOST_MB,
-        f"private {minutes[0].private:.0f} -> {minutes[-1].private:.0f} MB",
+        f"medians of minutes; at most {max(minute.peak for minute in minutes):.0f} MB, for seconds",
     )
     handles, threads = ([getattr(minute, what) for minute in minutes] for what in ("handles", "threads"))
     yield Row(
