@@ -298,7 +298,7 @@ class ChunkStore:
             version = self._compact(self._table.optimize)
             self._sync_files(indices=True)
             if not prune or not self._prune(version):
-                renewed = self._run(self._table.connect_anew(warm=self._table.seen.rows is None))
+                renewed = self._run(self._table.reconnect(warm=self._table.seen.rows is None))
                 with self._writing:
                     self._run(self._table.renew(renewed, self._current_rows()))
                 if prune and version > before and self._unpruned > UNPRUNED:
@@ -337,7 +337,7 @@ class ChunkStore:
         if self._unpruned > UNPRUNED:
             return False
         for _ in range(3):
-            renewed = self._run(self._table.connect_anew(warm=self._table.seen.rows is None))
+            renewed = self._run(self._table.reconnect(warm=self._table.seen.rows is None))
             with self._writing:
                 if self._run(self._table.version()) == version:
                     with self._gate.drain(DRAIN) as alone:
@@ -419,7 +419,7 @@ class ChunkStore:
         if self._unsure:  # the newest version may have more than these rows
             self._table.show_readers(self._table.seen.reader, rows)
         else:
-            self._run(self._table.renew(self._run(self._table.connect_anew(warm=False)), rows))
+            self._run(self._table.renew(self._run(self._table.reconnect(warm=False)), rows))
 
     def _read_all_rows(self) -> Rows:
         """Read the rows batch by batch."""

@@ -121,7 +121,7 @@ class Table:
         self._counts = count_rows(known)
         self._digests = set(map(hash, known["digest"].to_pylist()))
 
-    async def connect_anew(self, *, warm: bool) -> Any:
+    async def reconnect(self, *, warm: bool) -> Any:
         """Return a new connection; with `warm`, one that has already read what searches need.
 
         The cache of an old connection keeps files open that maintenance has replaced, so they still take disk space, and

@@ -92,9 +92,9 @@ class SharedRowMemory:
         """Return document, `ord`, workspace, heading, `cut` and text of the row at `at`."""
         start, end = self.starts[at : at + 2].tolist()
         ord, cut, heading = self.numbers[:, at].tolist()
-        shown, text = self.texts[start : start + heading], self.texts[start + heading : end]
+        title, text = self.texts[start : start + heading], self.texts[start + heading : end]
         workspace = list(self.values[0])[self.codes[0, at]] or ""
-        return self.doc_ids[at], ord, workspace, shown.decode(), cut, text.decode()
+        return self.doc_ids[at], ord, workspace, title.decode(), cut, text.decode()
 
     def drop_from(self, at: int) -> None:
         """Forget the rows from `at` on, which no visible state uses."""
