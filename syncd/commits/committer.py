@@ -187,7 +187,7 @@ class Committer:
     def tick(self) -> None:
         """Commit when the written files have been quiet for long enough."""
         self._forget_solved_problem()
-        if not self.is_on:
+        if not self.is_on or not self._has_history():
             return
         with self._lock:
             seen = self._audit.head.seq

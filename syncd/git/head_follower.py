@@ -21,7 +21,7 @@ from syncd.vault.path_rules import is_note
 
 log = logging.getLogger(__name__)
 
-BELL_S = 1.0  # seconds between two checks of the files that hooks touch
+BELL_S = 2.0  # seconds between two checks of the files that hooks touch
 POLL_S = 10.0  # seconds between two checks of HEAD, for moves without a hook: reset --hard, stash
 STANDING_S = 60.0, 3600.0  # shortest and longest time between two checks of the repository's state
 PATIENCE_S = 30.0  # longest wait for a lock or an unfinished operation

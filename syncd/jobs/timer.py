@@ -6,9 +6,11 @@ import, so only a serving process imports this module."""
 from __future__ import annotations
 
 import logging
+import queue
 import threading
 import time
 from contextlib import suppress
+from contextvars import Context
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -25,6 +27,8 @@ log = logging.getLogger(__name__)
 
 CLOCK_S = 1.0  # a clock that differs from the elapsed time by more than this was set
 LOOK_S = 60.0  # longest sleep of the timer: it notices a changed clock, or a sleep of the machine, this soon
+SPARE = 4  # most threads that wait for a run
+BEAT_S = 3.0  # runs at intervals of at least this start together, at multiples of it
 
 
 class Timer(BackgroundScheduler):  # type: ignore[misc]  # the library has no types
@@ -58,14 +62,20 @@ class Timer(BackgroundScheduler):  # type: ignore[misc]  # the library has no ty
 
 
 class Every(BaseTrigger):  # type: ignore[misc]  # the library has no types
-    """Fires a fixed time after the previous run: after a sleep or a clock set forward, one run is due, not thousands."""
+    """Fires a fixed time after the previous run: after a sleep or a clock set forward, one run is due, not thousands.
+
+    The time is rounded to the nearest beat, so that an idle daemon wakes once for all jobs that are due: most of what
+    such a short run costs is the waking."""
 
     def __init__(self, seconds: float) -> None:
         self.interval = timedelta(seconds=seconds)
 
     def get_next_fire_time(self, _previous: datetime | None, now: datetime) -> datetime:
         """Return the time of the next run."""
-        return now + self.interval
+        due = now + self.interval
+        if self.interval.total_seconds() < BEAT_S:
+            return due
+        return datetime.fromtimestamp(round(due.timestamp() / BEAT_S) * BEAT_S, UTC)
 
 
 class Cron(BaseTrigger):  # type: ignore[misc]  # the library has no types
@@ -119,14 +129,47 @@ def _set_back(job: Any, now: datetime, back: timedelta) -> datetime:
 
 
 class _Threads(BaseExecutor):  # type: ignore[misc]  # the library has no types
-    """Starts a thread for each run: no job waits for another, and a hanging job does not keep the process alive.
+    """Runs each job at once on a thread of its own: no job waits for another, and a hanging job does not keep the process alive.
+
+    A few threads that have nothing to run wait for the next run, because short runs cost less than starting a thread.
 
     The library decreases its count of running jobs only after the waiting caller has its answer, and drops a run
     requested in between. This executor therefore keeps no count; `Scheduler._run` prevents parallel runs of a job."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._counting = threading.Lock()
+        self._spare = 0  # threads that wait for a run and have not been given one
+        self._ended = False
+        self._runs: queue.SimpleQueue[Any] = queue.SimpleQueue()  # None ends a thread
+
     def submit_job(self, job: Any, _times: list[datetime]) -> None:
         """Start a run."""
-        threading.Thread(target=job.func, args=job.args, name=f"job {job.id}", daemon=True).start()
+        with self._counting:
+            is_spare = self._spare > 0
+            self._spare -= is_spare
+        if is_spare:
+            self._runs.put(job)
+        else:
+            threading.Thread(target=self._serve, args=(job,), daemon=True).start()
+
+    def shutdown(self, wait: bool = True) -> None:  # noqa: ARG002 - the library's signature
+        """End the threads that wait."""
+        with self._counting:
+            self._ended, waiting, self._spare = True, self._spare, 0
+        for _ in range(waiting):
+            self._runs.put(None)
 
     def _do_submit_job(self, job: Any, times: list[datetime]) -> None:
         self.submit_job(job, times)
+
+    def _serve(self, job: Any) -> None:
+        while job is not None:
+            threading.current_thread().name = f"job {job.id}"
+            Context().run(job.func, *job.args)
+            with self._counting:
+                if self._ended or self._spare >= SPARE:
+                    return
+                self._spare += 1
+            threading.current_thread().name = "spare job thread"
+            job = self._runs.get()

@@ -239,7 +239,14 @@ def memory(one: Daemon) -> Row:
 
 
 def idle(one: Daemon, bare: Child, seconds: float, meanwhile: Callable[[], object] = lambda: None) -> Row:
-    """CPU of a daemon that nobody asks, and each job's share; `meanwhile` may use other processes."""
+    """CPU of a daemon that nobody asks, and each job's share; `meanwhile` may use other processes.
+
+    What follows from the calls before is done first: after a write these jobs work once more, some of them only when
+    nothing has changed for some seconds."""
+    for _ in range(2):
+        for name in ("context", "review", "maintenance"):
+            one.ask("run", job=name)
+        one.quiet(60)
     jobs, used, begun = one.jobs(), one.cpu, time.monotonic()
     meanwhile()
     time.sleep(max(0.0, begun + seconds - time.monotonic()))
