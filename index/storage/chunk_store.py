@@ -37,11 +37,11 @@ __all__ = ["ChunkStore", "Match", "Row", "StoreDamaged", "discard"]
 
 MOST: Final = 1_000  # most matches of one search by vector or by words
 DRAIN: Final = 10.0  # seconds that the removal of old versions waits for readers
+LOADING: Final = 3.0  # most seconds that a search by words waits for rows that are loaded into memory
 DAMAGED: Final = 3  # consecutive failed searches after which the store counts as damaged
 UNPRUNED: Final = 300  # most commits whose versions are removed while all readers wait; more would take seconds
 STEADY: Final = 1.0  # seconds by which the wall clock may deviate during one maintenance
 MARGIN: Final = 60.0  # seconds by which a version must be older than a maintenance that removes it beside readers
-
 LONGEST_CAUSE: Final = 500  # most characters of a failure that are logged
 # Characters that identify a failure, seconds until it is logged again, and most failures that are remembered.
 SAME, AGAIN_S, KINDS = 60, 60.0, 100
@@ -143,6 +143,8 @@ class ChunkStore:
         check_encodable("the query", words or "")
         if vector is not None and not callable(vector):
             arrow_rows.check_vector(vector, self._table.dimensions)
+        if words:
+            self._await_few_rows()
         with self._gate.enter():
             view = self._table.seen
             if view.rows is None:
@@ -219,10 +221,8 @@ class ChunkStore:
             rows = self._table.seen.rows
             if rows is not None:
                 return rows.vectors_of(doc_id, most)
-            matrices = [
-                matrix
-                for _, matrix in arrow_rows.read_unit_vectors(self._run(self._table.vectors_of_documents([doc_id])))
-            ]
+            answers = self._run(self._table.vectors_of_documents([doc_id]))
+            matrices = [matrix for _, matrix in arrow_rows.read_unit_vectors(answers)]
         return spread(np.concatenate(matrices), most) if matrices else np.empty((0, self._table.dimensions), np.float32)
 
     def similarities(self, points: np.ndarray, doc_ids: Collection[str]) -> dict[str, float]:
@@ -247,10 +247,8 @@ class ChunkStore:
 
     def rows_with_vectors(self, doc_id: str) -> list[Row]:
         """Return the rows of one document in order, with their vectors."""
-        return sorted(
-            arrow_rows.read_rows_with_vectors(self._run_read(self._table.rows_with_vectors_of(doc_id))),
-            key=lambda row: row.ord,
-        )
+        rows = arrow_rows.read_rows_with_vectors(self._run_read(self._table.rows_with_vectors_of(doc_id)))
+        return sorted(rows, key=lambda row: row.ord)
 
     def texts(self, filter: Filter, part: str) -> dict[str, str]:
         """Return the texts of documents that pass `filter` and whose ids begin with the hexadecimal digit `part`."""
@@ -386,13 +384,17 @@ class ChunkStore:
         """Return whether the rows in memory may grow by those of `documents`."""
         return rows.count_after(documents) <= maintenance_policy.OUTGROWN and not rows.is_full
 
+    def _await_few_rows(self) -> None:
+        """Load the rows and wait for them if they are few: there, LanceDB's scores of words depend much on maintenance."""
+        if self._table.seen.rows is None and self._work.rows <= maintenance_policy.AWAITED:
+            self._start_loading_rows()
+            if self._recalling.acquire(timeout=LOADING):
+                self._recalling.release()
+
     def _start_loading_rows(self) -> None:
         """Start to load the rows into memory if they are few enough; searches and writes do not wait for it."""
-        if (
-            self._work.rows <= maintenance_policy.HELD
-            and not self._too_large
-            and self._recalling.acquire(blocking=False)
-        ):
+        few_enough = self._work.rows <= maintenance_policy.HELD and not self._too_large
+        if few_enough and self._recalling.acquire(blocking=False):
             threading.Thread(target=self._load_rows, name="recall", daemon=True).start()
 
     def _load_rows(self) -> None:

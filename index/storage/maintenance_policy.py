@@ -17,6 +17,7 @@ MANY_COMMITS = (
 IDLE, ASLEEP = 15.0, 600.0  # seconds without a write after which FEW_COMMITS, or any commits, are worth a pass
 DIRTY_SHARE, DIRTY_ROWS = 0.05, 500  # rows written since the last pass that are worth one: share of all, and at least
 HELD, OUTGROWN = 40_000, 50_000  # most rows that are loaded into memory, and most that stay there
+AWAITED = 5_000  # most rows that a search by words waits for: loading takes 0.1 s for 1,000
 LARGE_WRITE = 2_000  # rows of one write above which the rows in memory are released: it needs the memory itself
 SCAN, LARGE = HELD, 600_000  # number of vectors from which an index beats a scan, and from which it must be smaller
 

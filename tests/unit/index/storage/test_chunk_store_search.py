@@ -12,6 +12,12 @@ from index.model import Filter
 from tests.support.chunk_rows import ALL, found, near, row, unit
 
 
+@pytest.fixture
+def words_from_table(monkeypatch):
+    """A first search by words asks LanceDB, as in a store of many rows."""
+    monkeypatch.setattr("index.storage.maintenance_policy.AWAITED", 0)
+
+
 def test_both_legs_answer_best_first_with_their_scores(store):
     store.replace(
         {"a": [row("a", 0, "lance index")], "b": [row("b", 0, "lance lance lance")], "c": [row("c", 0, "nothing")]}
@@ -24,7 +30,7 @@ def test_both_legs_answer_best_first_with_their_scores(store):
     assert len(store.search(vector=unit("x"), words="lance", filter=ALL, pool=1)[0]) == 1
 
 
-def test_a_vector_is_made_while_words_are_looked_for(store, monkeypatch):
+def test_a_vector_is_made_while_words_are_looked_for(store, words_from_table, monkeypatch):
     store.replace({"a": [row("a", 0, "lance index")], "b": [row("b", 0, "nothing")]})
     begun, search = threading.Event(), store._table.search
 
@@ -55,7 +61,7 @@ def test_a_vector_is_made_while_words_are_looked_for(store, monkeypatch):
 @pytest.mark.parametrize(
     "words", ['"lance index"', '"index lance"', '"lance', '"lance" "index"', '  "lance"  ', '"lance"~2']
 )
-def test_words_in_quotation_marks_are_words(store, words, kept):
+def test_words_in_quotation_marks_are_words(store, words_from_table, words, kept):
     store.replace({"a": [row("a", 0, "lance index")], "b": [row("b", 0, "nothing")]})
     if kept:
         store.maintain()
@@ -66,7 +72,7 @@ def test_words_in_quotation_marks_are_words(store, words, kept):
 @pytest.mark.parametrize(
     "words", [None, "", "  ", "'''", "!!!", 'C++ "unbalanced AND (foo', "zzz", "\x00", "a" * 20_000]
 )
-def test_any_words_may_be_asked_for(store, words):
+def test_any_words_may_be_asked_for(store, words_from_table, words):
     store.replace({"a": [row()]})
     assert found(store, words) == []
 
@@ -98,7 +104,7 @@ def test_any_words_may_be_asked_for(store, words):
         pytest.param(Filter(workspace="work", tags=("area",), since=200, type="note"), "c", id="all at once"),
     ],
 )
-def test_a_search_keeps_to_its_filter(store, restriction, ids):
+def test_a_search_keeps_to_its_filter(store, words_from_table, restriction, ids):
     store.replace(
         {
             "a": [row("a", 0, "same", created_at=100, workspace="default")],
@@ -131,7 +137,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("field", ["workspace", "namespace", "collection", "type", "source", "tags", "any_tags"])
-def test_no_value_reaches_beyond_its_workspace(store, field):
+def test_no_value_reaches_beyond_its_workspace(store, words_from_table, field):
     assert len(HOSTILE) >= 40
     store.replace(
         {

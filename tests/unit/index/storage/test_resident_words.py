@@ -92,6 +92,22 @@ def test_the_scores_are_those_of_lancedb(store):
         assert scores(mine, query) == pytest.approx(expected, rel=1e-5), query
 
 
+def test_a_first_search_scores_rows_that_were_written_and_removed_since_maintenance(store):
+    texts = ["the river", "a river boat", "a boat", "words of the weir", "a river of many words"]
+    documents = {f"d{n}": [row(f"d{n}", 0, text)] for n, text in enumerate(texts)}
+    for doc_id, rows in documents.items():
+        store.replace({doc_id: rows})
+        if doc_id == "d1":
+            store.maintain()
+    store.replace({"d0": []})
+    expected = fresh({doc_id: rows for doc_id, rows in documents.items() if doc_id != "d0"})
+    for query in ("river boat", "weir", "many words"):
+        given = store.search(vector=None, words=query, filter=ALL, pool=MOST)[1]
+        assert {(match.doc_id, match.ord): match.value for match in given} == pytest.approx(
+            scores(expected, query), rel=1e-5
+        )
+
+
 SCRIPTS = st.sampled_from(
     "abAB12 .,'’-_:;!?/@#\n\t\x0b\x1c\x85\xa0\u2007\u2028\u3000\u200b\u200d\u0301\u093e\u0e31\u0e01東京でカー한글éßİǅﬁ🍀🇫🇮ـא\ufeff\xad"
 )
