@@ -9,7 +9,6 @@ Law, tested: after `replace` returns, the next search finds the rows, and they s
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import logging
 import threading
@@ -22,12 +21,13 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from index import timings
-from index.errors import EARLY_CLOCK, IndexUnusable, InvalidArgument, ResourceExhausted, Unavailable
+from index.errors import IndexUnusable, InvalidArgument, ResourceExhausted, Unavailable
 from index.model import Filter
 from index.process_memory import release_unused
 from index.storage import arrow_rows, crash_repair, lancedb_table, maintenance_policy
 from index.storage.chunk_rows import Match, Row, check_encodable, check_rows
 from index.storage.crash_repair import StoreDamaged
+from index.storage.event_loop_thread import EventLoopThread
 from index.storage.lancedb_table import DROP, discard
 from index.storage.reader_gate import ReaderGate
 from index.storage.resident_rows import Rows, nearest_similarities, spread, to_unit_length
@@ -42,6 +42,7 @@ DAMAGED: Final = 3  # consecutive failed searches after which the store counts a
 UNPRUNED: Final = 300  # most commits whose versions are removed while all readers wait; more would take seconds
 STEADY: Final = 1.0  # seconds by which the wall clock may deviate during one maintenance
 MARGIN: Final = 60.0  # seconds by which a version must be older than a maintenance that removes it beside readers
+
 LONGEST_CAUSE: Final = 500  # most characters of a failure that are logged
 # Characters that identify a failure, seconds until it is logged again, and most failures that are remembered.
 SAME, AGAIN_S, KINDS = 60, 60.0, 100
@@ -61,6 +62,7 @@ class ChunkStore:
         self._writing, self._keeping = threading.Lock(), threading.Lock()
         self._recalling = threading.Lock()
         self._missed: list[Mapping[str, Collection[Row]]] | None = None  # writes since the rows began to load
+        self._closing = False
         self._too_large = False  # the rows did not fit into memory; maintenance allows another try
         self._unsure = False  # the last write failed, so the table may contain more than readers see
         self._durable: set[str] = set()
@@ -310,7 +312,8 @@ class ChunkStore:
                 )
 
     def close(self) -> None:
-        """Wait for running work, and close the store."""
+        """Wait for running work, except for rows that are loaded for later searches, and close the store."""
+        self._closing = True
         with self._keeping, self._writing, self._gate.drain(DRAIN):
             self._loop.close()
 
@@ -427,9 +430,14 @@ class ChunkStore:
         """Read the rows batch by batch."""
         with self._gate.enter():
             count, batches = self._run(self._table.all_rows())
-            pieces = iter(lambda: self._run(lancedb_table.next_batch(batches)), None)
+            pieces = iter(lambda: self._read_next(batches), None)
             rows = itertools.chain.from_iterable(map(arrow_rows.read_batch, pieces))
             return Rows.of(rows, count, self._table.dimensions, lancedb_table.split_words)
+
+    def _read_next(self, batches: Any) -> Any:
+        if self._closing:
+            raise Unavailable("the store is closed", retryable=False)
+        return self._run(lancedb_table.next_batch(batches))
 
     def _run_read(self, work: Coroutine[Any, Any, T]) -> T:
         with self._gate.enter():
@@ -444,37 +452,6 @@ class ChunkStore:
                 return work.result()
         except lancedb_table.FAILURES as error:
             raise to_unavailable(error) from error
-
-
-class EventLoopThread:
-    """Runs an event loop on a separate thread."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="lancedb", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` and return its result."""
-        with lancedb_table.PanicAsFailure():
-            return self.start(work).result()
-
-    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start `work`, which completes even if the caller is interrupted."""
-        if self._loop.is_closed():
-            work.close()
-            raise Unavailable("the store is closed", retryable=False)
-        if time.time() < 0:  # LanceDB panics at times before 1970
-            work.close()
-            raise Unavailable(EARLY_CLOCK)
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def close(self) -> None:
-        """Stop the event loop and its thread."""
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
 
 
 def _check_pool(pool: int) -> None:

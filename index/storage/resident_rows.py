@@ -38,6 +38,7 @@ class SharedRowMemory:
     codes: NDArray[np.int32]  # [fields, room]: the number of each row's value in `values`
     created: NDArray[np.int64]  # [room]
     doc_ids: list[str]  # the document of each row
+    places: dict[str, tuple[int, ...]]  # document → places of its rows in all states, in order
     texts: bytearray  # heading and text of each row, one after the other: as objects they took 170 bytes more a row
     starts: NDArray[np.int64]  # [room + 1]: where those of each row begin in `texts`, and the end of the last ones
     numbers: NDArray[np.int32]  # [3, room]: `ord` and `cut` of each row, and the bytes of its heading
@@ -55,6 +56,7 @@ class SharedRowMemory:
             np.empty((TAGS + 1, room), np.int32),
             np.empty(room, np.int64),
             [],
+            {},
             bytearray(),
             np.zeros(room + 1, np.int64),
             np.empty((3, room), np.int32),
@@ -98,6 +100,8 @@ class SharedRowMemory:
 
     def drop_from(self, at: int) -> None:
         """Forget the rows from `at` on, which no visible state uses."""
+        for doc_id in set(self.doc_ids[at:]):
+            self.places[doc_id] = tuple(place for place in self.places.get(doc_id, ()) if place < at)
         del self.doc_ids[at:], self.texts[self.starts[at] :]
         self.words.drop_from(at)
 
@@ -126,7 +130,6 @@ class Rows:
     dimensions: int
     live: NDArray[np.bool_]  # whether each place of the memory holds a row of this state
     near: NDArray[np.bool_]  # whether each place holds such a row with a vector
-    places: Mapping[str, tuple[int, ...]]  # document → places of its rows, in order
     _memory: SharedRowMemory = field(repr=False)
 
     @classmethod
@@ -146,10 +149,11 @@ class Rows:
                 raise ResourceExhausted("the rows have too many different words to be kept in memory")
             documents.setdefault(doc_id, {})[row.ord] = at
         memory.words.sort()
-        places = {doc_id: tuple(at for _, at in sorted(by_ord.items())) for doc_id, by_ord in documents.items()}
         live = np.zeros(count, np.bool_)
-        live[[at for document_places in places.values() for at in document_places]] = True
-        return cls(dimensions, live, near & live, places, memory)
+        for doc_id, by_ord in documents.items():
+            places = memory.places[doc_id] = tuple(at for _, at in sorted(by_ord.items()))
+            live[list(places)] = True
+        return cls(dimensions, live, near & live, memory)
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.live))
@@ -159,9 +163,14 @@ class Rows:
         """Return whether the rows have too many different words to add more."""
         return self._memory.words.is_full
 
+    def places_of(self, doc_id: str) -> list[int]:
+        """Return the places of a document's rows, in order."""
+        count, live = len(self.live), self.live
+        return [at for at in self._memory.places.get(doc_id, ()) if at < count and live[at]]
+
     def count_after(self, documents: Mapping[str, Collection[Row]]) -> int:
         """Return the number of rows after `replace` with these documents."""
-        return len(self) + sum(len(rows) - len(self.places.get(doc_id, ())) for doc_id, rows in documents.items())
+        return len(self) + sum(len(rows) - len(self.places_of(doc_id)) for doc_id, rows in documents.items())
 
     def replace(self, documents: Mapping[str, Collection[Row]]) -> Rows:
         """Return a new state in which these documents have these rows; the rows of a sequence may have any order.
@@ -170,19 +179,19 @@ class Rows:
         added = sum(map(len, documents.values()))
         if len(self.live) + added > len(self._memory.created) or len(self.live) > 2 * len(self) + SPARE:
             return self._repack(added).replace(documents)
-        memory, places, at = self._memory, dict(self.places), len(self.live)
+        memory, at = self._memory, len(self.live)
         memory.drop_from(at)  # rows of a state that was never used
         memory.words.sort()
         live, near = (np.concatenate([mask, np.zeros(added, np.bool_)]) for mask in (self.live, self.near))
         for doc_id, rows in documents.items():
-            for gone in places.pop(doc_id, ()):
-                live[gone] = near[gone] = False
-            if rows:
-                places[doc_id] = tuple(range(at, at + len(rows)))
+            gone, first = self.places_of(doc_id), at
+            live[gone] = near[gone] = False
             for row in sorted(rows, key=lambda row: row.ord) if isinstance(rows, Sequence) else rows:
                 near[at], live[at] = memory.write_row(at, doc_id, row), True
                 at += 1
-        return Rows(self.dimensions, live, near, places, memory)
+            if rows:
+                memory.places[doc_id] = (*memory.places.get(doc_id, ()), *range(first, at))
+        return Rows(self.dimensions, live, near, memory)
 
     def nearest(self, point: NDArray[np.float32], restriction: Filter, pool: int) -> list[Match]:
         """Return the `pool` nearest rows to `point` that pass `restriction`, best first; ties are sorted by document id."""
@@ -232,7 +241,7 @@ class Rows:
 
     def similarities(self, units: NDArray[np.float32], doc_ids: Iterable[str]) -> dict[str, float]:
         """Return the similarities as `ChunkStore.similarities` does; `units` must have unit length."""
-        known = [(doc_id, places) for doc_id in doc_ids if (places := self.places.get(doc_id))]
+        known = [(doc_id, places) for doc_id in doc_ids if (places := self.places_of(doc_id))]
         at = np.fromiter(chain.from_iterable(places for _, places in known), np.int64)
         owners = np.repeat(np.arange(len(known)), [len(places) for _, places in known])
         near = self.near[at]
@@ -242,7 +251,7 @@ class Rows:
 
     def vectors_of(self, doc_id: str, most: int | None = None) -> NDArray[np.float32]:
         """Return the vectors of a document's rows, of unit length; with `most`, so many of them, from all of it."""
-        at = np.array(self.places.get(doc_id, ()), np.int64)
+        at = np.array(self.places_of(doc_id), np.int64)
         return self._memory.to_unit(spread(at[self.near[at]], most))
 
     def _nearest_similarities(self, at: NDArray[np.int64], units: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -266,8 +275,9 @@ class Rows:
             passing &= memory.created[:count] < row_filter.until
         if row_filter.documents is not None:
             named = np.zeros(count, np.bool_)
-            at = chain.from_iterable(self.places.get(doc_id, ()) for doc_id in row_filter.documents)
-            named[np.fromiter(at, np.int64)] = True
+            places = chain.from_iterable(memory.places.get(doc_id, ()) for doc_id in row_filter.documents)
+            at = np.fromiter(places, np.int64)
+            named[at[at < count]] = True
             passing &= named
         return passing
 
@@ -291,8 +301,10 @@ class Rows:
         memory.tags.update(old.tags)
         memory.strings.update(old.strings)
         moved = (np.cumsum(self.live) - 1).tolist()
-        places = {doc_id: tuple(moved[at] for at in document_places) for doc_id, document_places in self.places.items()}
-        return Rows(self.dimensions, np.ones(count, np.bool_), self.near[kept], places, memory)
+        for doc_id in old.places:
+            if places := self.places_of(doc_id):
+                memory.places[doc_id] = tuple(moved[at] for at in places)
+        return Rows(self.dimensions, np.ones(count, np.bool_), self.near[kept], memory)
 
 
 def to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

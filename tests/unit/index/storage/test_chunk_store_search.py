@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from dataclasses import replace
 
@@ -9,7 +10,9 @@ import pytest
 
 from index.errors import InvalidArgument
 from index.model import Filter
+from index.storage import lancedb_table
 from tests.support.chunk_rows import ALL, found, near, row, unit
+from tests.support.world import until
 
 
 @pytest.fixture
@@ -55,6 +58,29 @@ def test_a_vector_is_made_while_words_are_looked_for(store, words_from_table, mo
     with pytest.raises(ZeroDivisionError):
         store.search(vector=lambda: 1 / 0, words="lance", filter=ALL, pool=10)
     assert [match.doc_id for match in store.search(vector=make, words="lance", filter=ALL, pool=10)[0]] == ["a", "b"]
+
+
+def test_a_close_does_not_wait_for_rows_that_only_later_searches_need(store, words_from_table, monkeypatch):
+    monkeypatch.setattr(lancedb_table, "LOADED", 1)
+    store.replace({f"d{n}": [row(f"d{n}", 0, "same")] for n in range(50)})
+    begun, closing, batches, next_batch = threading.Event(), threading.Event(), [], lancedb_table.next_batch
+
+    async def read_and_wait(reader):
+        begun.set()
+        await asyncio.to_thread(closing.wait, 60)
+        batches.append(await next_batch(reader))
+        return batches[-1]
+
+    monkeypatch.setattr(lancedb_table, "next_batch", read_and_wait)
+    assert len(found(store, "same")) == 10
+    assert begun.wait(60)
+    closer = threading.Thread(target=store.close)
+    closer.start()
+    until(lambda: store._closing)
+    closing.set()
+    closer.join(60)
+    assert not closer.is_alive()
+    assert len(batches) == 1
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["fresh", "after maintenance"])

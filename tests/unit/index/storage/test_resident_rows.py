@@ -152,12 +152,17 @@ def test_each_state_stays_as_it_was(changes):
         state, model, seen = Rows.of([], 0, DIMENSIONS, split_words), {}, []
         for turn, change in enumerate(changes):
             given = {name: [row(name, k, f"{name} {k} {turn}") for k in range(count)] for name, count in change.items()}
-            state.replace({"unshown": [row("unshown")] * 3})  # a write that failed
+            state.replace({"unshown": [row("unshown")] * 3, "a": [row("a", 9, "unshown")]})  # a write that failed
             state, model = state.replace(given), {**model, **given}
             seen.append((state, {name: rows for name, rows in model.items() if rows}))
     for state, documents in seen:
         assert len(state) == sum(map(len, documents.values()))
         assert passages(state) == sorted((one.doc_id, one.ord) for rows in documents.values() for one in rows)
+        for name in "abcdef":
+            ords = [one.ord for one in documents.get(name, ())]
+            assert [state._memory.numbers[0, at] for at in state.places_of(name)] == ords
+            named = np.flatnonzero(state.passing_rows(Filter(documents=frozenset({name}))))
+            assert named.tolist() == state.places_of(name)
         for one in (one for rows in documents.values() for one in rows):
             assert one.text in {match.text for match in state.with_words(one.text, ALL, 30)}
             [best, *_] = state.nearest(unit(one.text), ALL, 3)
@@ -380,7 +385,7 @@ def test_strings_that_rows_have_in_common_are_in_memory_once():
         Rows.of(written, 2, DIMENSIONS, split_words),
         Rows.of([], 0, DIMENSIONS, split_words).replace({"d1": written}),
     ):
-        (doc_id,) = rows.places
+        (doc_id,) = rows._memory.places
         first, second = (rows._memory.read_row(at) for at in range(2))
         assert first[0] is second[0] is doc_id
         assert first[2] is second[2]
