@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from index.errors import Unavailable
 from syncd.daemon.health import Health
@@ -15,6 +15,8 @@ from syncd.sync.pipeline import Sync
 Arguments: TypeAlias = Mapping[str, Any]
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
 
+MANY: Final = 500  # changed notes after which the index is maintained at once
+
 
 def operations(
     opened: OpenParts, health: Health, jobs: Callable[[], Scheduler]
@@ -24,17 +26,6 @@ def operations(
     def status(arguments: Arguments, _: Progress) -> dict[str, Any]:
         facts = health.status(None) | health.facts()
         return facts | {"coverage": health.coverage()} if arguments.get("coverage") else facts
-
-    def update(arguments: Arguments, progress: Progress) -> dict[str, Any]:
-        sync, tell = _require_vault(opened.sync), _stage_reporter(progress)
-        accept, full = bool(arguments.get("accept_removals")), bool(arguments.get("full"))
-        if full:
-            sync.builds.accept_new_model()
-        if not full and not sync.builds.is_outdated():
-            return asdict(sync.run(accept=accept, progress=tell))
-        if accept:
-            sync.run(accept=True)  # held removals would block a new index
-        return asdict(sync.rebuild(fresh=full, progress=tell))
 
     def check(_: Arguments, progress: Progress) -> dict[str, Any]:
         sync, tell = _require_vault(opened.sync), _stage_reporter(progress)
@@ -49,7 +40,7 @@ def operations(
     return {
         "status": status,
         "stamp": lambda *_: _make_stamp(opened, health, jobs()),
-        "index": update,
+        "index": lambda arguments, progress: _update(opened, arguments, progress),
         "check": check,
         "index.examine": examine,
     }
@@ -65,6 +56,29 @@ def _make_stamp(opened: OpenParts, health: Health, jobs: Scheduler) -> dict[str,
         "jobs": [name for name, job in jobs.states().items() if job.running],
         "degraded": health.degraded(),
     }
+
+
+def _update(opened: OpenParts, arguments: Arguments, progress: Progress) -> dict[str, Any]:
+    sync, tell = _require_vault(opened.sync), _stage_reporter(progress)
+    accept, full = bool(arguments.get("accept_removals")), bool(arguments.get("full"))
+    if full:
+        sync.builds.accept_new_model()
+    if full or sync.builds.is_outdated():
+        if accept:
+            sync.run(accept=True)  # held removals would block a new index
+        outcome = sync.rebuild(fresh=full, progress=tell)
+    else:
+        outcome = sync.run(accept=accept, progress=tell)
+    if outcome.changes >= MANY:
+        tell(0, 1, "merging")
+        _merge(opened)
+    return asdict(outcome)
+
+
+def _merge(opened: OpenParts) -> None:
+    """Maintain the indexes now: without a daemon, nobody else does it before the next search."""
+    for scope_index in opened.builds.scopes.values():
+        scope_index.index.maintain(force=True)
 
 
 def _require_vault(sync: Sync) -> Sync:

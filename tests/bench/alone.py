@@ -17,7 +17,7 @@ QUICK = ("status", "recent", "key list", "workspace list", "audit", "job list", 
 COMMANDS = dict.fromkeys(QUICK, 0.6) | {
     "search heron": 1.8
 }  # seconds at most; a search loads the index and the encoder
-NOTES, TIMES = 200, 7
+NOTES, TIMES = 10_000, 7
 
 
 def alone(work: Path) -> Iterator[Row]:

@@ -1,6 +1,8 @@
-"""The owner's questions about the index, on a real vault: the stamp that an open page follows."""
+"""The owner's operations on the index, on a real vault: the stamp that an open page follows, and what an update leaves behind."""
 
 from __future__ import annotations
+
+import pytest
 
 from tests.support.world import World
 
@@ -21,4 +23,28 @@ def test_the_stamp_changes_as_the_vault_goes_away_and_is_the_same_again_when_it_
     away.rename(world.vault)
     world.run()
     assert stamp() == before
+    world.close()
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["update", "rebuild"])
+def test_a_large_update_leaves_a_merged_index_and_a_small_one_does_not_take_the_time(tmp_path, monkeypatch, full):
+    monkeypatch.setattr("syncd.owner.index.MANY", 10)
+    world = World(tmp_path)
+    stages: list[str] = []
+
+    def update(**arguments):
+        stages.clear()
+        return world.app.operations["index"](arguments, lambda event: stages.append(event["stage"]))
+
+    def unmerged():
+        return sum(scope.index._stores[0]._work.commits for scope in world.app.opened.builds.scopes.values())
+
+    for number in range(9):
+        (world.vault / f"Note {number}.md").write_text(f"Note {number} is about weirs.")
+    assert update()["added"] == 9
+    assert unmerged() > 0 and "merging" not in stages
+    for number in range(20):
+        (world.vault / f"Note {number}.md").write_text(f"Note {number} is about boats.")
+    update(full=full)
+    assert unmerged() == 0 and stages[-1] == "merging"
     world.close()
