@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from index.deferred_models import defer_models
 from index.encoders.embedder import Embedder
 from index.errors import MemexError
 from index.foreground import shorten_turns
@@ -323,6 +324,7 @@ def import_server_early() -> None:
     """Import the server in a thread while the index is opened."""
 
     def import_server() -> None:
-        from mcp_server import server  # noqa: F401, PLC0415 - as above
+        with defer_models():
+            from mcp_server import server  # noqa: F401, PLC0415 - as above
 
     threading.Thread(target=import_server, name="server-import", daemon=True).start()

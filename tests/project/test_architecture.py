@@ -145,7 +145,7 @@ HOMES = {
     "onnxruntime": ("index/encoders/*",),
     "prometheus_client": ("mcp_server/http/metrics_page.py",),
     "pyarrow": ("index/storage/arrow_rows.py", "index/storage/lancedb_table.py"),
-    "pydantic": ("mcp_server/*",),
+    "pydantic": ("mcp_server/*", "index/deferred_models.py"),
     "pydantic_core": ("mcp_server/*",),
     "pypdfium2": ("syncd/files/conversion/readers/pdf.py",),
     "pyseccomp": ("syncd/files/conversion/syscall_filter.py",),

@@ -19,6 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "index.names",
         "index.tracing",
         "index.process_memory",
+        "index.deferred_models",
         "index.foreground",
     ),
     ("index.query", "index.timings"),

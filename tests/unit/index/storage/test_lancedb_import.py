@@ -1,4 +1,4 @@
-"""LanceDB is imported without the client of remote catalogs, which is there as soon as somebody uses it."""
+"""LanceDB is imported without the client of remote catalogs and without checks; both are there as soon as somebody uses them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from index.storage import lancedb_import
 
 IMPORT = """
 import json, sys
+from importlib import import_module, util
 from index.storage.lancedb_import import CLIENT, lancedb
-early = [name for name in sys.modules if name.partition(".")[0] in (CLIENT, "urllib3")]
+early = [name for name in sys.modules if name.partition(".")[0] in (CLIENT, "urllib3", "overrides")]
 """
 USES = """
 import lance_namespace
@@ -29,6 +30,7 @@ print(json.dumps({
     "tables": [given.tables, other.tables, catalog.list_tables().tables, lancedb.connect(sys.argv[1]).list_tables().tables],
     "rows": catalog.open_table("notes").count_rows(),
     "client": hasattr(TableApi, "create_table"),
+    "checks": not util.find_spec("overrides") or hasattr(import_module("overrides"), "final"),
     "left": [str(finder) for finder in sys.meta_path if "StandIn" in str(finder)],
 }))
 """
@@ -44,6 +46,7 @@ def test_the_client_comes_when_it_is_used_and_no_earlier(tmp_path):
             "tables": [["chunks"], ["facts"], ["notes"], ["notes"]],
             "rows": 1,
             "client": True,
+            "checks": True,
             "left": [],
         },
         "",
