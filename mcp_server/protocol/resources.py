@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.types import Annotations, Resource, ResourceTemplate
 
-from index.errors import NotFound, ResourceExhausted
+from index.errors import NotFound, PermissionDenied, ResourceExhausted
 from index.model import Record
 from mcp_server.operations.caller import Caller, open_workspace, resolve_workspace, visible_workspaces
 from mcp_server.operations.wire_format import find_suspicious, replace_surrogates
@@ -65,9 +65,20 @@ def find_note(agent_access: AgentAccess, caller: Caller, named: str) -> Resource
     raise _not_found()
 
 
-def find_notes(agent_access: AgentAccess, caller: Caller, named: Iterable[str]) -> dict[str, ResourceNote]:
-    """Return the note of each URI. Raises NotFound when a URI names no note."""
-    return {address: find_note(agent_access, caller, address) for address in named}
+def find_watched(agent_access: AgentAccess, caller: Caller, named: Iterable[str]) -> dict[str, str]:
+    """Return for each URI the path whose changes it follows: of a note its file, of a context the folder of its workspace.
+
+    The path of a folder ends with a slash. Raises NotFound when a URI names nothing, and PermissionDenied when a key of
+    one namespace would learn of changes in others."""
+    paths = {}
+    for address in named:
+        if not address.startswith(CONTEXT_SCHEME):
+            paths[address] = find_note(agent_access, caller, address).record.path
+        elif (workspace := _workspace_of_context(agent_access, caller, address)).namespace is None:
+            paths[address] = workspace.root
+        else:
+            raise PermissionDenied("a key that is bound to a namespace can't watch the context of the whole workspace")
+    return paths
 
 
 def read(agent_access: AgentAccess, caller: Caller, named: str) -> ReadResourceContents:
@@ -110,13 +121,18 @@ def context_uri(workspace: str) -> str:
 
 
 def _read_context(agent_access: AgentAccess, caller: Caller, named: str) -> ReadResourceContents:
-    name = unquote(named[len(CONTEXT_SCHEME) :]) if len(named) <= LONGEST_URI else ""
-    if name not in visible_workspaces(agent_access, caller):
-        raise _not_found()
-    workspace = open_workspace(agent_access, caller, name)
+    workspace = _workspace_of_context(agent_access, caller, named)
     context = workspace.context()
     workspace.log_reads([line.id for line in context.lines if line.id])
     return ReadResourceContents(content=context.text, mime_type=MARKDOWN, meta=suspicious_meta(context.text))
+
+
+def _workspace_of_context(agent_access: AgentAccess, caller: Caller, named: str) -> Workspace:
+    """Return the workspace whose context has the URI `named`. Raises NotFound."""
+    name = unquote(named[len(CONTEXT_SCHEME) :]) if len(named) <= LONGEST_URI else ""
+    if name not in visible_workspaces(agent_access, caller):
+        raise _not_found()
+    return open_workspace(agent_access, caller, name)
 
 
 def _describe_context(workspace: str) -> Resource:

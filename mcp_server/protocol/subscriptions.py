@@ -1,6 +1,7 @@
-"""Serve subscriptions to notes: streams of 2026's `subscriptions/listen`, sessions of the older `resources/subscribe`.
+"""Serve subscriptions to notes and contexts: streams of 2026's `subscriptions/listen`, sessions of the older `resources/subscribe`.
 
-Law: a caller can watch only a note that it could read. An update says "read it again" and nothing more, so updates for a
+Law: a caller can watch only what it could read. Every change in a workspace may change its context, so each is an update of
+it. An update says "read it again" and nothing more, so updates for a
 slow client wait as a set, and no writer waits for a listener."""
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from index.errors import ResourceExhausted
 from index.model import Record
 from mcp_server.operations.caller import CALLER, Caller, check_scope
 from mcp_server.operations.operation import OperationRunner
-from mcp_server.protocol.resources import find_notes
+from mcp_server.protocol.resources import find_watched
 
 STREAMS: Final = 32  # open streams and sessions with watched notes of one key
 WATCHED: Final = 100  # notes in each of them
@@ -42,7 +43,7 @@ class _Session:
     """Describes a session of an older client that watches notes."""
 
     connection: Connection
-    paths: dict[str, str] = field(default_factory=dict)  # URI -> path of the note
+    paths: dict[str, str] = field(default_factory=dict)  # URI -> path of the note or the folder
     waiting: dict[str, None] = field(default_factory=dict)  # URIs whose updates are not sent yet, in order
     task: asyncio.Task[None] | None = None
 
@@ -54,7 +55,7 @@ class Updates:
         self._runner = runner
         self._bus = InMemorySubscriptionBus()
         self._handler = ListenHandler(self._bus)
-        self._watched: dict[str, Counter[str]] = {}  # path of a note -> the URIs under which it is watched
+        self._watched: dict[str, Counter[str]] = {}  # path of a note or a folder -> the URIs under which it is watched
         self._seen: dict[str, Record | None] = {}  # path of a watched note -> its record when it was last compared
         self._noting = threading.Lock()
         self._due: frozenset[str] = frozenset()  # paths of watched notes whose updates are not sent yet
@@ -80,8 +81,7 @@ class Updates:
 
     def note_changes(self, paths: Collection[str] | None) -> None:
         """Note that captures at these paths changed; None = perhaps all. Safe to call from any thread; returns immediately."""
-        watched = self._watched
-        seen = list(watched) if paths is None else [path for path in paths if path in watched]
+        seen = list(self._watched) if paths is None else self._find_touched(paths)
         touched = [path for path in seen if self._has_changed(path) or paths is None]
         if not touched or self._loop is None:
             return
@@ -91,8 +91,20 @@ class Updates:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._publish)
 
+    def _find_touched(self, paths: Collection[str]) -> list[str]:
+        """Return the watched notes at these paths, and the watched folders that contain one of them."""
+        watched = self._watched
+        folders = [
+            path for path in list(watched) if path.endswith("/") and any(each.startswith(path) for each in paths)
+        ]
+        return [path for path in paths if path in watched] + folders
+
     def _has_changed(self, path: str) -> bool:
-        """Return whether agents see a change of a watched note since the last call; the owner's properties don't count."""
+        """Return whether agents see a change of a watched note since the last call; the owner's properties don't count.
+
+        A folder has always changed."""
+        if path.endswith("/"):
+            return True
         now = self._runner.agent_access.record_at(path)
         with self._noting:
             differs = path not in self._seen or self._seen[path] != now
@@ -197,17 +209,16 @@ class Updates:
     # Which notes are watched
 
     async def _find_paths(self, caller: Caller, uris: Collection[str]) -> dict[str, str]:
-        """Return the path of the note of each URI. Raises NotFound unless the caller may read all of them."""
+        """Return the path that each URI follows. Raises NotFound unless the caller may read all of them."""
         if not uris:
             return {}
         if len(uris) > WATCHED:
             raise _too_many_watched()
         check_scope(caller, "read")
         agent_access = self._runner.agent_access
-        notes = await self._runner.run_in_thread(
-            "subscribe", "read", SECONDS, lambda: find_notes(agent_access, caller, uris)
+        return await self._runner.run_in_thread(
+            "subscribe", "read", SECONDS, lambda: find_watched(agent_access, caller, uris)
         )
-        return {uri: note.record.path for uri, note in notes.items()}
 
     @contextlib.contextmanager
     def _watching(self, paths: Mapping[str, str]) -> Iterator[None]:

@@ -321,7 +321,7 @@ class Workspace:
         record = self._documents_by_base([base_of(address)]).get(address)
         if record is None and not is_note(address):
             beside = self._documents_by_base([base_of(f"{address}.md")]).get(f"{address}.md")
-            record = beside if beside and beside.file else self._find_by_file(f"{self._root}{address}")
+            record = beside if beside and beside.file else self._find_by_file(f"{self.root}{address}")
         if record is None and shared and (window := self.window):
             return window.read_at(address).record
         if record is None:
@@ -370,23 +370,24 @@ class Workspace:
         return [tag for tag, _ in self._index.vocabulary(self.name, limit, self.namespace)]
 
     @property
-    def _root(self) -> str:
+    def root(self) -> str:
+        """Return the path of its folder in the vault, with a slash at the end."""
         return f"{self._inbox.folder}/{self.name}/"
 
     def _paths(self) -> list[str]:
         """Return the paths of all documents here, below the workspace's folder."""
-        root, inbox = self._root, self._inbox.folder
+        root, inbox = self.root, self._inbox.folder
         paths = [path for path in list(self._index.manifest) if path.startswith(root)]
         if self.namespace is not None:
             paths = [path for path in paths if locate(path, inbox).namespace == self.namespace]
         return [path[len(root) :] for path in paths]
 
     def _plain_address(self, path: str, title: str, type: str) -> str:
-        return strip_number(path.removeprefix(self._root), title, type)
+        return strip_number(path.removeprefix(self.root), title, type)
 
     def _documents_by_base(self, bases: Iterable[str], known: Iterable[Record] = ()) -> dict[str, Record]:
         """Return the documents whose addresses have one of these bases, by address; `known` documents are not read again."""
-        root, paths = self._root, set[str]()
+        root, paths = self.root, set[str]()
         for address_base in bases:
             for path, title, kind in (
                 row for name in possible_stems(address_base) for row in self._index.notes_with_stem(f"{root}{name}")
@@ -398,7 +399,7 @@ class Workspace:
         return self._assign_addresses(paths, known)
 
     def _assign_addresses(self, paths: Iterable[str], known: Iterable[Record] = ()) -> dict[str, Record]:
-        root = self._root
+        root = self.root
         full = {f"{root}{path}" for path in paths}
         records = {record.path: record for record in known if record.path in full}
         records |= self._index.records_at(full - records.keys())

@@ -44,7 +44,7 @@ const id = done.captured.id;
 done.found = (await call("semantic_search", { query: `walked by ${era} over ${way}` })).structuredContent.results.map((hit) => hit.document_id);
 done.same = (await call("get_thought", { id })).structuredContent.content === content;
 done.recent = (await call("list_recent", { limit: 5 })).structuredContent.results.map((one) => one.id);
-const { uri } = (await client.listResources()).resources[0];
+const { uri } = (await client.listResources()).resources.find((one) => one.uri.startsWith("note://"));
 done.template = (await client.listResourceTemplates()).resourceTemplates[0].uriTemplate;
 const [read] = (await client.readResource({ uri })).contents;
 done.read = { same: read.text === content, kind: read.mimeType, id: read._meta["dev.memex/id"] };

@@ -13,7 +13,7 @@ from mcp.types import ResourceUpdatedNotification
 
 from mcp_server import server
 from mcp_server.guard.guard import WATCH_SECONDS
-from mcp_server.protocol.resources import note_uri
+from mcp_server.protocol.resources import context_uri, note_uri
 from mcp_server.protocol.subscriptions import STREAMS, WATCHED, Updates
 from mcp_server.server import now_ms
 from tests.support.live_server import client, run, running
@@ -148,6 +148,29 @@ def test_each_is_told_of_its_own_notes_by_its_own_spelling(rim, space, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_each_change_in_a_workspace_is_an_update_of_its_context(rim, space, mode):
+    other = rim.space()
+    named = [context_uri(space.name), context_uri(other.name)]
+    for each in (space, other):
+        each.capture(f"# Heron\n\nThe heron of {each.name} stands at the weir.")
+    numbers = iter(range(1_000))
+
+    def capture(where):
+        where.capture(f"# Weir {next(numbers)}\n\nThe weir was opened.")
+
+    async def work():
+        async with (
+            listening(rim, space.name, named[:1], mode=mode) as (mcp, first),
+            listening(rim, other.name, named[1:], mode=mode) as (_, second),
+        ):
+            assert await hears(lambda: capture(other), second) == named[1]
+            assert await hears(lambda: capture(space), first) == named[0]
+            assert str((await mcp.read_resource(named[0])).contents[0].uri) == named[0]
+
+    run(work())
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_what_can_not_be_read_can_not_be_watched(rim, space, mode):
     space.capture("# Mine\n\nmine")
     rim.agent_access.workspace("secret").capture("# Hidden\n\nhidden")
@@ -155,6 +178,8 @@ def test_what_can_not_be_read_can_not_be_watched(rim, space, mode):
         note_uri("secret", "Hidden.md"),
         note_uri("secret", "Nope.md"),
         note_uri(space.name, "Nope.md"),
+        context_uri("secret"),
+        context_uri("nope"),
         "file:///etc/passwd",
         "",
     ]
