@@ -40,7 +40,7 @@ dev: $(DEV_STAMP)
 # Everything that is needed to run Memex. uv installs it if present; pip does if uv can't reach the index of pip's configuration.
 $(STAMP):
 	@if [ -z "$(PYTHON)" ]; then echo "Memex needs Python 3.11 or newer: make PYTHON=/path/to/python3" >&2; exit 1; fi
-	@echo "Setting up Memex in .venv: once, about 300 MB to download and 660 MB on disk"
+	@echo "Setting up Memex in .venv: once, about 300 MB to download and 600 MB on disk"
 	@rm -f .venv/.setup-*
 	@echo "  1 of 4: an environment for $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(if $(UV),--without-pip) .venv

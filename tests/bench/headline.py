@@ -20,6 +20,15 @@ MEMEX = [sys.executable, "-m", "syncd.cli"]
 WARM = 100  # searches that do not count, of other words
 DEBOUNCE_MS = 400.0  # of the default settings: a wait by choice, not a cost
 LEAST_IDLE = 0.02  # % of a core: less than this is not told apart
+FREQUENT = (
+    "context",
+    "review",
+    "archive",
+    "ticks",
+    "enrichment",
+    "uploads",
+    "maintenance",
+)  # jobs of which each minute has a run
 
 
 def searches(one: Daemon, size: str, *, times: int = 200, tool: str = "semantic_search") -> Row:
@@ -241,10 +250,10 @@ def memory(one: Daemon) -> Row:
 def idle(one: Daemon, bare: Child, seconds: float, meanwhile: Callable[[], object] = lambda: None) -> Row:
     """CPU of a daemon that nobody asks, and each job's share; `meanwhile` may use other processes.
 
-    What follows from the calls before is done first: after a write these jobs work once more, some of them only when
-    nothing has changed for some seconds."""
+    What follows from the start and from the calls before is done first: the first run of a job costs more than the later
+    ones, and after a write some jobs work once more, when nothing has changed for some seconds."""
     for _ in range(2):
-        for name in ("context", "review", "maintenance"):
+        for name in FREQUENT:
             one.ask("run", job=name)
         one.quiet(60)
     jobs, used, begun = one.jobs(), one.cpu, time.monotonic()
