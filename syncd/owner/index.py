@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, Final, TypeAlias
@@ -14,6 +15,8 @@ from syncd.sync.pipeline import Sync
 
 Arguments: TypeAlias = Mapping[str, Any]
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
+
+log = logging.getLogger(__name__)
 
 MANY: Final = 500  # changed notes after which the index is maintained at once
 
@@ -76,9 +79,12 @@ def _update(opened: OpenParts, arguments: Arguments, progress: Progress) -> dict
 
 
 def _merge(opened: OpenParts) -> None:
-    """Maintain the indexes now: without a daemon, nobody else does it before the next search."""
+    """Maintain the indexes now: without a daemon, nobody else does it before the next search. The update is done even if this fails."""
     for scope_index in opened.builds.scopes.values():
-        scope_index.index.maintain(force=True)
+        try:
+            scope_index.index.maintain(force=True)
+        except Unavailable as error:
+            log.warning("the index is complete, but was not merged: %s", error.message)
 
 
 def _require_vault(sync: Sync) -> Sync:

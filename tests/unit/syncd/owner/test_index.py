@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from index.errors import Unavailable
 from tests.support.world import World
 
 
@@ -47,4 +48,19 @@ def test_a_large_update_leaves_a_merged_index_and_a_small_one_does_not_take_the_
         (world.vault / f"Note {number}.md").write_text(f"Note {number} is about boats.")
     update(full=full)
     assert unmerged() == 0 and stages[-1] == "merging"
+    world.close()
+
+
+def test_an_update_is_done_even_if_the_index_can_not_be_merged(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("syncd.owner.index.MANY", 1)
+    world = World(tmp_path)
+
+    def refuse(*_, **__):
+        raise Unavailable("the disk is full")
+
+    for scope in world.app.opened.builds.scopes.values():
+        monkeypatch.setattr(scope.index, "maintain", refuse)
+    (world.vault / "Note.md").write_text("a note about weirs")
+    assert world.app.operations["index"]({}, lambda _: None)["added"] == 1
+    assert "was not merged: the disk is full" in caplog.text
     world.close()
