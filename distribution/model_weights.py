@@ -1,7 +1,7 @@
 """Convert the weights of the bundled model, all-MiniLM-L6-v2, into the file that the graphs in index/encoders/minilm read.
 
-`weights_fp16.bin` holds all tensors in fp16, half the size of the original. A build runs this module before any library is installed, so it imports only the standard
-library. Law, tested: the file has the bytes that onnx produces."""
+`weights_fp16.bin` holds all tensors in fp16, half the size of the original. A build runs this module before any library is installed,
+so it imports only the standard library. Law, tested: the file has the bytes that onnx produces."""
 
 from __future__ import annotations
 

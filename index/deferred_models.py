@@ -6,11 +6,15 @@ https://docs.pydantic.dev/latest/api/config/#pydantic.config.ConfigDict.defer_bu
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
 DEFER: Final = "defer_build"
+
+_counting = threading.Lock()
+_open_blocks: list[int] = []  # one number for each block that a thread is in
 
 
 @contextmanager
@@ -18,8 +22,13 @@ def defer_models() -> Iterator[None]:
     """Defer the validators of the models that are imported during this block, whichever thread imports them."""
     from pydantic import BaseModel  # noqa: PLC0415 - a command that asks the daemon does not need it
 
-    BaseModel.model_config[DEFER] = True
+    with _counting:
+        _open_blocks.append(threading.get_ident())
+        BaseModel.model_config[DEFER] = True
     try:
         yield
     finally:
-        BaseModel.model_config.pop(DEFER, None)  # another thread may have ended its block before
+        with _counting:
+            _open_blocks.pop()
+            if not _open_blocks:
+                del BaseModel.model_config[DEFER]

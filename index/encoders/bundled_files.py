@@ -24,7 +24,7 @@ DIGESTS: Final = {
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
 WEIGHTS_FILE: Final = "weights_fp16.bin"
-HALF: Final = 2  # bytes of a number in it
+NUMBER_BYTES: Final = 2  # of a number in it
 BLOCK: Final = 128  # weights of a column that share a scale in `blocks.onnx`
 LAYERS: Final = 6
 WIDTH: Final = 384
@@ -58,7 +58,7 @@ def compute_tensors(name: GraphName, *, folder: Path = FOLDER) -> dict[str, np.n
     """Return the tensors of a graph that are in no file, by their names and in their order in it. The file of weights is not verified again."""
     if name == "fp32":
         return {}
-    layers = np.memmap(folder / WEIGHTS_FILE, LAYER, "r", offset=EMBEDDINGS * WIDTH * HALF, shape=LAYERS)
+    layers = np.memmap(folder / WEIGHTS_FILE, LAYER, "r", offset=EMBEDDINGS * WIDTH * NUMBER_BYTES, shape=LAYERS)
     tensors: dict[str, np.ndarray] = {}
     for number, layer in enumerate(layers):
         for matrix in MATRICES:

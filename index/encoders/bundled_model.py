@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 # How an identity names a precision. The vectors of `int8` changed when the weights were rounded to fp16 (cosine .98), so an older
 # index with them is built again; those of `fp32` did not (.999998).
-NAMED: Final[dict[Precision, str]] = {"fp32": "fp32", "int8": "int8-of-fp16"}
+IDENTITY_PRECISIONS: Final[dict[Precision, str]] = {"fp32": "fp32", "int8": "int8-of-fp16"}
 CLOSE: Final[dict[GraphName, float]] = {"fp32": 0.9999, "blocks": 0.995, "int8": 0.95}  # minimum cosine to the original
 REFERENCE: Final = (  # the vector of SAMPLE by sentence-transformers in fp32, as signed bytes in base85
     "xF_`BKr%-9Hxo4>1mW)0Gxz}$5$X{T@$u~kECbdJF%b?#-4yi-5Z>_k+Be-V*&oFJ;vm)lH{jIK0RP_=Feldo3)tB2-VyW3`2ot)"
@@ -49,7 +49,7 @@ class BundledEncoder:
             weights=bundled_files.WEIGHTS,
             pooling="mean",
             tokens=self.max_tokens,
-            precision=NAMED[settings.precision],
+            precision=IDENTITY_PRECISIONS[settings.precision],
             query="",
             document="",
         )

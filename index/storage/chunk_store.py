@@ -395,10 +395,13 @@ class ChunkStore:
                 self._recalling.release()
 
     def _start_loading_rows(self) -> None:
-        """Start to load the rows into memory if they are few enough; searches and writes do not wait for it."""
+        """Start to load the rows into memory if they are few enough."""
         few_enough = self._work.rows <= maintenance_policy.HELD and not self._too_large
         if few_enough and self._recalling.acquire(blocking=False):
-            threading.Thread(target=self._load_rows, name="recall", daemon=True).start()
+            try:
+                threading.Thread(target=self._load_rows, name="recall", daemon=True).start()
+            except RuntimeError:  # the system allows no more threads; a later search tries again
+                self._recalling.release()
 
     def _load_rows(self) -> None:
         try:

@@ -26,7 +26,7 @@ from typing import Any, Final, TypeVar
 from index.deferred_models import defer_models
 
 CLIENT: Final = "lance_namespace_urllib3_client"
-MARKS: Final = "overrides"
+OVERRIDES: Final = "overrides"
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ class _StandInModules(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self, is_package=True) if _is_replaced(fullname) else None
 
     def exec_module(self, module: ModuleType) -> None:
-        if module.__name__ == MARKS:
+        if module.__name__ == OVERRIDES:
             module.__dict__.update(override=_mark, EnforceOverrides=_BaseWithoutChecks)
             return
 
@@ -77,7 +77,7 @@ class _StandInModules(MetaPathFinder, Loader):
 
 def _is_replaced(name: str) -> bool:
     """Return whether a module gets a stand-in."""
-    return name.partition(".")[0] in (CLIENT, MARKS)
+    return name.partition(".")[0] in (CLIENT, OVERRIDES)
 
 
 def _mark(method: T) -> T:
@@ -89,8 +89,9 @@ def _forget_stand_ins() -> None:
     """Remove the stand-ins, so that a later import gets the real modules."""
     sys.meta_path.remove(_FINDER)
     # A copy, because other threads import meanwhile.
-    for name in [name for name in list(sys.modules) if _is_replaced(name)]:
-        del sys.modules[name]
+    for name, module in list(sys.modules.items()):
+        if _is_replaced(name) and getattr(module.__spec__, "loader", None) is _FINDER:
+            del sys.modules[name]
 
 
 os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import; otherwise every query prints a warning to stderr

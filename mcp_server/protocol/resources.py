@@ -112,7 +112,9 @@ def list_recent(agent_access: AgentAccess, caller: Caller) -> list[Resource]:
     notes = [
         _describe_note(workspace.name, addresses[record.id], record) for record in records if record.id in addresses
     ]
-    return [_describe_context(workspace.name), *notes] if workspace.context().text else notes
+    context = [_describe_context(workspace.name)] if workspace.context().text else []
+    # First, so that a person sees it; not for a key that can't watch it, as some clients watch the first one.
+    return context + notes if workspace.namespace is None else notes + context
 
 
 def context_uri(workspace: str) -> str:

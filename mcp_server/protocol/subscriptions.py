@@ -1,8 +1,8 @@
 """Serve subscriptions to notes and contexts: streams of 2026's `subscriptions/listen`, sessions of the older `resources/subscribe`.
 
-Law: a caller can watch only what it could read. Every change in a workspace may change its context, so each is an update of
-it. An update says "read it again" and nothing more, so updates for a
-slow client wait as a set, and no writer waits for a listener."""
+Laws: a caller can watch only what it could read. Every change of a workspace's notes may change its context, so each, the
+owner's too, is an update of it. An update says "read it again" and nothing more, so updates for a slow client wait as a
+set, and no writer waits for a listener."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from mcp_server.operations.caller import CALLER, Caller, check_scope
 from mcp_server.operations.operation import OperationRunner
 from mcp_server.protocol.resources import find_watched
 
-STREAMS: Final = 32  # open streams and sessions with watched notes of one key
-WATCHED: Final = 100  # notes in each of them
+STREAMS: Final = 32  # open streams and sessions of one key that watch something
+WATCHED: Final = 100  # notes and contexts in each of them
 SECONDS: Final = 15.0
 
 Context = ServerRequestContext[Any, Any]

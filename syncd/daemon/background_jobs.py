@@ -31,10 +31,11 @@ from syncd.workspaces.agent_access import AgentAccess
 log = logging.getLogger(__name__)
 
 CONVERTERS = 2  # files converted at a time, each in its own process
-COMMITS_S = 10.0  # interval of the check whether written files are quiet
+COMMITS_S = 9.0  # interval of the check whether written files are quiet
 MINUTE_S, HOUR_S = 60.0, 3600.0
 NIGHT = "0 3 * * *"  # when jobs run that read all captures
 REMOTE = "remote"  # the job that pulls and pushes
+ROOT_S = 9.0  # interval of the check whether the vault is there
 CONTEXT_S = 9.0  # interval of the check whether a context is out of date: it compares numbers and stats
 TICKS_S = MINUTE_S  # interval of the check for ticked boxes in reports: it lists a folder
 MARKS_S = 3.0  # interval of the check for promotion marks: it compares a number
@@ -52,7 +53,7 @@ def build_scheduler(
     settings = opened.settings
     planned = Scheduler(RunHistory(opened.ledger))
     planned.every("listing", settings.sync.listing_s, opened.sync.list_now)
-    planned.every("root", 10.0, partial(_check_root, opened))
+    planned.every("root", ROOT_S, partial(_check_root, opened))
     planned.every("maintenance", 30.0, partial(_maintain_indexes, opened))
     due_s = opened.check.due_in(time.time_ns() // 1_000_000)
     planned.every("deep check", DAY_S, partial(_check_deeply, opened, planned), after=due_s)

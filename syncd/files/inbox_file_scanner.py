@@ -24,7 +24,7 @@ from syncd.vault.location import locate
 from syncd.vault.path_rules import is_below
 from syncd.vault.vault import FileDigest, Vault
 
-EVERY_S: Final = 5.0  # seconds between two checks of waiting files
+EVERY_S: Final = 6.0  # seconds between two checks of waiting files
 SOURCE: Final = "inbox"  # the `source` of documents made from inbox files
 MISSING: Final = "file-missing: the file whose text the note contains is missing"
 

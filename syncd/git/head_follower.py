@@ -155,7 +155,7 @@ class HeadFollower:
         times = []
         for bell in self._bells:
             try:
-                times.append(os.stat(bell).st_mtime_ns)  # noqa: PTH116 - runs every second
+                times.append(os.stat(bell).st_mtime_ns)  # noqa: PTH116 - runs every two seconds
             except OSError:
                 times.append(0)
         return times

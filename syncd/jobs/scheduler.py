@@ -67,7 +67,7 @@ class _Job:
 
 
 class Scheduler:
-    """Holds the jobs of one process; scheduled from `start` to `stop`, each run on its own thread.
+    """Holds the jobs of one process; scheduled from `start` to `stop`. No two runs share a thread at the same time.
 
     Long work checks `stopping` regularly, and ends when it is set."""
 

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 CLOCK_S = 1.0  # a clock that differs from the elapsed time by more than this was set
 LOOK_S = 60.0  # longest sleep of the timer: it notices a changed clock, or a sleep of the machine, this soon
 SPARE = 4  # most threads that wait for a run
-BEAT_S = 3.0  # runs at intervals of at least this start together, at multiples of it
+COMMON_S = 3.0  # runs at intervals of at least this start together, at multiples of it
 
 
 class Timer(BackgroundScheduler):  # type: ignore[misc]  # the library has no types
@@ -64,7 +64,7 @@ class Timer(BackgroundScheduler):  # type: ignore[misc]  # the library has no ty
 class Every(BaseTrigger):  # type: ignore[misc]  # the library has no types
     """Fires a fixed time after the previous run: after a sleep or a clock set forward, one run is due, not thousands.
 
-    The time is rounded to the nearest beat, so that an idle daemon wakes once for all jobs that are due: most of what
+    The time is rounded to the nearest common one, so that an idle daemon wakes once for all jobs that are due: most of what
     such a short run costs is the waking."""
 
     def __init__(self, seconds: float) -> None:
@@ -73,9 +73,9 @@ class Every(BaseTrigger):  # type: ignore[misc]  # the library has no types
     def get_next_fire_time(self, _previous: datetime | None, now: datetime) -> datetime:
         """Return the time of the next run."""
         due = now + self.interval
-        if self.interval.total_seconds() < BEAT_S:
+        if self.interval.total_seconds() < COMMON_S:
             return due
-        return datetime.fromtimestamp(round(due.timestamp() / BEAT_S) * BEAT_S, UTC)
+        return datetime.fromtimestamp(round(due.timestamp() / COMMON_S) * COMMON_S, UTC)
 
 
 class Cron(BaseTrigger):  # type: ignore[misc]  # the library has no types

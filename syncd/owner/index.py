@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, Final, TypeAlias
 
-from index.errors import Unavailable
+from index.errors import MemexError, Unavailable
 from syncd.daemon.health import Health
 from syncd.daemon.open_parts import OpenParts
 from syncd.jobs.scheduler import Scheduler
@@ -83,7 +83,7 @@ def _merge(opened: OpenParts) -> None:
     for scope_index in opened.builds.scopes.values():
         try:
             scope_index.index.maintain(force=True)
-        except Unavailable as error:
+        except MemexError as error:
             log.warning("the index is complete, but was not merged: %s", error.message)
 
 

@@ -44,7 +44,7 @@ from syncd.settings.automation import GitSettings
 
 log = logging.getLogger(__name__)
 
-TICK_S: Final = 5.0  # seconds between two checks for due work
+TICK_S: Final = 6.0  # seconds between two checks for due work
 TRIES: Final = 5  # attempts, because somebody else may commit or push at the same moment
 LOCKED_S: Final = 30.0  # seconds to wait for another program's lock
 WATCHED_S: Final = 20.0  # seconds to keep checking a pull during which another Git was running

@@ -124,7 +124,7 @@ class Beside:
 
 
 class Encoder:
-    """The bundled model in fp32 on ONNX Runtime, as Memex ran it when this yardstick was fixed."""
+    """The bundled model in fp32 on ONNX Runtime, as Memex ran it when this yardstick was fixed, but for weights that are stored in fp16."""
 
     def __init__(self) -> None:
         options = onnxruntime.SessionOptions()

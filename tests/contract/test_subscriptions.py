@@ -97,6 +97,13 @@ async def hears(change, next_one):
     raise AssertionError("nothing was told")
 
 
+async def silent(next_one):
+    """Return once nothing more is told."""
+    with contextlib.suppress(TimeoutError):
+        while await asyncio.wait_for(next_one(), 1.0):
+            pass
+
+
 @pytest.mark.parametrize(("way", "mode"), WAYS)
 def test_a_change_by_anybody_is_told_on_every_way(rim, space, way, mode):
     note = space.capture("# Heron\n\nstands")["id"]
@@ -163,9 +170,33 @@ def test_each_change_in_a_workspace_is_an_update_of_its_context(rim, space, mode
             listening(rim, space.name, named[:1], mode=mode) as (mcp, first),
             listening(rim, other.name, named[1:], mode=mode) as (_, second),
         ):
-            assert await hears(lambda: capture(other), second) == named[1]
             assert await hears(lambda: capture(space), first) == named[0]
             assert str((await mcp.read_resource(named[0])).contents[0].uri) == named[0]
+            await silent(first)
+            assert await hears(lambda: capture(other), second) == named[1]
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(first(), 1.0)
+
+    run(work())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_key_of_one_namespace_is_offered_the_context_last_and_can_not_watch_it(rim, space, mode):
+    _, rim.secrets["bound"] = rim.agent_access.keys.create(
+        f"bound {space.name}", workspaces=(space.name,), namespace="alpha", now=now_ms()
+    )
+    space.capture("# Heron\n\nstands", namespace="alpha")
+
+    async def work():
+        async with client(rim, key="bound", mode=mode) as mcp:
+            assert str((await mcp.list_resources()).resources[0].uri) == note_uri(space.name, "alpha/Heron.md")
+            with pytest.raises(MCPError) as caught:
+                if mode == "legacy":
+                    await mcp.subscribe_resource(context_uri(space.name))
+                else:
+                    async with mcp.listen(resource_subscriptions=[context_uri(space.name)]):
+                        pass
+            assert caught.value.error.data["code"] == "PERMISSION_DENIED"
 
     run(work())
 

@@ -39,12 +39,17 @@ def test_a_model_is_built_at_its_first_use_and_works_like_any_other():
         Note.model_validate({"title": []})
 
 
-def test_blocks_of_two_threads_leave_nothing_behind():
+def test_of_two_blocks_the_last_one_to_end_ends_the_deferral():
     one, other = defer_models(), defer_models()
     one.__enter__()
     other.__enter__()
     one.__exit__(None, None, None)
+
+    class Made(BaseModel):
+        title: str
+
     other.__exit__(None, None, None)
+    assert not Made.__pydantic_complete__
     assert DEFER not in BaseModel.model_config
 
 

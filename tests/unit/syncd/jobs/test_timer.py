@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from syncd.jobs.timer import BEAT_S, Cron, Every
+from syncd.jobs.timer import COMMON_S, Cron, Every
 from tests.support.paths import ROOT
 from tests.support.shifted_clock import Clock
 
@@ -21,7 +21,7 @@ def test_a_machine_that_slept_for_years_owes_one_run():
     owed = datetime(1970, 1, 1, tzinfo=UTC)
     for previous in (owed, None):
         due = trigger.get_next_fire_time(previous, woken)
-        assert abs(due - woken - timedelta(seconds=10)) <= timedelta(seconds=BEAT_S / 2)
+        assert abs(due - woken - timedelta(seconds=10)) <= timedelta(seconds=COMMON_S / 2)
 
 
 @pytest.mark.parametrize("seconds", [3.0, 5.0, 9.0, 10.0, 30.0, 60.0, 3600.0])
@@ -29,8 +29,8 @@ def test_a_machine_that_slept_for_years_owes_one_run():
 def test_jobs_with_different_intervals_wake_the_daemon_together(seconds, late):
     now = datetime(2026, 11, 21, tzinfo=UTC) + timedelta(seconds=late)
     due = Every(seconds).get_next_fire_time(None, now)
-    assert due.timestamp() % BEAT_S == 0
-    assert abs((due - now).total_seconds() - seconds) <= BEAT_S / 2
+    assert due.timestamp() % COMMON_S == 0
+    assert abs((due - now).total_seconds() - seconds) <= COMMON_S / 2
 
 
 @pytest.fixture
