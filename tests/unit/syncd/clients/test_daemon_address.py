@@ -16,7 +16,9 @@ from syncd.settings.settings import ServerSettings, load
 
 
 @pytest.fixture
-def state(tmp_path):
+def state(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))  # the settings of whoever runs the tests have no say
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     (tmp_path / "state").mkdir(mode=0o700)
     (tmp_path / "vault").mkdir()
     return tmp_path / "state"
