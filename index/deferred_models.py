@@ -14,7 +14,7 @@ from typing import Final
 DEFER: Final = "defer_build"
 
 _counting = threading.Lock()
-_open_blocks: list[int] = []  # one number for each block that a thread is in
+_open_blocks: list[object] = []  # the blocks that threads are in
 
 
 @contextmanager
@@ -22,13 +22,14 @@ def defer_models() -> Iterator[None]:
     """Defer the validators of the models that are imported during this block, whichever thread imports them."""
     from pydantic import BaseModel  # noqa: PLC0415 - a command that asks the daemon does not need it
 
+    block = object()
     with _counting:
-        _open_blocks.append(threading.get_ident())
+        _open_blocks.append(block)
         BaseModel.model_config[DEFER] = True
     try:
         yield
     finally:
         with _counting:
-            _open_blocks.pop()
+            _open_blocks.remove(block)
             if not _open_blocks:
                 del BaseModel.model_config[DEFER]

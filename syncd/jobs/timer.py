@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 CLOCK_S = 1.0  # a clock that differs from the elapsed time by more than this was set
 LOOK_S = 60.0  # longest sleep of the timer: it notices a changed clock, or a sleep of the machine, this soon
 SPARE = 4  # most threads that wait for a run
-COMMON_S = 3.0  # runs at intervals of at least this start together, at multiples of it
+COMMON_S = 3.0  # jobs with intervals of at least this start together, at multiples of it
 
 
 class Timer(BackgroundScheduler):  # type: ignore[misc]  # the library has no types
@@ -64,8 +64,8 @@ class Timer(BackgroundScheduler):  # type: ignore[misc]  # the library has no ty
 class Every(BaseTrigger):  # type: ignore[misc]  # the library has no types
     """Fires a fixed time after the previous run: after a sleep or a clock set forward, one run is due, not thousands.
 
-    The time is rounded to the nearest common one, so that an idle daemon wakes once for all jobs that are due: most of what
-    such a short run costs is the waking."""
+    The time is rounded to the nearest multiple of COMMON_S, so that an idle daemon wakes once for all jobs that are due:
+    most of what such a short run costs is the waking."""
 
     def __init__(self, seconds: float) -> None:
         self.interval = timedelta(seconds=seconds)

@@ -20,15 +20,8 @@ MEMEX = [sys.executable, "-m", "syncd.cli"]
 WARM = 100  # searches that do not count, of other words
 DEBOUNCE_MS = 400.0  # of the default settings: a wait by choice, not a cost
 LEAST_IDLE = 0.02  # % of a core: less than this is not told apart
-FREQUENT = (
-    "context",
-    "review",
-    "archive",
-    "ticks",
-    "enrichment",
-    "uploads",
-    "maintenance",
-)  # jobs of which each minute has a run
+# Jobs of which each minute has a run.
+FREQUENT = ("context", "review", "archive", "ticks", "enrichment", "uploads", "maintenance")
 
 
 def searches(one: Daemon, size: str, *, times: int = 200, tool: str = "semantic_search") -> Row:

@@ -97,8 +97,8 @@ async def hears(change, next_one):
     raise AssertionError("nothing was told")
 
 
-async def silent(next_one):
-    """Return once nothing more is told."""
+async def drain(next_one):
+    """Take what has been told, until nothing comes for a second."""
     with contextlib.suppress(TimeoutError):
         while await asyncio.wait_for(next_one(), 1.0):
             pass
@@ -172,7 +172,7 @@ def test_each_change_in_a_workspace_is_an_update_of_its_context(rim, space, mode
         ):
             assert await hears(lambda: capture(space), first) == named[0]
             assert str((await mcp.read_resource(named[0])).contents[0].uri) == named[0]
-            await silent(first)
+            await drain(first)
             assert await hears(lambda: capture(other), second) == named[1]
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(first(), 1.0)

@@ -198,7 +198,7 @@ def test_commands_answer_alike_with_the_daemon_and_without(memex):
     assert memex.stop()[0] == 0
     try:
         alone = [memex.json(*words) for words in asked]
-        # A first search reads half-precision vectors from the table, later ones from memory: the third digit may differ.
+        # Vectors have half precision, in the table and in memory alike, so the third digit may differ.
         for words, one, other in zip(asked, alone, with_daemon, strict=True):
             if words[0] == "search":
                 assert [hit.pop("score") for hit in one] == pytest.approx([hit.pop("score") for hit in other], abs=5e-3)
