@@ -12,14 +12,15 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from index.deferred_patterns import compile_later
 from index.encoders import bundled_files
 
 WORD: Final = 100  # most characters of a word that is divided into tokens; a longer one is unknown
 WORDS: Final = 8_192  # divided words that are remembered, at most 3 MB
 CHARACTERS: Final = 16_384  # characters that are remembered; a text may have a million
 PART: Final = 32_768  # characters read at once: their words need about 1 MB
-_SPECIAL: Final = re.compile(r"(\[(?:PAD|UNK|CLS|SEP|MASK)\])")  # tokens that a text can name
-_CUT: Final = re.compile(r"[\t\n !-/:-@\[{-~\u3000-\u3002\u4e00-\u9fff]")  # before these, a word ends in any case
+_SPECIAL: Final = compile_later(r"(\[(?:PAD|UNK|CLS|SEP|MASK)\])")  # tokens that a text can name
+_CUT: Final = compile_later(r"[\t\n !-/:-@\[{-~\u3000-\u3002\u4e00-\u9fff]")  # before these, a word ends in any case
 
 # Ranges of code points in Unicode 8, which knows fewer marks and punctuation than later versions.
 # Control, format and private characters, U+FFFD, and the marks that a letter loses.
@@ -68,7 +69,7 @@ _HAN: Final = "3400-4dbf 4e00-9fff f900-faff 20000-2a6df 2a700-2b81f 2b920-2ceaf
 def _match_ranges(ranges: str) -> re.Pattern[str]:
     """Return a pattern that matches one character in `ranges`, which are hexadecimal."""
     escaped = re.sub("[0-9a-f]+", lambda code: rf"\U{int(code[0], 16):08x}", ranges)
-    return re.compile(f"[{escaped.replace(' ', '')}]")
+    return compile_later(f"[{escaped.replace(' ', '')}]")
 
 
 class _Characters(dict[int, str]):

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from index.deferred_patterns import compile_later
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -25,7 +27,7 @@ for _name, _value in {
 SAMPLE = "A capture is a note that an agent wrote; its owner decides whether it stays."  # what encoders are compared by
 BUNDLED_TOKENS = 254  # the bundled model's 256 less its two special tokens
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # Thai to Hangul
-_PIECE = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
+_PIECE = compile_later(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
 
 Kind: TypeAlias = Literal["query", "document"]
 Precision: TypeAlias = Literal["fp32", "int8"]

@@ -20,6 +20,7 @@ from functools import lru_cache
 from itertools import compress, pairwise
 from typing import NamedTuple
 
+from index.deferred_patterns import compile_later
 from index.model import Hit
 from index.names import fold, stem
 from index.storage.chunk_rows import Match
@@ -51,10 +52,10 @@ WEAK_SCORE, WEAK_NEAR, WEAK_SHARE = 0.3, 0.4, 0.5
 STALE = 0.5  # factor on the score of a document that a newer one replaces, so that it ranks lower but is still found
 
 # Scripts that are written without spaces, and Hangul, whose particles are part of the word.
-RUN = re.compile(
+RUN = compile_later(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
 )
-HEADING = re.compile(r"\n#{1,6} +(.+?)[ #]*$", re.MULTILINE)  # "\n#" is found many times as fast as "^#"
+HEADING = compile_later(r"\n#{1,6} +(.+?)[ #]*$", re.MULTILINE)  # "\n#" is found many times as fast as "^#"
 FLAT = str.maketrans({**dict.fromkeys("!\"#$%&'()*+,.:;<=>?@[\\]^`{}~’‘“”", None), **dict.fromkeys("-_/|–—\t\n", " ")})
 # The same for ASCII bytes, which takes a fifth of the time.
 ASCII_FLAT = bytes(ord(chr(code).casefold().translate(FLAT) or " ") for code in range(128)) + bytes(range(128, 256))
@@ -71,11 +72,11 @@ POINTING = frozenset(
     this that these those there""".split()  # noqa: SIM905 - as above
 )
 SCAFFOLD = ASKING | ASKED | POINTING
-JA_QUESTION = re.compile("(?:[?？]|か[。.]?)$")
-JA_ASKING = re.compile(
+JA_QUESTION = compile_later("(?:[?？]|か[。.]?)$")
+JA_ASKING = compile_later(
     "とは|のは|です|でしょう|でした|ます|どこ|どの|どんな|どれ|どちら|なに|何|いつ|誰|だれ|なぜ|いくつ|いくら|どう|か?[。？?]+$|か$"
 )
-EDGES = re.compile(r"^\W+|(?:['’]s)?\W*$")
+EDGES = compile_later(r"^\W+|(?:['’]s)?\W*$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ A text counts as being in them if it uses their script, and is too short to tell
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from index.deferred_patterns import compile_later
 from index.text.stopwords import LANGUAGES
 from index.text.words import languages_by_word
 
@@ -29,9 +29,9 @@ SCRIPTS: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
     "devanagari": ("\u0900-\u097f", frozenset({"hi", "mr", "ne"})),
     "thai": ("\u0e00-\u0e7f", frozenset({"th"})),
 }
-_LETTERS: Final = {name: re.compile(f"[{letters}]") for name, (letters, _) in SCRIPTS.items()}
-_LATIN: Final = re.compile("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
-_WORD: Final = re.compile(r"[^\W\d_]+")
+_LETTERS: Final = {name: compile_later(f"[{letters}]") for name, (letters, _) in SCRIPTS.items()}
+_LATIN: Final = compile_later("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
+_WORD: Final = compile_later(r"[^\W\d_]+")
 
 
 def may_be_in(text: str, languages: Collection[str]) -> bool:

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from index.deferred_patterns import compile_later
+
 LONGEST: Final = 400
 FIRST_YEAR, LAST_YEAR = 1970, 9_000
 DAY_MS: Final = 86_400_000
@@ -235,7 +237,7 @@ def _unit_days(unit: str, offset: int, now: datetime) -> _Days | None:
 
 
 def _form(pattern: str, read: _Reader) -> tuple[re.Pattern[str], _Reader]:
-    return re.compile(pattern), read
+    return compile_later(pattern), read
 
 
 _OF: Final = r"\s*(?:,|of|de|del|du)?\s*"
@@ -313,6 +315,6 @@ _WEEKDAY_FORMS: Final = (
     _form(r"(?<![\d週周第])(?P<name>[月火水木金土日])曜(?!大)日?", _read_weekday),
 )
 # A number that could be a year, unless what stands beside it says otherwise.
-_YEAR_ALONE: Final = re.compile(
+_YEAR_ALONE: Final = compile_later(
     rf"(?<![$€£¥#])(?<!port )(?<!rfc )(?<!iso )(?<!room )(?<!windows ){_BEFORE}{_YEAR}{_AFTER}(?!\s*(?:[€%]|(?:px|km|kg|mb|gb|ms|words|users|files|notes|lines)\b))"
 )

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, Literal, TypeAlias, get_args
 
+from index.deferred_patterns import compile_later
 from index.model import Defect
 
 Kind: TypeAlias = Literal["ansi", "control", "bidi", "zero-width", "tag", "variation-selector"]
@@ -25,7 +26,7 @@ _EMOJI: Final = f"{_SYMBOLS}\ufe0f\U000e007f"
 _IDEOGRAPHS: Final = "\u3005-\u3007\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # Characters with standardized variants: also mathematical symbols, quotation marks, CJK punctuation, Myanmar, Phags-pa, Manichaean.
 _VARIED: Final = f"{_IDEOGRAPHS}\u2018-\u201d\u2190-\u2bff\u3001\u3002\uff01-\uff1f\u1000-\u109f\uaa60-\uaa7f\ua840-\ua877\U00010ac0-\U00010aff"
-_RIGHT_TO_LEFT: Final = re.compile(
+_RIGHT_TO_LEFT: Final = compile_later(
     "[\u05d0-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
 )
 _MARKS: Final = "\u061c\u200e\u200f"  # direction marks; a single one is common in right-to-left text
@@ -55,13 +56,13 @@ _PATTERNS: Final[dict[str, str]] = {
     "tag": "[\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]",
     "variation_selector": f"(?!{_KNOWN_VARIANTS})[{_SELECTORS}]",
 }
-_HIDDEN: Final = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _PATTERNS.items()), re.DOTALL)
+_HIDDEN: Final = compile_later("|".join(f"(?P<{name}>{pattern})" for name, pattern in _PATTERNS.items()), re.DOTALL)
 _IGNORABLE_CLASS: Final = (
     f"\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff{_MARKS}{_SELECTORS}{_INVISIBLE}"
 )
-_IGNORABLE: Final = re.compile(f"[{_IGNORABLE_CLASS}]")
+_IGNORABLE: Final = compile_later(f"[{_IGNORABLE_CLASS}]")
 # Every character that can be hidden in some context; most texts contain none of them.
-_CANDIDATE: Final = re.compile(f"[\0-\x08\x0b\x0e-\x1f\x7f-\x9f{_IGNORABLE_CLASS}]")
+_CANDIDATE: Final = compile_later(f"[\0-\x08\x0b\x0e-\x1f\x7f-\x9f{_IGNORABLE_CLASS}]")
 
 _NEVER_HIDDEN: Final = bytes(code for code in range(128) if not _CANDIDATE.match(chr(code)))
 

@@ -9,6 +9,7 @@ import html
 import re
 from typing import Final
 
+from index.deferred_patterns import compile_later
 from index.model import Defect
 
 DEFECT: Final = "runnable-code"
@@ -30,13 +31,13 @@ _LANGUAGES: Final = {
     "templater": ("Templater", "text"),
 }
 _EXECUTE_CODE: Final = "run-"  # the prefix of languages of the plugin Execute Code, as in `run-python`
-_FENCE: Final = re.compile(
+_FENCE: Final = compile_later(
     r"(?:^|(?<=\r))((?:\[\^[^\]\s]{1,200}+\]:)?[ \t>*+\-.)\d]*+(?:`{3,}+|~{3,}+)[^\S\r\n]*+[{.]*+[^\S\r\n]*+)"
     r"([^\s`~{}.]{1,200}+)",
     re.MULTILINE,
 )
-_BY_FUNCTION: Final = re.compile(r"\bby\s+function\b", re.IGNORECASE)
-_INLINE: Final = re.compile(r"(`\s*\$)(?==)")  # Dataview ("Inline DataviewJS")
+_BY_FUNCTION: Final = compile_later(r"\bby\s+function\b", re.IGNORECASE)
+_INLINE: Final = compile_later(r"(`\s*\$)(?==)")  # Dataview ("Inline DataviewJS")
 _TEMPLATE: Final = "<%"  # Templater: also inside code, and immediately if it is set to process each new file
 
 

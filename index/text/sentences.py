@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from index.deferred_patterns import compile_later
 from index.model import Document
 from index.text.chunking import SENTENCE, is_grapheme_boundary
 from index.text.words import languages_by_word
@@ -20,35 +21,39 @@ WRAPPED: Final = 60  # least length of a line that an editor may have wrapped, s
 ELLIPSIS: Final = "…"
 SPOKEN: Final = frozenset({"paragraph", "list", "quote", "callout"})
 
-_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)]|\[\d{1,3}\])[ \t]+(?:\[.\][ \t]+)?")
-_QUOTED = re.compile(r"(?:[ \t]{0,3}>[ \t]?)+")
-_CALLOUT = re.compile(r"\[![\w-]{1,40}\][+-]?[ \t]*")
-_FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})")
-_HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+|[ \t]+#+[ \t]*$|\n[ \t]{0,3}(?:=+|-+)[ \t]*$")
-_EMBED = re.compile(r"!\[\[[^\[\]\n]{1,500}\]\]|!\[[^\[\]\n]{0,500}\]\([^()\n]{0,1000}\)")
-_WIKI = re.compile(r"\[\[([^\[\]\n|]{1,500})(?:\|([^\[\]\n]{1,500}))?\]\]")
-_LINK = re.compile(r"\[([^\[\]\n]{1,500})\]\((?:[^()\n]|\([^()\n]{0,200}\)){0,1000}\)")
-_ADDRESS = re.compile(r"<?\b(?:https?|ftp|file|obsidian|mailto):[^\s<>、。，）】」]+>?|\bwww\.[^\s<>]+", re.IGNORECASE)
-_TAGS = re.compile(r"</?[A-Za-z][^<>\n]{0,500}>|\{\{[^{}\n]{0,500}\}\}|<%[^%\n]{0,500}%>")
-_FOOT = re.compile(r"\[\^[^\[\]\s]{1,100}\]:?|(?:^|[ \t])\^[\w-]{1,100}$")
-_FIELD = re.compile(r"^[\w -]{1,60}::[ \t]*|\[[\w -]{1,60}::[ \t]*([^\[\]\n]{1,300})\]")
-_EMPHASIS = re.compile(r"(?<![\s\\])\*{1,3}|(?<!\\)\*{1,3}(?!\s)|(?<![\w\\])_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|~~|==|`+")
-_STRONG = re.compile(
+_ITEM = compile_later(r"[ \t]*(?:[-*+]|\d{1,9}[.)]|\[\d{1,3}\])[ \t]+(?:\[.\][ \t]+)?")
+_QUOTED = compile_later(r"(?:[ \t]{0,3}>[ \t]?)+")
+_CALLOUT = compile_later(r"\[![\w-]{1,40}\][+-]?[ \t]*")
+_FENCE = compile_later(r"[ \t]*(?:`{3,}|~{3,})")
+_HEADING = compile_later(r"^[ \t]{0,3}#{1,6}[ \t]+|[ \t]+#+[ \t]*$|\n[ \t]{0,3}(?:=+|-+)[ \t]*$")
+_EMBED = compile_later(r"!\[\[[^\[\]\n]{1,500}\]\]|!\[[^\[\]\n]{0,500}\]\([^()\n]{0,1000}\)")
+_WIKI = compile_later(r"\[\[([^\[\]\n|]{1,500})(?:\|([^\[\]\n]{1,500}))?\]\]")
+_LINK = compile_later(r"\[([^\[\]\n]{1,500})\]\((?:[^()\n]|\([^()\n]{0,200}\)){0,1000}\)")
+_ADDRESS = compile_later(
+    r"<?\b(?:https?|ftp|file|obsidian|mailto):[^\s<>、。，）】」]+>?|\bwww\.[^\s<>]+", re.IGNORECASE
+)
+_TAGS = compile_later(r"</?[A-Za-z][^<>\n]{0,500}>|\{\{[^{}\n]{0,500}\}\}|<%[^%\n]{0,500}%>")
+_FOOT = compile_later(r"\[\^[^\[\]\s]{1,100}\]:?|(?:^|[ \t])\^[\w-]{1,100}$")
+_FIELD = compile_later(r"^[\w -]{1,60}::[ \t]*|\[[\w -]{1,60}::[ \t]*([^\[\]\n]{1,300})\]")
+_EMPHASIS = compile_later(
+    r"(?<![\s\\])\*{1,3}|(?<!\\)\*{1,3}(?!\s)|(?<![\w\\])_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|~~|==|`+"
+)
+_STRONG = compile_later(
     r"\*\*([^*\n]{2,80})\*\*|==([^=\n]{2,80})==|(?<![*\w])\*([^*\s][^*\n]{1,40})\*(?!\*)|\[\[([^\[\]\n|#]{2,40})\]\]|[「『《]([^「」『』《》\n]{2,20})[」』》]|[«“„] ?([^«»“”„\n]{2,30}?) ?[»”“]"
 )  # bold, highlighted or slanted text, the names of notes, and quoted names
-_HASH = re.compile(r"(?<!\S)#(?=[^\s#])")
-_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
-_UNSEEN = re.compile(
+_HASH = compile_later(r"(?<!\S)#(?=[^\s#])")
+_ESCAPE = compile_later(r"\\([!-/:-@\[-`{-~])")
+_UNSEEN = compile_later(
     r"[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\uffff]|[\ud800-\udfff]|[\U000e0000-\U000e0fff]"
 )
-_LOOSE_STOP = re.compile(r" \.(?=\s|\Z)")
+_LOOSE_STOP = compile_later(r" \.(?=\s|\Z)")
 _CLOSING: Final = ')]）»”"'
-_PARTICLE = re.compile("[はがをにでもとの]")  # Japanese
-_AND_SO_ON = re.compile(r"\b(?:etc|usw)\.$", re.IGNORECASE)
-_BLANK = re.compile(r"\s+")
-_WIDE = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60]")
+_PARTICLE = compile_later("[はがをにでもとの]")  # Japanese
+_AND_SO_ON = compile_later(r"\b(?:etc|usw)\.$", re.IGNORECASE)
+_BLANK = compile_later(r"\s+")
+_WIDE = compile_later(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60]")
 # A full stop after these does not end a sentence: abbreviations, an initial, the day of a date.
-_ABBREVIATED = re.compile(
+_ABBREVIATED = compile_later(
     r"(?:\b(?:e\.g|i\.e|etc|ex|vs|cf|al|approx|no|nr|art|fig|vol|pp?|st|mr|mrs|ms|dr|prof|inc|ltd|co|bzw|ca|evtl|ggf|inkl|usw|"
     r"vgl|abs|bspw|sog|engl|max|min|allg|bzgl|tel|str|sra?|srta|ud|uds|ej|av|avda|núm|pág|aprox|m|mm|mme|jan|feb|mar|apr|jun|jul|aug|sept?|okt|oct|nov|de[cz])"
     r"|\b[^\W\d_]|(?<![\w,])\d{1,2})\.$",

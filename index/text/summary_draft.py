@@ -6,11 +6,11 @@ only the last one may be shortened; equal observations give an equal draft."""
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from index.deferred_patterns import compile_later
 from index.text.sentences import shorten, split_markdown
 from index.text.words import Token, detect_language, tokenize
 
@@ -20,10 +20,10 @@ SENTENCES: Final = 200  # most sentences that are considered
 SHORT: Final = 40  # free characters below which no sentence is added
 OLD: Final = 0.5  # factor for a word that the draft already contains
 LEAST: Final = 0.35  # least rating of a sentence, as a share of the best rating
-_END = re.compile(r"[.!?。！？…]['\"”’)」』）]*\Z")
-_BOX = re.compile(r"\A\[.\][ \t]+")  # the checkbox of a task
-_WIDE = re.compile(r"[\u2e80-\u9fff\uff00-\uff60]\Z")
-_DATED = re.compile(r"\d{4}-\d\d-\d\d")
+_END = compile_later(r"[.!?。！？…]['\"”’)」』）]*\Z")
+_BOX = compile_later(r"\A\[.\][ \t]+")  # the checkbox of a task
+_WIDE = compile_later(r"[\u2e80-\u9fff\uff00-\uff60]\Z")
+_DATED = compile_later(r"\d{4}-\d\d-\d\d")
 
 
 def draft_summary(

@@ -13,54 +13,55 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
+from index.deferred_patterns import compile_later
 from index.text import stopwords
 from index.text.tags import fold_accents, key_of, to_tag
 
 KANJI, KATAKANA, HIRAGANA = "\u3400-\u9fff\uf900-\ufaff々〆", "\u30a1-\u30fa\u30fc", "\u3041-\u309f"
-_WIDE = re.compile(
+_WIDE = compile_later(
     rf"[{KANJI}{KATAKANA}{HIRAGANA}]+(?:(?:(?<=[{KATAKANA}])・(?=[{KATAKANA}])|(?<=[{KANJI}])·(?=[{KANJI}]))[{KANJI}{KATAKANA}{HIRAGANA}]+)*"
 )
-_KANA = re.compile(rf"[{HIRAGANA}{KATAKANA}]")
-_HANGUL = re.compile(r"[\uac00-\ud7a3]{2,}")
-_RUN = re.compile(
+_KANA = compile_later(rf"[{HIRAGANA}{KATAKANA}]")
+_HANGUL = compile_later(r"[\uac00-\ud7a3]{2,}")
+_RUN = compile_later(
     rf"(?:ソ連|[{KANJI}]|[{KATAKANA}]{{2,}}(?:・[{KATAKANA}]{{2,}}){{0,2}})+"
 )  # names have a dot: ジョン・バーナル
-_KANJI = re.compile(f"[{KANJI}]")
-_INFLECTED = re.compile(r"[えきくぐけげじずたちっつてぬびぶべみむめらりるれろわいうん]|こ(?!と)")  # 考える, 強い
-_ADJECTIVE = re.compile(r"な(?![どらがか])")  # 重要な
-_DONE = re.compile(r"[しさすせ]")  # a noun that is used as a verb: 加盟した
-_JAPANESE_TAIL = re.compile(
+_KANJI = compile_later(f"[{KANJI}]")
+_INFLECTED = compile_later(r"[えきくぐけげじずたちっつてぬびぶべみむめらりるれろわいうん]|こ(?!と)")  # 考える, 強い
+_ADJECTIVE = compile_later(r"な(?![どらがか])")  # 重要な
+_DONE = compile_later(r"[しさすせ]")  # a noun that is used as a verb: 加盟した
+_JAPANESE_TAIL = compile_later(
     r"(?:以外|以降|以来|以前|以後|以上|以下|以内|不可能|唯一|自体|自身|全体|全土|同士|サイド|当時|中心|左側|右側|両側|固有|(?<=[ァ-ー])[系用下]|[上内後前中時等第又沿])\Z"
 )
-_CHINESE_PART = re.compile(
+_CHINESE_PART = compile_later(
     r"[我你他她它这那或和与在].*|[不没未类款].{2}|.+[不非].+|.*[了着的里]|被.+|.{2,}[成去到中上下内]"
 )  # words that the dictionary cuts wrongly
 # The characters that foreign names are written with in Chinese, three or more.
-_SOUNDS = re.compile(
+_SOUNDS = compile_later(
     "[阿埃艾安奥澳巴贝比彼毕伯柏布查茨达戴黛丹德邓迪蒂丁杜顿多厄尔法凡菲费芬弗福富盖戈格葛根古哈海汉赫亨胡华霍基吉加贾杰捷金卡凯坎康柯科克肯孔库夸拉莱兰朗劳勒雷黎里理利莉丽列琳林龙卢鲁路伦罗洛吕马玛麦曼"
     "梅门蒙米密敏明莫默姆穆纳娜奈南内尼妮宁纽努诺欧帕潘庞佩彭皮珀蒲普奇齐契恰乔切琼丘若萨塞赛桑瑟森沙莎珊舍申史斯松苏索塔泰坦汤唐特提廷图托瓦万威韦维魏温文翁沃乌西希锡夏肖谢辛欣休修雅亚延扬耶叶伊因英尤约泽扎詹珍芝兹佐]{3,}"
 )
 _NAMES: Final = frozenset({"nr", "nrt", "ns"})  # flags of names
 _PARTS: Final = frozenset({"n", "nz", "j", "zg", "g", "ng", "q"})  # flags of what may be a part of one
-_COUNT = re.compile(
+_COUNT = compile_later(
     r"[〇一二三四五六七八九十百千万億兆年月日時分秒人回個件本枚円度位歳代目第約数何両全半間週号巻章話]+"
 )
-_COUNTED = re.compile(r"[年月日時分秒人回個件本枚円度位歳代目号条項章巻話世紀万億千百つ歩機隻頭匹点種類階級]{1,3}")
-_WORD = re.compile(r"[^\W_]+(?:[.'’\-+&_][^\W_]+)*(?:\+\+|#(?!\w))?")
-PIECE: Final = re.compile(
+_COUNTED = compile_later(r"[年月日時分秒人回個件本枚円度位歳代目号条項章巻話世紀万億千百つ歩機隻頭匹点種類階級]{1,3}")
+_WORD = compile_later(r"[^\W_]+(?:[.'’\-+&_][^\W_]+)*(?:\+\+|#(?!\w))?")
+PIECE: Final = compile_later(
     rf"{_WIDE.pattern}|{_WORD.pattern}"
 )  # a unit that is tokenized separately: a word, or a run of a script without spaces
-_FIGURE = re.compile(r"[\d.,:/×x-]+(?:[^\W\d_]{1,4}|[%°])?|[\da-f]{8,}|\d+(?:st|nd|rd|th)", re.IGNORECASE)
-_PATH = re.compile(r"(?<![A-Za-z\d.])~?/[\w.+-]+(?:/[\w.+*-]*)+")
-_HALF = re.compile(r"/(?=[^\W\d_])")  # behind a word that no phrase ends with: Debian GNU/Linux
-_BREAK = re.compile(r"[^\s«»“”„‹›\"]")  # quotation marks separate no words
+_FIGURE = compile_later(r"[\d.,:/×x-]+(?:[^\W\d_]{1,4}|[%°])?|[\da-f]{8,}|\d+(?:st|nd|rd|th)", re.IGNORECASE)
+_PATH = compile_later(r"(?<![A-Za-z\d.])~?/[\w.+-]+(?:/[\w.+*-]*)+")
+_HALF = compile_later(r"/(?=[^\W\d_])")  # behind a word that no phrase ends with: Debian GNU/Linux
+_BREAK = compile_later(r"[^\s«»“”„‹›\"]")  # quotation marks separate no words
 JOINS: Final = frozenset({"à", "de", "del", "di", "da", "do", "dos", "du", "des", "d'", "sin", "sans"})  # base de datos
 GENITIVE: Final = frozenset(
     {"des", "eines", "dieses", "jedes", "jenes", "seines", "ihres", "unseres", "meines", "deines", "keines", "eures"}
 )  # articles before a noun with the ending s
-_GENITIVE_ENDING = re.compile(r"(?<=[^\Weaiosuß])s\Z|(?<=kt|tt|ig|og|ld|rt|st|tz|pf|ck|ch|lt|ft|lg|hr|hm|hl|ss)es\Z")
+_GENITIVE_ENDING = compile_later(r"(?<=[^\Weaiosuß])s\Z|(?<=kt|tt|ig|og|ld|rt|st|tz|pf|ck|ch|lt|ft|lg|hr|hm|hl|ss)es\Z")
 ELIDING: Final = frozenset({"fr", "it"})  # languages that write an article and its noun as one word: l'image
-_ELIDED = re.compile(
+_ELIDED = compile_later(
     r"(?:l|d|qu|s|n|c|j|m|t|jusqu|lorsqu|puisqu|quelqu|un|(?:d|n|s|c)?(?:all|ell|ull|oll)|quest|quell)['’](?=\w{2})",
     re.IGNORECASE,
 )

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from index.deferred_patterns import compile_later
 from index.text.sentences import ELLIPSIS, SUMMARY
 from index.text.words import Token
 from index.topics.asides import EXAMPLE_OPENING, REFERENCE_OPENING
@@ -28,7 +29,7 @@ FIRST: Final = 0.8  # factor for a first sentence that points at one before it
 REFERRING: Final = 0.4  # factor for a sentence that refers to another text
 LISTED: Final = 0.8  # share of meaningful words above which a sentence is only a list of them
 # Words that join a sentence to the one before it, and that it loses nothing without.
-_CONNECTING = re.compile(
+_CONNECTING = compile_later(
     r"(?:(?:and|but|so|also|however|for example|for instance|therefore|thus|hence|in addition|as a result|moreover|furthermore|finally|of course|indeed|in fact|either way|likewise|"
     r"similarly|basically|actually|unfortunately|fortunately|luckily|"
     r"sin embargo|además|también|por ejemplo|por lo tanto|por tanto|por supuesto|en realidad|en particular|finalmente|de hecho|obviamente|no obstante|por ello|asimismo|"
@@ -50,13 +51,13 @@ _POINTING: Final = {
     "it, pt": "questo|questa|isto|isso|este|mas",
 }
 _POINTING_WIDE: Final = "これ|それ|この|その|すなわち|つまり|彼|前者|後者|こう|同年|同|ここ|这|那|该|此|上述|前述|同样|两者|要做到|其中|他|她|它|如果说|而|反之|否则|在这|在那|对此|为此|除此|从此|[“「『][^”」』]{12}"
-_DANGLING = re.compile(rf"(?:{'|'.join(_POINTING.values())})\b|(?:{_POINTING_WIDE})", re.IGNORECASE)
-_REFERRED = re.compile(
+_DANGLING = compile_later(rf"(?:{'|'.join(_POINTING.values())})\b|(?:{_POINTING_WIDE})", re.IGNORECASE)
+_REFERRED = compile_later(
     r"\b(?:see|siehe|in|im|consulte|vea|la|à la) (?:the |der |la )?(?:section|abschnitt|kapitel|sección|chapter|chapitre|capítulo) \d",
     re.IGNORECASE,
 )
-_WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7a3]")
-_ENDED = re.compile(r"[.!。！][\"'”’»」』)）]*\Z")
+_WIDE = compile_later(r"[\u2e80-\u9fff\uac00-\ud7a3]")
+_ENDED = compile_later(r"[.!。！][\"'”’»」』)）]*\Z")
 
 
 def choose_summary(

@@ -8,16 +8,17 @@ import functools
 import re
 from typing import Final
 
+from index.deferred_patterns import compile_later
 from index.text.sentences import ELLIPSIS, SUMMARY, shorten
 
 _PAIRS: Final = (("(", ")"), ("（", "）"), ("「", "」"), ("«", "»"), ("[", "]"))
-_DASHED = re.compile(r" [–—-] [^–—;:.]{1,120} [–—-](?= [^\W\dA-ZÄÖÜ])")  # a remark between dashes
-_COMMAS = re.compile(r",(?:\s*,)+")  # what a remark leaves in a list
-_ASIDE = re.compile(r"\s?\([^()]{1,200}\)|（[^（）]{1,200}）")  # a remark in parentheses
+_DASHED = compile_later(r" [–—-] [^–—;:.]{1,120} [–—-](?= [^\W\dA-ZÄÖÜ])")  # a remark between dashes
+_COMMAS = compile_later(r",(?:\s*,)+")  # what a remark leaves in a list
+_ASIDE = compile_later(r"\s?\([^()]{1,200}\)|（[^（）]{1,200}）")  # a remark in parentheses
 
 # A remark between commas behind a subject, which its verb follows: El proyecto, como concesión, ha decidido.
 _APPOSITION: Final = {
-    language: re.compile(rf"\A([^,;:]{{6,60}}), [^,;:]{{3,110}}, (?=(?:{verbs})\b)", re.IGNORECASE)
+    language: compile_later(rf"\A([^,;:]{{6,60}}), [^,;:]{{3,110}}, (?=(?:{verbs})\b)", re.IGNORECASE)
     for language, verbs in {
         "en": "is|are|was|were|has|have|had|can|will|may|must|should|does|do|would|could|did|cannot",
         "es": "es|son|era|fue|será|está|están|ha|han|puede|pueden|debe|deben|se|no|tiene|tienen|permite|permiten|hace|va",
@@ -59,7 +60,7 @@ _PHRASES: Final = {
     "pt": "e|ou|em|com|por|entre|no|na|a|ao|de|do|da",
 }
 # Words behind which nothing may be left out; a phrase needs what they announce.
-_ANNOUNCING: Final = re.compile(
+_ANNOUNCING: Final = compile_later(
     r"(?:[(\[«“„‘,:–—-]\s?|\b(?:d['’]|de |à |pour |et |para |a |y |que )\w+(?:[aeio]r|[dt]re)|\b(?:toujours|souvent|également|always|often|siempre|también|the|a|an|this|that|these|those|my|your|his|her|its|our|their|of|to|in|on|at|by|for|with|from|except|example|instance|as|than|and|or|but|if|is|are|was|were|be|been|not|no|only|just|"
     r"even|very|more|most|such|any|all|every|some|into|onto|upon|through|because|when|while|where|before|after|until|unless|since|whether|without|within|using|including|against|during|per|like|over|under|which|who|whose|will|would|can|could|should|may|might|must|do|does|did|has|have|had|you|we|they|he|she|it|both|either|between|so|also|how|what|when|where|"
     r"excepto|salvo|según|hacia|desde|sobre|mediante|bajo|sin|contra|porque|aunque|mientras|cuando|donde|pero|sino|ni|tan|excepción|el|la|los|las|un|una|unos|unas|de|del|al|en|con|por|para|que|se|no|su|sus|es|son|está|están|ser|estar|siendo|estando|sido|muy|más|como|lo|este|esta|estos|estas|ese|esa|otro|otra|otros|otras|cada|ya|"
@@ -69,13 +70,15 @@ _ANNOUNCING: Final = re.compile(
     r"ein|eine|einer|einen|einem|eines|der|die|das|dem|den|und|oder|von|zu|mit|bei|für|auf|aus|nach|ist|sind|wird|werden|nicht|so|wie|als|dass|wenn|weil|falls|obwohl|sowie|bzw|ob|sie|er|es|man|kann|können|beginnen|beginnt|ermöglicht|ermöglichen|darin|dazu|damit|daran|darauf|entscheidet|falle?|rahmen|nur|erst|noch|auch|gleiche|gleichen|haben|hat|sowohl|weder|vor|über|unter|durch|gegen|ohne|um|bis|zwischen|neben|seit|während|am|im|ins|zum|zur|vom|beim|versucht|versuchen|see|means|says|ensure|sure)|['’])\Z",
     re.IGNORECASE,
 )  # fmt: skip
-_PAIRED: Final = re.compile(r"\b(?:between|both|either|neither|entre|tanto|tant|soit|zwischen|sowohl)\b", re.IGNORECASE)
+_PAIRED: Final = compile_later(
+    r"\b(?:between|both|either|neither|entre|tanto|tant|soit|zwischen|sowohl)\b", re.IGNORECASE
+)
 # Words that announce a second half, and those that begin it.
-_FIRST_HALF: Final = re.compile(
+_FIRST_HALF: Final = compile_later(
     r"\b(?:not only|nicht nur|no s[oó]lo|non seulement)\b(?!.*\b(?:but|sondern|sino|mais)\b)", re.IGNORECASE
 )
 _ANDS: Final = frozenset({"and", "or", "y", "o", "e", "et", "ou", "und", "oder"})
-_CONDITIONAL = re.compile(
+_CONDITIONAL = compile_later(
     r"(?:if|when|while|although|though|unless|once|as|since|because|after|before|whenever|in order|wenn|falls|sobald|da|weil|obwohl|während|nachdem|"
     r"in|on|at|by|with|from|to|for|unlike|despite|due|instead|regardless|even|given|"
     r"bevor|um|seit|solange|ist|sind|si|cuando|aunque|mientras|para|como|al|quand|lorsque|lorsqu|s|pour|bien que|comme|après|avant|plutôt|en|dans|avec|par|sur|contrairement|outre|grâce|puisque|con|desde|según|debido|gracias|dado|dependiendo|independientemente|aparte|además de|por|sin|una vez|tras|antes|después|quando)\b",
@@ -83,16 +86,16 @@ _CONDITIONAL = re.compile(
 )
 # The same, of words that mean something else in another language.
 _CONDITIONAL_ONLY: Final = {
-    language: re.compile(rf"(?:{words})\b", re.IGNORECASE)
+    language: compile_later(rf"(?:{words})\b", re.IGNORECASE)
     for language, words in {"es": "a", "it": "a|se", "pt": "a|se"}.items()
 }
 # Words of English, Spanish and French that begin a phrase without which the main clause is still true.
-_SETTING = re.compile(
+_SETTING = compile_later(
     r"(?:in|on|at|with|for|from|like|as|due|thanks|given|besides|pour|dans|avec|en|comme|grâce|outre|depuis|para|con|como|debido|gracias|dado|desde|además|aparte|independientemente|although|though|while|aunque|si bien|bien que)\b",
     re.IGNORECASE,
 )
 # Words of the same languages that begin a clause which is no sentence without its main clause.
-_SUBORDINATE = re.compile(
+_SUBORDINATE = compile_later(
     r"(?:although|though|while|if|when|aunque|si|cuando|para \w+r|bien que|quand|lorsqu\w*|pour \w+re?)\b",
     re.IGNORECASE,
 )
@@ -188,7 +191,7 @@ def _patterns(language: str) -> tuple[re.Pattern[str], ...]:
     """Return the patterns of the places where a sentence may be cut, the best kind first."""
     clauses, open_clauses, phrases = (words.get(language, r"(?!)") for words in (_CLAUSES, _OPEN_CLAUSES, _PHRASES))
     return tuple(
-        re.compile(pattern, re.IGNORECASE)
+        compile_later(pattern, re.IGNORECASE)
         for pattern in (
             r"[;；]| [–—-] ",
             r" ?: ",

@@ -5,12 +5,12 @@ noun, and a word of a Romance language is none."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from index.deferred_patterns import compile_later
 from index.text import stopwords
 from index.text.words import JOINS, SPACED, TextLanguage, Token
 from index.topics import word_classes
@@ -108,15 +108,17 @@ def _role(place: _Place, language: str) -> Role:
     return role
 
 
-_GERMAN_NOUN: Final = re.compile(
+_GERMAN_NOUN: Final = compile_later(
     r".{4,}(?:ung|ungen|heit|keit|keiten|schaft|tion|tionen|tät|ismus|nis|tum|werk|zeug|ling|ator|ik)"
 )
 
-_GERMAN_INFINITIVE: Final = re.compile(r"(?!.*(?:pap|man|turn|offiz|klav|scharn|barr|karr|rev|qu?art)ieren).{3,}ieren")
-_GERMAN_ADJECTIVE: Final = re.compile(
+_GERMAN_INFINITIVE: Final = compile_later(
+    r"(?!.*(?:pap|man|turn|offiz|klav|scharn|barr|karr|rev|qu?art)ieren).{3,}ieren"
+)
+_GERMAN_ADJECTIVE: Final = compile_later(
     r".+-(?:typisch|spezifisch|basiert|fähig|artig|ähnlich|bezogen|kompatibel|kompatibl)\w{0,2}"
 )  # "Unix-typisch" has a capital, but is no noun
-_GERMAN_VERB: Final = re.compile(r".{2,}(?:[bcdfghklmnprstwz]en|eln|ern)")
+_GERMAN_VERB: Final = compile_later(r".{2,}(?:[bcdfghklmnprstwz]en|eln|ern)")
 
 
 def _is_no_german_noun(place: _Place) -> bool:
@@ -132,11 +134,11 @@ def _is_no_german_noun(place: _Place) -> bool:
 
 # English
 
-_ADJECTIVE: Final = re.compile(r".{3,}(?:able|ible|ful|less|ous|ish|iest|ally)")
-_MAYBE_ADJECTIVE: Final = re.compile(r".{2,}(?:al|ic|ive|ent|ant|ary|ory|ate|ed|ing|y|er|ar|id|ian|ese)")
-_ADVERB: Final = re.compile(r"(?!.*(?:fami|assemb|supp|rep|anoma|ital|monopo|butterf)ly).{2,}ly|.+wise|.+ward")
-_SURE_ENGLISH_NOUN: Final = re.compile(r".{2,}(?:tion|sion|ness|ity|ance|ence|ship|ism|logy|ware|hood)|.{4,}ment")
-_PARTICIPLE: Final = re.compile(r"(?!.*(?:eed|bed|shed|sled|hundred|thread|bread|head|seed)).{2,}ed")
+_ADJECTIVE: Final = compile_later(r".{3,}(?:able|ible|ful|less|ous|ish|iest|ally)")
+_MAYBE_ADJECTIVE: Final = compile_later(r".{2,}(?:al|ic|ive|ent|ant|ary|ory|ate|ed|ing|y|er|ar|id|ian|ese)")
+_ADVERB: Final = compile_later(r"(?!.*(?:fami|assemb|supp|rep|anoma|ital|monopo|butterf)ly).{2,}ly|.+wise|.+ward")
+_SURE_ENGLISH_NOUN: Final = compile_later(r".{2,}(?:tion|sion|ness|ity|ance|ence|ship|ism|logy|ware|hood)|.{4,}ment")
+_PARTICIPLE: Final = compile_later(r"(?!.*(?:eed|bed|shed|sled|hundred|thread|bread|head|seed)).{2,}ed")
 _ENDINGS: Final = (("s", ""), ("es", ""), ("ies", "y"), ("ed", ""), ("d", ""), ("ied", "y"), ("ing", ""), ("ing", "e"))
 
 
@@ -256,32 +258,32 @@ def _verb_base(word: str) -> str:
 # Spanish, French, Italian and Portuguese
 
 _VERBAL: Final = {
-    "es": re.compile(r".{2,}(?:ando|iendo|[aei]rse|aron|ieron|aba|aban|ían|[aei]mos|[áéíóú][^aeiouáéíóú]{1,2}[ae](?:te|se|me|nos|l[aeo]s?)|[aei]rá|[aei]rán|ría|rían|[aei]rl[oa]s?|ar|er|ir|[ai]d[oa]s?)"),
-    "pt": re.compile(r".{2,}(?:[aei]ndo|aram|eram|ava|avam|ar|er|ir|[ai]d[oa]s?)"),
-    "it": re.compile(r".{2,}(?:ando|endo|[aei]re|[aei]rsi|[aiu]t[oaie]|ano|ono)"),
-    "fr": re.compile(r".{2,}(?:er|ir|re|ait|aient|ant|ée?s?|era|eront|ez|ons)"),
+    "es": compile_later(r".{2,}(?:ando|iendo|[aei]rse|aron|ieron|aba|aban|ían|[aei]mos|[áéíóú][^aeiouáéíóú]{1,2}[ae](?:te|se|me|nos|l[aeo]s?)|[aei]rá|[aei]rán|ría|rían|[aei]rl[oa]s?|ar|er|ir|[ai]d[oa]s?)"),
+    "pt": compile_later(r".{2,}(?:[aei]ndo|aram|eram|ava|avam|ar|er|ir|[ai]d[oa]s?)"),
+    "it": compile_later(r".{2,}(?:ando|endo|[aei]re|[aei]rsi|[aiu]t[oaie]|ano|ono)"),
+    "fr": compile_later(r".{2,}(?:er|ir|re|ait|aient|ant|ée?s?|era|eront|ez|ons)"),
 }  # fmt: skip
 # The verbs that may stand behind a preposition.
 _INFINITIVE: Final = {
-    "es": re.compile(r"(?!lugar|hogar|poder|taller|alquiler|ejemplar|carácter|escáner|mujer|router|póster|dólar|altar).{2,}(?:[aeií]r(?:se|l[aeo]s?|nos|te|me)?|[aeiá]ndo(?:se|l[aeo]s?)?)"),
-    "pt": re.compile(r".{2,}(?:[aei]r(?:-\w+)?|[aei]ndo)"),
-    "it": re.compile(r"(?!mare|carcere|potere|genere|cantiere|quartiere).{2,}(?:[aei]re|[aei]r(?:si|l[aeoi])|[ae]ndo)"),
-    "fr": re.compile(
+    "es": compile_later(r"(?!lugar|hogar|poder|taller|alquiler|ejemplar|carácter|escáner|mujer|router|póster|dólar|altar).{2,}(?:[aeií]r(?:se|l[aeo]s?|nos|te|me)?|[aeiá]ndo(?:se|l[aeo]s?)?)"),
+    "pt": compile_later(r".{2,}(?:[aei]r(?:-\w+)?|[aei]ndo)"),
+    "it": compile_later(r"(?!mare|carcere|potere|genere|cantiere|quartiere).{2,}(?:[aei]re|[aei]r(?:si|l[aeoi])|[ae]ndo)"),
+    "fr": compile_later(
         r"(?!(?:fich|pap|clav|atel|calendr|courr|mét|doss|escal|quart|chant|cah|prem|dern|part|rout|serv|scann|post|navig|comput)(?:er|ier)s?|hiver|cancer|plaisir|avenir|loisir|souvenir|soir|miroir|espoir).{2,}"
         r"(?:er|ir|ant|[ae]ndre|indre|ondre|erdre|oudre|aître|crire|uire|clure|traire|aincre|ompre)|.*(?:faire|prendre|rendre|vendre|perdre|mettre|battre|lire|dire|suivre|vivre|croire|boire|suffire)|être"
     ),
 }  # fmt: skip
-_FINITE: Final = re.compile(r".{2,}(?:[aei]r(?:án?|ían?|ait|aient|ont)|[^aeiou]era|aron|ieron|aban?)")
-_ADVERBIAL: Final = re.compile(r".{3,}(?:mente|amment|emment|[eéiu]ment)")
-_CLITIC: Final = re.compile(r"-(?:vous|nous|moi|toi|la|les?|lui|leur|en|y|ils?|elles?|on|ce)\Z")  # servez-vous
-_SURE_NOUN: Final = re.compile(
+_FINITE: Final = compile_later(r".{2,}(?:[aei]r(?:án?|ían?|ait|aient|ont)|[^aeiou]era|aron|ieron|aban?)")
+_ADVERBIAL: Final = compile_later(r".{3,}(?:mente|amment|emment|[eéiu]ment)")
+_CLITIC: Final = compile_later(r"-(?:vous|nous|moi|toi|la|les?|lui|leur|en|y|ils?|elles?|on|ce)\Z")  # servez-vous
+_SURE_NOUN: Final = compile_later(
     r".+(?:[^u]os|as|ones|ores|enes|ales|dades|ción|sión|dad|tad|miento|aje|ura|ez|ism[oe]|ista|or|eza|ncia|[ts]ion|té|age|ment|eur|ure|[ae]nce|zione|tà|ção|dade)"
 )
 _AGREEING: Final = {  # endings of adjectives
-    "fr": re.compile(r".{2,}(?:ifs?|ives?|al|ales?|aux|els?|elles?|iques?|[ai]bles?|eux|euses?|aires?|ée?s?|[ae]ntes?|oires?|aine?s?|iens?|iennes?|oise?s?)"),
-    "": re.compile(r".{2,}(?:al|ales|bles?|ntes?|icos?|iv[oa]s?|il|iles|ar|ares|bil[ei]|al[ei]|ais|vel|veis)"),
+    "fr": compile_later(r".{2,}(?:ifs?|ives?|al|ales?|aux|els?|elles?|iques?|[ai]bles?|eux|euses?|aires?|ée?s?|[ae]ntes?|oires?|aine?s?|iens?|iennes?|oise?s?)"),
+    "": compile_later(r".{2,}(?:al|ales|bles?|ntes?|icos?|iv[oa]s?|il|iles|ar|ares|bil[ei]|al[ei]|ais|vel|veis)"),
 }  # fmt: skip
-_FEMININE: Final = re.compile(
+_FEMININE: Final = compile_later(
     r".{2,}(?:[aiu]d|iv|os|[ao]ri|an|[eu]rn|rrect|irect|rfect|scur|et|ond|und)as?|.*[áéíóú].+as?"
 )  # the endings of adjectives that no verb has
 

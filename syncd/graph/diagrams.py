@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import unicodedata
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
+from index.deferred_patterns import compile_later
 from index.graph.vertex import Edge
 from index.names import fold
 
@@ -100,7 +100,7 @@ def _escape_entities(text: str) -> str:
 
 # List marks at the start, which Mermaid refuses, and characters that end the text, begin an entity, markup or an icon
 # (`fa:…`), or change the direction of text.
-_NOT_PLAIN = re.compile(
+_NOT_PLAIN = compile_later(
     r"\A(?:[-+*]|\d+[.)])(?=\s)"
     '|["#&;<>\\[\\]{}|\\\\`%*~$@:^\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]'
     r"|(?<![^\W_])_|_(?![^\W_])"  # within a word it is not markup, as in `works_on`
@@ -268,7 +268,7 @@ _KEYS = (
     ("observations", "node", "int"),
     ("relation_type", "edge", "string"),
 )
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_XML = compile_later("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def draw_graphml(picture: Picture) -> str:

@@ -7,11 +7,11 @@ Law, tested: similarity is measured against the nodes of the compared group, wha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from index.deferred_patterns import compile_later
 from index.graph.unlinked_names import UNSPACED as SCRIPTS
 from index.graph.vertex import Vertex
 from index.search import vector_similarity
@@ -20,7 +20,7 @@ SPREAD: Final = 2.0  # standard deviations above the average cosine from which n
 NEAR: Final = 0.3  # lowest threshold; the highest is halfway between the average and 1
 LARGEST: Final = 25  # most nodes in a cluster
 SOME: Final = 4  # fewest nodes in scripts without blanks that may form their own group
-_UNSPACED = re.compile(rf"(?:[^{SCRIPTS}]*[{SCRIPTS}]){{10}}|(?:[^{SCRIPTS}]?[{SCRIPTS}])+[^{SCRIPTS}]?\Z")
+_UNSPACED = compile_later(rf"(?:[^{SCRIPTS}]*[{SCRIPTS}]){{10}}|(?:[^{SCRIPTS}]?[{SCRIPTS}])+[^{SCRIPTS}]?\Z")
 _SEEN: Final = 200  # characters of a node that decide its script
 
 # The paths of nodes, and a vector of unit length for each.

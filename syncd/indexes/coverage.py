@@ -18,15 +18,14 @@ def compute_coverage(
 
     `known`: scope → the paths in its index. `failed`: path → why it could not be read. "of" is None when unknown,
     because the vault's folder is missing."""
+    files: dict[str, set[str]] = {scope: set() for scope in known}
+    for path in listing.files:
+        files[locate(path, inbox).scope].add(path)
+    skipped: dict[str, dict[str, str]] = {scope: {} for scope in known}
+    for path, why in listing.skipped.items():
+        skipped[locate(path, inbox).scope][path] = why
     return {
-        scope: _compute_scope(
-            {path for path in listing.files if locate(path, inbox).scope == scope},
-            {path: why for path, why in listing.skipped.items() if locate(path, inbox).scope == scope},
-            set(held),
-            listing,
-            failed,
-        )
-        for scope, held in known.items()
+        scope: _compute_scope(files[scope], skipped[scope], set(held), listing, failed) for scope, held in known.items()
     }
 
 

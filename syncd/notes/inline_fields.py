@@ -12,18 +12,19 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from index.deferred_patterns import compile_later
 from index.model import Statement
 from syncd.notes.inline_syntax import scan
 
 LONGEST = 100  # characters of a type
 # Characters that a type can't contain, because they have another meaning.
-UNTYPED = re.compile(r"::|[\[\]`]|%%|<!--|:\Z")
+UNTYPED = compile_later(r"::|[\[\]`]|%%|<!--|:\Z")
 
 _MARK = r"[ \t>]*+((?:[-+*]|[0-9]{1,9}[.)])[ \t]++)?"
-_LEAD = re.compile(_MARK)
-_LINE = re.compile(_MARK + r"([^\[\]`]{1,300}?)::")
-_BRACKET = re.compile(r"\[([^\[\]`]{1,300}?)::((?:[^\[\]]++|\[\[[^\[\]]*+\]\])*+)\]")
-_SEPARATOR = re.compile(r"[ \t]*[,;、，][ \t]*|[ \t]++")
+_LEAD = compile_later(_MARK)
+_LINE = compile_later(_MARK + r"([^\[\]`]{1,300}?)::")
+_BRACKET = compile_later(r"\[([^\[\]`]{1,300}?)::((?:[^\[\]]++|\[\[[^\[\]]*+\]\])*+)\]")
+_SEPARATOR = compile_later(r"[ \t]*[,;、，][ \t]*|[ \t]++")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def is_list_item(line: str) -> bool:
 
 def _parse_field(line: str, match: re.Match[str], links: list[tuple[int, int, str]]) -> InlineField | None:
     """Return the field of a match of `_LINE` or `_BRACKET`."""
-    bracket = match.re is _BRACKET
+    bracket = match[0].endswith("]")  # a match of `_LINE` ends in "::"
     group = 1 if bracket else 2
     start, end = match.span(group)
     key = match[group]

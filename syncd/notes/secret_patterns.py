@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+from index.deferred_patterns import compile_later
 from index.errors import InvalidArgument
 from index.model import Defect
 from syncd.notes.secret_rules.credential_formats import ASSIGNMENTS, FORMATS, CredentialFormat, compile_assignment
@@ -48,7 +49,7 @@ class _Rule(NamedTuple):
 
 
 _RULES: Final = tuple(
-    _Rule(row, re.compile(row.head or _BOUNDARY), re.compile(row.body, re.IGNORECASE if row.folds else 0))
+    _Rule(row, compile_later(row.head or _BOUNDARY), compile_later(row.body, re.IGNORECASE if row.folds else 0))
     for row in FORMATS
 )
 KINDS: Final = tuple(dict.fromkeys([row.kind for row in FORMATS] + [ASSIGNED]))
@@ -63,7 +64,7 @@ def _compile_hints(hints: Iterable[str]) -> re.Pattern[str]:
     by_first: dict[str, list[str]] = {}
     for hint in hints:
         by_first.setdefault(hint[0], []).append(re.escape(hint[1:]))
-    return re.compile("|".join(f"{re.escape(first)}(?:{'|'.join(rest)})" for first, rest in by_first.items()))
+    return compile_later("|".join(f"{re.escape(first)}(?:{'|'.join(rest)})" for first, rest in by_first.items()))
 
 
 _HINTS: Final = _compile_hints(hint for row in FORMATS for hint in row.hints if hint not in (*_OTHER_HINTS, _KEY_HEAD))
@@ -71,7 +72,9 @@ _HINTS: Final = _compile_hints(hint for row in FORMATS for hint in row.hints if 
 
 # Ids made of a kind of lookup and a digest of at most SHA-1's length, as one word: they are not credentials.
 # A longer prefix may be the name of a real key, and a longer value may be a key.
-_LOOKUP_KEY: Final = re.compile(r"(?<![A-Za-z0-9_-])(?:sess|session|cache|dedup|idempotency)[-_]key:[0-9a-f]{12,40}\Z")
+_LOOKUP_KEY: Final = compile_later(
+    r"(?<![A-Za-z0-9_-])(?:sess|session|cache|dedup|idempotency)[-_]key:[0-9a-f]{12,40}\Z"
+)
 _LABEL: Final = 16  # characters before "key" in such an id
 
 

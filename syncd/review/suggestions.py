@@ -17,6 +17,7 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from index.deferred_patterns import compile_later
 from index.graph.unlinked_names import Names
 from index.model import SimilarDocument
 from index.names import fold
@@ -39,14 +40,16 @@ SAME, PART, SOME = 0.8, 0.6, 0.3  # shares of one text that another contains: al
 DAILY: Final = 0.6  # least share of notes named after a day for a folder of daily notes
 
 # Usual names of folders that people keep apart from their notes.
-_ASIDE: Final = re.compile(
+_ASIDE: Final = compile_later(
     r"(?<![^\W_])(?:templates?|archived?|archives|attachments?|assets|trash|daily(?:[ _-]?notes?|(?=/|\Z))|inbox)(?![^\W_])"
     r"|归档|歸檔|存档|模板|附件|日记|日記|テンプレート|アーカイブ|添付",
     re.IGNORECASE,
 )
-_DAY: Final = re.compile(r"\d{4}[-_. ]?\d\d[-_. ]?\d\d(?:\D.{0,12})?")
-_RUN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
-_UNIT: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_DAY: Final = compile_later(r"\d{4}[-_. ]?\d\d[-_. ]?\d\d(?:\D.{0,12})?")
+_RUN: Final = compile_later(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_UNIT: Final = compile_later(
+    r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ PURE_PACKAGES = (
 )
 # and single modules:
 PURE = (
-    "index/document_ids.py", "index/errors.py", "index/graph/unlinked_names.py", "index/graph/vertex.py",
+    "index/deferred_patterns.py", "index/document_ids.py", "index/errors.py", "index/graph/unlinked_names.py", "index/graph/vertex.py",
     "index/memos/metadata_filter.py", "index/model.py", "index/names.py", "index/observations/observation_rows.py",
     "index/observations/perspectives.py", "index/query.py", "index/search/fusion.py",
     "index/search/vector_similarity.py", "index/storage/chunk_rows.py", "index/storage/resident_rows.py", "index/storage/resident_words.py",

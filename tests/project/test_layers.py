@@ -20,6 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "index.tracing",
         "index.process_memory",
         "index.deferred_models",
+        "index.deferred_patterns",
         "index.foreground",
     ),
     ("index.query", "index.timings"),
