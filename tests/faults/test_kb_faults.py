@@ -187,7 +187,7 @@ def audit(folder: Path, known: Known, http: httpx2.Client, queue: dict[str, int]
     assert set(made.values()) == {1}, "each job made a document of its own"
     assert queue["failed"] == 0
     assert len(known.accepted) <= queue["done"] <= len(known.accepted) + known.unanswered
-    there = len(list((folder / "vault/Captures").rglob("*.md")))
+    there = len(list((folder / "vault/Captures/default").rglob("*.md")))  # not the generated context
     gone = queue["done"] - there
     assert len(known.gone) <= gone <= len(known.gone) + len(known.perhaps)
     sent = {what for what, _ in known.accepted.values() if isinstance(what, bytes)}
