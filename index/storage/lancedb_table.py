@@ -76,6 +76,7 @@ BACK: Final = 8  # older versions that are tried when the newest can't be read
 LOADED: Final = 1_000  # most rows of a batch when all rows are read
 TERMS: Final = 5_000  # most values in one IN list
 SEGMENTS: Final = 6  # most segments of the vector index; with more, it is rebuilt
+UNSORTED: Final = 1_000  # most hashes of digests that wait to be sorted
 # LanceDB decides by the wall clock which versions are old. The clock of a machine without a battery may jump by decades.
 KEEP, DROP = timedelta(days=36_500), timedelta(milliseconds=1)
 
@@ -102,7 +103,7 @@ class Table:
         folder = crash_repair.local_folder(uri)
         self.folder = folder / f"{NAME}.lance" if folder else None
         self._counts: dict[str, int] = {}  # rows of each document, as the only writer knows them
-        self._digests: set[int] = set()  # hashes of all stored digests, and of some removed ones
+        self._digests = StoredDigests()
         self._options: dict[str, str] = {}
         self._undo: int | None = None  # the version to restore before the next write
 
@@ -119,7 +120,7 @@ class Table:
         await self.renew(self._db)
         known = await self.select(("doc_id", "digest"))
         self._counts = count_rows(known)
-        self._digests = set(map(hash, known["digest"].to_pylist()))
+        self._digests = StoredDigests(known["digest"].to_pylist())
 
     async def reconnect(self, *, warm: bool) -> Any:
         """Return a new connection; with `warm`, one that has already read what searches need.
@@ -159,11 +160,11 @@ class Table:
             with PanicAsFailure():
                 for terms in _batches(known):
                     await self._writer.delete(_is_in("doc_id", terms))
-                counts, digests = Counter[str](), set[int]()
+                counts, digests = Counter[str](), list[str]()
                 while batch is not None:
                     await self._writer.add(batch)
                     counts.update(count_rows(batch))
-                    digests.update(map(hash, batch["digest"].to_pylist()))
+                    digests += batch["digest"].to_pylist()
                     batch = next(batches, None)
         except FAILURES:
             await self.undo_write()  # if this fails too (a full disk), the next write begins with it
@@ -171,7 +172,7 @@ class Table:
         self._undo = None
         removed = sum(self._counts.pop(doc_id) for doc_id in known)
         self._counts.update((doc_id, counts[doc_id]) for doc_id in ids if counts[doc_id])  # with the caller's strings
-        self._digests |= digests
+        self._digests.add(digests)
         return await self._db.open_table(NAME), removed
 
     async def undo_write(self) -> None:
@@ -224,7 +225,7 @@ class Table:
 
     async def vectors_of_digests(self, digests: Iterable[str]) -> list[Any]:
         """Return digest and vector of the rows with these digests, without rows that have no vector."""
-        known = sorted(digest for digest in digests if hash(digest) in self._digests)
+        known = sorted(digest for digest in digests if digest in self._digests)
         conditions = [f"{_is_in('digest', terms)} AND vector IS NOT NULL" for terms in _batches(known)]
         return [await self.select(("digest", "vector"), condition) for condition in conditions]
 
@@ -325,6 +326,30 @@ class Table:
             await _restore_readable_version(table)
         await _ensure_indices(table, probe=local)
         return torn or back
+
+
+class StoredDigests:
+    """Remembers which digests a table has stored, so that it is not asked for texts that it never had.
+
+    It holds a 64-bit hash of each digest in 8 bytes; a set of them took 100. Equal hashes are rare and cost one question."""
+
+    def __init__(self, digests: Iterable[str] = ()) -> None:
+        self._sorted = np.empty(0, np.int64)
+        self._unsorted: set[int] = set()
+        self.add(digests)
+
+    def __contains__(self, digest: str) -> bool:
+        number = hash(digest)
+        at = int(np.searchsorted(self._sorted, number))
+        return number in self._unsorted or (at < len(self._sorted) and int(self._sorted[at]) == number)
+
+    def add(self, digests: Iterable[str]) -> None:
+        """Add digests; those that are removed from the table later stay."""
+        self._unsorted.update(map(hash, digests))
+        if len(self._unsorted) > UNSORTED:
+            new = np.fromiter(self._unsorted, np.int64, len(self._unsorted))
+            self._sorted = np.union1d(self._sorted, new)
+            self._unsorted = set()
 
 
 class PanicAsFailure:

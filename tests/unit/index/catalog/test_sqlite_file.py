@@ -1,0 +1,31 @@
+"""The file of the catalog: queries for many values."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from unittest.mock import patch
+
+from index.catalog.sqlite_file import TERMS, Database
+
+QUERY = "select path from skipped where path in"
+
+
+def test_a_query_has_one_text_for_any_number_of_values(tmp_path):
+    paths = [f"Captures/default/Über {number}, \"half\" \\ '{number}'.md" for number in range(2 * TERMS + 7)]
+    with closing(Database(tmp_path / "catalog.db")) as database:
+        with database.transaction() as writer:
+            writer.executemany("insert into skipped (path, workspace, reason) values (?, '', '')", zip(paths))
+        with patch.object(database, "rows", wraps=database.rows) as asked:
+            for count in (0, 1, 2, 3, TERMS, TERMS + 1, len(paths)):
+                assert [path for (path,) in database.rows_in(QUERY, paths[:count])] == sorted(paths[:count])
+        assert len({call.args[0] for call in asked.call_args_list}) == 1
+
+
+def test_only_equal_values_are_found(tmp_path):
+    with closing(Database(tmp_path / "catalog.db")) as database:
+        with database.transaction() as writer:
+            writer.execute("insert into skipped (path, workspace, reason) values ('Weir.md', '', '')")
+        assert (
+            list(database.rows_in(QUERY, ["weir.md", "Weir.md\0", "Weir.md\ud800", "\ud800", "Weir%", "[]", ""])) == []
+        )
+        assert list(database.rows_in(QUERY, ["\ud800", "Weir.md"])) == [("Weir.md",)]
