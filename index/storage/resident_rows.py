@@ -38,7 +38,7 @@ class SharedRowMemory:
     codes: NDArray[np.int32]  # [fields, room]: the number of each row's value in `values`
     created: NDArray[np.int64]  # [room]
     doc_ids: list[str]  # the document of each row
-    places: dict[str, tuple[int, ...]]  # document → places of its rows in all states, in order
+    places: dict[str, tuple[int, ...] | int]  # document → places of its rows in all states, in order; most have one
     texts: bytearray  # heading and text of each row, one after the other: as objects they took 170 bytes more a row
     starts: NDArray[np.int64]  # [room + 1]: where those of each row begin in `texts`, and the end of the last ones
     numbers: NDArray[np.int32]  # [3, room]: `ord` and `cut` of each row, and the bytes of its heading
@@ -101,9 +101,18 @@ class SharedRowMemory:
     def drop_from(self, at: int) -> None:
         """Forget the rows from `at` on, which no visible state uses."""
         for doc_id in set(self.doc_ids[at:]):
-            self.places[doc_id] = tuple(place for place in self.places.get(doc_id, ()) if place < at)
+            self.set_places(doc_id, [place for place in self.places_of(doc_id) if place < at])
         del self.doc_ids[at:], self.texts[self.starts[at] :]
         self.words.drop_from(at)
+
+    def places_of(self, doc_id: str) -> tuple[int, ...]:
+        """Return the places of a document's rows in all states, in order."""
+        places = self.places.get(doc_id, ())
+        return places if isinstance(places, tuple) else (places,)
+
+    def set_places(self, doc_id: str, places: Sequence[int]) -> None:
+        """Set what `places_of` returns."""
+        self.places[doc_id] = places[0] if len(places) == 1 else tuple(places)
 
     def to_unit(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the vectors at `places`, of unit length."""
@@ -151,8 +160,9 @@ class Rows:
         memory.words.sort()
         live = np.zeros(count, np.bool_)
         for doc_id, by_ord in documents.items():
-            places = memory.places[doc_id] = tuple(at for _, at in sorted(by_ord.items()))
-            live[list(places)] = True
+            places = [at for _, at in sorted(by_ord.items())]
+            memory.set_places(doc_id, places)
+            live[places] = True
         return cls(dimensions, live, near & live, memory)
 
     def __len__(self) -> int:
@@ -166,7 +176,7 @@ class Rows:
     def places_of(self, doc_id: str) -> list[int]:
         """Return the places of a document's rows, in order."""
         count, live = len(self.live), self.live
-        return [at for at in self._memory.places.get(doc_id, ()) if at < count and live[at]]
+        return [at for at in self._memory.places_of(doc_id) if at < count and live[at]]
 
     def count_after(self, documents: Mapping[str, Collection[Row]]) -> int:
         """Return the number of rows after `replace` with these documents."""
@@ -190,7 +200,7 @@ class Rows:
                 near[at], live[at] = memory.write_row(at, doc_id, row), True
                 at += 1
             if rows:
-                memory.places[doc_id] = (*memory.places.get(doc_id, ()), *range(first, at))
+                memory.set_places(doc_id, (*memory.places_of(doc_id), *range(first, at)))
         return Rows(self.dimensions, live, near, memory)
 
     def nearest(self, point: NDArray[np.float32], restriction: Filter, pool: int) -> list[Match]:
@@ -275,7 +285,7 @@ class Rows:
             passing &= memory.created[:count] < row_filter.until
         if row_filter.documents is not None:
             named = np.zeros(count, np.bool_)
-            places = chain.from_iterable(memory.places.get(doc_id, ()) for doc_id in row_filter.documents)
+            places = chain.from_iterable(map(memory.places_of, row_filter.documents))
             at = np.fromiter(places, np.int64)
             named[at[at < count]] = True
             passing &= named
@@ -303,7 +313,7 @@ class Rows:
         moved = (np.cumsum(self.live) - 1).tolist()
         for doc_id in old.places:
             if places := self.places_of(doc_id):
-                memory.places[doc_id] = tuple(moved[at] for at in places)
+                memory.set_places(doc_id, [moved[at] for at in places])
         return Rows(self.dimensions, np.ones(count, np.bool_), self.near[kept], memory)
 
 

@@ -133,6 +133,9 @@ class MovedNotes:
                 changed & was.keys(),
             )
         left -= there.keys()
+        if not left:
+            was |= there  # no copy: every capture has an entry
+            return
         now = {path: id for path, id in was.items() if path not in left} | there
         came = {path: number for number, path in enumerate(was)}
         for path in left:

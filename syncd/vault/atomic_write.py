@@ -20,6 +20,7 @@ from syncd.vault.openat import Calls, new_temporary_name
 T = TypeVar("T")
 
 SYNCS: Final = 8  # files synced at a time
+LAST_NS: Final = 2**63 - 1  # in the year 2262: the last time that SQLite can store in nanoseconds; files may have later ones
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -28,8 +29,8 @@ class FileChanged(Exception):
 
 
 def to_stat(status: os.stat_result) -> Stat:
-    """Return the values that distinguish states of a file."""
-    return Stat(status.st_size, status.st_mtime_ns, status.st_ino)
+    """Return the values that distinguish states of a file. A time that SQLite can't store becomes the nearest one that it can."""
+    return Stat(status.st_size, max(-LAST_NS, min(status.st_mtime_ns, LAST_NS)), status.st_ino)
 
 
 def create(calls: Calls, folder: int, name: str, data: Iterable[bytes], *, mode: int) -> Stat:

@@ -10,6 +10,7 @@ import stat
 import threading
 import time
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,22 @@ def test_no_bomb_takes_a_second(world):
 
 
 # One poisoned note, and other things that must not stop the rest
+
+
+@pytest.mark.parametrize("year", [1700, 1969, 2300, 2446])
+def test_a_note_of_any_time_is_indexed_and_a_later_change_of_it_too(world, year):
+    """A file system may hold times of 64-bit seconds; nanoseconds of 64 bits, as SQLite stores them, end in 2262."""
+    seconds = int((datetime(year, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds())
+    file = world.vault / "Notes/Odd.md"
+    file.parent.mkdir()
+    for text in (b"weir", b"another weir"):
+        file.write_bytes(text)
+        os.utime(file, ns=(seconds * 10**9, seconds * 10**9))
+        world.app.opened.sync.run([""])
+        assert (
+            world.app.opened.builds.scopes["vault"].index.manifest["Notes/Odd.md"].digest
+            == hashlib.sha256(text).hexdigest()
+        )
 
 
 class Poison(FakeEncoder):
