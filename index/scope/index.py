@@ -289,7 +289,7 @@ class Index(Reader):
                 self._catalog.touch(known)
                 for path, stat in known.items():
                     entry = self.manifest[path]
-                    self.manifest[path] = Entry(path, entry.id, entry.digest, stat, entry.embedded)
+                    self.manifest[path] = replace(entry, stat=stat)
 
     def replace_skipped(
         self,
@@ -378,8 +378,10 @@ class Index(Reader):
         self._wordbound = {path for path, entry in self.manifest.items() if not entry.embedded}
 
     def _add_entry(self, entry: Entry) -> None:
-        if entry.path not in self.manifest:
+        if (before := self.manifest.get(entry.path)) is None:
             self._folders.update(_parent_folders(entry.path))
+        else:
+            entry = replace(entry, path=before.path)  # whoever holds the path holds that string, and no copy
         self.manifest[entry.path] = entry
         (self._wordbound.discard if entry.embedded else self._wordbound.add)(entry.path)
 

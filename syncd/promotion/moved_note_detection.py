@@ -232,7 +232,8 @@ class MovedNotes:
 def _stated_ids(index: Index, paths: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
     """Return the path and id of the notes that state their id: all of them, or those at `paths`."""
     if paths is None:
-        entries = list(index.manifest.copy().items())
+        entries = list(index.manifest.copy().values())
     else:
-        entries = [(path, entry) for path in paths if (entry := index.manifest.get(path))]
-    return ((path, entry.id) for path, entry in entries if entry.id != path_id(path))
+        entries = [entry for path in paths if (entry := index.manifest.get(path))]
+    # The paths of the entries, because whoever keeps them then keeps no copies.
+    return ((entry.path, entry.id) for entry in entries if entry.id != path_id(entry.path))
