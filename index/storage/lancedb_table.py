@@ -160,11 +160,11 @@ class Table:
             with PanicAsFailure():
                 for terms in _batches(known):
                     await self._writer.delete(_is_in("doc_id", terms))
-                counts, digests = Counter[str](), list[str]()
+                counts = Counter[str]()
                 while batch is not None:
                     await self._writer.add(batch)
                     counts.update(count_rows(batch))
-                    digests += batch["digest"].to_pylist()
+                    self._digests.add(batch["digest"].to_pylist())
                     batch = next(batches, None)
         except FAILURES:
             await self.undo_write()  # if this fails too (a full disk), the next write begins with it
@@ -172,7 +172,6 @@ class Table:
         self._undo = None
         removed = sum(self._counts.pop(doc_id) for doc_id in known)
         self._counts.update((doc_id, counts[doc_id]) for doc_id in ids if counts[doc_id])  # with the caller's strings
-        self._digests.add(digests)
         return await self._db.open_table(NAME), removed
 
     async def undo_write(self) -> None:
@@ -344,7 +343,7 @@ class StoredDigests:
         return number in self._unsorted or (at < len(self._sorted) and int(self._sorted[at]) == number)
 
     def add(self, digests: Iterable[str]) -> None:
-        """Add digests; those that are removed from the table later stay."""
+        """Add digests; those that the table loses again stay."""
         self._unsorted.update(map(hash, digests))
         if len(self._unsorted) > UNSORTED:
             new = np.fromiter(self._unsorted, np.int64, len(self._unsorted))
