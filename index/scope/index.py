@@ -381,7 +381,7 @@ class Index(Reader):
         if (before := self.manifest.get(entry.path)) is None:
             self._folders.update(_parent_folders(entry.path))
         else:
-            entry = replace(entry, path=before.path)  # whoever holds the path holds that string, and no copy
+            entry = replace(entry, path=before.path)  # other parts hold that string, and no copy of it
         self.manifest[entry.path] = entry
         (self._wordbound.discard if entry.embedded else self._wordbound.add)(entry.path)
 

@@ -235,5 +235,5 @@ def _stated_ids(index: Index, paths: Collection[str] | None = None) -> Iterator[
         entries = list(index.manifest.copy().values())
     else:
         entries = [entry for path in paths if (entry := index.manifest.get(path))]
-    # The paths of the entries, because whoever keeps them then keeps no copies.
+    # The paths of the entries, so that a caller who keeps them keeps no copies.
     return ((entry.path, entry.id) for entry in entries if entry.id != path_id(entry.path))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from syncd.vault.path_rules import is_note
-from syncd.watch.folder_events import FolderEvents
+from syncd.watch.folder_events import GONE, FolderEvents
 from syncd.watch.network_mounts import remote_kind
 
 log = logging.getLogger(__name__)
@@ -174,7 +174,9 @@ class Watcher:
                 "",
             )
         except OSError as error:
-            deaf = f"the vault can't be watched ({error.strerror}); {_advise(error.errno)}"
+            is_gone = isinstance(error, FileNotFoundError | NotADirectoryError)
+            what = GONE if is_gone else f"the vault can't be watched ({error.strerror})"
+            deaf = f"{what}; {_advise(error.errno)}"
             if deaf != self._deaf:
                 log.warning("%s", deaf)
             self._folder_events, self._deaf = None, deaf

@@ -304,7 +304,7 @@ def test_a_root_that_was_replaced_is_noticed_and_watched_again(vault, how):
             vault.rename(vault.parent / "old")
         else:
             root.unlink()
-        until(lambda: "can't be watched" in heard.watch.status().problem)
+        until(lambda: "gone or was replaced; Memex keeps trying" in heard.watch.status().problem)
         assert "listed every 0.1 s" in heard.watch.status().problem
         heard.doubts_that("some events may be missing")
         if how == "a link that leads elsewhere":
@@ -321,7 +321,7 @@ def test_a_root_that_was_replaced_is_noticed_and_watched_again(vault, how):
 def test_a_vault_that_is_not_there_is_said_and_found_when_it_comes(tmp_path):
     root = tmp_path / "later"
     with Heard(root, poll_s=0.1) as heard:
-        assert "can't be watched (No such file or directory)" in heard.watch.status().problem
+        assert "the vault's folder is gone or was replaced; Memex keeps trying" in heard.watch.status().problem
         root.mkdir()
         heard.recovers()
         (root / "n.md").write_text("text")
