@@ -57,6 +57,11 @@ def given(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
+def relinked(text: str, old: str, new: str) -> str:
+    """The text once Obsidian has followed the rename of a note: it looks for links in facts too."""
+    return text.replace(f"[[{old}]]", f"[[{new}]]").replace(f"[[{old}|", f"[[{new}|")
+
+
 class Items:
     """The observations' lines in a note, for a person to edit: only the text that the model writes is understood."""
 
@@ -434,7 +439,8 @@ class Graph(RuleBasedStateMachine):
                 file = self.file(one)
                 text = file.read_bytes().decode()
                 for written in {to for _, to in one.relations if key(to) == key(old)}:
-                    text = text.replace(f"[[{written}]]", f"[[{stem}]]").replace(f"[[{written}|", f"[[{stem}|")
+                    text = relinked(text, written, stem)
+                    one.facts = {number: relinked(fact, written, stem) for number, fact in one.facts.items()}
                 self.saved(file, text)
                 moved = zip(one.relations, told[id(one)], strict=True)
                 one.relations = [(kind, stem if hit else to) for (kind, to), hit in moved]
