@@ -328,9 +328,9 @@ class Table:
 
 
 class StoredDigests:
-    """Remembers which digests a table has stored, so that it is not asked for texts that it never had.
+    """Remembers which digests a table has stored, so that Memex does not query it for texts that it never had.
 
-    It holds a 64-bit hash of each digest in 8 bytes; a set of them took 100. Equal hashes are rare and cost one question."""
+    It holds a 64-bit hash of each digest in 8 bytes; a set of them took 100. Equal hashes are rare and cost a query."""
 
     def __init__(self, digests: Iterable[str] = ()) -> None:
         self._sorted = np.empty(0, np.int64)

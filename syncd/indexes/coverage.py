@@ -4,6 +4,7 @@ Law, tested against a vault of every shape: indexed + waiting + skipped equals t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -18,10 +19,9 @@ def compute_coverage(
 
     `known`: scope → the paths in its index. `failed`: path → why it could not be read. "of" is None when unknown,
     because the vault's folder is missing."""
-    files: dict[str, set[str]] = {scope: set() for scope in known}
+    files, skipped = defaultdict[str, set[str]](set), defaultdict[str, dict[str, str]](dict)
     for path in listing.files:
         files[locate(path, inbox).scope].add(path)
-    skipped: dict[str, dict[str, str]] = {scope: {} for scope in known}
     for path, why in listing.skipped.items():
         skipped[locate(path, inbox).scope][path] = why
     return {

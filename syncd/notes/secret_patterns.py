@@ -59,15 +59,15 @@ KINDS: Final = tuple(dict.fromkeys([row.kind for row in FORMATS] + [ASSIGNED]))
 _OTHER_HINTS: Final = ("://", "accountkey", "sharedaccesskey")
 
 
-def _compile_hints(hints: Iterable[str]) -> re.Pattern[str]:
-    """Compile a pattern of all hints, grouped by first character: several times faster than plain alternatives."""
+def _match_hints(hints: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern of all hints, grouped by first character: several times faster than plain alternatives."""
     by_first: dict[str, list[str]] = {}
     for hint in hints:
         by_first.setdefault(hint[0], []).append(re.escape(hint[1:]))
     return compile_later("|".join(f"{re.escape(first)}(?:{'|'.join(rest)})" for first, rest in by_first.items()))
 
 
-_HINTS: Final = _compile_hints(hint for row in FORMATS for hint in row.hints if hint not in (*_OTHER_HINTS, _KEY_HEAD))
+_HINTS: Final = _match_hints(hint for row in FORMATS for hint in row.hints if hint not in (*_OTHER_HINTS, _KEY_HEAD))
 
 
 # Ids made of a kind of lookup and a digest of at most SHA-1's length, as one word: they are not credentials.

@@ -20,9 +20,7 @@ from syncd.vault.openat import Calls, new_temporary_name
 T = TypeVar("T")
 
 SYNCS: Final = 8  # files synced at a time
-LAST_NS: Final = (
-    2**63 - 1
-)  # in the year 2262: the last time that SQLite can store in nanoseconds; files may have later ones
+LAST_NS: Final = 2**63 - 1  # the last time that SQLite can store, in the year 2262; a file may have a later one
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
