@@ -254,8 +254,8 @@ class App:
         # The watcher first, so that changes during the first listing are not missed.
         self.watch = Watcher(
             self.opened.vault.root,
-            sync.hint,
-            lambda _: sync.request_listing(),
+            self._hint_changes,
+            self._list_again,
             ignored=self.opened.vault.ignores,
             mode=self.settings.watch.mode,
             poll_s=self.settings.watch.poll_s,
@@ -277,12 +277,24 @@ class App:
         if answering is not None:
             running.callback(answering.set)
         self.jobs = self._build_jobs()
-        self.jobs.start()
+        self.jobs.start(self._may_rest)
         running.callback(self.jobs.stop)
         self.worker.start()
         running.callback(self.worker.stop)
         running.callback(self.services.remote.interrupt)
         running.callback(sync.interrupt)  # before the jobs stop: one may wait for the current pass
+
+    def _hint_changes(self, paths: Iterable[str]) -> None:
+        self.opened.sync.hint(paths)
+        self.jobs.wake()
+
+    def _list_again(self, _: str) -> None:
+        self.opened.sync.request_listing()
+        self.jobs.wake()
+
+    def _may_rest(self) -> bool:
+        """Return whether the watcher reports every change, and no part waits for its problem to end."""
+        return self.watch is not None and self.watch.status().state == "ok" and not self.health.degraded()
 
     def _vital_signs(self, loop: asyncio.AbstractEventLoop) -> VitalSigns:
         watch, sync = self.watch, self.opened.sync

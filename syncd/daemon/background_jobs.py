@@ -52,7 +52,7 @@ def build_scheduler(
     twice: for a command that runs one job, and when it begins to serve."""
     settings = opened.settings
     planned = Scheduler(RunHistory(opened.ledger))
-    planned.every("listing", settings.sync.listing_s, opened.sync.list_now)
+    planned.every("listing", settings.sync.listing_s, opened.sync.list_now, rests=False)
     planned.every("root", ROOT_S, partial(_check_root, opened))
     planned.every("maintenance", 30.0, partial(_maintain_indexes, opened))
     due_s = opened.check.due_in(time.time_ns() // 1_000_000)
@@ -80,7 +80,8 @@ def build_scheduler(
         NIGHT,
         acting_as(Author("daemon", "review"))(partial(services.review.run_again, planned.stopping)),
     )
-    planned.every(REMOTE, TICK_S, services.remote.tick, soon=True)
+    exchanges = settings.git.push or settings.git.pull_s > 0
+    planned.every(REMOTE, TICK_S, services.remote.tick, soon=True, rests=not exchanges)
     return planned
 
 

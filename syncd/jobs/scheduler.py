@@ -2,7 +2,8 @@
 
 Laws: a job never runs twice at the same time and never waits for another job; a missed run is made up once; a
 failing job stays scheduled; a clock that is set forward or back neither stops a job nor multiplies its runs. A cron
-job runs at its local time, even after the clock was changed."""
+job runs at its local time, even after the clock was changed. While nothing happens, frequent jobs rest: they run every
+five minutes, until something happens."""
 
 from __future__ import annotations
 
@@ -29,6 +30,7 @@ OFTEN_S = 300.0  # a job that runs more often records only changed outcomes, so 
 LATE_S = 60.0  # a missed run is made up this long after the start, which is busy enough
 FIRST_S = 3600.0  # the longest wait for a job that never ran
 LIMIT_S = 3600.0  # a longer run is reported as too long
+STILL_S = 120.0  # seconds without a change in the vault after which jobs rest
 AGAIN_S = 3600.0  # a failed job is tried again after this time, even if it runs rarely
 
 
@@ -79,6 +81,9 @@ class Scheduler:
         self._keeping = threading.Lock()  # separate, so that reading job states does not wait for the disk
         self._planned: dict[str, Callable[[Timer], None]] = {}  # by name: the function that adds a job to the timer
         self._timer: Timer | None = None  # set by `start`
+        self._waking = threading.Lock()
+        self._woken, self._resting = time.monotonic(), False
+        self._may_rest: Callable[[], bool] = lambda: False
 
     def every(
         self,
@@ -89,11 +94,12 @@ class Scheduler:
         soon: bool = False,
         after: float | None = None,
         limit_s: float = LIMIT_S,
+        rests: bool = True,
     ) -> None:
         """Run `work` every `seconds` after its last run, which may be before this start; with `soon`, run it now.
 
-        `after` sets the delay of the first run instead. A run longer than `limit_s` is reported as too long. A
-        second job with the same name replaces the first."""
+        `after` sets the delay of the first run instead. A run longer than `limit_s` is reported as too long. Unless it
+        `rests`, it keeps its interval while nothing happens. A second job with the same name replaces the first."""
         last = self._last_run(name)
         now = datetime.now(UTC)
         wait = _first_delay(last, seconds, now.timestamp()) if after is None else after
@@ -102,7 +108,7 @@ class Scheduler:
         def plan(timer: Timer) -> None:
             from syncd.jobs.timer import Every  # noqa: PLC0415 - imported only where jobs are scheduled
 
-            self._schedule(timer, name, Every(seconds), first)
+            self._schedule(timer, name, Every(seconds, self._rests) if rests else Every(seconds), first)
 
         self._add(_Job(name, seconds, limit_s, work, last, last), plan)
 
@@ -146,15 +152,32 @@ class Scheduler:
     def _schedule(self, timer: Timer, name: str, trigger: Any, first: datetime) -> None:
         timer.add_job(self._run, trigger, args=(name,), id=name, replace_existing=True, next_run_time=first)
 
-    def start(self) -> None:
-        """Start the timer."""
+    def start(self, may_rest: Callable[[], bool] = lambda: False) -> None:
+        """Start the timer. Jobs may rest while `may_rest` returns True and nothing calls `wake`."""
         from syncd.jobs.timer import Timer  # noqa: PLC0415 - a command that only reads job states does not need the library
 
         timer = Timer()
         for plan in self._planned.values():
             plan(timer)
-        self._timer = timer
+        self._timer, self._may_rest = timer, may_rest
         timer.start()
+
+    def wake(self) -> None:
+        """Note that something has happened: jobs that rest return to their intervals."""
+        with self._waking:
+            self._woken, resting, self._resting = time.monotonic(), self._resting, False
+        if resting and self._timer is not None and self._timer.running:
+            self._timer.end_rest()
+
+    def _rests(self) -> bool:
+        if not (self._is_still() and self._may_rest()):
+            return False
+        with self._waking:  # `wake` sees either this rest or its own time here
+            self._resting = self._is_still()
+            return self._resting
+
+    def _is_still(self) -> bool:
+        return time.monotonic() - self._woken >= STILL_S
 
     def stop(self, grace_s: float = 10.0) -> list[str]:
         """Start no more runs, wait for the current ones, and return the names of those that did not end."""

@@ -9,6 +9,7 @@ import logging
 import queue
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context
 from datetime import UTC, datetime, timedelta
@@ -29,6 +30,7 @@ CLOCK_S = 1.0  # a clock that differs from the elapsed time by more than this wa
 LOOK_S = 60.0  # longest sleep of the timer: it notices a changed clock, or a sleep of the machine, this soon
 SPARE = 4  # most threads that wait for a run
 COMMON_S = 3.0  # jobs with intervals of at least this start together, at multiples of it
+REST_S = 300.0  # the least interval of a job that rests, and what resting jobs start at multiples of
 
 
 class Timer(BackgroundScheduler):  # type: ignore[misc]  # the library has no types
@@ -53,6 +55,13 @@ class Timer(BackgroundScheduler):  # type: ignore[misc]  # the library has no ty
             if not unless_sooner or (due is not None and due > moment):
                 self.modify_job(name, next_run_time=moment)
 
+    def end_rest(self) -> None:
+        """Return the jobs that rest to their intervals."""
+        now = datetime.now(UTC)
+        for job in self.get_jobs():
+            if isinstance(job.trigger, Every):
+                self.run_soon(job.id, job.trigger.get_next_fire_time(None, now), unless_sooner=True)
+
     def _process_jobs(self) -> float:
         """Run the due jobs; return the seconds to the next turn."""
         clock, ticked = time.time(), time.monotonic()
@@ -65,17 +74,18 @@ class Every(BaseTrigger):  # type: ignore[misc]  # the library has no types
     """Fires a fixed time after the previous run: after a sleep or a clock set forward, one run is due, not thousands.
 
     The time is rounded to the nearest multiple of COMMON_S, so that an idle daemon wakes once for all jobs that are due:
-    most of what such a short run costs is the waking."""
+    most of what such a short run costs is the waking. While `rests` returns True, the interval is at least REST_S."""
 
-    def __init__(self, seconds: float) -> None:
-        self.interval = timedelta(seconds=seconds)
+    def __init__(self, seconds: float, rests: Callable[[], bool] = lambda: False) -> None:
+        self._seconds, self._rests = seconds, rests
 
     def get_next_fire_time(self, _previous: datetime | None, now: datetime) -> datetime:
         """Return the time of the next run."""
-        due = now + self.interval
-        if self.interval.total_seconds() < COMMON_S:
-            return due
-        return datetime.fromtimestamp(round(due.timestamp() / COMMON_S) * COMMON_S, UTC)
+        seconds, common = self._seconds, COMMON_S
+        if seconds < REST_S and self._rests():
+            seconds = common = REST_S
+        due = now + timedelta(seconds=seconds)
+        return due if seconds < common else datetime.fromtimestamp(round(due.timestamp() / common) * common, UTC)
 
 
 class Cron(BaseTrigger):  # type: ignore[misc]  # the library has no types

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from index.errors import NotFound, Unavailable
+from syncd.jobs import scheduler, timer
 from syncd.jobs.run_history import KEPT, Run, RunHistory
 from syncd.jobs.scheduler import FIRST_S, LATE_S, Scheduler, _first_delay
 from syncd.jobs.timer import SPARE
@@ -394,3 +395,49 @@ def test_work_that_knows_when_it_was_last_done_says_when_it_is_due(jobs):
     assert sooner.done.wait(60)
     jobs.stop()
     assert later.runs == 0
+
+
+@pytest.fixture
+def quick_rests(monkeypatch):
+    """Let jobs rest after a tenth of a second, and for longer than any test."""
+    monkeypatch.setattr(scheduler, "STILL_S", 0.1)
+    monkeypatch.setattr(timer, "REST_S", 1e7)
+
+
+def test_while_nothing_happens_frequent_jobs_rest_until_something_happens(jobs, quick_rests):
+    beats = {"beat": Beat(10**9), "steady": Beat(10**9)}
+    jobs.every("beat", 0.02, beats["beat"])
+    jobs.every("steady", 0.02, beats["steady"], rests=False)
+    jobs.start(may_rest=lambda: True)
+    for _ in range(3):
+        until(lambda: jobs.states()["beat"].next_run_at > (time.time() + 3600) * 1000)
+        rested, kept = (beat.runs for beat in beats.values())
+        until(lambda kept=kept: beats["steady"].runs > kept + 5)
+        assert beats["beat"].runs == rested
+        jobs.wake()
+        until(lambda rested=rested: beats["beat"].runs > rested)
+
+
+def test_nothing_rests_while_changes_could_go_unnoticed(jobs, quick_rests):
+    work = Beat(10**9)
+    jobs.every("beat", 0.02, work)
+    jobs.start(may_rest=lambda: False)
+    time.sleep(0.3)
+    so_far = work.runs
+    until(lambda: work.runs > so_far + 5)
+
+
+def test_a_change_just_before_a_job_rests_keeps_it_awake(jobs, quick_rests):
+    """The scheduler asks whether it may rest, and the change comes meanwhile."""
+    work, asked = Beat(10**9), threading.Event()
+
+    def change() -> bool:
+        jobs.wake()
+        asked.set()
+        return True
+
+    jobs.every("beat", 0.02, work)
+    jobs.start(may_rest=change)
+    assert asked.wait(60)
+    so_far = work.runs
+    until(lambda: work.runs > so_far + 20)

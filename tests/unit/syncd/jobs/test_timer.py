@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from syncd.jobs.timer import COMMON_S, Cron, Every
+from syncd.jobs.timer import COMMON_S, REST_S, Cron, Every
 from tests.support.paths import ROOT
 from tests.support.shifted_clock import Clock
 
@@ -30,6 +30,24 @@ def test_jobs_with_different_intervals_wake_the_daemon_together(seconds, late):
     due = Every(seconds).get_next_fire_time(None, now)
     assert due.timestamp() % COMMON_S == 0
     assert abs((due - now).total_seconds() - seconds) <= COMMON_S / 2
+
+
+@pytest.mark.parametrize("seconds", [0.5, 3.0, 60.0, 299.0])
+def test_jobs_that_rest_wake_the_daemon_once_in_five_minutes(seconds):
+    now = datetime(2026, 11, 21, 0, 2, 11, tzinfo=UTC)
+    resting = True
+    trigger = Every(seconds, lambda: resting)
+    due = trigger.get_next_fire_time(None, now)
+    assert due.timestamp() % REST_S == 0
+    assert abs((due - now).total_seconds() - REST_S) <= REST_S / 2
+    resting = False
+    assert trigger.get_next_fire_time(None, now) == Every(seconds).get_next_fire_time(None, now)
+
+
+@pytest.mark.parametrize("seconds", [REST_S, 3600.0])
+def test_a_job_that_is_rarer_than_a_rest_keeps_its_interval(seconds):
+    now = datetime(2026, 11, 21, 0, 2, 11, tzinfo=UTC)
+    assert Every(seconds, lambda: True).get_next_fire_time(None, now) == Every(seconds).get_next_fire_time(None, now)
 
 
 @pytest.fixture
