@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -71,15 +72,12 @@ def build_scheduler(
     for name, seconds, work in (
         ("archive", MINUTE_S, partial(services.archive.run, planned.stopping)),
         ("review", MINUTE_S, partial(services.review.run, planned.stopping)),
-        ("context", CONTEXT_S, partial(_write_contexts, opened.vault, services)),
         ("enrichment", MINUTE_S, backfill.retry_failed),
     ):
-        planned.every(name, seconds, acting_as(Author("daemon", name))(work))
-    planned.cron(
-        "suggestions",
-        NIGHT,
-        acting_as(Author("daemon", "review"))(partial(services.review.run_again, planned.stopping)),
-    )
+        planned.every(name, seconds, _as_daemon(name, work))
+    contexts = partial(_write_contexts, opened.vault, services)
+    planned.every("context", CONTEXT_S, _as_daemon("context", contexts), rests=False)  # the watcher skips their folder
+    planned.cron("suggestions", NIGHT, _as_daemon("review", partial(services.review.run_again, planned.stopping)))
     exchanges = settings.git.push or settings.git.pull_s > 0
     planned.every(REMOTE, TICK_S, services.remote.tick, soon=True, rests=not exchanges)
     return planned
@@ -104,6 +102,10 @@ def build_worker(opened: OpenParts, agent_access: AgentAccess, inbox: Inbox, fil
     carried.register("note", make_note)
     carried.register("file", files, threads=CONVERTERS)
     return carried
+
+
+def _as_daemon(part: str, work: Callable[[], object]) -> Callable[[], object]:
+    return acting_as(Author("daemon", part))(work)
 
 
 def _check_deeply(opened: OpenParts, planned: Scheduler) -> None:
