@@ -277,7 +277,7 @@ class App:
         if answering is not None:
             running.callback(answering.set)
         self.jobs = self._build_jobs()
-        self.jobs.start(self._may_rest)
+        self.jobs.start(may_rest=True)
         running.callback(self.jobs.stop)
         self.worker.start()
         running.callback(self.worker.stop)
@@ -291,10 +291,6 @@ class App:
     def _list_again(self, _: str) -> None:
         self.opened.sync.request_listing()
         self.jobs.wake()
-
-    def _may_rest(self) -> bool:
-        """Return whether the watcher reports every change, and no part waits for its problem to end."""
-        return self.watch is not None and self.watch.status().state == "ok" and not self.health.degraded()
 
     def _vital_signs(self, loop: asyncio.AbstractEventLoop) -> VitalSigns:
         watch, sync = self.watch, self.opened.sync

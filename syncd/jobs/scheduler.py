@@ -2,8 +2,8 @@
 
 Laws: a job never runs twice at the same time and never waits for another job; a missed run is made up once; a
 failing job stays scheduled; a clock that is set forward or back neither stops a job nor multiplies its runs. A cron
-job runs at its local time, even after the clock was changed. While nothing happens, frequent jobs rest: they run every
-five minutes, until something happens."""
+job runs at its local time, even after the clock was changed. While the vault does not change, frequent jobs rest: they
+run every half minute, until it does."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ class Scheduler:
         self._keeping = threading.Lock()  # separate, so that reading job states does not wait for the disk
         self._planned: dict[str, Callable[[Timer], None]] = {}  # by name: the function that adds a job to the timer
         self._timer: Timer | None = None  # set by `start`
-        self._waking = threading.Lock()
+        self._waking = threading.Lock()  # no other lock is taken while it is held
+        self._may_rest = False
         self._woken, self._resting = time.monotonic(), False
-        self._may_rest: Callable[[], bool] = lambda: False
 
     def every(
         self,
@@ -99,7 +99,7 @@ class Scheduler:
         """Run `work` every `seconds` after its last run, which may be before this start; with `soon`, run it now.
 
         `after` sets the delay of the first run instead. A run longer than `limit_s` is reported as too long. Unless it
-        `rests`, it keeps its interval while nothing happens. A second job with the same name replaces the first."""
+        `rests`, it keeps its interval while nothing changes. A second job with the same name replaces the first."""
         last = self._last_run(name)
         now = datetime.now(UTC)
         wait = _first_delay(last, seconds, now.timestamp()) if after is None else after
@@ -152,8 +152,8 @@ class Scheduler:
     def _schedule(self, timer: Timer, name: str, trigger: Any, first: datetime) -> None:
         timer.add_job(self._run, trigger, args=(name,), id=name, replace_existing=True, next_run_time=first)
 
-    def start(self, may_rest: Callable[[], bool] = lambda: False) -> None:
-        """Start the timer. Jobs may rest while `may_rest` returns True and nothing calls `wake`."""
+    def start(self, *, may_rest: bool = False) -> None:
+        """Start the timer. With `may_rest`, frequent jobs rest while nobody calls `wake`."""
         from syncd.jobs.timer import Timer  # noqa: PLC0415 - a command that only reads job states does not need the library
 
         timer = Timer()
@@ -163,21 +163,16 @@ class Scheduler:
         timer.start()
 
     def wake(self) -> None:
-        """Note that something has happened: jobs that rest return to their intervals."""
+        """Note a change: jobs that rest return to their intervals."""
         with self._waking:
-            self._woken, resting, self._resting = time.monotonic(), self._resting, False
-        if resting and self._timer is not None and self._timer.running:
+            self._woken, rested, self._resting = time.monotonic(), self._resting, False
+        if rested and self._timer is not None and self._timer.running:
             self._timer.end_rest()
 
     def _rests(self) -> bool:
-        if not (self._is_still() and self._may_rest()):
-            return False
-        with self._waking:  # `wake` sees either this rest or its own time here
-            self._resting = self._is_still()
+        with self._waking:
+            self._resting = self._may_rest and time.monotonic() - self._woken >= STILL_S
             return self._resting
-
-    def _is_still(self) -> bool:
-        return time.monotonic() - self._woken >= STILL_S
 
     def stop(self, grace_s: float = 10.0) -> list[str]:
         """Start no more runs, wait for the current ones, and return the names of those that did not end."""

@@ -30,7 +30,7 @@ CLOCK_S = 1.0  # a clock that differs from the elapsed time by more than this wa
 LOOK_S = 60.0  # longest sleep of the timer: it notices a changed clock, or a sleep of the machine, this soon
 SPARE = 4  # most threads that wait for a run
 COMMON_S = 3.0  # jobs with intervals of at least this start together, at multiples of it
-REST_S = 300.0  # the least interval of a job that rests, and what resting jobs start at multiples of
+REST_S = 30.0  # the least interval of a job that rests, and what resting jobs start at multiples of
 
 
 class Timer(BackgroundScheduler):  # type: ignore[misc]  # the library has no types
