@@ -53,7 +53,7 @@ def build_scheduler(
     twice: for a command that runs one job, and when it begins to serve."""
     settings = opened.settings
     planned = Scheduler(RunHistory(opened.ledger))
-    planned.every("listing", settings.sync.listing_s, opened.sync.list_now, rests=False)
+    planned.every("listing", settings.sync.listing_s, opened.sync.list_now, rests=False)  # its interval is a setting
     planned.every("root", ROOT_S, partial(_check_root, opened))
     planned.every("maintenance", 30.0, partial(_maintain_indexes, opened))
     due_s = opened.check.due_in(time.time_ns() // 1_000_000)

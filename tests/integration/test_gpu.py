@@ -103,11 +103,12 @@ def test_a_daemon_serves_on_the_gpu_within_the_memory_of_its_unit(tmp_path):
     for number, text in enumerate(TEXTS):
         memex.write(f"Notes/{number}.md", text)
     memex.write("Bread.md", "# Bread\n\nThe baker's oven reaches 250 degrees.")
-    memex.serve()
     try:
+        memex.serve()
         assert memex.process is not None
         assert memex.found("how hot is the place where loaves are made")[0] == "Bread.md"
         assert "\nMemoryHigh=2G\n" in UNIT
         assert psutil.Process(memex.process.pid).memory_info().rss < 2 << 30
     finally:
-        memex.stop()
+        if memex.process is not None:
+            memex.stop()
