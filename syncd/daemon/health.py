@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
 
-from index.errors import EARLY_CLOCK, Conflict, MemexError, Unavailable
+from index.errors import EARLY_CLOCK, Conflict, MemexError, NotFound, Unavailable
 from index.model import Document, Record
 from syncd.daemon.note_warnings import SimilarNames, graph_totals, name_warnings
 from syncd.daemon.open_parts import OpenParts
@@ -43,6 +43,10 @@ UNWRITABLE: Final = "vault: Memex can't write to {}, so captures and promotions 
 CLOCK: Final = f"clock: {EARLY_CLOCK}"
 HOMELESS: Final = (
     "inbox: it has no workspace, so agents can't capture notes; create one: `memex workspace create default`"
+)
+
+BLOCKED: Final = (
+    "inbox: a link or a file takes the place of its folder, so agents can't capture notes; see `memex doctor`"
 )
 
 # Defects that placeholders cause in the properties of a template.
@@ -226,7 +230,10 @@ class Health:
     def _workspaces(self) -> list[str]:
         try:
             return self._agent_access.workspaces()
-        except Unavailable:  # the vault is missing; the status must still work
+        except (
+            Unavailable,
+            NotFound,
+        ):  # the vault is missing, or something blocks the inbox; the status must still work
             return []
 
     def _share_facts(self, opened: OpenParts) -> dict[str, Any]:
@@ -243,9 +250,12 @@ class Health:
         return [] if all(map(self._vault.can_write, inbox)) else [UNWRITABLE.format("a folder of the inbox")]
 
     def _workspace_sentences(self) -> list[str]:
-        with suppress(Unavailable):  # the vault is missing, which the pipeline reports
+        try:
             return [] if self._agent_access.workspaces() else [HOMELESS]
-        return []
+        except NotFound:
+            return [BLOCKED]
+        except Unavailable:  # the vault is missing, which the pipeline reports
+            return []
 
     def _watch_sentences(self) -> list[str]:
         hearing = self._hearing()

@@ -121,12 +121,14 @@ class Vault:
             return False
 
     def can_write(self, folder: str = "") -> bool:
-        """Return whether this user may create files in a folder, by its permissions and its disk; True if it does not exist."""
+        """Return whether this user may create files in a folder, by its permissions and its disk; True if there is no folder."""
         try:
+            if folder:
+                self.check_folder(folder)
             missing = folder != "" and not self.exists(folder)
             return missing or os.access(folder or ".", os.W_OK | os.X_OK, dir_fd=self._fd)
         except (OSError, MemexError):
-            return True  # a missing vault is reported elsewhere
+            return True  # a missing vault, and a file or a link in place of a folder, are reported elsewhere
 
     def ignores(self, path: str, *, folder: bool = False) -> bool:
         """Return whether a path is noise, or the person wants to ignore it."""

@@ -295,6 +295,27 @@ def unit_after_pauses() -> float:
     return beside([lambda: time.sleep(PAUSE_S)] * PAUSES, query, PAUSES).unit
 
 
+def page_reads(pages: int = 1_000, pause_s: float = 3.0) -> tuple[float, float]:
+    """Return the microseconds to read one number of a page of memory: at once again, and after a pause.
+
+    On a virtual machine whose host looks at which memory is used, the second is thousands of times the first. An idle
+    daemon wakes after pauses, so there it takes many times the CPU that it takes on other machines."""
+    numbers = np.ones(300 << 17)  # 300 MB
+    on_each = np.random.default_rng(1).permutation(len(numbers) // 512)[:pages] * 512
+
+    def read() -> float:
+        begun = time.thread_time_ns()
+        numbers[on_each].sum()
+        return (time.thread_time_ns() - begun) / 1000 / pages
+
+    again = median(read() for _ in range(30))
+    after = []
+    for _ in range(3):
+        time.sleep(pause_s)
+        after.append(read())
+    return again, median(after)
+
+
 def beside(calls: Sequence[Callable[[], object]], yardstick: Callable[[], object], blocks: int = BLOCKS) -> Beside:
     """Make the calls and measure the yardstick as often, in turns of a few each."""
     spent: list[float] = []

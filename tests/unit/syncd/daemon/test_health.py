@@ -190,10 +190,13 @@ def pass_failed(world, sentence):
     sync._pending_paths.resume()
 
 
-@entry("inbox", health.HOMELESS)
-def no_workspace(world, _):
+@entry("inbox", health.HOMELESS, health.BLOCKED)
+def no_workspace(world, sentence):
     away = (world.vault / "Captures").rename(world.vault / ".captures")
+    if sentence == health.BLOCKED:
+        (world.vault / "Captures").write_text("no folder")
     yield
+    (world.vault / "Captures").unlink(missing_ok=True)
     away.rename(world.vault / "Captures")
 
 
@@ -462,11 +465,8 @@ def literals(path, form):
     tree = ast.parse(source)
     skipped = {id(inner) for node in ast.walk(tree) if isinstance(node, ast.Raise) for inner in ast.walk(node)}
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and ast.unparse(node.func.value) == "log"
-        ):
+        is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        if is_method and ast.unparse(node.func.value) == "log":
             skipped |= {id(inner) for inner in ast.walk(node)}
         if isinstance(node, ast.JoinedStr):
             skipped |= {id(inner) for inner in node.values}
