@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
 
-from index.errors import EARLY_CLOCK, Conflict, MemexError, NotFound, Unavailable
+from index.errors import EARLY_CLOCK, Conflict, InvalidArgument, MemexError, Unavailable
 from index.model import Document, Record
 from syncd.daemon.note_warnings import SimilarNames, graph_totals, name_warnings
 from syncd.daemon.open_parts import OpenParts
@@ -46,7 +46,8 @@ HOMELESS: Final = (
 )
 
 BLOCKED: Final = (
-    "inbox: a link or a file takes the place of its folder, so agents can't capture notes; see `memex doctor`"
+    "inbox: a link or a file takes the place of its folder, so agents can't capture notes; "
+    "move it away, and put the folder back or create a new one: `memex workspace create default`"
 )
 
 # Defects that placeholders cause in the properties of a template.
@@ -230,10 +231,7 @@ class Health:
     def _workspaces(self) -> list[str]:
         try:
             return self._agent_access.workspaces()
-        except (
-            Unavailable,
-            NotFound,
-        ):  # the vault is missing, or something blocks the inbox; the status must still work
+        except Unavailable:  # the vault is missing; the status must still work
             return []
 
     def _share_facts(self, opened: OpenParts) -> dict[str, Any]:
@@ -251,11 +249,14 @@ class Health:
 
     def _workspace_sentences(self) -> list[str]:
         try:
-            return [] if self._agent_access.workspaces() else [HOMELESS]
-        except NotFound:
+            if self._agent_access.workspaces():
+                return []
+            self._vault.check_folder(self._inbox)
+        except InvalidArgument:
             return [BLOCKED]
         except Unavailable:  # the vault is missing, which the pipeline reports
             return []
+        return [HOMELESS]
 
     def _watch_sentences(self) -> list[str]:
         hearing = self._hearing()
