@@ -114,7 +114,7 @@ class Health:
             ("review", services.review.summary),
             ("consolidation", services.consolidation_facts),
             ("promotion", services.promotion_facts),
-            ("contexts", lambda: {"strays": opened.contexts.find_strays() if opened.vault.is_present() else []}),
+            ("contexts", lambda: {"strays": opened.contexts.find_strays() if self._workspaces() else []}),
             ("shares", lambda: self._share_facts(opened)),
             ("names", lambda: name_warnings(opened.builds.indexes.values(), self._defects.twins)),
             ("deep_check", opened.check.facts),

@@ -151,10 +151,10 @@ class Vault:
         return listing
 
     def list_folders(self, under: str = "") -> list[str]:
-        """Return the names of the folders directly in `under`, sorted, without hidden ones; none if there is no folder."""
+        """Return the names of the folders directly in `under`, sorted, without hidden ones; none when it is missing."""
         if under:
             self._check_path(under, reading=True)
-        with suppress(NotFound), self._translate_errors(under or "."):
+        with self._translate_errors(under or "."), suppress(FileNotFoundError):
             return sorted(
                 entry.name
                 for path, entry in scan_folder(self._calls.open, self._fd, under)
@@ -163,10 +163,10 @@ class Vault:
         return []
 
     def list_names(self, under: str = "") -> list[str]:
-        """Return the names of everything directly in `under`, hidden or not; none if there is no folder."""
+        """Return the names of everything directly in `under`, hidden or not; none when it is missing."""
         if under:
             self._check_path(under, reading=True)
-        with suppress(NotFound), self._translate_errors(under or "."):
+        with self._translate_errors(under or "."), suppress(FileNotFoundError):
             return sorted(entry.name for _, entry in scan_folder(self._calls.open, self._fd, under))
         return []
 

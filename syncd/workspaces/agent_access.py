@@ -66,7 +66,11 @@ class AgentAccess:
 
     def workspaces(self) -> list[str]:
         """Return the names of all workspaces: the folders of the inbox that can hold captures."""
-        probe = (f"{self._inbox.folder}/{name}/x.md" for name in self._inbox.vault.list_folders(self._inbox.folder))
+        try:
+            folders = self._inbox.vault.list_folders(self._inbox.folder)
+        except NotFound:  # a link or a file takes the place of the inbox, which the status reports
+            return []
+        probe = (f"{self._inbox.folder}/{name}/x.md" for name in folders)
         return sorted(
             spot.workspace for path in probe if (spot := locate(path, self._inbox.folder)).scope == "captures"
         )
