@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from index.errors import MemexError
+from index.errors import MemexError, NotFound
 from syncd.context.generated_note import has_callout
 from syncd.notes.front_matter import decode
 from syncd.vault.location import CONTEXT, is_context
@@ -16,10 +16,14 @@ from syncd.vault.vault import Vault
 
 
 def find_stray_notes(vault: Vault, inbox: str, is_written: Callable[[str], bool] = lambda _: False) -> list[str]:
-    """Return the paths of stray notes and folders, sorted; a folder ends in a slash.
+    """Return the paths of stray notes and folders, sorted; a folder ends in a slash. Without an inbox there are none.
 
     `is_written`: whether Memex has written the context of a workspace, so that the note is one whatever it contains."""
-    folders = [name for name in vault.list_names(inbox) if is_context(f"{inbox}/{name}", inbox)]
+    try:
+        names = vault.list_names(inbox)
+    except NotFound:  # a link or a file takes the place of the inbox, which the status reports
+        return []
+    folders = [name for name in names if is_context(f"{inbox}/{name}", inbox)]
     return sorted(path for name in folders for path in _find_in(vault, f"{inbox}/{name}", is_written))
 
 

@@ -44,7 +44,6 @@ CLOCK: Final = f"clock: {EARLY_CLOCK}"
 HOMELESS: Final = (
     "inbox: it has no workspace, so agents can't capture notes; create one: `memex workspace create default`"
 )
-
 BLOCKED: Final = (
     "inbox: a link or a file takes the place of its folder, so agents can't capture notes; "
     "move it away, and put the folder back or create a new one: `memex workspace create default`"
@@ -114,7 +113,7 @@ class Health:
             ("review", services.review.summary),
             ("consolidation", services.consolidation_facts),
             ("promotion", services.promotion_facts),
-            ("contexts", lambda: {"strays": opened.contexts.find_strays() if self._workspaces() else []}),
+            ("contexts", lambda: {"strays": opened.contexts.find_strays() if opened.vault.is_present() else []}),
             ("shares", lambda: self._share_facts(opened)),
             ("names", lambda: name_warnings(opened.builds.indexes.values(), self._defects.twins)),
             ("deep_check", opened.check.facts),

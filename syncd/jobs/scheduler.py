@@ -170,6 +170,7 @@ class Scheduler:
             self._timer.end_rest()
 
     def _rests(self) -> bool:
+        """Return whether frequent jobs rest now, and remember it for `wake`."""
         with self._waking:
             self._resting = self._may_rest and time.monotonic() - self._woken >= STILL_S
             return self._resting

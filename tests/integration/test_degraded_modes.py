@@ -9,6 +9,7 @@ import pytest
 
 from index.errors import NotFound, Unavailable
 from index.model import Query
+from syncd.daemon import health
 from syncd.graph.node_request import NewNode
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.world import World, until
@@ -209,6 +210,26 @@ def test_an_inbox_without_a_workspace_is_told_with_the_way_out(world):
         world.app.agent_access.workspace("default")
     world.app.agent_access.create_workspace("default")
     assert not [one for one in world.app.health.status(None)["degraded"] if one.startswith("inbox")]
+
+
+@pytest.mark.parametrize("kind", ["a link", "a file"])
+def test_the_status_answers_where_something_takes_the_place_of_the_inbox(world, kind):
+    world.run()
+    inbox, away = world.vault / "Captures", world.state / "away"
+    inbox.rename(away)
+    if kind == "a link":
+        inbox.symlink_to(away)
+    else:
+        inbox.write_text("no folder")
+    status = world.app.operations["status"]({}, lambda _: None)
+    assert status["degraded"] == [health.BLOCKED]
+    assert status["contexts"] == {"strays": []}
+    assert world.app.operations["workspace.list"]({}, lambda _: None) == []
+    with pytest.raises(NotFound):
+        world.app.agent_access.workspace("default")
+    inbox.unlink()
+    away.rename(inbox)
+    assert world.app.operations["status"]({}, lambda _: None)["degraded"] == []
 
 
 def test_observations_that_vanish_are_made_anew(tmp_path):

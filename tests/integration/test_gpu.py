@@ -21,7 +21,7 @@ from tests.support.paths import ROOT
 if TYPE_CHECKING:
     from index.encoders.sentence_transformer import LocalEncoder
 
-pytestmark = pytest.mark.skipif(not Path("/dev/nvidiactl").exists(), reason="this machine has no GPU of NVIDIA")
+pytestmark = pytest.mark.skipif(not Path("/dev/nvidiactl").exists(), reason="this machine has no NVIDIA GPU")
 
 ALIKE: Final = 1e-4  # a GPU adds in another order; a component of 16 bits, as stored, is coarser
 TEXTS: Final = [f"Note {n}. " + "The kiln reached cone six at noon, and the glaze ran. " * (n % 9) for n in range(600)]

@@ -31,8 +31,10 @@ def test_a_workspace_with_the_reserved_name_and_a_note_in_the_way_are_strays(tmp
     assert "Captures/Context/Mine.md" not in kept
 
 
-def test_a_vault_without_an_inbox_has_none(tmp_path):
+def test_a_vault_without_an_inbox_or_with_a_file_in_its_place_has_none(tmp_path):
     with closing(Vault(tmp_path)) as vault:
+        assert find_stray_notes(vault, "Captures") == []
+        write(tmp_path, "Captures", "no folder")
         assert find_stray_notes(vault, "Captures") == []
 
 
