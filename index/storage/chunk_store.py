@@ -22,6 +22,7 @@ import numpy as np
 
 from index import timings
 from index.errors import IndexUnusable, InvalidArgument, ResourceExhausted, Unavailable
+from index.foreground import SHORT_S, foreground
 from index.model import Filter
 from index.process_memory import release_unused
 from index.storage import arrow_rows, crash_repair, lancedb_table, maintenance_policy
@@ -230,7 +231,7 @@ class ChunkStore:
     def similarities(self, points: np.ndarray, doc_ids: Collection[str]) -> dict[str, float]:
         """Return for each document the highest cosine similarity of one of its chunks to one of `points`.
 
-        The values are exact and from one state of the store; documents without vectors are left out."""
+        Every vector is compared, in one state of the store; documents without vectors are left out."""
         units = to_unit_length(np.stack([arrow_rows.check_vector(point, self._table.dimensions) for point in points]))
         with self._gate.enter():
             rows = self._table.seen.rows
@@ -440,6 +441,8 @@ class ChunkStore:
     def _read_next(self, batches: Any) -> Any:
         if self._closing:
             raise Unavailable("the store is closed", retryable=False)
+        if self._work.rows > maintenance_policy.AWAITED:  # otherwise a call waits for these rows
+            foreground.give_way(SHORT_S)
         return self._run(lancedb_table.next_batch(batches))
 
     def _run_read(self, work: Coroutine[Any, Any, T]) -> T:

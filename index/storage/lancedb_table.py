@@ -199,8 +199,9 @@ class Table:
 
     async def nearest(self, view: TableView, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[Any]:
         """Return the rows nearest to each of these points of one query, without their text; the queries run in parallel."""
+        nprobes = FEWER if len(asked) > 1 else NPROBES
         legs = [
-            (self._nearest(view.reader, point, pool, FEWER), sql_condition(restriction, value_to_sql))
+            (self._nearest(view.reader, point, pool, nprobes), sql_condition(restriction, value_to_sql))
             for point, restriction in asked
         ]
         return await asyncio.gather(

@@ -16,10 +16,10 @@ MANY_COMMITS = (
 )
 IDLE, ASLEEP = 15.0, 600.0  # seconds without a write after which FEW_COMMITS, or any commits, are worth a pass
 DIRTY_SHARE, DIRTY_ROWS = 0.05, 500  # rows written since the last pass that are worth one: share of all, and at least
-HELD, OUTGROWN = 40_000, 50_000  # most rows that are loaded into memory, and most that stay there
+HELD, OUTGROWN = 120_000, 150_000  # most rows that are loaded into memory, and most that stay there
 AWAITED = 5_000  # most rows that a search by words waits for: loading takes 0.1 s for 1,000
 LARGE_WRITE = 2_000  # rows of one write above which the rows in memory are released: it needs the memory itself
-SCAN, LARGE = HELD, 600_000  # number of vectors from which an index beats a scan, and from which it must be smaller
+SCAN, LARGE = 40_000, 600_000  # vectors from which LanceDB needs an index, and from which it must be a smaller one
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,9 @@ def is_due(work: WrittenRows, now: float) -> bool:
 def choose_vector_index(vectors: int) -> VectorIndex:
     """Choose the index that finds 99 % of the ten nearest of `vectors` unit vectors for the least work.
 
-    Few vectors are all compared, in memory. Scalar quantization is the fastest up to about a million vectors, where its
-    index (one byte per dimension) outgrows the cache; 4-bit RaBitQ is half as large."""
+    Few vectors are all compared. More need an index, even if their rows will be in memory: searches use it until they are
+    loaded. Scalar quantization is the fastest up to about a million vectors, where its index (one byte per dimension)
+    outgrows the cache; 4-bit RaBitQ is half as large."""
     if vectors < SCAN:
         return "none"
     return "sq" if vectors < LARGE else "rq"

@@ -23,18 +23,22 @@ from index.storage.resident_words import Split, WordIndex
 
 EQUAL: Final = ("workspace", "namespace", "collection", "type", "source")
 TAGS: Final = len(EQUAL)  # index in `codes` for the tags
-LARGEST: Final = 32_767  # the integer for a vector's largest component: finer than the 16 bits in which it is stored
+LARGEST: Final = 127  # the integer for a vector's largest component; tested: similarities are exact to .002
 BLOCK: Final = 256  # rows that are converted and compared at a time: they fit into the cache of a core
 SPARE: Final = 1_024  # extra rows of room, in addition to half of the present rows; unused room costs no memory
 FEW: Final = 4  # if less than one row in so many passes a filter, only those are copied and compared
+# Up to EXACT rows, each one is compared with a query. Of more, only candidates are: EACH for each row that is looked for, and
+# this SHARE of all. Source: recall in `python -m tests.bench --only 100k`.
+EXACT, EACH, SHARE = 2_000, 16, 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class SharedRowMemory:
     """Holds the memory that successive `Rows` share. It only grows, except for rows that no visible state uses."""
 
-    vectors: NDArray[np.int16]  # [room, dimensions]; undefined for a row without a vector
+    vectors: NDArray[np.int8]  # [room, dimensions]; undefined for a row without a vector
     scales: NDArray[np.float32]  # [room]: the factor that gives each vector unit length
+    signs: NDArray[np.uint64]  # [dimensions / 64, room]: of each component one bit, see `_pack_signs`
     codes: NDArray[np.int32]  # [fields, room]: the number of each row's value in `values`
     created: NDArray[np.int64]  # [room]
     doc_ids: list[str]  # the document of each row
@@ -51,8 +55,9 @@ class SharedRowMemory:
     def allocate(cls, room: int, dimensions: int, words: WordIndex) -> SharedRowMemory:
         """Allocate memory for `room` rows with these words."""
         return cls(
-            np.empty((room, dimensions), np.int16),
+            np.empty((room, dimensions), np.int8),
             np.zeros(room, np.float32),
+            np.empty((-(-dimensions // 64), room), np.uint64),
             np.empty((TAGS + 1, room), np.int32),
             np.empty(room, np.int64),
             [],
@@ -88,6 +93,7 @@ class SharedRowMemory:
         if largest:
             steps = np.rint(vector * (LARGEST / largest))
             self.vectors[at], self.scales[at] = steps, 1 / math.sqrt(np.dot(steps, steps))
+            self.signs[:, at] = _pack_signs(vector)
         return largest > 0
 
     def read_row(self, at: int) -> tuple[str, int, str, str, int, str]:
@@ -118,18 +124,31 @@ class SharedRowMemory:
         """Return the vectors at `places`, of unit length."""
         return np.asarray(self.vectors[places], np.float32) * self.scales[places, None]
 
-    def compare(self, places: NDArray[np.int64] | slice, unit: NDArray[np.float32]) -> NDArray[np.float32]:
+    def compare(self, places: NDArray[np.int64], unit: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the cosine similarity of each vector at `places` to `unit`."""
-        vectors = self.vectors[places]
-        similar = np.empty(len(vectors), np.float32)
-        block = np.empty((min(BLOCK, len(vectors)), len(unit)), np.float32)
-        for start in range(0, len(vectors), BLOCK):
-            rows = vectors[start : start + BLOCK]
+        similar = np.empty(len(places), np.float32)
+        block = np.empty((min(BLOCK, len(places)), len(unit)), np.float32)
+        for start in range(0, len(places), BLOCK):
+            rows = self.vectors[places[start : start + BLOCK]]
             np.copyto(block[: len(rows)], rows)
             # Not `@`: it would start one thread per core, which costs more than a comparison of this size.
             np.vecdot(block[: len(rows)], unit, out=similar[start : start + len(rows)])
         similar *= self.scales[places]
         return similar
+
+    def find_candidates(self, places: NDArray[np.int64], unit: NDArray[np.float32], number: int) -> NDArray[np.int64]:
+        """Return the `number` places whose vectors agree with `unit` in the signs of the most components, and all equal ones.
+
+        The share of signs that differ grows with the angle between two vectors (Charikar, Similarity Estimation Techniques
+        from Rounding Algorithms, 2002, section 3), so nearly all of the nearest vectors are among these."""
+        count = int(places[-1]) + 1
+        few = len(places) * FEW < count
+        differing = np.zeros(len(places) if few else count, np.uint16)
+        for signs, wanted in zip(self.signs, _pack_signs(unit), strict=True):
+            differing += np.bitwise_count((signs[places] if few else signs[:count]) ^ wanted)
+        if not few:
+            differing = differing[places]
+        return places[differing <= np.searchsorted(np.cumsum(np.bincount(differing)), number)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,11 +228,9 @@ class Rows:
         if not len(at) or not length:
             return []
         unit = np.asarray(point / length, np.float32)
-        if len(at) * FEW < len(self.live):
-            similar = self._memory.compare(at, unit)
-        else:
-            similar = self._memory.compare(slice(len(self.live)), unit)[at]
-        return self._best(at, np.maximum(similar, -1.0), pool)
+        if len(at) > EXACT:
+            at = self._memory.find_candidates(at, unit, EACH * pool + int(SHARE * len(at)))
+        return self._best(at, np.maximum(self._memory.compare(at, unit), -1.0), pool)
 
     def with_words(self, query: str, restriction: Filter, pool: int) -> list[Match]:
         """Return the `pool` rows with the highest BM25 scores by the words of `query`, as `nearest` returns rows."""
@@ -298,7 +315,7 @@ class Rows:
         room = _capacity_for(count + added)
         memory = SharedRowMemory.allocate(room, self.dimensions, old.words.repack(kept, room))
         np.take(old.vectors, kept, axis=0, out=memory.vectors[:count])
-        memory.scales[:count] = old.scales[kept]
+        memory.scales[:count], memory.signs[:, :count] = old.scales[kept], old.signs[:, kept]
         memory.codes[:, :count], memory.created[:count] = old.codes[:, kept], old.created[kept]
         memory.doc_ids.extend(map(old.doc_ids.__getitem__, kept.tolist()))
         memory.numbers[:, :count] = old.numbers[:, kept]
@@ -315,6 +332,13 @@ class Rows:
             if places := self.places_of(doc_id):
                 memory.set_places(doc_id, [moved[at] for at in places])
         return Rows(self.dimensions, np.ones(count, np.bool_), self.near[kept], memory)
+
+
+def _pack_signs(vector: NDArray[np.float32]) -> NDArray[np.uint64]:
+    """Return the sign of each component as a bit, 1 above 0; 64 bits are one number."""
+    bits = np.zeros(-(-len(vector) // 64) * 64, np.bool_)
+    np.greater(vector, 0, out=bits[: len(vector)])
+    return np.packbits(bits).view(np.uint64)
 
 
 def to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

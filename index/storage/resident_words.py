@@ -125,15 +125,15 @@ class WordIndex:
         if not rows:
             return scores
         average = max(1.0, float(np.sum(lengths * live, dtype=np.float64)) / rows)
-        saturation = K1 * (1 - B) + K1 * B / average * lengths
         for word in self._split(query):
             if (number := self._numbers.get(word)) is None:
                 continue
-            times = np.bincount(seen.rows_of(number), minlength=count)[:count].astype(np.float32)
-            times *= live
-            having = int(np.count_nonzero(times))
-            rarity = math.log(1 + (rows - having + 0.5) / (having + 0.5))
-            scores += rarity * (K1 + 1) * times / (times + saturation)
+            having, times = _count_equals(seen.rows_of(number))
+            counted = live[having[: np.searchsorted(having, count)]]  # later states have rows behind these
+            having, times = having[: len(counted)][counted], times[: len(counted)][counted]
+            rarity = math.log(1 + (rows - len(having) + 0.5) / (len(having) + 0.5))
+            saturation = K1 * (1 - B) + K1 * B / average * lengths[having]
+            scores[having] += rarity * (K1 + 1) * times / (times + saturation)
         return scores
 
     def repack(self, kept: NDArray[np.int64], room: int) -> WordIndex:
@@ -151,6 +151,12 @@ class WordIndex:
         packed._lengths[: len(kept)] = self._lengths[kept]
         packed._seen = _sort((np.cumsum(used) - 1)[words].astype(np.uint64) << HALF | rows, len(packed._numbers))
         return packed
+
+
+def _count_equals(ascending: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
+    """Return each different number of `ascending` once, and how often it is in it."""
+    first = np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1]])[: len(ascending)])
+    return ascending[first], np.diff(first, append=len(ascending)).astype(np.float32)
 
 
 def _sort(both: NDArray[np.uint64], count: int) -> _Occurrences:

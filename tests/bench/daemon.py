@@ -93,7 +93,7 @@ class Inside:
 
         return run
 
-    def answer(self, question: dict[str, Any]) -> Any:
+    def answer(self, question: dict[str, Any]) -> Any:  # noqa: PLR0911 - one for each question
         """The answer to one question."""
         match question:
             case {"ask": "jobs"}:
@@ -106,6 +106,10 @@ class Inside:
                 return [scope.index.maintain(force=True) for scope in self._app.opened.builds.scopes.values()]
             case {"ask": "begin", "job": str(job)}:
                 self._app.jobs.run(job, wait=False)
+                return ""
+            case {"ask": "load"}:  # until the rows that searches need are in memory, if they are few enough
+                for thread in [one for one in threading.enumerate() if one.name == "recall"]:
+                    thread.join()
                 return ""
             case {"ask": "cpu"}:
                 return cpu_sampler.RUNNING.take()

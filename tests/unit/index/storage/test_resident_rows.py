@@ -17,13 +17,13 @@ from index.storage import arrow_rows, maintenance_policy, resident_words
 from index.storage.chunk_rows import Row, sql_condition
 from index.storage.chunk_store import ChunkStore
 from index.storage.lancedb_table import split_words, value_to_sql
-from index.storage.resident_rows import SPARE, Rows
+from index.storage.resident_rows import EXACT, SPARE, Rows
 from tests.support.chunk_rows import DIMENSIONS, row, unit
 from tests.support.example_counts import examples
 from tests.support.until import until
 
 ALL = Filter()
-FINEST = 1 / 65_000  # half of the step in which memory keeps the components of a vector
+FINEST = 1e-3  # half of the step in which memory keeps the components of a vector is less
 NAMES = st.sampled_from(["", "a", "a/b", "A", "o'neil", "'' OR true --", "日本", "\\", "%"])
 TAGS = st.lists(st.sampled_from(["x", "X/y", "x/y/z", "#", "日本", "o'neil"]), max_size=3).map(tuple)
 TIMES = st.sampled_from([-(10**30), -5, 0, 99, 100, 10**30])
@@ -140,6 +140,23 @@ def test_what_has_no_direction_is_near_to_nothing():
     assert rows.nearest(nought, ALL, 9) == []
 
 
+def test_of_many_rows_the_nearest_are_found_among_candidates():
+    count, rng = 6_000, np.random.default_rng(3)
+    topics = rng.standard_normal((60, 384))
+    vectors = (topics[rng.integers(0, 60, count)] + 0.9 * rng.standard_normal((count, 384))).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    made = (row(f"d{n:04}", source=f"s{n % 2}", vector=vector) for n, vector in enumerate(vectors))
+    rows = Rows.of(made, count, 384, split_words)
+    for restriction, theirs in ((ALL, np.arange(count)), (Filter(source="s1"), np.arange(1, count, 2))):
+        assert len(theirs) > EXACT
+        right = 0
+        for point in topics[:20].astype(np.float32):
+            nearest = theirs[np.argsort(-(vectors[theirs] @ point))[:40]]
+            found = rows.nearest(point, restriction, 40)
+            right += len({match.doc_id for match in found} & {f"d{n:04}" for n in nearest})
+        assert right >= 0.97 * 20 * 40
+
+
 CHANGES = st.lists(
     st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 4), min_size=1, max_size=4), min_size=1, max_size=25
 )
@@ -165,8 +182,12 @@ def test_each_state_stays_as_it_was(changes):
             assert named.tolist() == state.places_of(name)
         for one in (one for rows in documents.values() for one in rows):
             assert one.text in {match.text for match in state.with_words(one.text, ALL, 30)}
-            [best, *_] = state.nearest(unit(one.text), ALL, 3)
-            assert (best.text, best.value) == (one.text, pytest.approx(1, abs=1e-3))
+            for exact, each in ((2_000, 16), (0, 1)):
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr("index.storage.resident_rows.EXACT", exact)
+                    patch.setattr("index.storage.resident_rows.EACH", each)
+                    [best, *_] = state.nearest(unit(one.text), ALL, 3)
+                assert (best.text, best.value) == (one.text, pytest.approx(1, abs=1e-3))
 
 
 def test_nothing_is_left_of_what_was_replaced_many_times():
@@ -336,7 +357,7 @@ def test_how_near_documents_are_is_the_same_from_the_table_and_from_memory(store
     assert all(store.vectors_of(name) == pytest.approx(own[name], abs=FINEST) for name in asked)
     second = store.similarities(points, asked)
     assert first.keys() == second.keys() == {name for name, own in texts.items() if own}
-    assert first == pytest.approx(second, abs=FINEST * DIMENSIONS**0.5)
+    assert first == pytest.approx(second, abs=2e-3)
     plain = {
         name: max(float(unit(text) @ unit(f"text {point}")) for text in own for point in ("7 part 1", "9 part 0"))
         for name, own in texts.items()
