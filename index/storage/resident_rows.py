@@ -38,7 +38,10 @@ class SharedRowMemory:
 
     vectors: NDArray[np.int8]  # [room, dimensions]; undefined for a row without a vector
     scales: NDArray[np.float32]  # [room]: the factor that gives each vector unit length
-    signs: NDArray[np.uint64]  # [dimensions / 64, room]: of each component one bit, see `_pack_signs`
+    signs: NDArray[np.uint64]  # [dimensions / 64, room]: of each component a bit, whether it is above that of `centre`
+    # [dimensions]: the mean of the vectors when this memory was filled. The vectors of some encoders lie in a narrow cone, where
+    # the signs of most components are equal.
+    centre: NDArray[np.float32]
     codes: NDArray[np.int32]  # [fields, room]: the number of each row's value in `values`
     created: NDArray[np.int64]  # [room]
     doc_ids: list[str]  # the document of each row
@@ -58,6 +61,7 @@ class SharedRowMemory:
             np.empty((room, dimensions), np.int8),
             np.zeros(room, np.float32),
             np.empty((-(-dimensions // 64), room), np.uint64),
+            np.zeros(dimensions, np.float32),
             np.empty((TAGS + 1, room), np.int32),
             np.empty(room, np.int64),
             [],
@@ -88,13 +92,21 @@ class SharedRowMemory:
         self.created[at] = row.created_at
         if row.vector is None:
             return False
-        vector = row.vector.astype(np.float16).astype(np.float32)  # as it is stored
-        largest = float(np.abs(vector).max())
-        if largest:
-            steps = np.rint(vector * (LARGEST / largest))
-            self.vectors[at], self.scales[at] = steps, 1 / math.sqrt(np.dot(steps, steps))
-            self.signs[:, at] = _pack_signs(vector)
-        return largest > 0
+        self.vectors[at], self.scales[at] = _round(row.vector)
+        self.signs[:, at] = self._signs_of(self.vectors[at] * self.scales[at])
+        return bool(self.scales[at] > 0)
+
+    def centre_signs(self, places: NDArray[np.int64]) -> None:
+        """Set the signs of the vectors at `places`, from which the centre is computed first."""
+        blocks = [places[start : start + BLOCK] for start in range(0, len(places), BLOCK)]
+        for block in blocks:
+            self.centre[:] += self.to_unit(block).sum(axis=0) / len(places)
+        for block in blocks:
+            self.signs[:, block] = self._signs_of(self.to_unit(block))
+
+    def _signs_of(self, units: NDArray[np.float32]) -> NDArray[np.uint64]:
+        """Return what `signs` holds for vectors of unit length, [n, dimensions] or one, that `_round` has rounded."""
+        return _pack_signs(units - self.centre)
 
     def read_row(self, at: int) -> tuple[str, int, str, str, int, str]:
         """Return document, `ord`, workspace, heading, `cut` and text of the row at `at`."""
@@ -137,14 +149,16 @@ class SharedRowMemory:
         return similar
 
     def find_candidates(self, places: NDArray[np.int64], unit: NDArray[np.float32], number: int) -> NDArray[np.int64]:
-        """Return the `number` places whose vectors agree with `unit` in the signs of the most components, and all equal ones.
+        """Return the `number` places whose vectors are on the same side of the centre as `unit` in the most components.
 
-        The share of signs that differ grows with the angle between two vectors (Charikar, Similarity Estimation Techniques
-        from Rounding Algorithms, 2002, section 3), so nearly all of the nearest vectors are among these."""
+        More are returned if some of them have equally many. The share of signs that differ grows with the angle between two vectors
+        (Charikar, Similarity Estimation Techniques from Rounding Algorithms, 2002, section 3), so nearly all of the nearest
+        vectors are among these."""
+        steps, scale = _round(unit)
         count = int(places[-1]) + 1
         few = len(places) * FEW < count
         differing = np.zeros(len(places) if few else count, np.uint16)
-        for signs, wanted in zip(self.signs, _pack_signs(unit), strict=True):
+        for signs, wanted in zip(self.signs, self._signs_of(steps * scale), strict=True):
             differing += np.bitwise_count((signs[places] if few else signs[:count]) ^ wanted)
         if not few:
             differing = differing[places]
@@ -177,6 +191,7 @@ class Rows:
                 raise ResourceExhausted("the rows have too many different words to be kept in memory")
             documents.setdefault(doc_id, {})[row.ord] = at
         memory.words.sort()
+        memory.centre_signs(np.flatnonzero(near))
         live = np.zeros(count, np.bool_)
         for doc_id, by_ord in documents.items():
             places = [at for _, at in sorted(by_ord.items())]
@@ -315,7 +330,7 @@ class Rows:
         room = _capacity_for(count + added)
         memory = SharedRowMemory.allocate(room, self.dimensions, old.words.repack(kept, room))
         np.take(old.vectors, kept, axis=0, out=memory.vectors[:count])
-        memory.scales[:count], memory.signs[:, :count] = old.scales[kept], old.signs[:, kept]
+        memory.scales[:count] = old.scales[kept]
         memory.codes[:, :count], memory.created[:count] = old.codes[:, kept], old.created[kept]
         memory.doc_ids.extend(map(old.doc_ids.__getitem__, kept.tolist()))
         memory.numbers[:, :count] = old.numbers[:, kept]
@@ -327,6 +342,7 @@ class Rows:
             new.update(known)
         memory.tags.update(old.tags)
         memory.strings.update(old.strings)
+        memory.centre_signs(np.flatnonzero(self.near[kept]))
         moved = (np.cumsum(self.live) - 1).tolist()
         for doc_id in old.places:
             if places := self.places_of(doc_id):
@@ -334,11 +350,22 @@ class Rows:
         return Rows(self.dimensions, np.ones(count, np.bool_), self.near[kept], memory)
 
 
-def _pack_signs(vector: NDArray[np.float32]) -> NDArray[np.uint64]:
-    """Return the sign of each component as a bit, 1 above 0; 64 bits are one number."""
-    bits = np.zeros(-(-len(vector) // 64) * 64, np.bool_)
-    np.greater(vector, 0, out=bits[: len(vector)])
-    return np.packbits(bits).view(np.uint64)
+def _round(vector: NDArray[np.floating[Any]]) -> tuple[NDArray[np.int8], np.float32]:
+    """Return the integers by which a vector is kept, and the factor that gives them unit length; 0 for a zero vector."""
+    stored = vector.astype(np.float16).astype(np.float32)
+    largest = float(np.abs(stored).max())
+    if not largest:
+        return np.zeros(len(stored), np.int8), np.float32(0)
+    steps = np.rint(stored * (LARGEST / largest))
+    return steps.astype(np.int8), np.float32(1 / math.sqrt(np.dot(steps, steps)))
+
+
+def _pack_signs(vectors: NDArray[np.float32]) -> NDArray[np.uint64]:
+    """Return the sign of each component of [n, dimensions] as a bit, 1 above 0: [dimensions / 64, n]; the same for one vector."""
+    size = vectors.shape[-1]
+    bits = np.zeros((*vectors.shape[:-1], -(-size // 64) * 64), np.bool_)
+    np.greater(vectors, 0, out=bits[..., :size])
+    return np.packbits(bits, axis=-1).view(np.uint64).T
 
 
 def to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

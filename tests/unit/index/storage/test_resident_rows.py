@@ -140,17 +140,19 @@ def test_what_has_no_direction_is_near_to_nothing():
     assert rows.nearest(nought, ALL, 9) == []
 
 
-def test_of_many_rows_the_nearest_are_found_among_candidates():
+@pytest.mark.parametrize("common", [0.0, 40.0], ids=["all directions", "a narrow cone"])
+def test_of_many_rows_the_nearest_are_found_among_candidates(common):
     count, rng = 6_000, np.random.default_rng(3)
-    topics = rng.standard_normal((60, 384))
-    vectors = (topics[rng.integers(0, 60, count)] + 0.9 * rng.standard_normal((count, 384))).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    made = (row(f"d{n:04}", source=f"s{n % 2}", vector=vector) for n, vector in enumerate(vectors))
-    rows = Rows.of(made, count, 384, split_words)
+    directions = rng.standard_normal((24, 384))  # texts differ in few respects
+    made = rng.standard_normal((count + 20, 24)) @ directions + common * rng.random(384)
+    made = (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
+    vectors, points = made[:count], made[count:]
+    documents = (row(f"d{n:04}", source=f"s{n % 2}", vector=vector) for n, vector in enumerate(vectors))
+    rows = Rows.of(documents, count, 384, split_words)
     for restriction, theirs in ((ALL, np.arange(count)), (Filter(source="s1"), np.arange(1, count, 2))):
         assert len(theirs) > EXACT
         right = 0
-        for point in topics[:20].astype(np.float32):
+        for point in points:
             nearest = theirs[np.argsort(-(vectors[theirs] @ point))[:40]]
             found = rows.nearest(point, restriction, 40)
             right += len({match.doc_id for match in found} & {f"d{n:04}" for n in nearest})
