@@ -10,7 +10,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
@@ -96,6 +96,8 @@ class Contexts:
         self._vault, self._captures, self._ledger, self.uses = vault, captures, ledger, uses
         self._inbox, self._tokens, self._count = inbox, tokens, count
         self._reader = FactReader(captures, count)
+        # Called with the path of a workspace's folder when its owner has decided something in the note.
+        self.told: list[Callable[[Collection[str]], object]] = []
         self._vault_version: object = None
         self._running, self._lock = threading.Lock(), threading.Lock()
         self._written: dict[str, WrittenContext] = {}
@@ -231,7 +233,11 @@ class Contexts:
                     self.path_of(workspace),
                 )
             may_write = not note.is_conflicted and not note.is_foreign
+            known = self._written_in(workspace).decisions
             changed = may_write and self._write_note(workspace, note, is_promoted)
+            if may_write and (known.kept, known.left_out) != (note.decisions.kept, note.decisions.left_out):
+                for callback in tuple(self.told):
+                    callback([f"{self._inbox}/{workspace}/"])
             stat = self._vault.stat(self.path_of(workspace))
             self._done[workspace] = (*state[:2], stat)
         except (Conflict, NotFound, Unavailable) as error:  # the note has just changed, or the disk fails: try again

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
@@ -47,10 +46,17 @@ class AgentAccess:
     def on_change(self, listener: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
         """Call `listener` with the paths of changed captures (None: unknown), until the returned function is called.
 
-        It runs in the thread that made the change, while other changes wait, so it must be fast and raise nothing."""
-        listeners = self._inbox.captures.told
-        listeners.append(listener)
-        return partial(listeners.remove, listener)
+        A change of what a workspace's context contains is one of the workspace's folder. The listener runs in the thread that
+        made the change, while other changes wait, so it must be fast and raise nothing."""
+        registries = self._inbox.captures.told, self._inbox.contexts.told
+        for listeners in registries:
+            listeners.append(listener)
+
+        def end() -> None:
+            for listeners in registries:
+                listeners.remove(listener)
+
+        return end
 
     def record_at(self, path: str) -> Record | None:
         """Return what agents may know of the capture at `path`: its row without the digest of its bytes. Fast."""

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import os
 import time
 
 import httpx2
@@ -16,7 +17,10 @@ from mcp_server.guard.guard import WATCH_SECONDS
 from mcp_server.protocol.resources import context_uri, note_uri
 from mcp_server.protocol.subscriptions import STREAMS, WATCHED, Updates
 from mcp_server.server import now_ms
+from syncd.context import contexts
+from syncd.settings.automation import ContextSettings
 from tests.support.live_server import client, run, running
+from tests.support.until import until
 
 MODES = ("legacy", "2026-07-28")
 WAYS = [(way, mode) for way in ("http", "sse", "stdio") for mode in MODES]
@@ -176,6 +180,35 @@ def test_each_change_in_a_workspace_is_an_update_of_its_context(rim, space, mode
             assert await hears(lambda: capture(other), second) == named[1]
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(first(), 1.0)
+
+    run(work())
+
+
+def test_what_the_owner_decides_in_the_note_of_a_context_is_an_update_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(contexts, "QUIET_S", 0.0)
+    with served(tmp_path / "state", context=ContextSettings()) as rim:
+        decides_in_a_context(rim, rim.space())
+
+
+def decides_in_a_context(rim, space):
+    named = context_uri(space.name)
+    for number in range(20):
+        space.capture(f"# Heron {number}\n\nThe heron {number} stands at weir {number}.")
+    note = rim.world.vault / f"Captures/Context/{space.name}.md"
+    until(lambda: rim.world.app.services.write_contexts() or note.exists())
+
+    def leave_out_one():
+        kept = note.read_text().splitlines()
+        kept.remove(next(line for line in kept if "The heron" in line))
+        note.write_text("\n".join(kept))
+        past = time.time() - 3_600
+        os.utime(note, (past, past))
+        rim.world.app.services.write_contexts()
+
+    async def work():
+        async with listening(rim, space.name, [named], mode=MODES[1]) as (_, next_one):
+            await drain(next_one)
+            assert await hears(leave_out_one, next_one) == named
 
     run(work())
 

@@ -103,6 +103,26 @@ def test_a_run_waits_until_captures_and_owner_are_quiet(world, monkeypatch):
     assert world.app.opened.contexts.run(["default"], is_promoted=lambda _: False, quiet_s=3_600) == 1
 
 
+def test_what_the_owner_decides_is_announced_once_and_nothing_else_is(world):
+    announced = []
+    end = world.app.agent_access.on_change(announced.append)
+    capture(world, FILTER, LANCEDB)
+    write(world)
+    edit(world, read(world) + "\n")
+    announced.clear()
+    write(world)
+    assert announced == []
+    edit(world, "\n".join(line for line in read(world).splitlines() if LANCEDB not in line))
+    workspace(world).context()  # another agent has read the new state before
+    write(world)
+    write(world)
+    assert announced == [["Captures/default/"]]
+    end()
+    edit(world, "\n".join(line for line in read(world).splitlines() if FILTER not in line))
+    write(world)
+    assert announced == [["Captures/default/"]]
+
+
 @pytest.mark.parametrize("again", [False, True], ids=["at once", "after a restart"])
 def test_what_the_owner_decides_stays_decided(world, again):
     capture(world, FILTER, LANCEDB, TABS)
