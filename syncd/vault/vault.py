@@ -489,8 +489,9 @@ def _failure(error: OSError, path: str, *, making: bool) -> MemexError:  # noqa:
         case errno.ENOENT:
             return NotFound(f"{path} does not exist")
         case errno.ENOTDIR | errno.ELOOP | errno.EXDEV | errno.EISDIR:
-            blocked = FolderBlocked if making else NotFound
-            return blocked(f"no file exists at {path}: a link or another file blocks the path")
+            if making:
+                return FolderBlocked(f"{path} can't be created: a link or a file blocks the path")
+            return NotFound(f"no file exists at {path}: a link or a file blocks the path")
         case errno.ENAMETOOLONG:
             return InvalidArgument(f"the name of {path} is too long for the disk")
         case errno.EACCES | errno.EPERM | errno.EROFS:

@@ -166,9 +166,9 @@ def test_folders_are_made_listed_and_removed(vault):
     with pytest.raises(NotFound):
         vault.remove_folder("file.md")
     for taken in ("file.md/x", "link/x"):
-        with pytest.raises(Conflict, match="blocks the path"):
+        with pytest.raises(Conflict, match="can't be created: a link or a file blocks the path"):
             vault.make_folder(taken)
-        with pytest.raises(Conflict, match="blocks the path"):
+        with pytest.raises(Conflict, match="can't be created: a link or a file blocks the path"):
             vault.create(f"{taken}.md", b"")
 
 
