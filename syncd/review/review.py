@@ -160,10 +160,16 @@ class Review:
         """Return whether suggestions are enabled and all notes are indexed: a partial index gives wrong nearest notes."""
         return self._settings.review.suggest and self._captures.index.is_complete and self._proper.index.is_complete
 
+    def _has_workspaces(self) -> bool:
+        try:
+            return bool(self._vault.list_folders(self._inbox))
+        except NotFound:  # a link or a file is in its place, as the status says
+            return False
+
     def _write_table(self) -> None:
         """Write the table if it is missing, or unchanged since Memex wrote it."""
         path, wanted = f"{self._inbox}/{NAME}", compose_table(self._inbox).encode()
-        if not self._settings.review.table or not self._vault.list_folders(self._inbox):
+        if not self._settings.review.table or not self._has_workspaces():
             return
         try:
             there: bytes | None = self._vault.read(path)[0]

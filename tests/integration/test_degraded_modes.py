@@ -225,6 +225,8 @@ def test_the_status_answers_where_something_takes_the_place_of_the_inbox(world, 
     assert status["degraded"] == [health.BLOCKED]
     assert status["contexts"] == {"strays": []}
     assert world.app.operations["workspace.list"]({}, lambda _: None) == []
+    failed = {name: run.error for name in world.app.jobs.states() if (run := world.app.jobs.run(name)) and run.error}
+    assert failed == {}
     with pytest.raises(NotFound):
         world.app.agent_access.workspace("default")
     inbox.unlink()
