@@ -103,7 +103,7 @@ class MemoRows:
         for point in points:
             pool, hits = min(POOL, max(100, 4 * most)), frozenset[str]()
             while len(hits) < most:
-                near, _ = self._store.search(vector=point, words=None, filter=within, pool=pool)
+                (near,) = self._store.nearest([(point, within)], pool)
                 hits = keys & {match.doc_id for match in near}
                 if pool == POOL:
                     break

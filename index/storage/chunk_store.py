@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
@@ -50,6 +51,7 @@ SAME, AGAIN_S, KINDS = 60, 60.0, 100
 
 log = logging.getLogger(__name__)
 _LOGGED: dict[str, float] = {}  # when each failure was last logged
+_one_large_load = threading.Lock()  # while rows are loaded, they need twice the memory that they keep
 
 T = TypeVar("T")
 
@@ -64,7 +66,7 @@ class ChunkStore:
         self._recalling = threading.Lock()
         self._missed: list[Mapping[str, Collection[Row]]] | None = None  # writes since the rows began to load
         self._closing = False
-        self._too_large = False  # the rows did not fit into memory; maintenance allows another try
+        self._too_large = 0  # number of rows that did not fit into memory; a tenth fewer are tried again
         self._unsure = False  # the last write failed, so the table may contain more than readers see
         self._durable: set[str] = set()
         self._unpruned = 0
@@ -120,7 +122,7 @@ class ChunkStore:
                 return
             reader, removed = written
             self._sync_files()
-            large = added > maintenance_policy.LARGE_WRITE
+            large = maintenance_policy.is_large_write(added, self._work.rows)
             fits = held is not None and not large and self._has_room(held, documents)
             # The rows are copied last, when the memory for adding them is free again.
             self._table.show_readers(reader, held.replace(documents) if held is not None and fits else None)
@@ -141,6 +143,8 @@ class ChunkStore:
     ) -> tuple[list[Match], list[Match]]:
         """Return the `pool` chunks nearest to `vector` and those that contain `words`, best first, from one state of the store.
 
+        Of many chunks, a few of the nearest may be missing; `nearest` finds all while the rows are in memory.
+
         A `vector` given as a function is computed while LanceDB searches for words, if the rows are not in memory."""
         _check_pool(pool)
         check_encodable("the query", words or "")
@@ -156,7 +160,7 @@ class ChunkStore:
             point = self._make_point(vector)
             with timings.STORE["search"].measure():
                 with span("vector", pool=pool):
-                    nearest = [] if point is None else view.rows.nearest(point, filter, pool)
+                    nearest = [] if point is None else view.rows.nearest(point, filter, pool, exact=False)
                 with span("words", pool=pool):
                     return nearest, view.rows.with_words(words, filter, pool) if words else []
 
@@ -305,7 +309,6 @@ class ChunkStore:
                 if prune and version > before and self._unpruned > UNPRUNED:
                     self._prune_beside(began, wall)
                     self._unpruned = counted  # about this many versions are younger than the margin
-            self._too_large = False
             with self._writing:
                 rows, now = self._run(self._table.count()), time.monotonic()
                 self._work = maintenance_policy.WrittenRows(
@@ -335,12 +338,15 @@ class ChunkStore:
         """Remove all versions except the newest while readers and writers wait; return whether that was possible.
 
         A merge at this time would block readers for seconds. The removal is therefore postponed while there is something
-        to merge, because writes continue, and when there are so many versions that it would take seconds too."""
+        to merge, because writes continue, when there are so many versions that it would take seconds too, and while the rows
+        are loaded into memory, which reads for seconds."""
         if self._unpruned > UNPRUNED:
             return False
         for _ in range(3):
             renewed = self._run(self._table.reconnect(warm=self._table.seen.rows is None))
             with self._writing:
+                if self._recalling.locked():  # and no loading begins while this method writes
+                    return False
                 if self._run(self._table.version()) == version:
                     with self._gate.drain(DRAIN) as alone:
                         if alone:
@@ -357,11 +363,16 @@ class ChunkStore:
 
         This maintenance wrote a version and renewed the handles, so new readers use a version from after its start. The
         method waits for earlier readers. LanceDB decides by the wall clock which versions are old, so nothing is removed
-        if the clock has jumped since the start."""
-        with self._writing:
-            self._run(self._table.undo_write())  # before the version that it restores is removed
-        with self._gate.drain(DRAIN) as left:
-            pass
+        if the clock has jumped since the start, or while the rows are loaded into memory, which reads for seconds."""
+        if not self._recalling.acquire(blocking=False):
+            return
+        try:
+            with self._writing:
+                self._run(self._table.undo_write())  # before the version that it restores is removed
+            with self._gate.drain(DRAIN) as left:
+                pass
+        finally:
+            self._recalling.release()
         took = time.monotonic() - began
         if left and abs(time.time() - wall - took) < STEADY:
             self._compact(lambda: self._table.optimize(drop=timedelta(seconds=took + MARGIN)))
@@ -397,28 +408,29 @@ class ChunkStore:
 
     def _start_loading_rows(self) -> None:
         """Start to load the rows into memory if they are few enough."""
-        few_enough = self._work.rows <= maintenance_policy.HELD and not self._too_large
-        if few_enough and self._recalling.acquire(blocking=False):
+        if maintenance_policy.may_be_held(self._work.rows, self._too_large) and self._recalling.acquire(blocking=False):
             try:
                 threading.Thread(target=self._load_rows, name="recall", daemon=True).start()
             except RuntimeError:  # the system allows no more threads; a later search tries again
                 self._recalling.release()
 
     def _load_rows(self) -> None:
+        is_large = self._work.rows > maintenance_policy.AWAITED
         try:
-            with self._writing:
-                self._missed = []
-            rows = self._read_all_rows()
-            with self._writing:
-                missed, self._missed = self._missed, None
-                for documents in missed or ():
-                    rows = rows.replace(documents)
-                if missed is not None and len(rows) <= maintenance_policy.OUTGROWN:
-                    self._show_rows(rows)
+            with _one_large_load if is_large else nullcontext():
+                with self._writing:
+                    self._missed = []
+                rows = self._read_all_rows()
+                with self._writing:
+                    missed, self._missed = self._missed, None
+                    for documents in missed or ():
+                        rows = rows.replace(documents)
+                    if missed is not None and len(rows) <= maintenance_policy.OUTGROWN:
+                        self._show_rows(rows)
         except Unavailable:  # searches report it
             self._missed = None
         except ResourceExhausted:
-            self._too_large, self._missed = True, None
+            self._too_large, self._missed = self._work.rows, None
         finally:
             release_unused()  # what reading took
             self._recalling.release()

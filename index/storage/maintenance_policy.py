@@ -18,7 +18,8 @@ IDLE, ASLEEP = 15.0, 600.0  # seconds without a write after which FEW_COMMITS, o
 DIRTY_SHARE, DIRTY_ROWS = 0.05, 500  # rows written since the last pass that are worth one: share of all, and at least
 HELD, OUTGROWN = 120_000, 150_000  # most rows that are loaded into memory, and most that stay there
 AWAITED = 5_000  # most rows that a search by words waits for: loading takes 0.1 s for 1,000
-LARGE_WRITE = 2_000  # rows of one write above which the rows in memory are released: it needs the memory itself
+LARGE_WRITE, LARGE_SHARE = 2_000, 0.05  # rows of one write, and their share of all, above which it is a large one
+RETRIED = 0.9  # share of a number of rows that did not fit into memory from which they are tried again
 SCAN, LARGE = 40_000, 600_000  # vectors from which LanceDB needs an index, and from which it must be a smaller one
 
 
@@ -56,6 +57,18 @@ def is_due(work: WrittenRows, now: float) -> bool:
         or (idle >= IDLE and work.commits >= FEW_COMMITS)
         or idle >= ASLEEP
     )
+
+
+def is_large_write(added: int, rows: int) -> bool:
+    """Return whether one write adds so many rows that those in memory are released: it needs the memory itself.
+
+    Loading them again costs more, the more there are."""
+    return added > max(LARGE_WRITE, LARGE_SHARE * rows)
+
+
+def may_be_held(rows: int, too_many: int) -> bool:
+    """Return whether so many rows may be loaded into memory, if `too_many` did not fit the last time (0 = all did)."""
+    return rows <= HELD and (not too_many or rows <= RETRIED * too_many)
 
 
 def choose_vector_index(vectors: int) -> VectorIndex:

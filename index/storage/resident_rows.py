@@ -23,20 +23,21 @@ from index.storage.resident_words import Split, WordIndex
 
 EQUAL: Final = ("workspace", "namespace", "collection", "type", "source")
 TAGS: Final = len(EQUAL)  # index in `codes` for the tags
-LARGEST: Final = 127  # the integer for a vector's largest component; tested: similarities are exact to .002
+LARGEST: Final = 32_767  # the integer for a vector's largest component: finer than the 16 bits in which it is stored
 BLOCK: Final = 256  # rows that are converted and compared at a time: they fit into the cache of a core
 SPARE: Final = 1_024  # extra rows of room, in addition to half of the present rows; unused room costs no memory
 FEW: Final = 4  # if less than one row in so many passes a filter, only those are copied and compared
-# Up to EXACT rows, each one is compared with a query. Of more, only candidates are: EACH for each row that is looked for, and
-# this SHARE of all. Source: recall in `python -m tests.bench --only 100k`.
-EXACT, EACH, SHARE = 2_000, 16, 0.02
+# A search that need not be exact compares up to EXACT rows, and of more only candidates: EACH for each row that is looked for,
+# and this SHARE of all, at USUAL dimensions. With fewer dimensions the sides of a vector say less. Source:
+# `tests/unit/index/storage/test_resident_rows.py` and recall in `python -m tests.bench --only 100k`.
+EXACT, EACH, SHARE, USUAL = 2_000, 16, 0.02, 384
 
 
 @dataclass(frozen=True, slots=True)
 class SharedRowMemory:
     """Holds the memory that successive `Rows` share. It only grows, except for rows that no visible state uses."""
 
-    vectors: NDArray[np.int8]  # [room, dimensions]; undefined for a row without a vector
+    vectors: NDArray[np.int16]  # [room, dimensions]; undefined for a row without a vector
     scales: NDArray[np.float32]  # [room]: the factor that gives each vector unit length
     signs: NDArray[np.uint64]  # [dimensions / 64, room]: of each component a bit, whether it is above that of `centre`
     # [dimensions]: the mean of the vectors when this memory was filled. The vectors of some encoders lie in a narrow cone, where
@@ -58,7 +59,7 @@ class SharedRowMemory:
     def allocate(cls, room: int, dimensions: int, words: WordIndex) -> SharedRowMemory:
         """Allocate memory for `room` rows with these words."""
         return cls(
-            np.empty((room, dimensions), np.int8),
+            np.empty((room, dimensions), np.int16),
             np.zeros(room, np.float32),
             np.empty((-(-dimensions // 64), room), np.uint64),
             np.zeros(dimensions, np.float32),
@@ -237,14 +238,17 @@ class Rows:
                 memory.set_places(doc_id, (*memory.places_of(doc_id), *range(first, at)))
         return Rows(self.dimensions, live, near, memory)
 
-    def nearest(self, point: NDArray[np.float32], restriction: Filter, pool: int) -> list[Match]:
-        """Return the `pool` nearest rows to `point` that pass `restriction`, best first; ties are sorted by document id."""
+    def nearest(self, point: NDArray[np.float32], restriction: Filter, pool: int, *, exact: bool = True) -> list[Match]:
+        """Return the `pool` nearest rows to `point` that pass `restriction`, best first; ties are sorted by document id.
+
+        Without `exact`, of many rows only candidates are compared, and a few of the nearest may be missing."""
         at, length = np.flatnonzero(self.passing_rows(restriction) & self.near), float(np.linalg.norm(point))
         if not len(at) or not length:
             return []
         unit = np.asarray(point / length, np.float32)
-        if len(at) > EXACT:
-            at = self._memory.find_candidates(at, unit, EACH * pool + int(SHARE * len(at)))
+        if not exact and len(at) > EXACT:
+            wanted = (EACH * pool + SHARE * len(at)) * max(1.0, USUAL / self.dimensions)
+            at = self._memory.find_candidates(at, unit, int(wanted))
         return self._best(at, np.maximum(self._memory.compare(at, unit), -1.0), pool)
 
     def with_words(self, query: str, restriction: Filter, pool: int) -> list[Match]:
@@ -350,14 +354,14 @@ class Rows:
         return Rows(self.dimensions, np.ones(count, np.bool_), self.near[kept], memory)
 
 
-def _round(vector: NDArray[np.floating[Any]]) -> tuple[NDArray[np.int8], np.float32]:
+def _round(vector: NDArray[np.floating[Any]]) -> tuple[NDArray[np.int16], np.float32]:
     """Return the integers by which a vector is kept, and the factor that gives them unit length; 0 for a zero vector."""
-    stored = vector.astype(np.float16).astype(np.float32)
+    stored = vector.astype(np.float16).astype(np.float32)  # as the table keeps it
     largest = float(np.abs(stored).max())
     if not largest:
-        return np.zeros(len(stored), np.int8), np.float32(0)
+        return np.zeros(len(stored), np.int16), np.float32(0)
     steps = np.rint(stored * (LARGEST / largest))
-    return steps.astype(np.int8), np.float32(1 / math.sqrt(np.dot(steps, steps)))
+    return steps.astype(np.int16), np.float32(1 / math.sqrt(np.dot(steps, steps)))
 
 
 def _pack_signs(vectors: NDArray[np.float32]) -> NDArray[np.uint64]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, compress
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-HALF, LOWER = np.uint64(32), np.uint64(0xFFFF_FFFF)  # the bits of half a number, and the lower half
+HALF = np.uint64(32)  # the bits of half a number
 MOST_WORDS = 250_000  # most different words; each takes about 130 bytes
 K1, B = 1.2, 0.75  # the constants of BM25 that LanceDB uses
 LATE: Final = 65_536  # words that are compared one by one; with more, all words are sorted again
@@ -137,19 +137,32 @@ class WordIndex:
         return scores
 
     def repack(self, kept: NDArray[np.int64], room: int) -> WordIndex:
-        """Copy the words of the rows `kept`, which get the numbers from 0 on in this order, which is ascending."""
-        both = self._seen.all()
-        words, rows = both >> HALF, both & LOWER
-        new_rows = np.full(len(self._lengths), -1, np.int64)
-        new_rows[kept] = np.arange(len(kept))
-        stays = new_rows[rows] >= 0
-        words, rows = words[stays], new_rows[rows[stays]].astype(np.uint64)
-        used = np.bincount(words, minlength=len(self._numbers)) > 0
+        """Copy the words of the rows `kept`, which get the numbers from 0 on in this order, which is ascending.
+
+        So the rows of each word stay in order, and nothing needs to be sorted: all occurrences as `_Occurrences.all` returns
+        them would take several times the memory."""
+        seen = self._seen
+        new_rows, stays = np.zeros(len(self._lengths), np.uint32), np.zeros(len(self._lengths), np.bool_)
+        new_rows[kept], stays[kept] = np.arange(len(kept), dtype=np.uint32), True
+        left = stays[seen.rows]
+        before = np.concatenate([[0], np.cumsum(left, dtype=np.int32)])[
+            seen.starts
+        ]  # for each word, what is left before it
+        late_words, late_rows = seen.late_words[: seen.late], seen.late_rows[: seen.late]
+        late = stays[late_rows]
+        late_words, late_rows = late_words[late], new_rows[late_rows[late]]
+        used = np.bincount(late_words, minlength=len(self._numbers)) > 0
+        used[: len(before) - 1] |= np.diff(before) > 0
         packed = WordIndex(self._split, room)
-        kept_words = (word for word, is_used in zip(self._numbers, used, strict=True) if is_used)
-        packed._numbers.update((word, n) for n, word in enumerate(kept_words))
+        packed._numbers.update((word, n) for n, word in enumerate(compress(self._numbers, used.tolist())))
         packed._lengths[: len(kept)] = self._lengths[kept]
-        packed._seen = _sort((np.cumsum(used) - 1)[words].astype(np.uint64) << HALF | rows, len(packed._numbers))
+        packed._seen = _Occurrences(
+            np.append(before[:-1][used[: len(before) - 1]], before[-1]).astype(np.int64),
+            new_rows[seen.rows[left]],
+            (np.cumsum(used) - 1)[late_words].astype(np.uint32),
+            late_rows,
+            len(late_rows),
+        )
         return packed
 
 

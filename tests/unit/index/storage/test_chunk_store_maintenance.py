@@ -266,3 +266,32 @@ def test_a_clock_that_leaps_ahead_takes_no_file_from_a_reader(tmp_path):
         timeout=120,
     )
     assert done.stdout.split() == ["0", "6"], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("unpruned", [0, 10_000], ids=["few versions", "many versions"])
+def test_no_search_waits_for_maintenance_that_waits_until_the_rows_are_loaded(store, monkeypatch, unpruned):
+    monkeypatch.setattr(chunk_store, "DRAIN", 5.0)
+    for n in range(12):
+        store.replace({f"d{n}": [row(f"d{n}", 0, f"text {n}")]})
+    go, begun, read = threading.Event(), threading.Event(), store._read_next
+
+    def read_slowly(batches):
+        begun.set()
+        assert go.wait(60)
+        return read(batches)
+
+    monkeypatch.setattr(store, "_read_next", read_slowly)
+    store._start_loading_rows()
+    assert begun.wait(60)
+    store._unpruned = unpruned
+    maintenance = threading.Thread(target=store.maintain)
+    began = time.monotonic()
+    maintenance.start()
+    while maintenance.is_alive():
+        assert near(store, "text 3")[0] == "d3"
+    took = time.monotonic() - began
+    go.set()
+    assert took < 4.0
+    until(lambda: store._table.seen.rows is not None)
+    store.maintain()
+    assert near(store, "text 3")[0] == "d3"

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from index.storage.maintenance_policy import WrittenRows, choose_vector_index, is_due, refine_factor
+from index.storage.maintenance_policy import (
+    WrittenRows,
+    choose_vector_index,
+    is_due,
+    is_large_write,
+    may_be_held,
+    refine_factor,
+)
 
 FRESH = WrittenRows(rows=10_000, commits=0, dirty=0, written=0.0, kept=0.0)
 
@@ -48,6 +55,22 @@ def test_under_steady_writing_the_work_that_waits_levels_off():
             work = WrittenRows(rows=work.rows, commits=0, dirty=0, written=now, kept=now, took=0.02 * work.commits)
     assert max(merged) <= 300
     assert len(merged) > 100
+
+
+@pytest.mark.parametrize(
+    ("added", "rows", "expected"),
+    [(2_000, 0, False), (2_001, 0, True), (5_000, 100_000, False), (5_001, 100_000, True)],
+)
+def test_a_write_is_large_beside_the_rows_that_would_be_loaded_again(added, rows, expected):
+    assert is_large_write(added, rows) is expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "too_many", "expected"),
+    [(120_000, 0, True), (120_001, 0, False), (1_000, 1_000, False), (901, 1_000, False), (900, 1_000, True)],
+)
+def test_rows_that_did_not_fit_are_tried_again_once_they_are_fewer(rows, too_many, expected):
+    assert may_be_held(rows, too_many) is expected
 
 
 def test_removed_rows_count_as_work():

@@ -154,9 +154,30 @@ def test_of_many_rows_the_nearest_are_found_among_candidates(common):
         right = 0
         for point in points:
             nearest = theirs[np.argsort(-(vectors[theirs] @ point))[:40]]
-            found = rows.nearest(point, restriction, 40)
+            found = rows.nearest(point, restriction, 40, exact=False)
             right += len({match.doc_id for match in found} & {f"d{n:04}" for n in nearest})
+            assert {match.doc_id for match in rows.nearest(point, restriction, 40)} == {f"d{n:04}" for n in nearest}
         assert right >= 0.97 * 20 * 40
+
+
+@pytest.mark.parametrize("dimensions", [1, 63, 64, 65, 130, 384])
+def test_candidates_are_those_that_are_on_the_same_side_of_the_centre_in_the_most_dimensions(dimensions):
+    rng = np.random.default_rng(dimensions)
+    for count in (1, 40, 400):
+        made = rng.choice([-1.0, 0.0, 0.5, 2.0], (count, dimensions)).astype(np.float32)
+        given = (row(f"d{n}", workspace=f"w{n % 7}", vector=None if n % 11 == 5 else made[n]) for n in range(count))
+        rows = Rows.of(given, count, dimensions, split_words)
+        rows = rows.replace({f"d{n}": [row(f"d{n}", vector=made[n - 1])] for n in range(1, count, 5)})
+        centre, point = rows._memory.centre, rng.choice([-1.0, 0.0, 1.0], dimensions).astype(np.float32)
+        point = point / (np.linalg.norm(point) or 1)
+        for restriction in (ALL, Filter(workspace="w3"), Filter(workspace="w0")):
+            places = np.flatnonzero(rows.passing_rows(restriction) & rows.near)
+            sides = (rows._memory.to_unit(places) > centre) == (point > centre)
+            agreeing = np.count_nonzero(sides, axis=1)
+            for number in (1, 3, 50) if len(places) else ():
+                least = np.sort(agreeing)[::-1][:number][-1]
+                expected = places[agreeing >= least].tolist()
+                assert rows._memory.find_candidates(places, point, number).tolist() == expected
 
 
 CHANGES = st.lists(
@@ -188,7 +209,7 @@ def test_each_state_stays_as_it_was(changes):
                 with pytest.MonkeyPatch.context() as patch:
                     patch.setattr("index.storage.resident_rows.EXACT", exact)
                     patch.setattr("index.storage.resident_rows.EACH", each)
-                    [best, *_] = state.nearest(unit(one.text), ALL, 3)
+                    [best, *_] = state.nearest(unit(one.text), ALL, 3, exact=False)
                 assert (best.text, best.value) == (one.text, pytest.approx(1, abs=1e-3))
 
 
@@ -302,6 +323,11 @@ def test_rows_with_too_many_different_words_stay_out_of_memory(store, monkeypatc
         assert both(store, "few words", pool=1) == (["a"], ["a"])
         until(lambda: "recall" not in {thread.name for thread in threading.enumerate()})
         assert store._table.seen.rows is None
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_read_all_rows", lambda: pytest.fail("they are still too many"))
+        store.maintain()
+        assert both(store, "few words", pool=1) == (["a"], ["a"])
+        until(lambda: "recall" not in {thread.name for thread in threading.enumerate()})
     store.replace({"many": [], "b": [row("b", 0, "other words")]})
     store.maintain()
     both(store, "few words")
