@@ -37,8 +37,9 @@ if TYPE_CHECKING:  # both load libraries that only their owners need
     from index.storage.chunk_rows import Match
     from index.storage.chunk_store import ChunkStore
 
-# Passages of each leg. A larger pool only adds documents behind those of the smaller ones, so the answer to a smaller limit
-# is the beginning of the answer to a larger one. From 40 to 150 no measured ranking changes.
+# Passages of each leg. A larger pool only adds documents behind those of the smaller ones, even one whose passage was no
+# candidate before, so the answer to a smaller limit is the beginning of the answer to a larger one. From 40 to 150 no measured
+# ranking changes.
 POOLS: Final = (40, 160, 640)
 TIMES: Final = 3  # most times of a query that are looked for
 LATER_MS: Final = 3 * 86_400_000  # people often write some days later about a time

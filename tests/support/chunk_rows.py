@@ -11,7 +11,7 @@ from index.model import Filter
 from index.query import tag_keys
 from index.storage.chunk_store import ChunkStore, Row
 
-DIMENSIONS = 384
+DIMENSIONS = 16
 ALL = Filter()
 
 

@@ -23,7 +23,7 @@ from tests.support.example_counts import examples
 from tests.support.until import until
 
 ALL = Filter()
-FINEST = 1e-3  # half of the step in which memory keeps the components of a vector is less
+FINEST = 1 / 65_000  # half of the step in which memory keeps the components of a vector
 NAMES = st.sampled_from(["", "a", "a/b", "A", "o'neil", "'' OR true --", "日本", "\\", "%"])
 TAGS = st.lists(st.sampled_from(["x", "X/y", "x/y/z", "#", "日本", "o'neil"]), max_size=3).map(tuple)
 TIMES = st.sampled_from([-(10**30), -5, 0, 99, 100, 10**30])
@@ -385,7 +385,7 @@ def test_how_near_documents_are_is_the_same_from_the_table_and_from_memory(store
     assert all(store.vectors_of(name) == pytest.approx(own[name], abs=FINEST) for name in asked)
     second = store.similarities(points, asked)
     assert first.keys() == second.keys() == {name for name, own in texts.items() if own}
-    assert first == pytest.approx(second, abs=2e-3)
+    assert first == pytest.approx(second, abs=FINEST * DIMENSIONS**0.5)
     plain = {
         name: max(float(unit(text) @ unit(f"text {point}")) for text in own for point in ("7 part 1", "9 part 0"))
         for name, own in texts.items()
