@@ -145,9 +145,8 @@ class WordIndex:
         new_rows, stays = np.zeros(len(self._lengths), np.uint32), np.zeros(len(self._lengths), np.bool_)
         new_rows[kept], stays[kept] = np.arange(len(kept), dtype=np.uint32), True
         left = stays[seen.rows]
-        before = np.concatenate([[0], np.cumsum(left, dtype=np.int32)])[
-            seen.starts
-        ]  # for each word, what is left before it
+        # For each word, how many occurrences are left before it, and at the end, how many in all.
+        before = np.concatenate([np.zeros(1, np.int32), np.cumsum(left, dtype=np.int32)])[seen.starts]
         late_words, late_rows = seen.late_words[: seen.late], seen.late_rows[: seen.late]
         late = stays[late_rows]
         late_words, late_rows = late_words[late], new_rows[late_rows[late]]
