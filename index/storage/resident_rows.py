@@ -1,4 +1,4 @@
-"""Keep the rows of a small store in memory, and search them by vector and by words.
+"""Keep the rows of a store in memory, and search them by vector and by words.
 
 A `Rows` object never changes, so its holder keeps seeing one state of the store. The next `Rows` object shares its
 memory and writes only to places that the earlier one does not use. Law, tested: the same rows pass a filter as pass
@@ -26,7 +26,7 @@ TAGS: Final = len(EQUAL)  # index in `codes` for the tags
 LARGEST: Final = 32_767  # the integer for a vector's largest component: finer than the 16 bits in which it is stored
 BLOCK: Final = 256  # rows that are converted and compared at a time: they fit into the cache of a core
 SPARE: Final = 1_024  # extra rows of room, in addition to half of the present rows; unused room costs no memory
-FEW: Final = 4  # if less than one row in so many passes a filter, only those are copied and compared
+FEW: Final = 4  # if less than one row in so many passes a filter, the signs of only those are copied
 # A search that need not be exact compares up to EXACT rows, and of more only candidates: EACH for each row that is looked for,
 # and this SHARE of all, at USUAL dimensions. With fewer dimensions the sides of a vector say less. Source:
 # `tests/unit/index/storage/test_resident_rows.py` and recall in `python -m tests.bench --only 100k`.
@@ -100,8 +100,7 @@ class SharedRowMemory:
     def centre_signs(self, places: NDArray[np.int64]) -> None:
         """Set the signs of the vectors at `places`, from which the centre is computed first."""
         blocks = [places[start : start + BLOCK] for start in range(0, len(places), BLOCK)]
-        for block in blocks:
-            self.centre[:] += self.to_unit(block).sum(axis=0) / len(places)
+        self.centre[:] = sum(self.to_unit(block).sum(axis=0) for block in blocks) / max(1, len(places))
         for block in blocks:
             self.signs[:, block] = self._signs_of(self.to_unit(block))
 

@@ -1,8 +1,8 @@
 """Serve subscriptions to notes and contexts: streams of 2026's `subscriptions/listen`, sessions of the older `resources/subscribe`.
 
 Laws: a caller can watch only what it could read. Every change of a workspace's notes may change its context, so each, the
-owner's too, is an update of it, and so is what the owner decides in the context's own note. An update says "read it again" and nothing more, so updates for a slow client wait as a
-set, and no writer waits for a listener."""
+owner's too, is an update of it, and so is what the owner decides in the context's own note. An update says "read it again"
+and nothing more, so updates for a slow client wait as a set, and no writer waits for a listener."""
 
 from __future__ import annotations
 

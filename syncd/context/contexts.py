@@ -234,10 +234,11 @@ class Contexts:
                 )
             may_write = not note.is_conflicted and not note.is_foreign
             known = self._written_in(workspace).decisions
-            changed = may_write and self._write_note(workspace, note, is_promoted)
             if may_write and (known.kept, known.left_out) != (note.decisions.kept, note.decisions.left_out):
+                # Before they are recorded: if the note then can't be written, they are not new at the next try.
                 for callback in tuple(self.told):
                     callback([f"{self._inbox}/{workspace}/"])
+            changed = may_write and self._write_note(workspace, note, is_promoted)
             stat = self._vault.stat(self.path_of(workspace))
             self._done[workspace] = (*state[:2], stat)
         except (Conflict, NotFound, Unavailable) as error:  # the note has just changed, or the disk fails: try again

@@ -20,6 +20,7 @@ from tests.bench import headline, vaults, yardsticks
 from tests.bench.measure import daemon, p50
 from tests.bench.record import Row, Step
 from tests.bench.speed import fresh, made_up
+from tests.support.until import until
 
 SECTIONS, SECTION_WORDS = 20, 165  # of a file: each section becomes a chunk
 NEAR, ASKED = 10, 100
@@ -97,9 +98,8 @@ def recall(work: Path, vault: Path, state: Path, name: str) -> Row:
         dice = np.random.default_rng(5)
         points = vectors[dice.integers(0, len(keys), ASKED)] + dice.standard_normal((ASKED, vectors.shape[1])) * 0.05
         points = (points / np.linalg.norm(points, axis=1, keepdims=True)).astype(np.float32)
-        while store._table.seen.rows is None and len(keys) <= maintenance_policy.HELD:
-            store.search(vector=None, words="weather", filter=Filter(), pool=1)  # has the rows loaded into memory
-            time.sleep(0.1)
+        store.search(vector=None, words="weather", filter=Filter(), pool=1)  # begins to load the rows into memory
+        until(lambda: store._table.seen.rows is not None or len(keys) > maintenance_policy.HELD)
         right, spent, exact = 0, [], []
         for point in points:
             begun = time.perf_counter()
