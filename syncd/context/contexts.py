@@ -332,7 +332,7 @@ class Contexts:
         if not written.versions and not has_callout(text):
             return _NoteState(raw, stat, Decisions(), is_foreign=True)
         current = {} if written.versions else self._current_lines(workspace)
-        decisions = self._decided[workspace] = read_decisions(text, written.versions, current)
+        decisions = self._decided[workspace] = read_decisions(text, written.versions, current, written.decisions)
         return _NoteState(raw, stat, decisions, has_merge_conflict(text))
 
     def _current_lines(self, workspace: str) -> dict[str, str]:

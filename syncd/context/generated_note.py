@@ -108,17 +108,23 @@ def has_callout(text: str) -> bool:
 
 
 def read_decisions(
-    text: str, versions: Sequence[Mapping[str, str]], current: Mapping[str, str] | None = None
+    text: str,
+    versions: Sequence[Mapping[str, str]],
+    current: Mapping[str, str] | None = None,
+    recorded: Decisions | None = None,
 ) -> Decisions:
     """Read the owner's decisions.
 
     `versions`: the lines that Memex wrote last, except those that stay out, by mark. There are several if it is unknown
     which of them reached the disk; a line counts as deleted only if it was in all of them. `current`: the lines of the facts as they
-    are now, for a note of which no version is known. A line with a mark that nobody knows is Memex's, of a fact that is gone."""
+    are now, for a note of which no version is known. A line with a mark that nobody knows is Memex's, of a fact that is gone.
+    `recorded`: the decisions with which the last of several versions was made; what the text does not contradict stands."""
     front, body = split(text)
     kept: dict[str, NoteLine] = {}
     left_out: dict[str, NoteLine] = {}
     present: set[str] = set()
+    if recorded is None or len(versions) < 2:
+        recorded = Decisions()
     for heading, line in _read_lines(body):
         present.add(line.mark)
         if line.mark and (line.struck is not None or heading == LEFT_OUT):
@@ -126,11 +132,16 @@ def read_decisions(
                 left_out[line.mark] = line
             else:
                 _keep(kept, NoteLine(f"~~{line.body}~~"))
-        elif heading != CHOSEN or not line.mark or _is_changed(line, (*versions, current or {})):
+        elif (
+            heading != CHOSEN or not line.mark or line in recorded.kept or _is_changed(line, (*versions, current or {}))
+        ):
             _keep(kept, NoteLine(line.body) if _is_other(kept, line) else line)
     for mark, body in versions[0].items() if versions else ():
         if mark not in present and all(mark in version for version in versions):
             left_out[mark] = NoteLine(body, mark)
+    for mark, line in recorded.left_out.items():
+        if mark not in present:
+            left_out.setdefault(mark, line)
     return Decisions(front, tuple(kept.values()), left_out)
 
 

@@ -123,6 +123,39 @@ def test_what_the_owner_decides_is_announced_once_and_nothing_else_is(world):
     assert announced == [["Captures/default/"]]
 
 
+def leave_out(text, line):
+    return "\n".join(each for each in text.splitlines() if line not in each)
+
+
+def change(text, line):
+    return text.replace(line, f"{line}, says Ada")
+
+
+@pytest.mark.parametrize("decide", [leave_out, change])
+def test_what_the_owner_decides_stays_and_is_announced_once_though_a_write_fails(world, monkeypatch, decide):
+    capture(world, FILTER, LANCEDB)
+    write(world)
+    edit(world, decide(read(world), LANCEDB))
+    capture(world, TABS)  # so that the note must be written again
+    announced = []
+    end = world.app.agent_access.on_change(announced.append)
+    with monkeypatch.context() as patch:
+        patch.setattr(world.app.opened.contexts._vault, "replace", unwritable)
+        assert [write(world), write(world)] == [0, 0]
+        decided = lines(world)
+    assert write(world) == 1
+    assert lines(world) == decided
+    assert (LANCEDB in decided) is False
+    assert (f"{LANCEDB}, says Ada" in "".join(decided)) is (decide is change)
+    assert TABS in read(world)
+    end()
+    assert announced == [["Captures/default/"]]
+
+
+def unwritable(*_, **__):
+    raise Unavailable("the disk is full")
+
+
 @pytest.mark.parametrize("again", [False, True], ids=["at once", "after a restart"])
 def test_what_the_owner_decides_stays_decided(world, again):
     capture(world, FILTER, LANCEDB, TABS)
