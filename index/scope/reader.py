@@ -138,15 +138,16 @@ class Reader:
         """Return the stored files that documents of a workspace, or of all, refer to, each with the path of its note."""
         return self._catalog.stored_files(workspace)
 
-    def notes_with_stem(self, stem: str) -> list[tuple[str, str, str]]:
-        """Return path, name and type of the notes named `stem`, or `stem` with a blank and more text; fast for any number of notes.
+    def notes_with_stems(self, stems: Collection[str]) -> list[tuple[str, str, str]]:
+        """Return path, name and type of the notes named as one of `stems`, or so with a blank and more text; fast for any number of notes.
 
         The name is the title or, for the document of a stored file, the file's original name."""
         rows = self._catalog.rows(
-            "select path, title, type, case type when 'file' then metadata end from documents "
-            "where path in (?1 || '.md', ?1 || '.MD', ?1 || '.Md', ?1 || '.mD') "
-            "or (path > ?1 || ' ' and path < ?1 || '!')",
-            stem,
+            "select path, title, type, case type when 'file' then metadata end "
+            "from (select value as stem from json_each(?)) cross join documents "  # `cross`: by the index of paths
+            "where path in (stem || '.md', stem || '.MD', stem || '.Md', stem || '.mD') "
+            "or (path > stem || ' ' and path < stem || '!')",
+            json.dumps([stem for stem in stems if "\0" not in stem]),  # SQLite would cut a value there
         )
         return [(path, given_name(title, json.loads(metadata or "{}")), kind) for path, title, kind, metadata in rows]
 

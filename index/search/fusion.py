@@ -12,13 +12,13 @@ because its vocabulary then does not know the language. A note whose title or al
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import compress, pairwise
-from typing import NamedTuple
+from itertools import chain, pairwise
+from typing import NamedTuple, TypeAlias
 
 from index.deferred_patterns import compile_later
 from index.model import Hit
@@ -55,7 +55,7 @@ STALE = 0.5  # factor on the score of a document that a newer one replaces, so t
 RUN = compile_later(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
 )
-HEADING = compile_later(r"\n#{1,6} +(.+?)[ #]*$", re.MULTILINE)  # "\n#" is found many times as fast as "^#"
+HEADING = compile_later(r"\n#{1,6} +([^\n]+)")  # "\n#" is found many times as fast as "^#"
 FLAT = str.maketrans({**dict.fromkeys("!\"#$%&'()*+,.:;<=>?@[\\]^`{}~’‘“”", None), **dict.fromkeys("-_/|–—\t\n", " ")})
 # The same for ASCII bytes, which takes a fifth of the time.
 ASCII_FLAT = bytes(ord(chr(code).casefold().translate(FLAT) or " ") for code in range(128)) + bytes(range(128, 256))
@@ -79,14 +79,21 @@ JA_ASKING = compile_later(
 EDGES = compile_later(r"^\W+|(?:['’]s)?\W*$")
 
 
+# The score as a number below 0, so that the best is first; then document, `ord` and passage.
+_Scored: TypeAlias = tuple[float, str, int, Match]
+
+
 @dataclass(frozen=True, slots=True)
 class QueryCue:
     """Holds the parts of a query that are compared with a found passage."""
 
     name: str  # the whole query, folded like a name
-    asked: tuple[frozenset[str], ...]  # its words and, if they differ, its words without a question's function words
-    content: tuple[str, ...]  # the last of `asked` as it is looked for in a text: " word", or two characters
+    asked: tuple[frozenset[str], ...]  # its units and, if they differ, those without a question's function words
+    units: tuple[str, ...]  # all of these, in order: word stems, and pairs of characters in scripts without spaces
+    content: dict[str, str]  # the last of `asked`, in order: as each is looked for, " word" or the characters
     pairs: tuple[str, ...]  # neighbours: " one two" where words are spaced, two characters where they are not
+    # The unit of a first neighbour → its pairs: " one" and "two", or the two characters and "".
+    pairs_from: dict[str, list[tuple[str, str]]]
 
 
 class RankedDocument(NamedTuple):  # see `Match`
@@ -123,13 +130,20 @@ def keywords(text: str) -> str:
 def make_cue(text: str) -> QueryCue:
     """Extract from a query the parts to compare with the passages that it finds."""
     content = list(_split_words(keywords(text)))
-    spaced = [
-        f" {word} {_stem(after)}" for word, after in pairwise(content) if not (RUN.match(word) or RUN.match(after))
-    ]
+    pairs = {
+        f" {word} {_stem(after)}": (_stem(word), (f" {word}", _stem(after)))
+        for word, after in pairwise(content)
+        if not (RUN.match(word) or RUN.match(after))
+    }
     joined = [run[n : n + 2] for run in content if RUN.match(run) for n in range(len(run) - 1)]
+    pairs |= {pair: (pair, (pair, "")) for pair in joined}
+    pairs_from: dict[str, list[tuple[str, str]]] = {}
+    for unit, pair in pairs.values():
+        pairs_from.setdefault(unit, []).append(pair)
     asked = tuple(dict.fromkeys((_grams(text), _grams(keywords(text)))))
-    words = tuple(gram if RUN.match(gram) else f" {gram}" for gram in sorted(asked[-1]))
-    return QueryCue(_name_key(text), asked, words, tuple(dict.fromkeys(spaced + joined)))
+    units = tuple(sorted(frozenset[str]().union(*asked)))
+    words = {gram: gram if RUN.match(gram) else f" {gram}" for gram in sorted(asked[-1])}
+    return QueryCue(_name_key(text), asked, units, words, tuple(pairs), pairs_from)
 
 
 def vector_trust(tokens: int, text: str) -> float:
@@ -160,25 +174,27 @@ def fuse(
     near_weight = NEAR_WEIGHT * (trust if weight is None else weight) if near else 0.0
     pairs_weight, share_weight = (PAIRS_WEIGHT if cue.pairs else 0.0), (SHARE_WEIGHT if len(cue.content) > 1 else 0.0)
     full = WORDS_WEIGHT + NAMES_WEIGHT + near_weight + pairs_weight + share_weight + date_weight
-    parts = [(pair, *_ends(pair)) for pair in cue.pairs]
     matches = {(match.doc_id, match.ord): match for match in (*words, *near)}
     texts = [f" {_fold(match.text)}" for match in matches.values()]
-    scored = []
-    for (key, match), text, share in zip(matches.items(), texts, _share_words(cue.content, texts), strict=True):
+    units_of = [[unit for unit in cue.units if unit in text] for text in texts]
+    shares = _share_words(cue.content, texts, units_of)
+    scored: list[_Scored] = []
+    for (key, match), text, units, share in zip(matches.items(), texts, units_of, shares, strict=True):
         worded = max(0.0, bm25.get(key, 0.0))
-        named, exact = _match_names(cue, match, text)
+        named, exact = _match_names(cue, match, units)
         score = WORDS_WEIGHT * worded / (worded + HALF) + NAMES_WEIGHT * named
         score += near_weight * _clamp(similar.get(key, farthest)) + date_weight * (match.doc_id in dated)
         if cue.pairs:
-            score += pairs_weight * _count_pairs(parts, text) / len(parts)
+            score += pairs_weight * _count_pairs(cue, text, units) / len(cue.pairs)
         score = _clamp((score + share_weight * share) / full)
-        scored.append((NAMED + (1 - NAMED) * score if exact else NAMED * score, match))
+        scored.append((-(NAMED + (1 - NAMED) * score if exact else NAMED * score), *key, match))
     return _best_passages(scored, lambda match: trust * _clamp(similar.get((match.doc_id, match.ord), farthest)))
 
 
 def rank_by_vector(near: Sequence[Match]) -> list[RankedDocument]:
     """Rank the documents of the vector leg alone; the score is the cosine similarity."""
-    return _best_passages(((_clamp(match.value), match) for match in near), lambda match: _clamp(match.value))
+    scored = [(-_clamp(match.value), match.doc_id, match.ord, match) for match in near]
+    return _best_passages(scored, lambda match: _clamp(match.value))
 
 
 def is_weak(cue: QueryCue, document: RankedDocument, title: str) -> bool:
@@ -186,7 +202,7 @@ def is_weak(cue: QueryCue, document: RankedDocument, title: str) -> bool:
     if document.score >= WEAK_SCORE or document.near >= WEAK_NEAR:
         return False
     text = f" {_fold(f'{title} {document.heading} {document.chunk}')}"
-    return not cue.content or sum(word in text for word in cue.content) < WEAK_SHARE * len(cue.content)
+    return not cue.content or sum(word in text for word in cue.content.values()) < WEAK_SHARE * len(cue.content)
 
 
 def demote_superseded(hits: Sequence[Hit]) -> list[Hit]:
@@ -225,11 +241,11 @@ def _find_successor(hit: Hit, named: Mapping[str, Sequence[Hit]]) -> Hit | None:
     return next((other for other in alike if fold(f"/{other.record.path}").endswith(ends)), alike[0] if alike else None)
 
 
-def _best_passages(scored: Iterable[tuple[float, Match]], similarity: Callable[[Match], float]) -> list[RankedDocument]:
+def _best_passages(scored: Iterable[_Scored], similarity: Callable[[Match], float]) -> list[RankedDocument]:
     """Return each document once, by its best passage; equal scores are ordered by id, so that a search is repeatable."""
     best: dict[str, tuple[float, Match]] = {}
-    for score, match in sorted(scored, key=lambda pair: (-pair[0], pair[1].doc_id, pair[1].ord)):
-        best.setdefault(match.doc_id, (score, match))
+    for lowered, doc_id, _, match in sorted(scored):
+        best.setdefault(doc_id, (-lowered, match))
     return [
         RankedDocument(
             *(match.doc_id, match.ord, match.workspace, match.heading, match.text[match.cut :]),
@@ -240,19 +256,18 @@ def _best_passages(scored: Iterable[tuple[float, Match]], similarity: Callable[[
     ]
 
 
-def _match_names(cue: QueryCue, match: Match, folded: str) -> tuple[float, bool]:
+def _match_names(cue: QueryCue, match: Match, units: Sequence[str]) -> tuple[float, bool]:
     """Return the best overlap of the query with a name of the passage (title, alias, heading), and whether the title or an alias is the query.
 
-    The overlap, 0..1, is the share of common words among all words of both. `folded`: the folded text of the passage."""
+    The overlap, 0..1, is the share of common words among all words of both. `units`: those of the query in the passage."""
     title, *trail = match.text[: match.cut].strip().split(SEPARATOR)
     titles = [title, *title.split(ALIAS)] if ALIAS in title else [title]
     exact = any(_is_name(name, cue.name) for name in titles)
-    units = [gram for asked in cue.asked for gram in asked if gram in folded]
     if not units:
         return 0.0, exact  # the names are parts of the text
     inside = _find_headings(match.text, match.cut) if "#" in match.text else []
     names = _fold(" ".join([match.text[: match.cut], *inside]))
-    if not any(gram in names for gram in units):
+    if not any(map(names.__contains__, units)):
         return 0.0, exact  # as for most passages: no name has a unit in common with the query
     most = 0.0
     for head in (*titles, *trail, *inside):
@@ -268,32 +283,41 @@ def _is_name(name: str, key: str) -> bool:
     return not (len(name) < len(key) and name.isascii()) and _name_key(name) == key
 
 
-def _share_words(content: Sequence[str], texts: Sequence[str]) -> list[float]:
-    """Return for each folded text the share of the words `content` that it has; a word counts more, the fewer texts have it."""
-    rows = [[word in text for word in content] for text in texts]
-    counts = [sum(column) for column in zip(*rows, strict=True)]
-    rarity = [math.log(1 + (len(texts) - count + 0.5) / (count + 0.5)) for count in counts]
-    return [sum(compress(rarity, row)) / (sum(rarity) or 1.0) for row in rows]
+def _share_words(content: Mapping[str, str], texts: Sequence[str], units_of: Sequence[Sequence[str]]) -> list[float]:
+    """Return for each folded text the share of the words `content` that it has; a word counts more, the fewer texts have it.
+
+    `units_of`: the units of the query in each text. Only where the unit of a word is, the word can be."""
+    rows = [
+        [unit for unit in units if (word := content.get(unit)) and word in text]
+        for text, units in zip(texts, units_of, strict=True)
+    ]
+    counts = Counter(chain.from_iterable(rows))
+    rarity = {unit: math.log(1 + (len(texts) - counts[unit] + 0.5) / (counts[unit] + 0.5)) for unit in content}
+    whole = sum(rarity.values()) or 1.0
+    return [sum(map(rarity.__getitem__, row)) / whole for row in rows]
 
 
-def _ends(pair: str) -> tuple[str, str]:
-    """Return the first and the last word of a pair of neighbours; a pair without blanks is both."""
-    words = pair.split()
-    return words[0], words[-1]
+def _count_pairs(cue: QueryCue, folded: str, units: Sequence[str]) -> int:
+    """Count the pairs of neighbours in a folded text that has these units of the query."""
+    pairs = [pair for unit in units for pair in cue.pairs_from.get(unit, ())]
+    return sum(not last or (last in units and _are_neighbours(folded, first, last)) for first, last in pairs)
 
 
-def _count_pairs(parts: Sequence[tuple[str, str, str]], folded: str) -> int:
-    """Count the pairs of neighbours, given with their ends, in a folded text."""
-    possible = [pair for pair, first, last in parts if first in folded and last in folded]
-    if not possible:
-        return 0  # as for most passages
-    flat = f" {' '.join(folded.split())} "
-    return sum(pair in flat for pair in possible)
+def _are_neighbours(folded: str, first: str, last: str) -> bool:
+    """Return whether only white space is between `first` and a word that begins with `last`, somewhere in a folded text."""
+    at = folded.find(first)
+    while at >= 0:
+        rest = folded[at + len(first) :]
+        if rest[:1].isspace() and rest.lstrip().startswith(last):
+            return True
+        at = folded.find(first, at + 1)
+    return False
 
 
 def _find_headings(text: str, start: int) -> list[str]:
     """Return the headings from `start` on; `start` is at the beginning of a line."""
-    return HEADING.findall(text, start - 1) if start else HEADING.findall(f"\n{text}")
+    lines = HEADING.findall(text, start - 1) if start else HEADING.findall(f"\n{text}")
+    return [line.rstrip(" #") or line[0] for line in lines]
 
 
 def _name_key(name: str) -> str:

@@ -6,9 +6,8 @@ the result of `chunk_rows.sql_condition`."""
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
@@ -108,13 +107,15 @@ class SharedRowMemory:
         """Return what `signs` holds for vectors of unit length, [n, dimensions] or one, that `_round` has rounded."""
         return _pack_signs(units - self.centre)
 
-    def read_row(self, at: int) -> tuple[str, int, str, str, int, str]:
-        """Return document, `ord`, workspace, heading, `cut` and text of the row at `at`."""
-        start, end = self.starts[at : at + 2].tolist()
-        ord, cut, heading = self.numbers[:, at].tolist()
-        title, text = self.texts[start : start + heading], self.texts[start + heading : end]
-        workspace = list(self.values[0])[self.codes[0, at]] or ""
-        return self.doc_ids[at], ord, workspace, title.decode(), cut, text.decode()
+    def read_rows(self, places: NDArray[np.int64]) -> Iterator[tuple[str, int, str, str, int, str]]:
+        """Yield document, `ord`, workspace, heading, `cut` and text of the rows at `places`."""
+        workspaces, texts = list(self.values[0]), self.texts
+        numbers = (*self.numbers[:, places], self.codes[0, places], self.starts[places], self.starts[places + 1])
+        ids, columns = map(self.doc_ids.__getitem__, places.tolist()), [column.tolist() for column in numbers]
+        for doc_id, ord, cut, heading, workspace, start, end in zip(ids, *columns, strict=True):
+            middle = start + heading
+            title, text = texts[start:middle].decode(), texts[middle:end].decode()
+            yield doc_id, ord, workspaces[workspace] or "", title, cut, text
 
     def drop_from(self, at: int) -> None:
         """Forget the rows from `at` on, which no visible state uses."""
@@ -274,15 +275,11 @@ class Rows:
         if len(at) > pool:
             best = values >= np.partition(values, len(at) - pool)[len(at) - pool]
             at, values = at[best], values[best]
-        memory, places = self._memory, at.tolist()
-        ranked = zip(
-            (-values).tolist(),
-            map(memory.doc_ids.__getitem__, places),
-            memory.numbers[0, at].tolist(),
-            places,
-            strict=True,
-        )
-        return [Match(*memory.read_row(place), -value) for value, _, _, place in heapq.nsmallest(pool, ranked)]
+        memory = self._memory
+        ids, ords = map(memory.doc_ids.__getitem__, at.tolist()), memory.numbers[0, at].tolist()
+        ranked = sorted(zip((-values).tolist(), ids, ords, at.tolist(), strict=True))[:pool]
+        read = memory.read_rows(np.array([place for _, _, _, place in ranked], np.int64))
+        return [Match(*row, -lowered) for row, (lowered, *_) in zip(read, ranked, strict=True)]
 
     def similarities(self, units: NDArray[np.float32], doc_ids: Iterable[str]) -> dict[str, float]:
         """Return the similarities as `ChunkStore.similarities` does; `units` must have unit length."""

@@ -225,8 +225,7 @@ class Vault:
                 time.sleep(pause)
             with self._translate_errors(path), self._open_file(path) as file:
                 data, was = self._read_bytes(file)
-                status = self._lstat(path)
-                if status is not None and atomic_write.to_stat(status) == was and len(data) == was.size:
+                if atomic_write.to_stat(os.fstat(file)) == was and len(data) == was.size:
                     return data, was
         raise Unavailable(f"{path} keeps changing while Memex reads it; Memex reads it again once it is quiet")
 
@@ -270,13 +269,13 @@ class Vault:
         return status
 
     def _read_bytes(self, file: int) -> tuple[bytes, Stat]:
-        """Return the bytes of an open file, and its stat before the first byte was read."""
+        """Return the bytes of an open file, and its stat before the first byte was read. A file that grows is cut off."""
         was = atomic_write.to_stat(os.fstat(file))
-        pieces, size = [], 0
-        while size <= self.max_bytes and (piece := os.read(file, 1 << 20)):
-            pieces.append(piece)
-            size += len(piece)
-        return b"".join(pieces), was
+        size = min(was.size, self.max_bytes)
+        data = os.read(file, size + 1)  # in one call as a rule
+        while len(data) < size and (piece := os.read(file, size + 1 - len(data))):
+            data += piece
+        return data, was
 
     # Changing
 

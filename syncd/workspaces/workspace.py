@@ -387,15 +387,13 @@ class Workspace:
 
     def _documents_by_base(self, bases: Iterable[str], known: Iterable[Record] = ()) -> dict[str, Record]:
         """Return the documents whose addresses have one of these bases, by address; `known` documents are not read again."""
-        root, paths = self.root, set[str]()
-        for address_base in bases:
-            for path, title, kind in (
-                row for name in possible_stems(address_base) for row in self._index.notes_with_stem(f"{root}{name}")
-            ):
-                # A file's name may contain more than its title.
-                record = self._index.record_at(path) if kind == "file" else None
-                if base_of(self._plain_address(path, name_of(record) if record else title, kind)) == address_base:
-                    paths.add(path[len(root) :])
+        root, paths, wanted = self.root, set[str](), set(bases)
+        stems = {f"{root}{name}" for address_base in wanted for name in possible_stems(address_base)}
+        for path, title, kind in self._index.notes_with_stems(stems):
+            # A file's name may contain more than its title.
+            record = self._index.record_at(path) if kind == "file" else None
+            if base_of(self._plain_address(path, name_of(record) if record else title, kind)) in wanted:
+                paths.add(path[len(root) :])
         return self._assign_addresses(paths, known)
 
     def _assign_addresses(self, paths: Iterable[str], known: Iterable[Record] = ()) -> dict[str, Record]:

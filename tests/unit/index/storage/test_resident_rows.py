@@ -77,7 +77,7 @@ def both(store: ChunkStore, text: str, filter: Filter = ALL, pool: int = 10) -> 
 
 
 def passages(rows: Rows, filter: Filter = ALL) -> list[tuple[str, int]]:
-    return sorted(rows._memory.read_row(at)[:2] for at in np.flatnonzero(rows.passing_rows(filter)))
+    return sorted(row[:2] for row in rows._memory.read_rows(np.flatnonzero(rows.passing_rows(filter))))
 
 
 @examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -435,7 +435,7 @@ def test_strings_that_rows_have_in_common_are_in_memory_once():
         Rows.of([], 0, DIMENSIONS, split_words).replace({"d1": written}),
     ):
         (doc_id,) = rows._memory.places
-        first, second = (rows._memory.read_row(at) for at in range(2))
+        first, second = rows._memory.read_rows(np.arange(2))
         assert first[0] is second[0] is doc_id
         assert first[2] is second[2]
         (one, _), (other, _) = rows._memory.tags
