@@ -23,7 +23,10 @@ from index.storage.resident_words import Split, WordIndex
 EQUAL: Final = ("workspace", "namespace", "collection", "type", "source")
 TAGS: Final = len(EQUAL)  # index in `codes` for the tags
 LARGEST: Final = 32_767  # the integer for a vector's largest component: finer than the 16 bits in which it is stored
-BLOCK: Final = 256  # rows that are converted and compared at a time: they fit into the cache of a core
+# Bytes of vectors that are converted and compared at a time. A larger block would be mapped from the system each time (`index.process_memory.LARGE`),
+# which takes longer than comparing its rows.
+BLOCK: Final = 96 << 10
+SIGNS: Final = 2_048  # rows whose signs are compared at a time
 SPARE: Final = 1_024  # extra rows of room, in addition to half of the present rows; unused room costs no memory
 FEW: Final = 4  # if less than one row in so many passes a filter, the signs of only those are copied
 # A search that need not be exact compares up to EXACT rows, and of more only candidates: EACH for each row that is looked for,
@@ -98,7 +101,7 @@ class SharedRowMemory:
 
     def centre_signs(self, places: NDArray[np.int64]) -> None:
         """Set the signs of the vectors at `places`, from which the centre is computed first."""
-        blocks = [places[start : start + BLOCK] for start in range(0, len(places), BLOCK)]
+        blocks = list(_cut_blocks(places, self.vectors.shape[1]))
         self.centre[:] = sum(self.to_unit(block).sum(axis=0) for block in blocks) / max(1, len(places))
         for block in blocks:
             self.signs[:, block] = self._signs_of(self.to_unit(block))
@@ -139,31 +142,37 @@ class SharedRowMemory:
 
     def compare(self, places: NDArray[np.int64], unit: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the cosine similarity of each vector at `places` to `unit`."""
-        similar = np.empty(len(places), np.float32)
-        block = np.empty((min(BLOCK, len(places)), len(unit)), np.float32)
-        for start in range(0, len(places), BLOCK):
-            rows = self.vectors[places[start : start + BLOCK]]
-            np.copyto(block[: len(rows)], rows)
+        similar, done = np.empty(len(places), np.float32), 0
+        stored = np.empty((min(_rows_in_block(len(unit)), len(places)), len(unit)), np.int16)
+        vectors = np.empty(stored.shape, np.float32)
+        for block in _cut_blocks(places, len(unit)):
+            count = len(block)
+            self.vectors.take(block, axis=0, out=stored[:count], mode="clip")  # "raise" would copy it once more
+            np.copyto(vectors[:count], stored[:count])
             # Not `@`: it would start one thread per core, which costs more than a comparison of this size.
-            np.vecdot(block[: len(rows)], unit, out=similar[start : start + len(rows)])
+            np.vecdot(vectors[:count], unit, out=similar[done : done + count])
+            done += count
         similar *= self.scales[places]
         return similar
 
-    def find_candidates(self, places: NDArray[np.int64], unit: NDArray[np.float32], number: int) -> NDArray[np.int64]:
-        """Return the `number` places whose vectors are on the same side of the centre as `unit` in the most components.
+    def find_candidates(self, passing: NDArray[np.bool_], unit: NDArray[np.float32], number: int) -> NDArray[np.int64]:
+        """Return the `number` places among `passing` whose vectors are on the same side of the centre as `unit` in the most components.
 
-        More are returned if some of them have equally many. The share of signs that differ grows with the angle between two vectors
-        (Charikar, Similarity Estimation Techniques from Rounding Algorithms, 2002, section 3), so nearly all of the nearest
-        vectors are among these."""
+        `passing` says for each place whether it counts, as one of them must. More are returned if some have equally many. The share of signs
+        that differ grows with the angle between two vectors (Charikar, Similarity Estimation Techniques from Rounding Algorithms, 2002,
+        section 3), so nearly all of the nearest vectors are among these."""
         steps, scale = _round(unit)
-        count = int(places[-1]) + 1
-        few = len(places) * FEW < count
-        differing = np.zeros(len(places) if few else count, np.uint16)
-        for signs, wanted in zip(self.signs, self._signs_of(steps * scale), strict=True):
-            differing += np.bitwise_count((signs[places] if few else signs[:count]) ^ wanted)
-        if not few:
-            differing = differing[places]
-        return places[differing <= np.searchsorted(np.cumsum(np.bincount(differing)), number)]
+        wanted, count, considered = self._signs_of(steps * scale), len(passing), int(np.count_nonzero(passing))
+        number = min(number, considered)
+        if considered * FEW < count:
+            places = np.flatnonzero(passing)
+            differing = _count_differing(self.signs[:, places], wanted)
+            places = places[differing <= np.partition(differing, number - 1)[number - 1]]
+        else:
+            differing = _count_differing(self.signs[:, :count], wanted)
+            np.copyto(differing, np.iinfo(np.uint16).max, where=~passing)
+            places = np.flatnonzero(differing <= np.partition(differing, number - 1)[number - 1])
+        return places
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,13 +251,16 @@ class Rows:
         """Return the `pool` nearest rows to `point` that pass `restriction`, best first; ties are sorted by document id.
 
         Without `exact`, of many rows only candidates are compared, and a few of the nearest may be missing."""
-        at, length = np.flatnonzero(self.passing_rows(restriction) & self.near), float(np.linalg.norm(point))
-        if not len(at) or not length:
+        passing, length = self.passing_rows(restriction) & self.near, float(np.linalg.norm(point))
+        count = int(np.count_nonzero(passing))
+        if not count or not length:
             return []
         unit = np.asarray(point / length, np.float32)
-        if not exact and len(at) > EXACT:
-            wanted = (EACH * pool + SHARE * len(at)) * max(1.0, USUAL / self.dimensions)
-            at = self._memory.find_candidates(at, unit, int(wanted))
+        wanted = int((EACH * pool + SHARE * count) * max(1.0, USUAL / self.dimensions))
+        if exact or count <= max(EXACT, wanted):
+            at = np.flatnonzero(passing)
+        else:
+            at = self._memory.find_candidates(passing, unit, wanted)
         return self._best(at, np.maximum(self._memory.compare(at, unit), -1.0), pool)
 
     def with_words(self, query: str, restriction: Filter, pool: int) -> list[Match]:
@@ -297,7 +309,7 @@ class Rows:
         return self._memory.to_unit(spread(at[self.near[at]], most))
 
     def _nearest_similarities(self, at: NDArray[np.int64], units: NDArray[np.float32]) -> NDArray[np.float32]:
-        blocks = [at[start : start + BLOCK] for start in range(0, len(at), BLOCK)]
+        blocks = _cut_blocks(at, self.dimensions)
         best = [nearest_similarities(self._memory.to_unit(block), units) for block in blocks]
         return np.concatenate(best) if best else np.empty(0, np.float32)
 
@@ -358,6 +370,31 @@ def _round(vector: NDArray[np.floating[Any]]) -> tuple[NDArray[np.int16], np.flo
         return np.zeros(len(stored), np.int16), np.float32(0)
     steps = np.rint(stored * (LARGEST / largest))
     return steps.astype(np.int16), np.float32(1 / math.sqrt(np.dot(steps, steps)))
+
+
+def _rows_in_block(dimensions: int) -> int:
+    """Return how many vectors in float32 take BLOCK bytes or less."""
+    return max(1, BLOCK // (4 * dimensions))
+
+
+def _cut_blocks(places: NDArray[np.int64], dimensions: int) -> Iterator[NDArray[np.int64]]:
+    """Return `places` in parts of that many; the last part may be shorter."""
+    size = _rows_in_block(dimensions)
+    return (places[start : start + size] for start in range(0, len(places), size))
+
+
+def _count_differing(signs: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.uint16]:
+    """Return for each row of `signs` [dimensions / 64, n] how many of its bits are not those of `wanted` [dimensions / 64]."""
+    count = signs.shape[1]
+    differing = np.empty(count, np.uint16)
+    bits, sums = (np.empty((len(wanted), min(SIGNS, count)), kind) for kind in (np.uint64, np.uint8))
+    for start in range(0, count, SIGNS):
+        part = signs[:, start : start + SIGNS]
+        size = part.shape[1]
+        np.bitwise_xor(part, wanted[:, None], out=bits[:, :size])
+        np.bitwise_count(bits[:, :size], out=sums[:, :size])
+        np.add.reduce(sums[:, :size], axis=0, dtype=np.uint16, out=differing[start : start + size])
+    return differing
 
 
 def _pack_signs(vectors: NDArray[np.float32]) -> NDArray[np.uint64]:

@@ -124,7 +124,7 @@ class WordIndex:
         lengths, rows = self._lengths[:count], int(np.count_nonzero(live))
         if not rows:
             return scores
-        average = max(1.0, float(np.sum(lengths * live, dtype=np.float64)) / rows)
+        average = max(1.0, float(np.sum(lengths, where=live, dtype=np.float64)) / rows)
         for word in self._split(query):
             if (number := self._numbers.get(word)) is None:
                 continue
