@@ -1,4 +1,4 @@
-"""Count the calls in the foreground, for which a caller waits; background work gives way to them between two slices.
+"""Count the calls in the foreground, for which a caller waits: background work gives way to them, and a lone call may use two cores.
 
 Within a slice, Python's threads take turns, and a call needs several turns. With Python's default of five milliseconds a
 turn, a call would wait for tens of turns behind a computing job.
@@ -8,17 +8,21 @@ is one daemon, so the count belongs to the process."""
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 WAIT_S: Final = 0.5  # maximum seconds that one slice of background work waits
 SHORT_S: Final = 0.03  # the same for one of many thousand slices
 TURN_S: Final = 0.0005  # seconds that a thread runs while others wait for their turn
 CALM_S: Final = 0.02  # seconds without a call after which background work continues: a caller with several calls sends the next one sooner
+
+T = TypeVar("T")
 
 
 class Foreground:
@@ -29,6 +33,7 @@ class Foreground:
         self._calls = 0
         self._ended = float("-inf")  # when the last call ended, by the monotonic clock
         self._bulk = threading.local()
+        self._second = ThreadPoolExecutor(1, "second")  # starts its thread when it is first used
 
     @contextmanager
     def call(self) -> Iterator[None]:
@@ -42,6 +47,17 @@ class Foreground:
                 self._calls -= 1
                 self._ended = time.monotonic()
                 self._changed.notify_all()
+
+    def begin(self, work: Callable[[], T]) -> Callable[[], T]:
+        """Start `work` in a second thread if no other call may need that core; the returned function waits for the result.
+
+        Otherwise the returned function is `work` itself."""
+        if self._calls > 1 or count_cores() == 1:
+            return work
+        try:
+            return self._second.submit(work).result
+        except RuntimeError:  # the system allows no more threads
+            return work
 
     def give_way(self, most_s: float = WAIT_S) -> None:
         """Wait until no call is running and none has just ended, for at most `most_s` seconds."""
@@ -75,6 +91,11 @@ class Foreground:
 
 
 foreground: Final = Foreground()
+
+
+def count_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def shorten_turns() -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import base64
 import logging
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
@@ -20,7 +19,7 @@ from index.encoders.bundled_tokenizer import count_tokens, load_tokenizer
 from index.encoders.onnx_session import Graph, multiplies_blocks_fast
 from index.encoders.settings import BUNDLED_TOKENS, SAMPLE, BundledSettings, Kind, Precision, make_identity
 from index.errors import Unavailable
-from index.foreground import foreground
+from index.foreground import count_cores, foreground
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +52,7 @@ class BundledEncoder:
             query="",
             document="",
         )
-        workers = threads or min(4, _count_cores())
+        workers = threads or min(4, count_cores())
         self.batch = 16 * workers
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="encoder")
         self._closed = threading.Event()
@@ -120,8 +119,3 @@ def _load_checked(name: GraphName) -> Graph:
         message = f"the {name} graph does not give the model's vectors on this machine (cosine {cosine:.4f}); "
         raise Unavailable(message + "name a sentence-transformers encoder under [embed]", retryable=False)
     return graph
-
-
-def _count_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

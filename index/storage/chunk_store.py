@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -143,9 +144,8 @@ class ChunkStore:
     ) -> tuple[list[Match], list[Match]]:
         """Return the `pool` chunks nearest to `vector` and those that contain `words`, best first, from one state of the store.
 
-        Of many chunks, a few of the nearest may be missing; `nearest` finds all while the rows are in memory.
-
-        A `vector` given as a function is computed while LanceDB searches for words, if the rows are not in memory."""
+        Of many chunks, a few of the nearest may be missing; `nearest` finds all while the rows are in memory. A `vector` given
+        as a function is computed while another thread looks for the words, if a core is idle."""
         _check_pool(pool)
         check_encodable("the query", words or "")
         if vector is not None and not callable(vector):
@@ -157,12 +157,17 @@ class ChunkStore:
             if view.rows is None:
                 self._start_loading_rows()
                 return self._search_table(view, vector, words, filter, pool)
+            find_words: Callable[[], list[Match]] = (
+                partial(view.rows.with_words, words, filter, pool) if words else list
+            )
+            if words and callable(vector):
+                find_words = foreground.begin(find_words)
             point = self._make_point(vector)
             with timings.STORE["search"].measure():
                 with span("vector", pool=pool):
                     nearest = [] if point is None else view.rows.nearest(point, filter, pool, exact=False)
                 with span("words", pool=pool):
-                    return nearest, view.rows.with_words(words, filter, pool) if words else []
+                    return nearest, find_words()
 
     def _search_table(
         self,

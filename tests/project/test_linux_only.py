@@ -17,8 +17,8 @@ LINUX_ONLY = re.compile(
 
 # Each module, and what it does elsewhere.
 ELSEWHERE = {
-    "index/encoders/bundled_model.py": "counts the cores of the machine",
     "index/encoders/onnx_session.py": "knows Apple's processors, and takes all others for slow at products in 8 bits",
+    "index/foreground.py": "counts the cores of the machine",
     "index/process_memory.py": "leaves the allocator as it is",
     "mcp_server/http/metrics_page.py": "counts the age of the process from the load of the module",
     "syncd/cli/daemon/serve.py": "waits for a daemon by its lock",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from contextlib import nullcontext
 
 import pytest
 
-from index.foreground import CALM_S, SHORT_S, TURN_S, Foreground, shorten_turns
+from index.foreground import CALM_S, SHORT_S, TURN_S, Foreground, count_cores, shorten_turns
 
 
 def test_where_nobody_calls_nothing_waits():
@@ -79,3 +80,37 @@ def test_turns_become_short():
         assert sys.getswitchinterval() == pytest.approx(TURN_S)
     finally:
         sys.setswitchinterval(before)
+
+
+@pytest.mark.skipif(count_cores() == 1, reason="a second thread needs a second core")
+@pytest.mark.parametrize("calls", [0, 1])
+def test_a_lone_call_has_a_second_thread(calls):
+    foreground, gone_on = Foreground(), threading.Event()
+
+    def work():
+        assert gone_on.wait(60)
+        return threading.get_ident()
+
+    with foreground.call() if calls else nullcontext():
+        result = foreground.begin(work)
+        gone_on.set()
+        assert result() != threading.get_ident()
+
+
+def test_calls_beside_each_other_work_in_their_own_threads():
+    foreground = Foreground()
+    with foreground.call(), foreground.call():
+        assert foreground.begin(threading.get_ident)() == threading.get_ident()
+
+
+def test_a_failure_in_the_second_thread_is_raised():
+    with pytest.raises(ZeroDivisionError):
+        Foreground().begin(lambda: 1 // 0)()
+
+
+def test_without_another_thread_the_work_is_done_in_this_one(monkeypatch):
+    def start(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert Foreground().begin(threading.get_ident)() == threading.get_ident()
