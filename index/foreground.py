@@ -33,7 +33,7 @@ class Foreground:
         self._calls = 0
         self._ended = float("-inf")  # when the last call ended, by the monotonic clock
         self._bulk = threading.local()
-        self._second = ThreadPoolExecutor(1, "second")  # starts its thread when it is first used
+        self._second = ThreadPoolExecutor(1, "second-core")  # starts its thread when it is first used
 
     @contextmanager
     def call(self) -> Iterator[None]:
@@ -49,15 +49,22 @@ class Foreground:
                 self._changed.notify_all()
 
     def begin(self, work: Callable[[], T]) -> Callable[[], T]:
-        """Start `work` in a second thread if no other call may need that core; the returned function waits for the result.
+        """Start `work` in a second thread if no other call runs and there are several cores; return a function for its result.
 
-        Otherwise the returned function is `work` itself."""
+        That function does the work itself if the thread has not begun with it."""
         if self._calls > 1 or count_cores() == 1:
             return work
+        pending = [work]
+
+        def run() -> T:
+            return pending.pop()()
+
         try:
-            return self._second.submit(work).result
-        except RuntimeError:  # the system allows no more threads
+            future = self._second.submit(run)
+        except RuntimeError:  # the system allows no more threads; the executor keeps what it could not start
+            pending.clear()
             return work
+        return lambda: work() if future.cancel() else future.result()
 
     def give_way(self, most_s: float = WAIT_S) -> None:
         """Wait until no call is running and none has just ended, for at most `most_s` seconds."""

@@ -139,9 +139,9 @@ class Reader:
         return self._catalog.stored_files(workspace)
 
     def notes_with_stems(self, stems: Collection[str]) -> list[tuple[str, str, str]]:
-        """Return path, name and type of the notes named as one of `stems`, or so with a blank and more text; fast for any number of notes.
+        """Return path, name and type of the notes named as one of `stems`, alone or followed by a blank and more text.
 
-        The name is the title or, for the document of a stored file, the file's original name."""
+        It is fast for any number of notes. The name is the title or, for the document of a stored file, the file's original name."""
         rows = self._catalog.rows(
             "select path, title, type, case type when 'file' then metadata end "
             "from (select value as stem from json_each(?)) cross join documents "  # `cross`: by the index of paths

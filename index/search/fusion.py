@@ -92,7 +92,7 @@ class QueryCue:
     units: tuple[str, ...]  # all of these, in order: word stems, and pairs of characters in scripts without spaces
     content: dict[str, str]  # the last of `asked`, in order: as each is looked for, " word" or the characters
     pairs: tuple[str, ...]  # neighbours: " one two" where words are spaced, two characters where they are not
-    # The unit of a first neighbour → its pairs: " one" and "two", or the two characters and "".
+    # The unit of a first neighbour → its pairs: "one" and "two", or the two characters and "".
     pairs_from: dict[str, list[tuple[str, str]]]
 
 
@@ -131,7 +131,7 @@ def make_cue(text: str) -> QueryCue:
     """Extract from a query the parts to compare with the passages that it finds."""
     content = list(_split_words(keywords(text)))
     pairs = {
-        f" {word} {_stem(after)}": (_stem(word), (f" {word}", _stem(after)))
+        f" {word} {_stem(after)}": (_stem(word), (word, _stem(after)))
         for word, after in pairwise(content)
         if not (RUN.match(word) or RUN.match(after))
     }
@@ -286,7 +286,7 @@ def _is_name(name: str, key: str) -> bool:
 def _share_words(content: Mapping[str, str], texts: Sequence[str], units_of: Sequence[Sequence[str]]) -> list[float]:
     """Return for each folded text the share of the words `content` that it has; a word counts more, the fewer texts have it.
 
-    `units_of`: the units of the query in each text. Only where the unit of a word is, the word can be."""
+    `units_of`: the units of the query in each text. A word can only be where its unit is."""
     rows = [
         [unit for unit in units if (word := content.get(unit)) and word in text]
         for text, units in zip(texts, units_of, strict=True)
@@ -304,11 +304,11 @@ def _count_pairs(cue: QueryCue, folded: str, units: Sequence[str]) -> int:
 
 
 def _are_neighbours(folded: str, first: str, last: str) -> bool:
-    """Return whether only white space is between `first` and a word that begins with `last`, somewhere in a folded text."""
-    at = folded.find(first)
+    """Return whether only white space is between the word `first` and one that begins with `last`, somewhere in a folded text."""
+    at = folded.find(first, 1)  # the text begins with a blank
     while at >= 0:
         rest = folded[at + len(first) :]
-        if rest[:1].isspace() and rest.lstrip().startswith(last):
+        if folded[at - 1].isspace() and rest[:1].isspace() and rest.lstrip().startswith(last):
             return True
         at = folded.find(first, at + 1)
     return False

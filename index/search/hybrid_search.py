@@ -5,7 +5,7 @@ words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -55,18 +55,18 @@ def search(query: Query, *, store: ChunkStore, catalog: Catalog, embedder: Embed
     embedded, cued = _QueryEmbedding(query, embedder), make_cue(query.text)
     by_words = query.mode != "vector" or embedded.make() is None
     words = keywords(query.text) if by_words else None
-    if embedder is not None and not embedder.is_near:
-        embedded.make()  # a request over the network must not block the store
+    if query.mode == "text" or embedder is None or not embedder.is_near:
+        embedded.make()  # it takes no time, or is a request over the network, which must not block the store
     times = _QueryTimes(query, asked=by_words)
     if times.filters and not times.rest:
         embedded.insist()  # words can't find the notes of a time
     hits: list[Hit] = []
     for pool in POOLS:
-        near, word_matches = store.search(vector=embedded.make, words=words, filter=query.filter, pool=pool)
+        near, word_matches = store.search(vector=embedded.source, words=words, filter=query.filter, pool=pool)
         if by_words and not word_matches and cued.content and embedded.insist():
-            near, _ = store.search(vector=embedded.make, words=None, filter=query.filter, pool=pool)
+            near, _ = store.search(vector=embedded.source, words=None, filter=query.filter, pool=pool)
         is_last = pool > max(len(near), len(word_matches)) or pool == POOLS[-1]
-        of_times = [store.search(vector=embedded.make, words=words, filter=each, pool=pool) for each in times.filters]
+        of_times = [store.search(vector=embedded.source, words=words, filter=each, pool=pool) for each in times.filters]
         with span("fuse", found=len(near) + len(word_matches)):
             ranked = (
                 _fuse(cued, [(near, word_matches), *of_times], embedded, times.weight, is_last=is_last)
@@ -185,6 +185,11 @@ class _QueryEmbedding:
                 self.weight = self.trust
             self._made = True
         return self._vector
+
+    @property
+    def source(self) -> np.ndarray | Callable[[], np.ndarray | None] | None:
+        """Return the vector or, as long as it is not made, what makes it."""
+        return self._vector if self._made else self.make
 
     def insist(self) -> bool:
         """Embed a query that the encoder has to spell, if no words of it were found; return whether there is a vector now.

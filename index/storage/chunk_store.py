@@ -145,7 +145,7 @@ class ChunkStore:
         """Return the `pool` chunks nearest to `vector` and those that contain `words`, best first, from one state of the store.
 
         Of many chunks, a few of the nearest may be missing; `nearest` finds all while the rows are in memory. A `vector` given
-        as a function is computed while another thread looks for the words, if a core is idle."""
+        as a function is computed while LanceDB, or a second thread for a call that runs alone, looks for the words."""
         _check_pool(pool)
         check_encodable("the query", words or "")
         if vector is not None and not callable(vector):

@@ -6,6 +6,7 @@ the result of `chunk_rows.sql_condition`."""
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,8 +24,8 @@ from index.storage.resident_words import Split, WordIndex
 EQUAL: Final = ("workspace", "namespace", "collection", "type", "source")
 TAGS: Final = len(EQUAL)  # index in `codes` for the tags
 LARGEST: Final = 32_767  # the integer for a vector's largest component: finer than the 16 bits in which it is stored
-# Bytes of vectors that are converted and compared at a time. A larger block would be mapped from the system each time (`index.process_memory.LARGE`),
-# which takes longer than comparing its rows.
+# Bytes of vectors that are converted and compared at a time. glibc would map a larger block from the system each time
+# (`index.process_memory.LARGE`), which takes longer than comparing its rows.
 BLOCK: Final = 96 << 10
 SIGNS: Final = 2_048  # rows whose signs are compared at a time
 SPARE: Final = 1_024  # extra rows of room, in addition to half of the present rows; unused room costs no memory
@@ -158,9 +159,9 @@ class SharedRowMemory:
     def find_candidates(self, passing: NDArray[np.bool_], unit: NDArray[np.float32], number: int) -> NDArray[np.int64]:
         """Return the `number` places among `passing` whose vectors are on the same side of the centre as `unit` in the most components.
 
-        `passing` says for each place whether it counts, as one of them must. More are returned if some have equally many. The share of signs
-        that differ grows with the angle between two vectors (Charikar, Similarity Estimation Techniques from Rounding Algorithms, 2002,
-        section 3), so nearly all of the nearest vectors are among these."""
+        `passing`: whether each place counts; at least one must. More are returned if some of them have equally many. The share
+        of signs that differ grows with the angle between two vectors (Charikar, Similarity Estimation Techniques from Rounding
+        Algorithms, 2002, section 3), so nearly all of the nearest vectors are among these."""
         steps, scale = _round(unit)
         wanted, count, considered = self._signs_of(steps * scale), len(passing), int(np.count_nonzero(passing))
         number = min(number, considered)
@@ -289,7 +290,10 @@ class Rows:
             at, values = at[best], values[best]
         memory = self._memory
         ids, ords = map(memory.doc_ids.__getitem__, at.tolist()), memory.numbers[0, at].tolist()
-        ranked = sorted(zip((-values).tolist(), ids, ords, at.tolist(), strict=True))[:pool]
+        rows = zip((-values).tolist(), ids, ords, at.tolist(), strict=True)
+        ranked = (
+            heapq.nsmallest(pool, rows) if len(at) > pool else sorted(rows)
+        )  # sorting is faster, but not of many ties
         read = memory.read_rows(np.array([place for _, _, _, place in ranked], np.int64))
         return [Match(*row, -lowered) for row, (lowered, *_) in zip(read, ranked, strict=True)]
 
@@ -378,7 +382,7 @@ def _rows_in_block(dimensions: int) -> int:
 
 
 def _cut_blocks(places: NDArray[np.int64], dimensions: int) -> Iterator[NDArray[np.int64]]:
-    """Return `places` in parts of that many; the last part may be shorter."""
+    """Return `places` in parts of `_rows_in_block` rows; the last part may be shorter."""
     size = _rows_in_block(dimensions)
     return (places[start : start + size] for start in range(0, len(places), size))
 

@@ -225,7 +225,8 @@ class Vault:
                 time.sleep(pause)
             with self._translate_errors(path), self._open_file(path) as file:
                 data, was = self._read_bytes(file)
-                if atomic_write.to_stat(os.fstat(file)) == was and len(data) == was.size:
+                status = self._lstat(path)
+                if status is not None and atomic_write.to_stat(status) == was and len(data) == was.size:
                     return data, was
         raise Unavailable(f"{path} keeps changing while Memex reads it; Memex reads it again once it is quiet")
 
@@ -269,13 +270,13 @@ class Vault:
         return status
 
     def _read_bytes(self, file: int) -> tuple[bytes, Stat]:
-        """Return the bytes of an open file, and its stat before the first byte was read. A file that grows is cut off."""
+        """Return the bytes of an open file, at most one more than its size, and its stat before the first byte was read."""
         was = atomic_write.to_stat(os.fstat(file))
-        size = min(was.size, self.max_bytes)
-        data = os.read(file, size + 1)  # in one call as a rule
-        while len(data) < size and (piece := os.read(file, size + 1 - len(data))):
-            data += piece
-        return data, was
+        pieces, size, most = [], 0, min(was.size, self.max_bytes)
+        while size < most and (piece := os.read(file, most + 1 - size)):  # all of it in one piece, as a rule
+            pieces.append(piece)
+            size += len(piece)
+        return b"".join(pieces), was
 
     # Changing
 

@@ -108,9 +108,26 @@ def test_a_failure_in_the_second_thread_is_raised():
         Foreground().begin(lambda: 1 // 0)()
 
 
-def test_without_another_thread_the_work_is_done_in_this_one(monkeypatch):
+def test_without_another_thread_the_work_is_done_in_this_one_alone(monkeypatch):
+    foreground, done = Foreground(), []
+
     def start(_):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threading.Thread, "start", start)
-    assert Foreground().begin(threading.get_ident)() == threading.get_ident()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        foreground.begin(lambda: done.append(threading.get_ident()))()
+    foreground.begin(lambda: None)()
+    foreground._second.shutdown()  # all that was left has run
+    assert done == [threading.get_ident()]
+
+
+@pytest.mark.skipif(count_cores() == 1, reason="a second thread needs a second core")
+def test_no_call_waits_for_what_another_one_left_behind():
+    foreground, ended = Foreground(), threading.Event()
+    left = foreground.begin(lambda: ended.wait(60))  # the caller failed, and does not ask for the result
+    try:
+        assert foreground.begin(threading.get_ident)() == threading.get_ident()
+    finally:
+        ended.set()
+    assert left()

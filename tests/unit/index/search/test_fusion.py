@@ -266,6 +266,16 @@ def test_words_side_by_side_count_more_than_words_apart():
     assert fuse(make_cue("hybrid search"), [], words, 0.0)[0].doc_id == "beside"
 
 
+@pytest.mark.parametrize("blank", ["\n\n", "\t", "\r", "\u00a0", "\u3000", " \u2009 "])
+def test_any_white_space_is_before_and_between_neighbours(blank):
+    for text in (f"a hybrid{blank}search", f"a{blank}hybrid search", f"hybrids{blank}hybrid{blank}searches"):
+        words = [match("apart", 5.0, "search is not hybrid"), match("beside", 5.0, text)]
+        assert fuse(make_cue("hybrid search"), [], words, 0.0)[0].doc_id == "beside"
+    for text in ("a hybrid research", "a hybridsearch", f"a hybrids{blank}search"):
+        words = [match("apart", 5.0, "search is not hybrid"), match("beside", 5.0, text)]
+        assert fuse(make_cue("hybrid search"), [], words, 0.0)[0].doc_id == "apart"
+
+
 def test_a_heading_that_the_query_names_counts():
     words = [
         match("a", 5.0, context="A > Other things"),

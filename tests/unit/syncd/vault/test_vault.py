@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
+from syncd.vault.openat import Calls
 from syncd.vault.vault import FolderBlocked, NameTaken, Vault
 from tests.support.until import until
 from tests.support.vault_files import put, sha
@@ -53,16 +54,16 @@ def test_a_read_is_one_state_of_the_file(vault):
     assert all(len(set(state)) <= 1 for state in states)
 
 
-def test_a_file_that_never_rests_is_said_to(vault, monkeypatch):
-    file, read = put(vault, "a.md"), os.read
+def test_a_file_that_never_rests_is_said_to(vault):
+    file = put(vault, "a.md")
+    best = vault._calls.open
 
-    def read_and_touch(*arguments):
+    def touch(root, path, flags, mode):
         os.utime(file, ns=(0, time.monotonic_ns()))
-        return read(*arguments)
+        return best(root, path, flags, mode)
 
-    monkeypatch.setattr(os, "read", read_and_touch)
     with pytest.raises(Unavailable, match="keeps changing"):
-        vault.read("a.md")
+        Vault(vault.root, calls=Calls(open=touch)).read("a.md")
 
 
 def test_what_is_missing_is_not_found(vault):
