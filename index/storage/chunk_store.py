@@ -157,17 +157,17 @@ class ChunkStore:
             if view.rows is None:
                 self._start_loading_rows()
                 return self._search_table(view, vector, words, filter, pool)
-            find_words: Callable[[], list[Match]] = (
-                partial(view.rows.with_words, words, filter, pool) if words else list
-            )
-            if words and callable(vector):
-                find_words = foreground.begin(find_words)
+            find_words: Callable[[], list[Match]] = list
+            if words:
+                find_words = partial(view.rows.with_words, words, filter, pool)
+                if callable(vector):
+                    find_words = foreground.begin(find_words)
             point = self._make_point(vector)
             with timings.STORE["search"].measure():
                 with span("vector", pool=pool):
                     nearest = [] if point is None else view.rows.nearest(point, filter, pool, exact=False)
                 with span("words", pool=pool):
-                    return nearest, find_words()
+                    return nearest, find_words()  # what a second thread did meanwhile is not measured
 
     def _search_table(
         self,

@@ -291,9 +291,8 @@ class Rows:
         memory = self._memory
         ids, ords = map(memory.doc_ids.__getitem__, at.tolist()), memory.numbers[0, at].tolist()
         rows = zip((-values).tolist(), ids, ords, at.tolist(), strict=True)
-        ranked = (
-            heapq.nsmallest(pool, rows) if len(at) > pool else sorted(rows)
-        )  # sorting is faster, but not of many ties
+        # Sorting is faster, but not of many ties.
+        ranked = heapq.nsmallest(pool, rows) if len(at) > pool else sorted(rows)
         read = memory.read_rows(np.array([place for _, _, _, place in ranked], np.int64))
         return [Match(*row, -lowered) for row, (lowered, *_) in zip(read, ranked, strict=True)]
 

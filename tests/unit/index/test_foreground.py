@@ -85,14 +85,16 @@ def test_turns_become_short():
 @pytest.mark.skipif(count_cores() == 1, reason="a second thread needs a second core")
 @pytest.mark.parametrize("calls", [0, 1])
 def test_a_lone_call_has_a_second_thread(calls):
-    foreground, gone_on = Foreground(), threading.Event()
+    foreground, begun, gone_on = Foreground(), threading.Event(), threading.Event()
 
     def work():
+        begun.set()
         assert gone_on.wait(60)
         return threading.get_ident()
 
     with foreground.call() if calls else nullcontext():
         result = foreground.begin(work)
+        assert begun.wait(60), "until then, this thread would do the work itself"
         gone_on.set()
         assert result() != threading.get_ident()
 
