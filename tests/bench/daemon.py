@@ -23,6 +23,7 @@ import numpy as np
 
 from index.encoders.embedder import Embedder, EmbedSettings, load_encoder
 from index.encoders.settings import Encoder, EncoderSettings, Kind
+from index.process_memory import collect_rarely
 from syncd.app import App, Ready, import_server_early
 from syncd.installation.vault_setup import set_up_vault
 from syncd.settings.access import LimitsSettings
@@ -138,6 +139,7 @@ class Inside:
 
 
 def main() -> None:
+    collect_rarely()  # as `memex` does
     parser = argparse.ArgumentParser()
     parser.add_argument("vault", type=Path)
     parser.add_argument("state", type=Path)

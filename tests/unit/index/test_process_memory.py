@@ -53,3 +53,25 @@ print(after() is None)
 def test_garbage_is_found_early_although_a_started_process_has_many_objects():
     done = subprocess.run([sys.executable, "-c", FROZEN], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "True"]
+
+
+STARTED = """
+import gc
+from index.process_memory import collect_rarely, freeze_objects
+counts = []
+gc.callbacks.append(lambda phase, _: counts.append(phase))
+collect_rarely()
+kept = [[n] for n in range(150_000)]
+print(len(counts) // 2)
+freeze_objects()
+counts.clear()
+kept += [[n] for n in range(15_000)]
+print(len(counts) // 2)
+"""
+
+
+def test_a_start_causes_few_collections_and_a_started_process_the_usual_number():
+    done = subprocess.run([sys.executable, "-c", STARTED], capture_output=True, text=True, check=True)
+    starting, started = map(int, done.stdout.split())
+    assert 1 <= starting <= 8
+    assert started >= 20

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 import pytest
 
+from index import process_memory
 from syncd.cli import main
 from syncd.cli.daemon.keys_and_config import parse_expiry
 from syncd.cli.framework.arguments import parse_time
@@ -311,6 +312,17 @@ def test_no_library_reports_to_its_maker(tmp_path):
     environ = {name: value for name, value in os.environ.items() if "TELEMETRY" not in name} | {"HOME": str(home)}
     subprocess.run([sys.executable, "-c", script], env=environ, check=True, capture_output=True, timeout=60)
     assert not list(home.rglob("*"))
+
+
+def test_a_command_spends_little_time_on_garbage():
+    script = (
+        "import gc, sys\nfrom syncd.cli import main\nsys.argv[1:] = ['--version']\n"
+        "try: main.main()\nexcept SystemExit: print(gc.get_threshold()[0], gc.get_freeze_count())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60)
+    threshold, frozen = map(int, done.stdout.splitlines()[-1].split())
+    assert threshold == process_memory.STARTING
+    assert frozen > 10_000
 
 
 def test_the_module_can_be_run():
