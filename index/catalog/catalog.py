@@ -131,6 +131,11 @@ class Catalog:
         query = "select path, digest, type, owner_marks from documents"
         return iter(self._db.rows(query)) if paths is None else self._db.rows_in(f"{query} where path in", paths)
 
+    def count_owner_marks(self) -> list[tuple[str, str, int]]:
+        """Count the documents of each type and owner's marks; those whose bytes are unknown are left out."""
+        query = "select type, owner_marks, count(*) from documents where digest <> '' group by type, owner_marks"
+        return [(kind, marks, count) for kind, marks, count in self._db.rows(query)]
+
     def records_at(self, paths: Collection[str]) -> Iterator[Record]:
         """Return the documents at these paths."""
         return map(to_record, self._db.rows_in(f"{RECORDS} where path in", paths))

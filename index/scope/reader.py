@@ -124,6 +124,10 @@ class Reader:
         """Yield path, digest, type and the encoded marks of the owner for the documents at `paths`, or for all."""
         return self._catalog.owner_marks(paths)
 
+    def count_owner_marks(self) -> list[tuple[str, str, int]]:
+        """Count the documents of each type and owner's marks, as `Catalog.count_owner_marks` does."""
+        return self._catalog.count_owner_marks()
+
     def paths_claiming_id(self, id: str) -> list[str]:
         """Return the sorted paths of all documents that claim this id."""
         return [

@@ -49,7 +49,7 @@ class _ChangedPaths:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._paths: set[str] | None = None  # None: all may have changed
+        self._paths: set[str] | None = set()  # None: all may have changed
 
     def add_changes(self, paths: Collection[str] | None) -> None:
         """Add changed paths; None = everything may have changed."""
@@ -72,8 +72,6 @@ class MovedNotes:
     def __init__(self, snapshot: VaultSnapshot, ledger: Ledger, audit: AuditLog) -> None:
         self._snapshot, self._ledger, self._audit = snapshot, ledger, audit
         self._first = True
-        # path → the id of the note that was there at the last check, in order of arrival
-        self._where = self._current_ids()
         # id → old path of its note, when the move was noticed, and notes to which agents had given the id by then
         self._left: dict[str, tuple[str, int, list[str]]] = {
             id: (*json.loads(value), [])[:3] for id, value in named_values.read_prefixed(ledger, _NAME).items()
@@ -81,6 +79,8 @@ class MovedNotes:
         self._bells = (_ChangedPaths(), _ChangedPaths())
         for scope_index, bell in zip((snapshot.captures, snapshot.notes), self._bells, strict=True):
             scope_index.told.append(bell.add_changes)
+        # path → the id of the note that was there at the last check, in order of arrival. The indexes report every later change.
+        self._where = self._current_ids()
 
     def find_moved(self) -> list[MovedNote]:
         """Return the moved notes that are not handled yet."""
@@ -197,8 +197,10 @@ class MovedNotes:
 
     def _recall_captures(self) -> None:
         """Find notes of the vault that the audit log lists as captures: the index may have been rebuilt since they moved."""
+        notes = {id: path for path, id in _stated_ids(self._snapshot.notes.index)}
+        if not notes:
+            return
         moved = document_ids(self._ledger)
-        notes = {id: path for path, id in self._current_ids().items() if not self._is_capture(path)}
         self._remember_missing(
             (id, path, [])
             for id, path, after, surface in self._audit.latest_notes()

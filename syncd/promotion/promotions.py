@@ -91,6 +91,8 @@ class Promotions:
         stopping: threading.Event | None = None,
     ) -> list[dict[str, Any] | MemexError]:
         """Carry out plans one after another, with one scan of the vault, and return the outcome or the error of each."""
+        if not plans:
+            return []
         by = self.owner()
         done: list[dict[str, Any] | MemexError] = []
         earlier = _Earlier()

@@ -65,6 +65,11 @@ class WaitingCaptures:
             self._refresh()
             return self._known.copy()
 
+    def count(self) -> list[tuple[str, OwnerMarks, int]]:
+        """Count the captures of each type and marks, entities included; captures being read now are left out."""
+        counts = self._captures.index.count_owner_marks()
+        return [(kind, decode_marks(marks), count) for kind, marks, count in counts]
+
     def marks_of(self, path: str) -> OwnerMarks:
         """Return the marks of one capture; no marks if there is no such capture."""
         with self._looking:

@@ -109,11 +109,11 @@ class Review:
         """Count the waiting captures, those marked for promotion, and those that can't be promoted yet."""
         moment = self._waiting.version
         if self._counted[0] != moment:
-            waiting = [capture.marks for capture in self._waiting.marked().values() if _waits(capture)]
+            waiting = [(marks, count) for kind, marks, count in self._waiting.count() if _waits(kind, marks)]
             counts = {
-                "waiting": len(waiting),
-                "marked": sum(marks.promote for marks in waiting),
-                "problems": sum(marks.promote_problem is not None for marks in waiting),
+                "waiting": sum(count for _, count in waiting),
+                "marked": sum(count for marks, count in waiting if marks.promote),
+                "problems": sum(count for marks, count in waiting if marks.promote_problem is not None),
             }
             self._counted = moment, counts
         return dict(self._counted[1])
@@ -190,7 +190,7 @@ class Review:
         return {
             path: capture
             for path, capture in self._waiting.marked().items()
-            if _waits(capture) and not capture.marks.promote and not capture.marks.twice
+            if _waits(capture.type, capture.marks) and not capture.marks.promote and not capture.marks.twice
         }
 
     def _review_captures(
@@ -355,8 +355,8 @@ class Review:
             return known
 
 
-def _waits(capture: MarkedCapture) -> bool:
-    return capture.type != "entity" and is_undecided(capture.marks)
+def _waits(kind: str, marks: OwnerMarks) -> bool:
+    return kind != "entity" and is_undecided(marks)
 
 
 def is_undecided(marks: OwnerMarks) -> bool:

@@ -51,8 +51,8 @@ def locate(path: str, inbox: str = INBOX) -> NoteLocation:
 
 def is_context(path: str, inbox: str = INBOX) -> bool:
     """Return whether `path` is the folder of contexts or lies in it. These notes are generated, so they are not indexed."""
-    top = path.removeprefix(f"{inbox}/").partition("/")[0]
-    return path.startswith(f"{inbox}/") and top.casefold() == CONTEXT.casefold()
+    before = f"{inbox}/"
+    return path.startswith(before) and path[len(before) :].partition("/")[0].casefold() == CONTEXT.casefold()
 
 
 def check_workspace_name(name: str) -> str:

@@ -77,7 +77,7 @@ def is_ignored(path: str, *, folder: bool = False) -> bool:
         path.startswith(".")
         or "/." in path
         or (not folder and _PASSING.match(path[path.rfind("/") + 1 :]) is not None)
-        or any(part in _FOREIGN for part in path.split("/"))
+        or not _FOREIGN.isdisjoint(path.split("/"))
     )
 
 

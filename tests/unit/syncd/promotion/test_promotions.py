@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from index.errors import Conflict, NotFound
+from syncd.git.repository import Repository
 from syncd.notes.front_matter import read_properties, split
 from syncd.promotion.plan import TakenDestination
 from syncd.promotion.promoted_note import Problem, PromotionRule
@@ -63,6 +64,11 @@ def test_taken_suggestions_are_in_the_same_commit_and_go_with_the_way_back(world
     assert "[[Today]]" in world.git("show", done["commit"])
     own.unpromote("c1")
     assert files(world) == before
+
+
+def test_without_plans_git_is_not_asked(world, monkeypatch):
+    monkeypatch.setattr(Repository, "query", lambda *_: pytest.fail("Git was asked"))
+    assert promotions(world).carry_out([]) == []
 
 
 def test_an_edited_note_comes_back_with_its_edits(world, tmp_path):

@@ -44,6 +44,11 @@ def test_captures_are_told_with_their_marks(world):
         "Captures/default/Entities/C.md": OwnerMarks(review="later"),
     }
     assert marked(waits) == [("Captures/default/A.md", "Ideas")]
+    assert sorted(waits.count(), key=str) == [
+        ("entity", OwnerMarks(review="later"), 1),
+        ("note", OwnerMarks(), 1),
+        ("note", OwnerMarks(promote=True, promote_to="Ideas"), 1),
+    ]
     assert waits.marks_of("Captures/default/A.md").promote
     assert waits.marks_of("Notes/N.md") == OwnerMarks()
 
@@ -101,7 +106,7 @@ def test_a_note_whose_bytes_nobody_knows_is_left_out_until_it_is_read(world):
     index = world.app.opened.builds.scopes["captures"].index
     index._catalog.forget()
     waits = waiting(world)
-    assert (waits.find_captures(), waits.marked()) == ([], {})
+    assert (waits.find_captures(), waits.marked(), waits.count()) == ([], {}, [])
     world.reopen()
     world.run()
     assert len(waiting(world).find_captures()) == 1
