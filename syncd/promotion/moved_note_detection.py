@@ -124,7 +124,7 @@ class MovedNotes:
     def _compare_paths(self, changed: set[str] | None) -> None:
         """Find the notes that are no longer where they were at the last check."""
         was, gone = self._where, []
-        scopes = (self._snapshot.captures, self._snapshot.notes)
+        scopes = (self._snapshot.notes, self._snapshot.captures)  # of those that come at once, the notes count as first
         if changed is None:
             there, left = self._current_ids(), set(was)
         else:

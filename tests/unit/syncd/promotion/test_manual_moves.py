@@ -173,6 +173,20 @@ def test_a_note_whose_id_an_agent_gave_a_capture_is_no_dragged_capture(world, re
     assert text(world, "Notes/Mine.md") == own
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_of_a_note_and_a_capture_with_one_id_that_arrive_at_once_the_note_counts_as_first(world, known):
+    own = "---\nid: mine\ncollection: birds\nversion: 3\nreview: later\n---\nmine\n"
+    if known:
+        look(world)  # so that both arrive in a running daemon, as by a pull
+    world.write("Notes/Mine.md", own)
+    capture = world.write("Captures/default/Words.md", "---\nid: mine\n---\nwords\n")
+    look(world)
+    capture.unlink()
+    look(world)
+    look(world)
+    assert text(world, "Notes/Mine.md") == own
+
+
 def test_a_capture_of_an_agent_that_was_dragged_while_the_index_was_lost_is_found(world):
     from syncd.history.audit_log import Author, acting_as
 
