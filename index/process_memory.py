@@ -15,7 +15,7 @@ from typing import Any, Final
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
 ARENAS: Final = 2
 USUAL: Final = gc.get_threshold()
-STARTING: Final = 20_000  # new objects that cause a collection while a program starts; afterwards Python's usual 700
+STARTING: Final = 20_000  # new objects, less those that are gone, that cause a collection while a program starts
 LARGE_TEXT: Final = 500_000  # characters from which indexing a text requires the lock `one_large_text`
 LARGE: Final = 128 << 10  # bytes from which a block is mapped separately: glibc's default, set so that it does not grow
 
@@ -36,22 +36,28 @@ def release_unused() -> None:
 
 
 def collect_rarely() -> None:
-    """Collect garbage rarely until `freeze_objects` is called. Call it when a program starts.
+    """Collect garbage rarely until `collect_as_usual` is called. Call it when a program starts.
 
     Nearly all objects of a start stay. The imports of the daemon caused 380 collections, which took an eighth of their time."""
     gc.set_threshold(STARTING)
 
 
+def collect_as_usual() -> None:
+    """Collect garbage as often as Python does, and leave all present objects out of it; takes no time."""
+    gc.freeze()
+    gc.set_threshold(*USUAL)
+
+
 def freeze_objects() -> None:
-    """Leave all present objects out of later garbage collections, and collect as often as usual; takes about as long as two full ones.
+    """Collect all garbage, and leave all present objects out of later collections; takes about as long as one full collection.
 
     Python collects everything only once the young objects are a quarter of all. The 170,000 objects that a started daemon has with
     300 notes thus keep garbage in memory for minutes, and each such collection stops all threads for 55 to 67 ms. Source:
     https://docs.python.org/3.11/library/gc.html#gc.freeze."""
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
     gc.collect()  # counts what is left, which is nothing, as the base of that quarter
-    gc.set_threshold(*USUAL)
 
 
 @functools.cache

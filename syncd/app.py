@@ -21,7 +21,7 @@ from index.deferred_models import defer_models
 from index.encoders.embedder import Embedder
 from index.errors import MemexError
 from index.foreground import shorten_turns
-from index.process_memory import freeze_objects, limit_arenas
+from index.process_memory import collect_as_usual, freeze_objects, limit_arenas
 from syncd.captures.inbox import Inbox
 from syncd.daemon import background_jobs
 from syncd.daemon.background_jobs import REMOTE
@@ -225,6 +225,7 @@ class App:
         def announce_url(url: str) -> None:
             write_private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.opened.lock.epoch}))
             log.debug("serving %s at %s", self.opened.vault.root, url)
+            collect_as_usual()  # a rare collection is a long one, which calls would have to wait for
             answering.set()
             if watchdog is not None:
                 # The server calls this on its event loop.

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import click
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
+from index.process_memory import collect_as_usual
 from syncd.cli.daemon.ready_message import print_connect_help, print_summary
 from syncd.cli.framework.commands import (
     STARTING_S,
@@ -103,6 +104,7 @@ def mcp(workspace: str | None, key_file: str | None, toolset: str | None) -> Non
             print_message(OWNERS_KEY)
     from syncd.stdio import bridge
 
+    collect_as_usual()  # it may run for days
     bridge(at, key, workspace or os.environ.get("MEMEX_WORKSPACE") or None, toolset)
 
 

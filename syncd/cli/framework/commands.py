@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import logging
 import os
@@ -359,7 +358,6 @@ def _open_app(chosen: Settings, *, fresh: bool, later: bool) -> contextlib.Abstr
     from syncd.app import App  # noqa: PLC0415 - as below
     from syncd.installation.vault_setup import set_up_vault  # noqa: PLC0415 - importing this takes longer than an answer of the daemon
 
-    gc.freeze()  # a collection would visit all objects of the imported modules, which takes a tenth of a short command
     set_up_vault(chosen, now=now())
     return App.open(chosen, later=later)
 
