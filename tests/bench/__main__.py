@@ -104,13 +104,14 @@ def main(given_words: Sequence[str] | None = None, *, known_groups: Groups = gro
         begun = time.monotonic()
         rows += measure(known[name], recorded, progress, times=TYPICAL if given.record else 1)
         progress(f"({name}: {time.monotonic() - begun:.0f} s, load {os.getloadavg()[0]:.1f})")
-    told = json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False)
-    (given.out / "results.json").write_text(told + "\n", "utf-8")
+        told = json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False)
+        (given.out / "results.json").write_text(told + "\n", "utf-8")  # now, as a later group may fail after an hour
+        if given.record:
+            kept.write_text(record.format_entries([*recorded, *entries(rows)]), "utf-8")
     sys.stdout.write(record.table(rows))
     lines, held = record.verdict(rows, recorded, where=kept.name)
     sys.stdout.write("".join(f"\n{line}\n" for line in lines))
     if given.record:
-        kept.write_text(record.format_entries([*recorded, *entries(rows)]), "utf-8")
         sys.stdout.write(f"\n{len(rows)} rows were added to {kept}.\n")
     sys.exit(0 if held else 1)
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import random
+import secrets
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -240,8 +240,15 @@ def interpreter() -> Child:
 
 
 @cache
+def _scratch_name(parent: Path) -> Path:
+    return parent / f"yard-{secrets.token_hex(4)}"
+
+
 def _scratch(parent: Path) -> Path:
-    return Path(tempfile.mkdtemp(prefix="yard-", dir=parent))
+    """A folder of this process in `parent`, which a measurement that is repeated may have removed."""
+    folder = _scratch_name(parent)
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def fsync(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from dataclasses import replace
 from datetime import datetime
 
@@ -280,6 +281,22 @@ def test_a_run_fails_by_what_was_recorded_and_only_then(tmp_path, capsys):
     assert (code, "search, p50: 2.60 x the yardstick; 2.00 x in" in told) == (1, True)
     assert json.loads((tmp_path / "out/results.json").read_text())[0]["ratios"] == {"p50": 2.6}
     assert len(record.parse((tmp_path / "benchmarks.json").read_text())) == 1
+
+
+def test_rows_are_recorded_although_a_later_group_fails(tmp_path):
+    groups = {"one": lambda: [lambda: [with_ratios(p50=2.0)]], "two": lambda: iter([with_ratios, 1 / 0])}
+    kept = tmp_path / "benchmarks.json"
+    with pytest.raises(ZeroDivisionError):
+        main(["--out", str(tmp_path / "out"), "--record"], known_groups=lambda *_: groups, kept=kept)
+    assert [entry.ratios for entry in record.parse(kept.read_text())] == [{"p50": 2.0}]
+
+
+def test_a_yardstick_works_after_its_folder_was_removed(tmp_path):
+    for _ in range(2):
+        yardsticks.fsync(tmp_path)
+        (scratch,) = tmp_path.iterdir()
+        assert [file.stat().st_size for file in scratch.iterdir()] == [4096]
+        shutil.rmtree(scratch)
 
 
 def test_a_record_that_can_t_be_read_is_told_before_anything_is_measured(tmp_path, capsys):
