@@ -23,6 +23,7 @@ TURN_S: Final = 0.0005  # seconds that a thread runs while others wait for their
 CALM_S: Final = 0.02  # seconds without a call after which background work continues: a caller with several calls sends the next one sooner
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Foreground:
@@ -65,6 +66,15 @@ class Foreground:
             pending.clear()
             return work
         return lambda: work() if future.cancel() else future.result()
+
+    def run_both(self, first: Callable[[], T], second: Callable[[], U]) -> tuple[T, U]:
+        """Run `first` in this thread, and `second` as `begin` runs it; return both results after both have ended."""
+        finish = self.begin(second)
+        try:
+            done = first()
+        finally:
+            others = finish()
+        return done, others
 
     def give_way(self, most_s: float = WAIT_S) -> None:
         """Wait until no call is running and none has just ended, for at most `most_s` seconds."""

@@ -60,13 +60,21 @@ class BundledEncoder:
     def encode(self, texts: Sequence[str], *, kind: Kind, urgent: bool) -> np.ndarray:  # noqa: ARG002 - no prompts
         """Return one unit vector for each text; the model treats queries and documents alike."""
         try:
-            return self._graph.compute_vectors(texts, map if urgent else self._spread)
+            return self._graph.compute_vectors(texts, self._share if urgent else self._spread)
         except CancelledError as error:
             raise Unavailable("the encoder is closed", retryable=False) from error
         except RuntimeError as error:
             if not self._closed.is_set():
                 raise
             raise Unavailable("the encoder is closed", retryable=False) from error  # a pool that is shut down
+
+    @staticmethod
+    def _share(work: Callable[[Any], Any], batches: Sequence[Any]) -> Iterable[Any]:
+        """Run `work` for each batch: the first one in this thread, and the others meanwhile in a second one if the call runs alone."""
+        if len(batches) < 2:
+            return map(work, batches)
+        first, others = foreground.run_both(lambda: work(batches[0]), lambda: list(map(work, batches[1:])))
+        return [first, *others]
 
     def _spread(self, work: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator[Any]:
         """Run `work` for each batch on the threads. In a bulk, each thread gives way before its next batch, because a query needs a core too."""

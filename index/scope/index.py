@@ -21,6 +21,7 @@ from index.catalog.catalog import Catalog
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
 from index.errors import Unavailable
+from index.foreground import foreground
 from index.graph.graph import Graph, Graphs
 from index.graph.vertex import vertex_of
 from index.memos.queries import MemoRows
@@ -240,8 +241,7 @@ class Index(Reader):
         """Replace the rows of documents in both stores, then write or remove the documents in the catalog."""
         with timings.STORE["write"].measure():
             with span("store", chunks=sum(map(len, chunks.values())), facets=sum(map(len, facets.values()))):
-                self._observations.replace(facets)
-                self._store.replace(chunks)
+                foreground.run_both(partial(self._store.replace, chunks), partial(self._observations.replace, facets))
             self._catalog.write(
                 upserts=[(new.document, new.stat, new.chunk_count, new.has_all_vectors) for new in ready],
                 removes=gone,

@@ -20,7 +20,7 @@ from index.encoders.bundled_tokenizer import load_tokenizer
 from index.encoders.onnx_session import RUN_TEXTS, RUN_TOKENS, Graph, multiplies_blocks_fast, split_into_runs
 from index.encoders.settings import SAMPLE, BundledSettings
 from index.errors import Unavailable
-from index.foreground import SHORT_S, Foreground, foreground
+from index.foreground import SHORT_S, Foreground, count_cores, foreground
 from tests.support.paths import ROOT
 
 TEXTS = [
@@ -88,6 +88,25 @@ def test_both_lanes_give_the_same_unit_vectors(bundled):
     np.testing.assert_allclose(np.linalg.norm(backlog, axis=1), 1, rtol=1e-5)
     np.testing.assert_allclose(backlog, urgent, atol=1e-5)
     assert encode(bundled, []).shape == (0, 384)
+
+
+@pytest.mark.skipif(count_cores() == 1, reason="there is no second core")
+def test_a_call_that_runs_alone_encodes_its_other_runs_in_a_second_thread():
+    second, lock = threading.Event(), threading.Lock()
+    threads = set()
+
+    def work(run):
+        with lock:
+            threads.add(threading.get_ident())
+        if run == 1:
+            assert second.wait(10)
+        second.set()
+        return run
+
+    with foreground.call():
+        assert list(BundledEncoder._share(work, [1, 2, 3])) == [1, 2, 3]
+    assert len(threads) == 2
+    assert list(BundledEncoder._share(work, [])) == []
 
 
 @pytest.mark.parametrize(("name", "least"), [("fp32", 0.99999), ("blocks", 0.999)])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,6 +18,7 @@ import pytest
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder, EmbedSettings
 from index.errors import Unavailable
+from index.foreground import count_cores, foreground
 from index.model import Document, Stat
 from index.observations import observation_rows
 from index.observations.perspectives import DEFAULTS, Perspective, observation_text
@@ -339,6 +342,48 @@ def test_an_end_between_the_stores_is_mended_at_the_next_start(tmp_path, fails, 
     with opened(tmp_path / "other") as other:
         put(other, *(one for one in kept if one.path != changed.path), changed)
         assert other.dump() == after
+
+
+def test_observations_that_failed_beside_their_node_are_mended_at_the_next_start(tmp_path, monkeypatch):
+    with opened(tmp_path / "i") as index:
+        put(index, entity(ADA, *FACTS))
+        ready = index.prepare([(entity(ADA, FACTS[0]), STAT)])
+        written, write = threading.Event(), index._store.replace
+        monkeypatch.setattr(index._store, "replace", lambda rows: (write(rows), written.set()))
+
+        def fail(*_: object) -> None:
+            assert written.wait(10) or count_cores() == 1
+            raise Unavailable("the disk is full")
+
+        with monkeypatch.context() as patched, foreground.call(), pytest.raises(Unavailable, match="full"):
+            patched.setattr(type(index._observations), "replace", fail)
+            index.commit(ready)
+        assert not index.manifest[ADA].digest
+    with opened(tmp_path / "i") as index:
+        put(index, entity(ADA, FACTS[0]))
+        after = index.dump()
+        assert index.describe_differences() == ""
+    with opened(tmp_path / "other") as other:
+        put(other, entity(ADA, FACTS[0]))
+        assert other.dump() == after
+
+
+def test_a_node_that_can_not_be_written_waits_for_its_observations(tmp_path, monkeypatch):
+    with opened(tmp_path) as index:
+        put(index, entity(ADA, *FACTS))
+        ready = index.prepare([(entity(ADA, FACTS[0]), STAT)])
+        real, ended = type(index._observations).replace, []
+
+        def write_slowly(*given: object) -> None:
+            time.sleep(0.2)
+            real(*given)
+            ended.append(True)
+
+        monkeypatch.setattr(type(index._observations), "replace", write_slowly)
+        monkeypatch.setattr(index._store, "replace", lambda _: (time.sleep(0.05), 1 / 0))
+        with foreground.call(), pytest.raises(ZeroDivisionError):
+            index.commit(ready)
+        assert ended
 
 
 def test_a_first_node_that_never_came_about_leaves_nothing_behind(tmp_path):
