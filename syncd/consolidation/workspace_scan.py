@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MOST: Final = {"unused": 10}  # by list: fewer proposals to archive, because they are the least certain
 EMPTY: Final = sketches.make_sketch("")
+AT_ONCE: Final = 512  # captures whose texts are read at a time
 
 
 def scan_workspace(
@@ -51,6 +52,7 @@ def scan_workspace(
     clusters, clustered = find_groups(
         captured.captures, captured.part, captured.neighbours, captured.texts, word_ranks(), limit=limit
     )
+    go_on()
     scan = _Scan(captured, compared, graph, linked, now)
     lists = {name: findings(scan) for name, findings in FINDINGS.items()}
     cut = {name: findings[: min(limit, MOST.get(name, limit))] for name, findings in lists.items()}
@@ -79,11 +81,16 @@ class _WorkspaceCaptures:
     number: Mapping[str, int]  # by key: its position in `captures`
     part: similar_nodes.ComparedNodes  # the captures that have vectors, by their numbers
     neighbours: Neighbours
+    go_on: capture_attention.GoOn
 
     def texts(self, asked: Sequence[int]) -> dict[int, str]:
         """Return the texts of captures by their numbers."""
-        texts = self.index.texts_of([self.captures[n].key for n in asked])
-        return {self.number[key]: text for key, text in texts.items()}
+        texts = dict[int, str]()
+        for start in range(0, len(asked), AT_ONCE):
+            self.go_on()
+            part = self.index.texts_of([self.captures[n].key for n in asked[start : start + AT_ONCE]])
+            texts |= {self.number[key]: text for key, text in part.items()}
+        return texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +117,7 @@ def _read_captures(index: Index, workspace: str, go_on: capture_attention.GoOn) 
     neighbours = vector_similarity.nearest(
         part.matrix, vector_similarity.MUTUAL, min(part.threshold, capture_attention.NEAR)
     )
-    return _WorkspaceCaptures(index, workspace, documents, captures, number, part, neighbours)
+    return _WorkspaceCaptures(index, workspace, documents, captures, number, part, neighbours, go_on)
 
 
 def _compare_captures(

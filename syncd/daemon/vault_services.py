@@ -15,6 +15,7 @@ from typing import Any
 
 from index.errors import MemexError, Unavailable
 from index.foreground import foreground
+from index.process_memory import release_unused
 from syncd.changes.change_approval import ChangePlans
 from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
@@ -218,6 +219,7 @@ def build_consolidation(
 
     def go_on() -> None:
         foreground.give_way()
+        release_unused()  # LanceDB's answers leave hundreds of MB of free memory otherwise
         if stopping().is_set():
             raise Unavailable("consolidation was interrupted because the daemon is stopping; the next run starts again")
 

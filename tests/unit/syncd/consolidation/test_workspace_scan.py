@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from index.errors import Unavailable
@@ -47,6 +49,21 @@ def test_what_is_planted_is_found_with_what_it_can_be_checked_by(world):
     assert {one.key for one in told.proposals} == {
         one.key for one in world.app.services.consolidation._look("default").proposals
     }
+
+
+def test_texts_are_read_a_few_at_a_time_and_the_findings_are_the_same(world, monkeypatch):
+    planted(world)
+    world.run()
+    whole = world.app.services.consolidation._look("default")
+    asked = []
+    index = world.app.opened.builds.scopes["captures"].index
+    read = index.texts_of
+    monkeypatch.setattr(index, "texts_of", lambda keys: asked.append(len(keys)) or read(keys))
+    monkeypatch.setattr(workspace_scan, "AT_ONCE", 1)
+    again = world.app.services.consolidation._look("default")
+    assert replace(again, graph=whole.graph) == whole  # the graph's report has the time of its making
+    assert len(asked) >= 2
+    assert set(asked) == {1}
 
 
 def test_nothing_crosses_workspaces(world):
