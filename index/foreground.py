@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
@@ -50,31 +50,38 @@ class Foreground:
                 self._changed.notify_all()
 
     def begin(self, work: Callable[[], T]) -> Callable[[], T]:
-        """Start `work` in a second thread if no other call runs and there are several cores; return a function for its result.
+        """Start `work` in a second thread, if at most one call runs and there are several cores; return a function for its result.
 
-        That function does the work itself if the thread has not begun with it."""
-        if self._calls > 1 or count_cores() == 1:
-            return work
+        That function does the work itself if the thread has not begun with it. Bulk work gets no second thread."""
+        future = self._submit(work)
+        return work if future is None else lambda: work() if future.cancel() else future.result()
+
+    def run_both(self, first: Callable[[], T], second: Callable[[], U]) -> tuple[T, U]:
+        """Run `first` in this thread, and `second` as `begin` runs it; return both results after both have ended.
+
+        If `first` fails, its error is raised, and `second` is not begun any more."""
+        future = self._submit(second)
+        try:
+            done = first()
+        except BaseException:
+            if future is not None and not future.cancel():
+                wait([future])
+            raise
+        return done, second() if future is None or future.cancel() else future.result()
+
+    def _submit(self, work: Callable[[], T]) -> Future[T] | None:
+        if self._calls > 1 or self.is_bulk or count_cores() == 1:
+            return None
         pending = [work]
 
         def run() -> T:
             return pending.pop()()
 
         try:
-            future = self._second.submit(run)
+            return self._second.submit(run)
         except RuntimeError:  # the system allows no more threads; the executor keeps what it could not start
             pending.clear()
-            return work
-        return lambda: work() if future.cancel() else future.result()
-
-    def run_both(self, first: Callable[[], T], second: Callable[[], U]) -> tuple[T, U]:
-        """Run `first` in this thread, and `second` as `begin` runs it; return both results after both have ended."""
-        finish = self.begin(second)
-        try:
-            done = first()
-        finally:
-            others = finish()
-        return done, others
+            return None
 
     def give_way(self, most_s: float = WAIT_S) -> None:
         """Wait until no call is running and none has just ended, for at most `most_s` seconds."""

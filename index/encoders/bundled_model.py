@@ -37,7 +37,7 @@ REFERENCE: Final = (  # the vector of SAMPLE by sentence-transformers in fp32, a
 
 
 class BundledEncoder:
-    """Encodes urgent texts at once in the calling thread, and a backlog on `threads` threads beside it."""
+    """Encodes urgent texts at once in the calling thread, which a second one may help, and a backlog on `threads` threads beside it."""
 
     def __init__(self, settings: BundledSettings, *, threads: int = 0) -> None:
         self.name = f"the bundled model ({settings.precision})"
@@ -70,11 +70,18 @@ class BundledEncoder:
 
     @staticmethod
     def _share(work: Callable[[Any], Any], batches: Sequence[Any]) -> Iterable[Any]:
-        """Run `work` for each batch: the first one in this thread, and the others meanwhile in a second one if the call runs alone."""
-        if len(batches) < 2:
-            return map(work, batches)
-        first, others = foreground.run_both(lambda: work(batches[0]), lambda: list(map(work, batches[1:])))
-        return [first, *others]
+        """Run `work` for each batch in this thread, and in a second one if the call runs alone; the result is empty."""
+        left = iter(batches)
+
+        def work_off() -> None:
+            for batch in left:  # each thread takes the next one that is left
+                work(batch)
+
+        if len(batches) > 1:
+            foreground.run_both(work_off, work_off)
+        else:
+            work_off()
+        return ()
 
     def _spread(self, work: Callable[[Any], Any], batches: Iterable[Any]) -> Iterator[Any]:
         """Run `work` for each batch on the threads. In a bulk, each thread gives way before its next batch, because a query needs a core too."""

@@ -334,6 +334,8 @@ class Index(Reader):
 
     def reconcile_late(self) -> None:
         """Reconcile the stores when the first deferred store opens."""
+        if self._reconciled:  # the other store may open in a second thread while a commit holds the lock
+            return
         with self.lock:
             if not self._reconciled:
                 self._reconciled = True

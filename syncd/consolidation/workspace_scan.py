@@ -87,7 +87,8 @@ class _WorkspaceCaptures:
         """Return the texts of captures by their numbers."""
         texts = dict[int, str]()
         for start in range(0, len(asked), AT_ONCE):
-            self.go_on()
+            if start:
+                self.go_on()
             part = self.index.texts_of([self.captures[n].key for n in asked[start : start + AT_ONCE]])
             texts |= {self.number[key]: text for key, text in part.items()}
         return texts

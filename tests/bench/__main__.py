@@ -99,6 +99,7 @@ def main(given_words: Sequence[str] | None = None, *, known_groups: Groups = gro
     if unknown := sorted({*(given.only or ())} - known.keys()):
         parser.error(f"no group called {', '.join(unknown)}; the groups are {', '.join(known)}")
     recorded = read_record(kept)
+    commit = describe_commit()  # the record itself makes files differ
     rows: list[Row] = []
     for name in given.only or [name for name in known if name not in APART]:
         begun = time.monotonic()
@@ -107,13 +108,20 @@ def main(given_words: Sequence[str] | None = None, *, known_groups: Groups = gro
         told = json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False)
         (given.out / "results.json").write_text(told + "\n", "utf-8")  # now, as a later group may fail after an hour
         if given.record:
-            kept.write_text(record.format_entries([*recorded, *entries(rows)]), "utf-8")
+            _write(kept, record.format_entries([*recorded, *entries(rows, commit)]))
     sys.stdout.write(record.table(rows))
     lines, held = record.verdict(rows, recorded, where=kept.name)
     sys.stdout.write("".join(f"\n{line}\n" for line in lines))
     if given.record:
         sys.stdout.write(f"\n{len(rows)} rows were added to {kept}.\n")
     sys.exit(0 if held else 1)
+
+
+def _write(kept: Path, text: str) -> None:
+    """Write the record as a whole, or not at all."""
+    new = kept.with_suffix(".new")
+    new.write_text(text, "utf-8")
+    new.replace(kept)
 
 
 def read_record(kept: Path) -> list[Entry]:
@@ -129,11 +137,14 @@ def progress(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-def entries(rows: Iterable[Row]) -> list[Entry]:
-    """The rows as entries of the record, of this commit and machine."""
-    commit = subprocess.run(
-        ["git", "-C", str(ROOT), "describe", "--always", "--dirty"], check=False, capture_output=True, text=True
-    ).stdout.strip()
+def describe_commit() -> str:
+    """The commit that is measured; "-dirty" if files differ from it."""
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    return subprocess.run(command, check=False, capture_output=True, text=True).stdout.strip()
+
+
+def entries(rows: Iterable[Row], commit: str) -> list[Entry]:
+    """The rows as entries of the record, of this machine."""
     return record.entries(
         rows,
         version=metadata.version("memex-vault"),

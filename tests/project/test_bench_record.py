@@ -10,6 +10,7 @@ from datetime import datetime
 
 import pytest
 
+from tests.bench import __main__ as bench
 from tests.bench import cpu_sampler, record, vaults, yardsticks
 from tests.bench.__main__ import RECORD, main
 from tests.bench.measure import beside_jobs, named_jobs
@@ -288,7 +289,19 @@ def test_rows_are_recorded_although_a_later_group_fails(tmp_path):
     kept = tmp_path / "benchmarks.json"
     with pytest.raises(ZeroDivisionError):
         main(["--out", str(tmp_path / "out"), "--record"], known_groups=lambda *_: groups, kept=kept)
-    assert [entry.ratios for entry in record.parse(kept.read_text())] == [{"p50": 2.0}]
+    (entry,) = record.parse(kept.read_text())
+    assert entry.ratios == {"p50": 2.0}
+    assert not list(tmp_path.glob("*.new"))
+
+
+def test_all_rows_of_a_run_have_the_commit_at_its_begin(tmp_path, monkeypatch):
+    commits = iter(["abc1234", "abc1234-dirty"])  # a record in Git makes files differ from the commit
+    monkeypatch.setattr(bench, "describe_commit", lambda: next(commits))
+    groups = {name: lambda name=name: [lambda: [replace(SEARCH, name=name)]] for name in ("one", "two")}
+    with pytest.raises(SystemExit):
+        main(["--out", str(tmp_path), "--record"], known_groups=lambda *_: groups, kept=tmp_path / "benchmarks.json")
+    kept = record.parse((tmp_path / "benchmarks.json").read_text())
+    assert [(entry.row, entry.commit) for entry in kept] == [("one", "abc1234"), ("two", "abc1234")]
 
 
 def test_a_yardstick_works_after_its_folder_was_removed(tmp_path):

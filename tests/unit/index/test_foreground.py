@@ -11,6 +11,8 @@ import pytest
 
 from index.foreground import CALM_S, SHORT_S, TURN_S, Foreground, count_cores, shorten_turns
 
+LONE = pytest.mark.skipif(count_cores() == 1, reason="a second thread needs a second core")
+
 
 def test_where_nobody_calls_nothing_waits():
     begun = time.monotonic()
@@ -82,7 +84,7 @@ def test_turns_become_short():
         sys.setswitchinterval(before)
 
 
-@pytest.mark.skipif(count_cores() == 1, reason="a second thread needs a second core")
+@LONE
 @pytest.mark.parametrize("calls", [0, 1])
 def test_a_lone_call_has_a_second_thread(calls):
     foreground, begun, gone_on = Foreground(), threading.Event(), threading.Event()
@@ -124,7 +126,7 @@ def test_without_another_thread_the_work_is_done_in_this_one_alone(monkeypatch):
     assert done == [threading.get_ident()]
 
 
-@pytest.mark.skipif(count_cores() == 1, reason="a second thread needs a second core")
+@LONE
 def test_no_call_waits_for_what_another_one_left_behind():
     foreground, ended = Foreground(), threading.Event()
     left = foreground.begin(lambda: ended.wait(60))  # the caller failed, and does not ask for the result
@@ -133,3 +135,35 @@ def test_no_call_waits_for_what_another_one_left_behind():
     finally:
         ended.set()
     assert left()
+
+
+@LONE
+def test_of_two_works_both_have_ended_when_one_fails():
+    foreground, ended = Foreground(), []
+
+    def work_slowly() -> None:
+        begun.set()
+        time.sleep(0.1)
+        ended.append(True)
+        raise ValueError
+
+    def fail() -> None:
+        assert begun.wait(10)
+        raise KeyError("the first one")
+
+    begun = threading.Event()
+    with foreground.call(), pytest.raises(KeyError, match="the first one"):
+        foreground.run_both(fail, work_slowly)
+    assert ended
+    with foreground.call():
+        assert foreground.run_both(lambda: 1, lambda: 2) == (1, 2)
+        with pytest.raises(ZeroDivisionError):
+            foreground.run_both(lambda: 1, lambda: 1 // 0)
+
+
+@pytest.mark.parametrize("bulk", [True, False])
+def test_a_work_is_not_begun_after_the_other_one_has_failed(bulk):
+    foreground, done = Foreground(), []
+    with foreground.bulk(bulk), foreground.call(), foreground.call(), pytest.raises(KeyError):
+        foreground.run_both(lambda: {}["none"], lambda: done.append(True))
+    assert not done

@@ -91,22 +91,23 @@ def test_both_lanes_give_the_same_unit_vectors(bundled):
 
 
 @pytest.mark.skipif(count_cores() == 1, reason="there is no second core")
-def test_a_call_that_runs_alone_encodes_its_other_runs_in_a_second_thread():
-    second, lock = threading.Event(), threading.Lock()
-    threads = set()
+def test_a_call_that_runs_alone_encodes_in_two_threads():
+    others, done = threading.Event(), []
 
     def work(run):
-        with lock:
-            threads.add(threading.get_ident())
         if run == 1:
-            assert second.wait(10)
-        second.set()
-        return run
+            assert others.wait(10)
+        done.append((run, threading.get_ident()))
+        if run == 3:
+            others.set()
 
     with foreground.call():
-        assert list(BundledEncoder._share(work, [1, 2, 3])) == [1, 2, 3]
-    assert len(threads) == 2
-    assert list(BundledEncoder._share(work, [])) == []
+        BundledEncoder._share(work, [1, 2, 3])
+    assert [run for run, _ in done] == [2, 3, 1]
+    assert len({thread for _, thread in done}) == 2
+    BundledEncoder._share(work, [])
+    BundledEncoder._share(work, [2])
+    assert done[-1] == (2, threading.get_ident())
 
 
 @pytest.mark.parametrize(("name", "least"), [("fp32", 0.99999), ("blocks", 0.999)])
