@@ -14,7 +14,7 @@ from typing import Any, Final
 
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
 ARENAS: Final = 2
-USUAL: Final = gc.get_threshold()
+USUAL: Final = gc.get_threshold()  # the interpreter's own, for each of its three generations
 STARTING: Final = 20_000  # new objects, less those that are gone, that cause a collection while a program starts
 LARGE_TEXT: Final = 500_000  # characters from which indexing a text requires the lock `one_large_text`
 LARGE: Final = 128 << 10  # bytes from which a block is mapped separately: glibc's default, set so that it does not grow
