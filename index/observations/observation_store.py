@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from index.model import Filter
 from index.observations.observation_rows import FoundObservation, to_observation
+from index.observations.resident_observations import ObservationVectors
 from index.observations.similarity_baseline import Point
 from index.storage.chunk_rows import Match, Row
 from index.storage.crash_repair import StoreDamaged
@@ -36,12 +37,12 @@ class Observations:
 
         `later`: open the store at its first use, and call this function then."""
         if later:
-            self._store = open_later(self._uri, dimensions=self._dimensions, options=self._options, opened=later)
+            self._store = open_later(self._open_store, self._dimensions, later)
         else:
             self._store = self._open_store()
 
     def _open_store(self) -> ChunkStore:
-        return open_store(self._uri, dimensions=self._dimensions, options=self._options)
+        return open_store(self._uri, dimensions=self._dimensions, options=self._options, hold=ObservationVectors.of)
 
     def close(self) -> None:
         """Close the store."""
@@ -109,16 +110,16 @@ class Observations:
                 for row, value in zip(embedded, similar.tolist(), strict=True):
                     yield to_observation(row, perspective.name, value - added)
 
-    def mean_vectors(self, workspace: str, perspective: str | None) -> dict[str, NDArray[np.float32]]:
-        """Return the mean direction of each node's observations under a perspective, or all: unit vectors, by key."""
-        totals = self._store.vector_sums(Filter(workspace=workspace, type=perspective)) if self._store else {}
-        return {key: unit_vector(total) for key, total in totals.items() if total.any()}
+    def mean_vectors(
+        self, workspace: str, perspective: str | None, keys: Collection[str] | None = None
+    ) -> dict[str, NDArray[np.float32]]:
+        """Return the mean direction of each node's observations under a perspective, or all: unit vectors, by key.
+
+        With `keys`, only of the nodes with these keys."""
+        wanted = Filter(workspace=workspace, type=perspective, documents=None if keys is None else frozenset(keys))
+        totals = self._store.vector_sums(wanted) if self._store else {}
+        return {key: total / np.linalg.norm(total) for key, total in totals.items() if total.any()}
 
     def dump(self) -> list[tuple[Any, ...]]:
         """Return all rows, in an order that does not depend on how they were written."""
         return self._store.dump() if self._store else []
-
-
-def unit_vector(vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the vector of length 1 in the same direction."""
-    return np.asarray(vector / np.linalg.norm(vector), np.float32)

@@ -480,10 +480,8 @@ def _open_stores(
 ) -> tuple[ChunkStore, Observations]:
     """Open the chunk store and, if any exist, the observations. With `later`, open them at their first use and call it then."""
     with ExitStack() as opened:
-        if later:
-            store = open_later(uris[0], dimensions=dimensions, options=options, opened=later)
-        else:
-            store = open_store(uris[0], dimensions=dimensions, options=options)
+        open_it = partial(open_store, uris[0], dimensions=dimensions, options=options)
+        store = open_later(open_it, dimensions, later) if later else open_it()
         opened.callback(store.close)
         observations = Observations(uris[1], dimensions=dimensions, options=options)
         if observed:

@@ -241,12 +241,18 @@ class Reader:
         done, there = self._catalog.embedded_counts(workspace, hash_perspectives(self.perspectives(workspace)))
         return done / there if there else 1.0
 
-    def node_vectors(self, workspace: str, perspective: str | None = None) -> tuple[list[str], NDArray[np.float32]]:
+    def node_vectors(
+        self, workspace: str, perspective: str | None = None, paths: Collection[str] | None = None
+    ) -> tuple[list[str], NDArray[np.float32]]:
         """Return the mean direction of each node's observations under a perspective, or all: paths, and unit vectors, a row each.
 
-        A node without vectors is left out."""
-        pooled, paths = self._observations.mean_vectors(workspace, perspective), self._catalog.node_paths(workspace)
-        there = sorted((paths[key], key) for key in pooled if key in paths)
+        With `paths`, only those of the nodes with these paths. A node without vectors is left out."""
+        keys = None if paths is None else set(map(path_id, paths))
+        pooled, known = (
+            self._observations.mean_vectors(workspace, perspective, keys),
+            self._catalog.node_paths(workspace),
+        )
+        there = sorted((known[key], key) for key in pooled if key in known)
         matrix = np.array([pooled[key] for _, key in there], np.float32).reshape(len(there), self._store.dimensions)
         return [path for path, _ in there], matrix
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from index.errors import InvalidArgument
 from index.model import Filter
-from index.storage.chunk_rows import Match, Row
+from index.storage.chunk_rows import Match, Row, VectorBatch
 from index.storage.resident_rows import to_unit_length
 
 COLUMNS: Final = tuple(Row.__dataclass_fields__)
@@ -27,6 +27,8 @@ PLAIN: Final = COLUMNS[:-1]  # all except the vector
 KEY: Final = ("doc_id", "ord")
 PLACED: Final = (*KEY, "workspace", "heading")
 SHOWN: Final = (*PLACED, "cut", "text")
+NUMBERED: Final = (*KEY, "workspace", "type", "heading")
+VECTORS: Final = (*NUMBERED, "vector")
 TOLD: Final = (*KEY, "cut", "text")  # columns for the texts of documents
 _TEXTLESS: Final = {"cut": 0, "text": ""}
 ADDED_ROWS: Final = 512  # rows added at a time: LanceDB needs about 2 KB of memory for each until it has written them
@@ -104,6 +106,14 @@ def read_batch(piece: pa.RecordBatch) -> Iterator[Row]:
     plain = piece.select(list(PLAIN)).to_pylist()
     for values, has in zip(plain, column.is_valid().to_pylist(), strict=True):
         yield Row(**{**values, "tags": tuple(values["tags"])}, vector=next(there) if has else None)
+
+
+def read_vector_batch(piece: pa.RecordBatch) -> VectorBatch:
+    """Read the rows with a vector of a batch that holds `NUMBERED` and the vector; each heading must be a number."""
+    piece = piece.filter(piece.column("vector").is_valid())
+    columns = (piece.column(name) for name in NUMBERED)
+    doc_ids, ords, workspaces, types, headings = (column.to_pylist() for column in columns)
+    return VectorBatch(doc_ids, ords, workspaces, types, list(map(int, headings)), _read_matrix(piece.column("vector")))
 
 
 def add_vectors(totals: dict[str, np.ndarray], piece: pa.RecordBatch) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.document_ids import ID
 from index.errors import InvalidArgument
@@ -38,6 +39,17 @@ class Row:
     cut: int
     text: str
     vector: np.ndarray | None  # float32, unit length; None when no encoder was ready
+
+
+class VectorBatch(NamedTuple):
+    """Holds rows that have a vector, by column; each heading is a number."""
+
+    doc_ids: Sequence[str]
+    ords: Sequence[int]
+    workspaces: Sequence[str]
+    types: Sequence[str]
+    headings: Sequence[int]
+    vectors: NDArray[np.float32]  # [rows, dimensions]
 
 
 class Match(NamedTuple):  # a search makes many, and a frozen dataclass takes three times as long to make

@@ -10,15 +10,14 @@ Law, tested: after `replace` returns, the next search finds the rows, and they s
 from __future__ import annotations
 
 import itertools
-import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -28,12 +27,13 @@ from index.foreground import SHORT_S, foreground
 from index.model import Filter
 from index.process_memory import release_unused
 from index.storage import arrow_rows, crash_repair, lancedb_table, maintenance_policy
-from index.storage.chunk_rows import Match, Row, check_encodable, check_rows
+from index.storage.chunk_rows import Match, Row, VectorBatch, check_encodable, check_rows
 from index.storage.crash_repair import StoreDamaged
 from index.storage.event_loop_thread import EventLoopThread
-from index.storage.lancedb_table import DROP, discard
+from index.storage.lancedb_table import DROP, HeldRows, HeldVectors, discard
 from index.storage.reader_gate import ReaderGate
 from index.storage.resident_rows import Rows, nearest_similarities, spread, to_unit_length
+from index.store_failures import log_cause, to_unavailable
 from index.tracing import span
 
 __all__ = ["ChunkStore", "Match", "Row", "StoreDamaged", "discard"]
@@ -46,21 +46,17 @@ UNPRUNED: Final = 300  # most commits whose versions are removed while all reade
 STEADY: Final = 1.0  # seconds by which the wall clock may deviate during one maintenance
 MARGIN: Final = 60.0  # seconds by which a version must be older than a maintenance that removes it beside readers
 
-LONGEST_CAUSE: Final = 500  # most characters of a failure that are logged
-# Characters that identify a failure, seconds until it is logged again, and most failures that are remembered.
-SAME, AGAIN_S, KINDS = 60, 60.0, 100
-
-log = logging.getLogger(__name__)
-_LOGGED: dict[str, float] = {}  # when each failure was last logged
 _one_large_load = threading.Lock()  # while rows are loaded, they need twice the memory that they keep
 
+HoldVectors: TypeAlias = Callable[[Iterable[VectorBatch], int], HeldVectors]  # of rows, and dimensions
 T = TypeVar("T")
 
 
 class ChunkStore:
     """Stores the chunks of one scope."""
 
-    def __init__(self, uri: str, *, dimensions: int, options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, uri: str, dimensions: int, options: Mapping[str, str] | None, hold: HoldVectors | None) -> None:
+        self._hold_vectors = hold
         self._table = lancedb_table.Table(uri, dimensions=dimensions)
         self._gate = ReaderGate()
         self._writing, self._keeping = threading.Lock(), threading.Lock()
@@ -83,11 +79,14 @@ class ChunkStore:
         self._work = maintenance_policy.WrittenRows(rows=rows, commits=commits, dirty=dirty, written=now, kept=now)
 
     @classmethod
-    def open(cls, uri: str, *, dimensions: int, options: Mapping[str, str] | None = None) -> ChunkStore:
+    def open(
+        cls, uri: str, *, dimensions: int, options: Mapping[str, str] | None = None, hold: HoldVectors | None = None
+    ) -> ChunkStore:
         """Open or create the store at `uri`, a folder or `s3://…`.
 
-        Raises StoreDamaged if it can't be repaired; then `discard` it, open it again and fill it from the files."""
-        return cls(uri, dimensions=dimensions, options=options)
+        `hold` makes what is kept in memory of more than HELD rows, for `nearest`; without it, nothing is kept. Raises
+        StoreDamaged if the store can't be repaired; then `discard` it, open it again and fill it from the files."""
+        return cls(uri, dimensions, options, hold)
 
     @property
     def dimensions(self) -> int:
@@ -202,8 +201,13 @@ class ChunkStore:
         measured = timings.STORE["search"].measure()
         with measured, self._gate.enter(), span("near", points=len(points), pool=pool):
             view = self._table.seen
-            if view.rows is not None:
-                return [view.rows.nearest(point, filter, pool) for point, filter in points]
+            if (held := view.held) is not None:
+                runs = [partial(held.nearest, point, filter, pool) for point, filter in points]
+                half = len(runs) // 2
+                halves = foreground.run_both(
+                    lambda: [run() for run in runs[half:]], lambda: [run() for run in runs[:half]]
+                )
+                return halves[1] + halves[0]
             self._start_loading_rows()
             answers = self._await_search(self._loop.start(self._table.nearest(view, points, pool)))
         return [arrow_rows.read_matches(answer, filter) for answer, (_, filter) in zip(answers, points, strict=True)]
@@ -272,7 +276,9 @@ class ChunkStore:
 
     def vector_sums(self, filter: Filter) -> dict[str, np.ndarray]:
         """Return the sum of the vectors of each document's rows that pass `filter`; documents without vectors are left out."""
-        return self._run_read(self._table.vector_sums(filter))
+        with self._gate.enter():
+            vectors = self._table.seen.vectors
+            return vectors.vector_sums(filter) if vectors else self._run(self._table.vector_sums(filter))
 
     def count(self) -> int:
         """Return the number of chunks."""
@@ -308,7 +314,7 @@ class ChunkStore:
             version = self._compact(self._table.optimize)
             self._sync_files(indices=True)
             if not prune or not self._prune(version):
-                renewed = self._run(self._table.reconnect(warm=self._table.seen.rows is None))
+                renewed = self._run(self._table.reconnect(warm=self._table.seen.held is None))
                 with self._writing:
                     self._run(self._table.renew(renewed, self._current_rows()))
                 if prune and version > before and self._unpruned > UNPRUNED:
@@ -348,7 +354,7 @@ class ChunkStore:
         if self._unpruned > UNPRUNED:
             return False
         for _ in range(3):
-            renewed = self._run(self._table.reconnect(warm=self._table.seen.rows is None))
+            renewed = self._run(self._table.reconnect(warm=self._table.seen.held is None))
             with self._writing:
                 if self._recalling.locked():  # and no loading begins while this method writes
                     return False
@@ -392,17 +398,17 @@ class ChunkStore:
                 raise to_unavailable(error) from error
             self._durable = known if forget else self._durable | known
 
-    def _current_rows(self) -> Rows | None:
+    def _current_rows(self) -> HeldRows | None:
         """Return the rows in memory if they certainly belong to the newest version, otherwise None."""
         if self._unsure:
             self._missed = None
             return None
-        return self._table.seen.rows
+        return self._table.seen.held
 
     @staticmethod
-    def _has_room(rows: Rows, documents: Mapping[str, Collection[Row]]) -> bool:
+    def _has_room(held: HeldRows, documents: Mapping[str, Collection[Row]]) -> bool:
         """Return whether the rows in memory may grow by those of `documents`."""
-        return rows.count_after(documents) <= maintenance_policy.OUTGROWN and not rows.is_full
+        return held.count_after(documents) <= _most_rows(held) and not (isinstance(held, Rows) and held.is_full)
 
     def _await_few_rows(self) -> None:
         """Load the rows and wait for them if they are few: there, LanceDB's scores of words depend much on maintenance."""
@@ -412,8 +418,9 @@ class ChunkStore:
                 self._recalling.release()
 
     def _start_loading_rows(self) -> None:
-        """Start to load the rows into memory if they are few enough."""
-        if maintenance_policy.may_be_held(self._work.rows, self._too_large) and self._recalling.acquire(blocking=False):
+        """Start to load the rows, or their vectors, into memory if they are few enough and not there."""
+        fit = maintenance_policy.may_be_held(self._work.rows, self._too_large) or self._holds_vectors()
+        if fit and self._table.seen.held is None and self._recalling.acquire(blocking=False):
             try:
                 threading.Thread(target=self._load_rows, name="recall", daemon=True).start()
             except RuntimeError:  # the system allows no more threads; a later search tries again
@@ -430,7 +437,7 @@ class ChunkStore:
                     missed, self._missed = self._missed, None
                     for documents in missed or ():
                         rows = rows.replace(documents)
-                    if missed is not None and len(rows) <= maintenance_policy.OUTGROWN:
+                    if missed is not None and len(rows) <= _most_rows(rows):
                         self._show_rows(rows)
         except Unavailable:  # searches report it
             self._missed = None
@@ -440,18 +447,25 @@ class ChunkStore:
             release_unused()  # what reading took
             self._recalling.release()
 
-    def _show_rows(self, rows: Rows) -> None:
+    def _show_rows(self, rows: HeldRows) -> None:
         """Let searches use the rows in memory, and drop the indices that searches have read into memory until now."""
         if self._unsure:  # the newest version may have more than these rows
             self._table.show_readers(self._table.seen.reader, rows)
         else:
             self._run(self._table.renew(self._run(self._table.reconnect(warm=False)), rows))
 
-    def _read_all_rows(self) -> Rows:
-        """Read the rows batch by batch."""
+    def _holds_vectors(self) -> bool:
+        rows = self._work.rows
+        return self._hold_vectors is not None and maintenance_policy.HELD < rows <= maintenance_policy.VECTORS_HELD
+
+    def _read_all_rows(self) -> HeldRows:
+        """Read the rows, or of many rows their vectors, batch by batch."""
+        vectors = self._hold_vectors if self._holds_vectors() else None
         with self._gate.enter():
-            count, batches = self._run(self._table.all_rows())
+            count, batches = self._run(self._table.all_rows(arrow_rows.VECTORS if vectors else arrow_rows.COLUMNS))
             pieces = iter(lambda: self._read_next(batches), None)
+            if vectors:
+                return vectors(map(arrow_rows.read_vector_batch, pieces), self._table.dimensions)
             rows = itertools.chain.from_iterable(map(arrow_rows.read_batch, pieces))
             return Rows.of(rows, count, self._table.dimensions, lancedb_table.split_words)
 
@@ -477,24 +491,10 @@ class ChunkStore:
             raise to_unavailable(error) from error
 
 
+def _most_rows(held: HeldRows) -> int:
+    return maintenance_policy.OUTGROWN if isinstance(held, Rows) else maintenance_policy.VECTORS_OUTGROWN
+
+
 def _check_pool(pool: int) -> None:
     if not 1 <= pool <= MOST:
         raise InvalidArgument(f"a pool of {pool} is not between 1 and {MOST}")
-
-
-def log_cause(error: Exception) -> None:
-    """Log LanceDB's message of a failure; a repeated message at most once a minute."""
-    cause, now = f"{type(error).__name__}: {error}"[:LONGEST_CAUSE], time.monotonic()
-    if now - _LOGGED.get(cause[:SAME], -AGAIN_S) >= AGAIN_S:
-        if len(_LOGGED) >= KINDS:
-            _LOGGED.clear()
-        _LOGGED[cause[:SAME]] = now
-        log.warning("the store failed: %s", " ".join(cause.split()))
-
-
-def to_unavailable(error: Exception) -> Unavailable:
-    """Convert a failure in LanceDB to the error for callers, without LanceDB's message, which contains paths and values."""
-    if "no space left" in str(error).casefold():
-        return Unavailable("the search index can't be written: the disk is full; free some space and try again")
-    log_cause(error)
-    return IndexUnusable("the search index can't be used; if this persists, rebuild it: memex index --full")

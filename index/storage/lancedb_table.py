@@ -13,14 +13,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.model import Filter
 from index.storage import crash_repair, maintenance_policy
 from index.storage.arrow_rows import COLUMNS, PLACED, PLAIN, SHOWN, TOLD, add_vectors, count_rows, schema
-from index.storage.chunk_rows import sql_condition
+from index.storage.chunk_rows import Match, Row, sql_condition
 from index.storage.crash_repair import StoreDamaged
 from index.storage.lancedb_import import (
     FTS,
@@ -81,12 +82,43 @@ UNSORTED: Final = 1_000  # most hashes of digests that wait to be sorted
 KEEP, DROP = timedelta(days=36_500), timedelta(milliseconds=1)
 
 
+class HeldVectors(Protocol):
+    """Describes what is in memory of rows that are too many to keep whole. It never changes, like `Rows`."""
+
+    def __len__(self) -> int: ...
+
+    def count_after(self, documents: Mapping[str, Collection[Row]]) -> int:
+        """Return the number of rows after `replace`, or more."""
+
+    def replace(self, documents: Mapping[str, Collection[Row]]) -> HeldVectors:
+        """Return a new state in which these documents have these rows."""
+
+    def nearest(self, point: NDArray[np.float32], restriction: Filter, pool: int) -> list[Match]:
+        """Return the nearest rows to `point` that pass `restriction`, best first."""
+
+    def vector_sums(self, restriction: Filter) -> dict[str, NDArray[np.float32]]:
+        """Return for each document the sum of its vectors that pass `restriction`."""
+
+
+HeldRows: TypeAlias = Rows | HeldVectors
+
+
 @dataclass(frozen=True, slots=True)
 class TableView:
     """Holds what readers see: one version of the table and, if loaded, its rows in memory."""
 
     reader: AsyncTable
-    rows: Rows | None
+    held: HeldRows | None
+
+    @property
+    def rows(self) -> Rows | None:
+        """Return the rows in memory if they are there with their words and texts."""
+        return self.held if isinstance(self.held, Rows) else None
+
+    @property
+    def vectors(self) -> HeldVectors | None:
+        """Return what is in memory of rows that are too many to keep whole."""
+        return None if isinstance(self.held, Rows) else self.held
 
 
 class Table:
@@ -118,9 +150,11 @@ class Table:
             await table.set_unenforced_primary_key("chunk_id")
             await _ensure_indices(table, probe=False)
         await self.renew(self._db)
-        known = await self.select(("doc_id", "digest"))
-        self._counts = count_rows(known)
-        self._digests = StoredDigests(known["digest"].to_pylist())
+        counts, digests = Counter[str](), StoredDigests()
+        async for batch in await self.seen.reader.query().select(["doc_id", "digest"]).to_batches():
+            counts.update(count_rows(batch))
+            digests.add(batch["digest"].to_pylist())
+        self._counts, self._digests = dict(counts), digests
 
     async def reconnect(self, *, warm: bool) -> Any:
         """Return a new connection; with `warm`, one that has already read what searches need.
@@ -134,17 +168,17 @@ class Table:
                 await _can_query(table, index.columns[0])
         return db
 
-    async def renew(self, db: Any, rows: Rows | None = None) -> None:
-        """Move both handles to the newest version, whose rows are `rows`, through the connection `db`."""
+    async def renew(self, db: Any, held: HeldRows | None = None) -> None:
+        """Move both handles to the newest version, whose rows in memory are `held`, through the connection `db`."""
         self._writer, reader = await db.open_table(NAME), await db.open_table(NAME)
         self._db = db
         statistics = await reader.index_stats(VECTOR_INDEX)
         self.kind = KINDS[statistics.index_type] if statistics else "none"
-        self.show_readers(reader, rows)
+        self.show_readers(reader, held)
 
-    def show_readers(self, reader: AsyncTable, rows: Rows | None) -> None:
+    def show_readers(self, reader: AsyncTable, held: HeldRows | None) -> None:
         """Give this handle and these rows to all later readers."""
-        self.seen = TableView(reader, rows)
+        self.seen = TableView(reader, held)
 
     async def replace(self, ids: Sequence[str], batches: Iterator[Any]) -> tuple[AsyncTable, int] | None:
         """Replace the rows of these documents; return a reader of the result and the number of rows removed.
@@ -217,10 +251,10 @@ class Table:
         query = self.seen.reader.query().select(list(columns))
         return await (query.where(condition) if condition else query).to_arrow()
 
-    async def all_rows(self) -> tuple[int, Any]:
+    async def all_rows(self, columns: Sequence[str] = COLUMNS) -> tuple[int, Any]:
         """Return the number of rows that readers see, and a reader of their batches: all at once would need much memory."""
         reader = self.seen.reader
-        query = reader.query().select(list(COLUMNS))
+        query = reader.query().select(list(columns))
         return await reader.count_rows(), await query.to_batches(max_batch_length=LOADED)
 
     async def vectors_of_digests(self, digests: Iterable[str]) -> list[Any]:

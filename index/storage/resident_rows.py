@@ -7,7 +7,6 @@ the result of `chunk_rows.sql_condition`."""
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -23,7 +22,6 @@ from index.storage.resident_words import Split, WordIndex
 
 EQUAL: Final = ("workspace", "namespace", "collection", "type", "source")
 TAGS: Final = len(EQUAL)  # index in `codes` for the tags
-LARGEST: Final = 32_767  # the integer for a vector's largest component: finer than the 16 bits in which it is stored
 # Bytes of vectors that are converted and compared at a time. glibc would map a larger block from the system each time
 # (`index.process_memory.LARGE`), which takes longer than comparing its rows.
 BLOCK: Final = 96 << 10
@@ -37,15 +35,109 @@ EXACT, EACH, SHARE, USUAL = 2_000, 16, 0.02, 384
 
 
 @dataclass(frozen=True, slots=True)
-class SharedRowMemory:
-    """Holds the memory that successive `Rows` share. It only grows, except for rows that no visible state uses."""
+class VectorColumns:
+    """Holds vectors as rounded integers, and finds those that are nearest to a point."""
 
-    vectors: NDArray[np.int16]  # [room, dimensions]; undefined for a row without a vector
-    scales: NDArray[np.float32]  # [room]: the factor that gives each vector unit length
+    steps: NDArray[np.int16 | np.int8]  # [room, dimensions]; undefined for a row without a vector
+    scales: NDArray[np.float32]  # [room]: the factor that gives each vector unit length; 0 for a zero vector
     signs: NDArray[np.uint64]  # [dimensions / 64, room]: of each component a bit, whether it is above that of `centre`
     # [dimensions]: the mean of the vectors when this memory was filled. The vectors of some encoders lie in a narrow cone, where
     # the signs of most components are equal.
     centre: NDArray[np.float32]
+
+    @classmethod
+    def allocate(cls, room: int, dimensions: int, kind: type[np.int16 | np.int8]) -> VectorColumns:
+        """Allocate memory for `room` vectors with components of this kind."""
+        return cls(
+            np.empty((room, dimensions), kind),
+            np.zeros(room, np.float32),
+            np.empty((-(-dimensions // 64), room), np.uint64),
+            np.zeros(dimensions, np.float32),
+        )
+
+    def write(self, at: int, vectors: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
+        """Write `vectors` [n, dimensions] from the place `at` on; return whether each can be compared."""
+        end = at + len(vectors)
+        self.steps[at:end], self.scales[at:end] = _round(vectors, self.steps.dtype)
+        self.signs[:, at:end] = self._signs_of(self.to_unit(np.arange(at, end)))
+        return self.scales[at:end] > 0
+
+    def copy(self, kept: NDArray[np.int64], room: int) -> VectorColumns:
+        """Return new memory for `room` vectors that begins with those at the places `kept`; their signs are not set."""
+        columns = VectorColumns.allocate(room, self.steps.shape[1], self.steps.dtype.type)
+        np.take(self.steps, kept, axis=0, out=columns.steps[: len(kept)])
+        columns.scales[: len(kept)] = self.scales[kept]
+        return columns
+
+    def centre_signs(self, places: NDArray[np.int64]) -> None:
+        """Set the signs of the vectors at `places`, from which the centre is computed first."""
+        blocks = list(_cut_blocks(places, self.steps.shape[1]))
+        self.centre[:] = sum(self.to_unit(block).sum(axis=0) for block in blocks) / max(1, len(places))
+        for block in blocks:
+            self.signs[:, block] = self._signs_of(self.to_unit(block))
+
+    def _signs_of(self, units: NDArray[np.float32]) -> NDArray[np.uint64]:
+        """Return what `signs` holds for vectors of unit length, [n, dimensions] or one, that `_round` has rounded."""
+        return _pack_signs(units - self.centre)
+
+    def to_unit(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the vectors at `places`, of unit length."""
+        return np.asarray(self.steps[places], np.float32) * self.scales[places, None]
+
+    def compare(self, places: NDArray[np.int64], unit: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the cosine similarity of each vector at `places` to `unit`."""
+        similar, done = np.empty(len(places), np.float32), 0
+        stored = np.empty((min(_rows_in_block(len(unit)), len(places)), len(unit)), self.steps.dtype)
+        vectors = np.empty(stored.shape, np.float32)
+        for block in _cut_blocks(places, len(unit)):
+            count = len(block)
+            self.steps.take(block, axis=0, out=stored[:count], mode="clip")  # "raise" would copy it once more
+            np.copyto(vectors[:count], stored[:count])
+            # Not `@`: it would start one thread per core, which costs more than a comparison of this size.
+            np.vecdot(vectors[:count], unit, out=similar[done : done + count])
+            done += count
+        similar *= self.scales[places]
+        return similar
+
+    def nearest(
+        self, passing: NDArray[np.bool_], unit: NDArray[np.float32], pool: int, *, exact: bool
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return places among `passing` and their cosine similarities to `unit`: the `pool` nearest, those equal to the last, in no order.
+
+        Without `exact`, of many rows only candidates are compared, and a few of the nearest may be missing."""
+        count = int(np.count_nonzero(passing))
+        wanted = int((EACH * pool + SHARE * count) * max(1.0, USUAL / len(unit)))
+        if exact or count <= max(EXACT, wanted):
+            at = np.flatnonzero(passing)
+        else:
+            at = self.find_candidates(passing, unit, wanted)
+        return _highest(at, np.maximum(self.compare(at, unit), -1.0), pool)
+
+    def find_candidates(self, passing: NDArray[np.bool_], unit: NDArray[np.float32], number: int) -> NDArray[np.int64]:
+        """Return the `number` places among `passing` whose vectors are on the same side of the centre as `unit` in the most components.
+
+        `passing`: whether each place counts; at least one must. More are returned if some of them have equally many. The share
+        of signs that differ grows with the angle between two vectors (Charikar, Similarity Estimation Techniques from Rounding
+        Algorithms, 2002, section 3), so nearly all of the nearest vectors are among these."""
+        steps, scales = _round(unit[None], self.steps.dtype)
+        wanted, count, considered = self._signs_of(steps[0] * scales[0]), len(passing), int(np.count_nonzero(passing))
+        number = min(number, considered)
+        if considered * FEW < count:
+            places = np.flatnonzero(passing)
+            differing = _count_differing(self.signs[:, places], wanted)
+            places = places[differing <= np.partition(differing, number - 1)[number - 1]]
+        else:
+            differing = _count_differing(self.signs[:, :count], wanted)
+            np.copyto(differing, np.iinfo(np.uint16).max, where=~passing)
+            places = np.flatnonzero(differing <= np.partition(differing, number - 1)[number - 1])
+        return places
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRowMemory:
+    """Holds the memory that successive `Rows` share. It only grows, except for rows that no visible state uses."""
+
+    vectors: VectorColumns
     codes: NDArray[np.int32]  # [fields, room]: the number of each row's value in `values`
     created: NDArray[np.int64]  # [room]
     doc_ids: list[str]  # the document of each row
@@ -59,13 +151,10 @@ class SharedRowMemory:
     words: WordIndex
 
     @classmethod
-    def allocate(cls, room: int, dimensions: int, words: WordIndex) -> SharedRowMemory:
-        """Allocate memory for `room` rows with these words."""
+    def allocate(cls, vectors: VectorColumns, room: int, words: WordIndex) -> SharedRowMemory:
+        """Allocate memory for `room` rows with these vectors and words."""
         return cls(
-            np.empty((room, dimensions), np.int16),
-            np.zeros(room, np.float32),
-            np.empty((-(-dimensions // 64), room), np.uint64),
-            np.zeros(dimensions, np.float32),
+            vectors,
             np.empty((TAGS + 1, room), np.int32),
             np.empty(room, np.int64),
             [],
@@ -96,20 +185,7 @@ class SharedRowMemory:
         self.created[at] = row.created_at
         if row.vector is None:
             return False
-        self.vectors[at], self.scales[at] = _round(row.vector)
-        self.signs[:, at] = self._signs_of(self.vectors[at] * self.scales[at])
-        return bool(self.scales[at] > 0)
-
-    def centre_signs(self, places: NDArray[np.int64]) -> None:
-        """Set the signs of the vectors at `places`, from which the centre is computed first."""
-        blocks = list(_cut_blocks(places, self.vectors.shape[1]))
-        self.centre[:] = sum(self.to_unit(block).sum(axis=0) for block in blocks) / max(1, len(places))
-        for block in blocks:
-            self.signs[:, block] = self._signs_of(self.to_unit(block))
-
-    def _signs_of(self, units: NDArray[np.float32]) -> NDArray[np.uint64]:
-        """Return what `signs` holds for vectors of unit length, [n, dimensions] or one, that `_round` has rounded."""
-        return _pack_signs(units - self.centre)
+        return bool(self.vectors.write(at, row.vector[None])[0])
 
     def read_rows(self, places: NDArray[np.int64]) -> Iterator[tuple[str, int, str, str, int, str]]:
         """Yield document, `ord`, workspace, heading, `cut` and text of the rows at `places`."""
@@ -137,44 +213,6 @@ class SharedRowMemory:
         """Set what `places_of` returns."""
         self.places[doc_id] = places[0] if len(places) == 1 else tuple(places)
 
-    def to_unit(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the vectors at `places`, of unit length."""
-        return np.asarray(self.vectors[places], np.float32) * self.scales[places, None]
-
-    def compare(self, places: NDArray[np.int64], unit: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the cosine similarity of each vector at `places` to `unit`."""
-        similar, done = np.empty(len(places), np.float32), 0
-        stored = np.empty((min(_rows_in_block(len(unit)), len(places)), len(unit)), np.int16)
-        vectors = np.empty(stored.shape, np.float32)
-        for block in _cut_blocks(places, len(unit)):
-            count = len(block)
-            self.vectors.take(block, axis=0, out=stored[:count], mode="clip")  # "raise" would copy it once more
-            np.copyto(vectors[:count], stored[:count])
-            # Not `@`: it would start one thread per core, which costs more than a comparison of this size.
-            np.vecdot(vectors[:count], unit, out=similar[done : done + count])
-            done += count
-        similar *= self.scales[places]
-        return similar
-
-    def find_candidates(self, passing: NDArray[np.bool_], unit: NDArray[np.float32], number: int) -> NDArray[np.int64]:
-        """Return the `number` places among `passing` whose vectors are on the same side of the centre as `unit` in the most components.
-
-        `passing`: whether each place counts; at least one must. More are returned if some of them have equally many. The share
-        of signs that differ grows with the angle between two vectors (Charikar, Similarity Estimation Techniques from Rounding
-        Algorithms, 2002, section 3), so nearly all of the nearest vectors are among these."""
-        steps, scale = _round(unit)
-        wanted, count, considered = self._signs_of(steps * scale), len(passing), int(np.count_nonzero(passing))
-        number = min(number, considered)
-        if considered * FEW < count:
-            places = np.flatnonzero(passing)
-            differing = _count_differing(self.signs[:, places], wanted)
-            places = places[differing <= np.partition(differing, number - 1)[number - 1]]
-        else:
-            differing = _count_differing(self.signs[:, :count], wanted)
-            np.copyto(differing, np.iinfo(np.uint16).max, where=~passing)
-            places = np.flatnonzero(differing <= np.partition(differing, number - 1)[number - 1])
-        return places
-
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -190,8 +228,9 @@ class Rows:
         """Create the state with these rows, at most `count`, in any order; of two rows of one passage, the last is used.
 
         `split` returns the words of a text. Raises ResourceExhausted if they have too many different words."""
-        room, documents = _capacity_for(count), dict[str, dict[int, int]]()
-        memory = SharedRowMemory.allocate(room, dimensions, WordIndex(split, room))
+        room, documents = capacity_for(count), dict[str, dict[int, int]]()
+        vectors = VectorColumns.allocate(room, dimensions, np.int16)
+        memory = SharedRowMemory.allocate(vectors, room, WordIndex(split, room))
         near = np.zeros(count, np.bool_)
         doc_ids = dict[str, str]()
         for at, row in enumerate(rows):
@@ -202,7 +241,7 @@ class Rows:
                 raise ResourceExhausted("the rows have too many different words to be kept in memory")
             documents.setdefault(doc_id, {})[row.ord] = at
         memory.words.sort()
-        memory.centre_signs(np.flatnonzero(near))
+        memory.vectors.centre_signs(np.flatnonzero(near))
         live = np.zeros(count, np.bool_)
         for doc_id, by_ord in documents.items():
             places = [at for _, at in sorted(by_ord.items())]
@@ -253,16 +292,10 @@ class Rows:
 
         Without `exact`, of many rows only candidates are compared, and a few of the nearest may be missing."""
         passing, length = self.passing_rows(restriction) & self.near, float(np.linalg.norm(point))
-        count = int(np.count_nonzero(passing))
-        if not count or not length:
+        if not length:
             return []
         unit = np.asarray(point / length, np.float32)
-        wanted = int((EACH * pool + SHARE * count) * max(1.0, USUAL / self.dimensions))
-        if exact or count <= max(EXACT, wanted):
-            at = np.flatnonzero(passing)
-        else:
-            at = self._memory.find_candidates(passing, unit, wanted)
-        return self._best(at, np.maximum(self._memory.compare(at, unit), -1.0), pool)
+        return self._best(*self._memory.vectors.nearest(passing, unit, pool, exact=exact), pool)
 
     def with_words(self, query: str, restriction: Filter, pool: int) -> list[Match]:
         """Return the `pool` rows with the highest BM25 scores by the words of `query`, as `nearest` returns rows."""
@@ -285,9 +318,7 @@ class Rows:
 
     def _best(self, at: NDArray[np.int64], values: NDArray[np.float32], pool: int) -> list[Match]:
         """Return the `pool` rows at these places with the highest values."""
-        if len(at) > pool:
-            best = values >= np.partition(values, len(at) - pool)[len(at) - pool]
-            at, values = at[best], values[best]
+        at, values = _highest(at, values, pool)
         memory = self._memory
         ids, ords = map(memory.doc_ids.__getitem__, at.tolist()), memory.numbers[0, at].tolist()
         rows = zip((-values).tolist(), ids, ords, at.tolist(), strict=True)
@@ -309,11 +340,11 @@ class Rows:
     def vectors_of(self, doc_id: str, most: int | None = None) -> NDArray[np.float32]:
         """Return the vectors of a document's rows, of unit length; with `most`, so many of them, from all of it."""
         at = np.array(self.places_of(doc_id), np.int64)
-        return self._memory.to_unit(spread(at[self.near[at]], most))
+        return self._memory.vectors.to_unit(spread(at[self.near[at]], most))
 
     def _nearest_similarities(self, at: NDArray[np.int64], units: NDArray[np.float32]) -> NDArray[np.float32]:
         blocks = _cut_blocks(at, self.dimensions)
-        best = [nearest_similarities(self._memory.to_unit(block), units) for block in blocks]
+        best = [nearest_similarities(self._memory.vectors.to_unit(block), units) for block in blocks]
         return np.concatenate(best) if best else np.empty(0, np.float32)
 
     def passing_rows(self, restriction: Filter) -> NDArray[np.bool_]:
@@ -342,10 +373,8 @@ class Rows:
         """Copy this state into new memory, without replaced rows and with room for at least `added` more rows."""
         kept, old = np.flatnonzero(self.live), self._memory
         count = len(kept)
-        room = _capacity_for(count + added)
-        memory = SharedRowMemory.allocate(room, self.dimensions, old.words.repack(kept, room))
-        np.take(old.vectors, kept, axis=0, out=memory.vectors[:count])
-        memory.scales[:count] = old.scales[kept]
+        room = capacity_for(count + added)
+        memory = SharedRowMemory.allocate(old.vectors.copy(kept, room), room, old.words.repack(kept, room))
         memory.codes[:, :count], memory.created[:count] = old.codes[:, kept], old.created[kept]
         memory.doc_ids.extend(map(old.doc_ids.__getitem__, kept.tolist()))
         memory.numbers[:, :count] = old.numbers[:, kept]
@@ -357,7 +386,7 @@ class Rows:
             new.update(known)
         memory.tags.update(old.tags)
         memory.strings.update(old.strings)
-        memory.centre_signs(np.flatnonzero(self.near[kept]))
+        memory.vectors.centre_signs(np.flatnonzero(self.near[kept]))
         moved = (np.cumsum(self.live) - 1).tolist()
         for doc_id in old.places:
             if places := self.places_of(doc_id):
@@ -365,14 +394,25 @@ class Rows:
         return Rows(self.dimensions, np.ones(count, np.bool_), self.near[kept], memory)
 
 
-def _round(vector: NDArray[np.floating[Any]]) -> tuple[NDArray[np.int16], np.float32]:
-    """Return the integers by which a vector is kept, and the factor that gives them unit length; 0 for a zero vector."""
-    stored = vector.astype(np.float16).astype(np.float32)  # as the table keeps it
-    largest = float(np.abs(stored).max())
-    if not largest:
-        return np.zeros(len(stored), np.int16), np.float32(0)
-    steps = np.rint(stored * (LARGEST / largest))
-    return steps.astype(np.int16), np.float32(1 / math.sqrt(np.dot(steps, steps)))
+def _highest(
+    places: NDArray[np.int64], values: NDArray[np.float32], most: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return the places with the `most` highest values, and those equal to the last of these."""
+    if len(places) <= most:
+        return places, values
+    best = values >= np.partition(values, len(places) - most)[len(places) - most]
+    return places[best], values[best]
+
+
+def _round(vectors: NDArray[np.floating[Any]], kind: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    """Return the integers by which vectors [n, dimensions] are kept, and the factors that give them unit length.
+
+    A zero vector has the factor 0."""
+    stored = vectors.astype(np.float16).astype(np.float32)  # as the table keeps them
+    largest = np.abs(stored).max(axis=1, keepdims=True)
+    steps = np.rint(stored * (np.iinfo(kind).max / np.where(largest == 0, 1, largest)))
+    lengths = np.sqrt(np.vecdot(steps, steps))
+    return steps.astype(kind), np.where(lengths == 0, 0, 1 / np.where(lengths == 0, 1, lengths)).astype(np.float32)
 
 
 def _rows_in_block(dimensions: int) -> int:
@@ -418,7 +458,7 @@ def nearest_similarities(vectors: NDArray[np.float32], units: NDArray[np.float32
     """Return the cosine similarity of each of `vectors` to the nearest of `units`; all must have unit length."""
     best = np.full(len(vectors), -1.0, np.float32)
     for unit in units:
-        np.maximum(best, np.einsum("rd,d->r", vectors, unit), out=best)  # not `@`: see `SharedRowMemory.compare`
+        np.maximum(best, np.einsum("rd,d->r", vectors, unit), out=best)  # not `@`: see `VectorColumns.compare`
     return np.minimum(best, 1.0)
 
 
@@ -429,6 +469,6 @@ def spread(rows: NDArray[Any], most: int | None) -> NDArray[Any]:
     return rows[np.linspace(0, len(rows) - 1, most).round().astype(np.int64)]
 
 
-def _capacity_for(rows: int) -> int:
+def capacity_for(rows: int) -> int:
     """Return the number of rows to allocate for a state with `rows` rows."""
     return rows * 3 // 2 + SPARE

@@ -10,20 +10,19 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from index.storage.chunk_store import ChunkStore
+    from index.storage.chunk_store import ChunkStore, HoldVectors
 
 
-def open_store(uri: str, *, dimensions: int, options: Mapping[str, str]) -> ChunkStore:
-    """Open or create the store at `uri`, a folder or `s3://…`. Raises StoreDamaged when it can't be repaired."""
+def open_store(uri: str, *, dimensions: int, options: Mapping[str, str], hold: HoldVectors | None = None) -> ChunkStore:
+    """Open or create a store, as `ChunkStore.open` does."""
     from index.storage.chunk_store import ChunkStore  # noqa: PLC0415 - see above
 
-    return ChunkStore.open(uri, dimensions=dimensions, options=options)
+    return ChunkStore.open(uri, dimensions=dimensions, options=options, hold=hold)
 
 
-def open_later(uri: str, *, dimensions: int, options: Mapping[str, str], opened: Callable[[], object]) -> ChunkStore:
-    """Return a store at `uri` that opens, and calls `opened`, at its first use."""
-    store = _DeferredStore(lambda: open_store(uri, dimensions=dimensions, options=options), dimensions, opened)
-    return cast("ChunkStore", store)
+def open_later(open_it: Callable[[], ChunkStore], dimensions: int, opened: Callable[[], object]) -> ChunkStore:
+    """Return a store that `open_it` opens at its first use, when `opened` is called too."""
+    return cast("ChunkStore", _DeferredStore(open_it, dimensions, opened))
 
 
 def discard(uri: str, options: Mapping[str, str]) -> None:

@@ -7,7 +7,7 @@ is bounded and states its full length."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
@@ -24,7 +24,7 @@ from syncd.graph.missing_relations import (
     rate_pair,
     select_pairs,
 )
-from syncd.graph.similar_nodes import Aggregates, ComparedNodes, Cosine
+from syncd.graph.similar_nodes import Aggregates, ComparedNodes
 from syncd.notes.secret_patterns import redact
 
 LIMIT: Final = 20  # length of each list, unless the caller asks for more
@@ -118,7 +118,7 @@ def build_report(
     edges: Sequence[Edge],
     *,
     pooled: Aggregates,
-    perspectives: Mapping[str, Aggregates],
+    perspectives: Callable[[Collection[str]], Mapping[str, Aggregates]],
     events: E,
     places: Mapping[str, int],
     drafter: Drafter | None = None,
@@ -126,6 +126,7 @@ def build_report(
 ) -> Report[E]:
     """Build the report. `pooled`: node vectors over all perspectives; `places`: frequency ranks of English words.
 
+    `perspectives` returns, under each perspective, the vectors of the nodes with some paths; it is called once.
     `observations`: by path, in order of their ordinals. `drafter` is tried first for drafts of summaries."""
     vertices = sorted(vertices, key=lambda vertex: (name_key(vertex.name), vertex.path))
     by_name = {vertex.name: vertex for vertex in vertices}
@@ -136,9 +137,8 @@ def build_report(
     evidence = _collect_evidence(vertices, texts, near, unlinked, reader)
     unspaced = similar_nodes.find_unspaced([text[1:] for text in texts])
     compared = similar_nodes.split_into_groups(vertices, pooled, unspaced)
-    cosines = {name: similar_nodes.cosine_function(vertices, aggregates) for name, aggregates in perspectives.items()}
     stale = find_unsummarized([vertex for vertex in vertices if vertex.observations])
-    candidates = _rank_candidates(evidence, compared, similar_nodes.cosine_function(vertices, pooled), cosines)
+    candidates = _rank_candidates(vertices, evidence, compared, pooled, perspectives)
     orphans = [vertex for n, vertex in enumerate(vertices) if not near[n]]
     groups = [group for part in compared for group in part.find_clusters()]
     groups.sort(key=lambda group: (-len(group), group))
@@ -220,16 +220,24 @@ def _draft_stale_summary(
 
 
 def _rank_candidates(
-    evidence: Evidence, compared: Sequence[ComparedNodes], pooled: Cosine, perspectives: Mapping[str, Cosine]
+    vertices: Sequence[Vertex],
+    evidence: Evidence,
+    compared: Sequence[ComparedNodes],
+    pooled: Aggregates,
+    perspectives: Callable[[Collection[str]], Mapping[str, Aggregates]],
 ) -> list[Candidate]:
     """Rank the pairs that may need a relation, best first."""
     proposals = []
     near = [pair for part in compared for pair in part.similar_pairs(evidence.near, LOOKED_AT)]
     highest = max(part.typical for part in compared)
-    for a, b in select_pairs(evidence, near, LOOKED_AT):
-        each = {name: value for name, cosine in perspectives.items() if (value := cosine(a, b)) is not None}
+    pairs = select_pairs(evidence, near, LOOKED_AT)
+    under = perspectives({vertices[n].path for pair in pairs for n in pair})
+    cosines = {name: similar_nodes.cosine_function(vertices, aggregates) for name, aggregates in under.items()}
+    cosine = similar_nodes.cosine_function(vertices, pooled)
+    for a, b in pairs:
+        each = {name: value for name, compare in cosines.items() if (value := compare(a, b)) is not None}
         typical = next((part.typical for part in compared if a in part.row and b in part.row), highest)
-        if proposal := rate_pair(a, b, evidence, MeaningSimilarity(pooled(a, b) or 0.0, typical, each)):
+        if proposal := rate_pair(a, b, evidence, MeaningSimilarity(cosine(a, b) or 0.0, typical, each)):
             proposals.append(proposal)
     return sorted(
         proposals, key=lambda proposal: (-proposal.score, name_key(proposal.node_a), name_key(proposal.node_b))

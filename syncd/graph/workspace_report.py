@@ -82,8 +82,8 @@ def build_report(index: Index, workspace: str, inbox: Inbox) -> attention_report
         _observation_texts(index, vertices),
         graph.edges(),
         pooled=index.node_vectors(workspace),
-        perspectives={
-            perspective.name: index.node_vectors(workspace, perspective.name)
+        perspectives=lambda paths: {
+            perspective.name: index.node_vectors(workspace, perspective.name, paths)
             for perspective in index.perspectives(workspace)
         },
         events=events,

@@ -12,6 +12,7 @@ import time
 import psutil
 import pytest
 
+from index import store_failures
 from index.errors import MemexError, Unavailable
 from index.model import Filter
 from index.storage import chunk_store
@@ -132,7 +133,7 @@ def test_a_failure_of_maintenance_is_tried_again_and_its_cause_is_logged_once(st
         return await optimize(**given)
 
     monkeypatch.setattr(store._table, "optimize", fails_at_first)
-    monkeypatch.setattr(chunk_store, "_LOGGED", {})
+    monkeypatch.setattr(store_failures, "_LOGGED", {})
     store.replace({"a": [row("a", 0, "text")]})
     store.maintain()
     store.maintain()
@@ -142,7 +143,7 @@ def test_a_failure_of_maintenance_is_tried_again_and_its_cause_is_logged_once(st
         "the store failed: RuntimeError: something of the disk",
     ]
     for _ in range(3):
-        chunk_store.log_cause(RuntimeError("something of the disk"))
+        store_failures.log_cause(RuntimeError("something of the disk"))
     assert len([record for record in caplog.records if "something of the disk" in record.message]) == 2
 
 

@@ -169,17 +169,17 @@ def test_candidates_are_those_that_are_on_the_same_side_of_the_centre_in_the_mos
         given = (row(f"d{n}", workspace=f"w{n % 7}", vector=None if n % 11 == 5 else made[n]) for n in range(count))
         rows = Rows.of(given, count, dimensions, split_words)
         rows = rows.replace({f"d{n}": [row(f"d{n}", vector=made[n - 1])] for n in range(1, count, 5)})
-        centre, point = rows._memory.centre, rng.choice([-1.0, 0.0, 1.0], dimensions).astype(np.float32)
+        centre, point = rows._memory.vectors.centre, rng.choice([-1.0, 0.0, 1.0], dimensions).astype(np.float32)
         point = point / (np.linalg.norm(point) or 1)
         for restriction in (ALL, Filter(workspace="w3"), Filter(workspace="w0")):
             passing = rows.passing_rows(restriction) & rows.near
             places = np.flatnonzero(passing)
-            sides = (rows._memory.to_unit(places) > centre) == (point > centre)
+            sides = (rows._memory.vectors.to_unit(places) > centre) == (point > centre)
             agreeing = np.count_nonzero(sides, axis=1)
             for number in (1, 3, 50) if len(places) else ():
                 least = np.sort(agreeing)[::-1][:number][-1]
                 expected = places[agreeing >= least].tolist()
-                assert rows._memory.find_candidates(passing, point, number).tolist() == expected
+                assert rows._memory.vectors.find_candidates(passing, point, number).tolist() == expected
 
 
 CHANGES = st.lists(
@@ -239,8 +239,8 @@ def test_what_is_written_while_the_rows_are_recalled_is_there(store, monkeypatch
     store.replace({name: [row(name, 0, f"old {name}")] for name in "abc"})
     real, reading, go = store._table.all_rows, threading.Event(), threading.Event()
 
-    async def slow():
-        found = await real()
+    async def slow(*columns):
+        found = await real(*columns)
         reading.set()
         await asyncio.to_thread(go.wait, 20)
         return found
@@ -403,9 +403,9 @@ def test_how_near_documents_are_is_the_same_from_the_table_and_from_memory(store
 def test_the_memory_of_removed_rows_is_given_back():
     long = [row("long", n, f"passage {n}") for n in range(3 * SPARE)]
     rows = Rows.of([row("a", 0, "stays")], 1, DIMENSIONS, split_words).replace({"long": long})
-    taken = rows._memory.vectors.nbytes
+    taken = rows._memory.vectors.steps.nbytes
     rows = rows.replace({"long": ()}).replace({"b": [row("b", 0, "new")]})
-    assert rows._memory.vectors.nbytes < taken / 3
+    assert rows._memory.vectors.steps.nbytes < taken / 3
     assert len(rows) == 2
     assert rows.nearest(unit("stays"), ALL, 5)[0].doc_id == "a"
 
