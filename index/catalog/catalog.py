@@ -189,8 +189,9 @@ class Catalog:
     def vertices(self) -> Iterator[tuple[str, Vertex]]:
         """Yield every entity with its workspace."""
         stated: dict[str, list[Statement]] = {}
+        shared: dict[str, str] = {}  # each target, so that it is in memory once
         for path, kind, target in self._db.rows("select path, type, target from relations order by path, ord"):
-            stated.setdefault(path, []).append(Statement(sys.intern(kind), target))
+            stated.setdefault(path, []).append(Statement(sys.intern(kind), shared.setdefault(target, target)))
         rows = self._db.rows(
             """select workspace, path, coalesce(claimed, key), name, entity_type, summary, own_tags, aliases, created_at, updated_at,
             version, observations, last_ordinal, unsettled, summary_updated_at, observed_at from nodes join documents using (path)"""
@@ -203,9 +204,9 @@ class Catalog:
                     path=path,
                     id=id,
                     name=name,
-                    entity_type=kind,
+                    entity_type=sys.intern(kind),
                     summary=summary,
-                    tags=tuple(json.loads(tags)),
+                    tags=tuple(map(sys.intern, json.loads(tags))),
                     aliases=tuple(json.loads(aliases)),
                     created_at=created,
                     updated_at=updated,

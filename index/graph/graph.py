@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from typing import Final
 
@@ -17,7 +18,6 @@ from index.graph.vertex import (
     Edge,
     Neighbourhood,
     Vertex,
-    edge_order,
     file_key,
     link_keys,
     matches_path,
@@ -31,21 +31,28 @@ MOST: Final = 1_000  # nodes of one neighborhood
 
 @dataclass(slots=True)
 class _Names:
-    """Maps each key to its node; of several nodes, to the one with the best claim."""
+    """Maps each key to the paths of its notes. Most keys have one, and a set of one path takes 168 bytes more than a tuple."""
 
-    paths: dict[str, set[str]] = field(default_factory=dict)
+    paths: dict[str, tuple[str, ...] | set[str]] = field(default_factory=dict)
 
     def add(self, key: str, path: str) -> None:
-        self.paths.setdefault(key, set()).add(path)
+        known = self.paths.get(key)
+        if known is None:
+            self.paths[key] = (path,)
+        elif isinstance(known, set):
+            known.add(path)
+        elif path not in known:
+            self.paths[key] = {*known, path}
 
     def remove(self, key: str, path: str) -> None:
-        paths = self.paths.get(key, set())
-        paths.discard(path)
-        if not paths:
+        known = self.paths.get(key)
+        if isinstance(known, set):
+            known.discard(path)
+        if known == (path,) or not known:
             self.paths.pop(key, None)
 
-    def get(self, key: str) -> set[str]:
-        return self.paths.get(key, set())
+    def get(self, key: str) -> Collection[str]:
+        return self.paths.get(key, ())
 
 
 class Graph:
@@ -100,7 +107,7 @@ class Graph:
 
     def _forget_neighbours(self, node: Vertex) -> None:
         """Drop the cached neighbors of all nodes whose relations may change with this note or a note of the same name."""
-        twins = self._named.get(name_key(node.name)) - {node.path}
+        twins = {*self._named.get(name_key(node.name))} - {node.path}
         for note in (node, *(self._notes[path] for path in twins)):
             path, note_keys = note.path, link_keys(note)
             pointing = [
@@ -175,7 +182,7 @@ class Graph:
             else:
                 paths = {node.path for name in names if (node := self.get(name))}
                 edges = {edge for path in paths for edge in self._edges(path)}
-        return sorted(edges, key=edge_order)
+        return sorted(edges)
 
     def edges_between(self, a: str, b: str) -> list[Edge]:
         """Return the relations from one of two nodes to the other, in both directions."""
@@ -189,7 +196,7 @@ class Graph:
                 else (second, first)
             )
             edges = {edge for path, edge in self._edges_by_neighbour(near.path) if path == far.path}
-        return sorted(edges, key=edge_order)
+        return sorted(edges)
 
     def degree(self, name: str) -> int:
         """Return how many relations a node has; one to itself counts once."""
@@ -251,7 +258,7 @@ class Graph:
                 if outward and near in hops
             }
             vertices = tuple(self._notes[path] for path in hops)
-        return Neighbourhood(vertices, tuple(sorted(edges, key=edge_order)), truncated)
+        return Neighbourhood(vertices, tuple(sorted(edges)), truncated)
 
     def shortest_path(self, a: str, b: str) -> list[Edge] | None:
         """Return the relations of a shortest path between two nodes, in either direction; None if there is none.
@@ -264,10 +271,7 @@ class Graph:
             way = self._search_path(start.path, end.path)
             if way is None:
                 return None
-            return [
-                min((e for near, e in self._edges_by_neighbour(p) if near == q), key=edge_order)
-                for p, q in pairwise(way)
-            ]
+            return [min((e for near, e in self._edges_by_neighbour(p) if near == q)) for p, q in pairwise(way)]
 
     def _search_path(self, start: str, end: str) -> list[str] | None:
         if start == end:
@@ -319,8 +323,9 @@ class Graph:
 
     def _list_relations(self) -> Iterator[tuple[str, str, str]]:
         """Yield (path, path of the target, type) of every relation, each once; faster than a query for each node."""
+        resolve = cache(self._resolve)  # many nodes state the same targets
         for path in self._node_paths():
-            ends = {(stated.type, self._resolve(stated.target)) for stated in self._notes[path].relations}
+            ends = {(stated.type, resolve(stated.target)) for stated in self._notes[path].relations}
             yield from ((path, to, kind) for kind, to in ends if to)
 
     def _incoming(self, node: Vertex) -> Iterator[tuple[str, Statement]]:

@@ -81,12 +81,12 @@ class GroupRows:
         """Compute the signs of the vectors again, about their mean."""
         self.vectors.centre_signs(np.flatnonzero(self.live))
 
-    def add_vectors(self, totals: NDArray[np.float32], wanted: NDArray[np.bool_]) -> None:
-        """Add each vector, of unit length, of a `wanted` document to the row of its document in `totals`."""
-        places = np.flatnonzero(self.live & wanted[self.numbers[0, : len(self.live)]])
+    def add_vectors(self, totals: NDArray[np.float32], rows: NDArray[np.int64]) -> None:
+        """Add each vector, of unit length, to the row of `totals` that `rows` names for its document; below 0, to none."""
+        places = np.flatnonzero(self.live & (rows[self.numbers[0, : len(self.live)]] >= 0))
         for start in range(0, len(places), SUMMED):
             block = places[start : start + SUMMED]
-            owners = self.numbers[0, block]
+            owners = rows[self.numbers[0, block]]
             order = np.argsort(owners, kind="stable")
             starts = np.flatnonzero(np.diff(owners[order], prepend=-1))
             totals[owners[order][starts]] += np.add.reduceat(self.vectors.to_unit(block[order]), starts, axis=0)
@@ -162,13 +162,14 @@ class ObservationVectors:
         """Return for each document the sum of its vectors, of unit length, that pass `restriction`.
 
         It names a workspace, and perhaps a perspective and documents."""
-        ids, documents = self._documents.ids, restriction.documents
-        wanted = np.array([documents is None or doc_id in documents for doc_id in ids], np.bool_)
-        totals = np.zeros((len(ids), self.dimensions), np.float32)
+        numbers, documents = self._documents.numbers, restriction.documents
+        wanted = list(self._documents.ids) if documents is None else [known for known in documents if known in numbers]
+        rows = np.full(len(self._documents.ids), -1, np.int64)
+        rows[[numbers[doc_id] for doc_id in wanted]] = np.arange(len(wanted))
+        totals = np.zeros((len(wanted), self.dimensions), np.float32)
         for name in self._names(replace(restriction, documents=None)):
-            self.groups[name].add_vectors(totals, wanted)
-        there = np.flatnonzero(totals.any(axis=1)).tolist()
-        return {ids[number]: totals[number] for number in there}
+            self.groups[name].add_vectors(totals, rows)
+        return {doc_id: total for doc_id, total in zip(wanted, totals, strict=True) if total.any()}
 
     def _names(self, restriction: Filter) -> Iterator[Group]:
         """Yield the groups that pass `restriction`."""

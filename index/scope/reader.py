@@ -247,11 +247,8 @@ class Reader:
         """Return the mean direction of each node's observations under a perspective, or all: paths, and unit vectors, a row each.
 
         With `paths`, only those of the nodes with these paths. A node without vectors is left out."""
-        keys = None if paths is None else set(map(path_id, paths))
-        pooled, known = (
-            self._observations.mean_vectors(workspace, perspective, keys),
-            self._catalog.node_paths(workspace),
-        )
+        known = self._catalog.node_paths(workspace) if paths is None else {path_id(path): path for path in paths}
+        pooled = self._observations.mean_vectors(workspace, perspective, None if paths is None else known)
         there = sorted((known[key], key) for key in pooled if key in known)
         matrix = np.array([pooled[key] for _, key in there], np.float32).reshape(len(there), self._store.dimensions)
         return [path for path, _ in there], matrix

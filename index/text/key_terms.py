@@ -36,7 +36,7 @@ class Reader:
         text, language = self._read_texts((name, *texts))
         seen = self._seen.setdefault((language.language, language.japanese), {})
         name_keys, text_keys = (
-            {token.key for piece in PIECE.findall(part) for token in self._read_piece(piece, language, seen)}
+            {token.key for piece in set(PIECE.findall(part)) for token in self._read_piece(piece, language, seen)}
             for part in (name, text)
         )
         return frozenset(name_keys), frozenset(name_keys | text_keys)

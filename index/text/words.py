@@ -108,13 +108,13 @@ class TextLanguage:
 
 def detect_language(text: str, places: Mapping[str, int]) -> TextLanguage:
     """Return the language whose function words are most frequent in `text`; English when there are none."""
-    hits = dict.fromkeys(stopwords.LANGUAGES, 0)
-    for match in _WORD.finditer(text[:6_000]):
-        for name in languages_by_word().get(match[0].lower(), ()):
+    text, hits = text[:6_000], dict.fromkeys(stopwords.LANGUAGES, 0)
+    for names in filter(None, map(languages_by_word().get, map(str.lower, _WORD.findall(text)))):
+        for name in names:
             hits[name] += 1
     best = max(hits, key=lambda name: (hits[name], name == "en"))
-    wide = len(_WIDE.findall(text[:6_000]))
-    return TextLanguage(best, bool(wide) and len(_KANA.findall(text[:6_000])) >= wide / 3, places)
+    wide = 0 if text.isascii() else len(_WIDE.findall(text))
+    return TextLanguage(best, bool(wide) and len(_KANA.findall(text)) >= wide / 3, places)
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.errors import InvalidArgument, NotFound
-from index.graph.vertex import Edge, Vertex, edge_order, name_key
+from index.graph.vertex import Edge, Vertex, name_key
 from index.model import Observation, ObservationMode
 from syncd.graph.node_request import NewNode
 from syncd.history.audit_log import AUTHOR
@@ -285,9 +285,7 @@ def _parse_edges(relations: Iterable[Arguments]) -> list[Edge]:
 
 
 def _edge_ends(edges: Iterable[Edge]) -> list[str]:
-    return list(
-        dict.fromkeys(name for relation in sorted(edges, key=edge_order) for name in (relation.source, relation.target))
-    )
+    return list(dict.fromkeys(name for relation in sorted(edges) for name in (relation.source, relation.target)))
 
 
 def _observation_fields(facts: Iterable[Observation]) -> list[dict[str, Any]]:
