@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "index.deferred_patterns",
         "index.foreground",
     ),
-    ("index.query", "index.timings"),
+    ("index.query", "index.store_failures", "index.timings"),
     ("index.encoders", "index.text"),
     ("index.topics",),
     ("index.graph", "index.storage"),
