@@ -68,6 +68,7 @@ class Graph:
         self._near: dict[
             str, tuple[tuple[str, str, bool], ...]
         ] = {}  # path → (neighbour, type, outward); filled as asked
+        self._away: dict[str, tuple[tuple[str, str, bool], ...]] = {}  # the same for outward relations alone
 
     # Changing it
 
@@ -118,19 +119,23 @@ class Graph:
                 if target_key(stated.target) in note_keys
             ]
             for source, stated in [*((path, stated) for stated in note.relations), *pointing, (path, None)]:
-                self._near.pop(source, None)
-                self._near.pop((stated and self._resolve(stated.target)) or "", None)
+                self._forget(source)
+                self._forget((stated and self._resolve(stated.target)) or "")
+
+    def _forget(self, path: str) -> None:
+        self._near.pop(path, None)
+        self._away.pop(path, None)
 
     def _replace_statements(self, before: Vertex, node: Vertex) -> None:
         """Replace the statements of a node whose names are unchanged."""
         if before.relations != node.relations:
             for stated in {*before.relations} ^ {*node.relations}:
-                self._near.pop(self._resolve(stated.target) or "", None)
+                self._forget(self._resolve(stated.target) or "")
             for key in {target_key(stated.target) for stated in before.relations}:
                 self._pointing.remove(key, node.path)
             for key in {target_key(stated.target) for stated in node.relations}:
                 self._pointing.add(key, node.path)
-            self._near.pop(node.path, None)
+            self._forget(node.path)
         self._notes[node.path] = node
 
     # Its nodes
@@ -339,11 +344,24 @@ class Graph:
     def _neighbours(self, path: str) -> tuple[tuple[str, str, bool], ...]:
         """Return (path, type, whether the relation points there) of all neighbors of a node."""
         if path not in self._near:
-            node = self._notes[path]
-            away = {(to, stated.type, True) for stated in node.relations if (to := self._resolve(stated.target))}
-            here = {(source, stated.type, False) for source, stated in self._incoming(node)}
-            self._near[path] = tuple(sorted(away | here))
+            pointing = {source for key in link_keys(self._notes[path]) for source in self._pointing.get(key)}
+            here = {
+                (source, kind, False)
+                for source in pointing
+                if self._is_node(source)
+                for to, kind, _ in self._outgoing(source)
+                if to == path
+            }
+            self._near[path] = tuple(sorted({*self._outgoing(path), *here}))
         return self._near[path]
+
+    def _outgoing(self, path: str) -> tuple[tuple[str, str, bool], ...]:
+        """Return those of `_neighbours` to which the relations of a node point."""
+        if path not in self._away:
+            stated = self._notes[path].relations
+            ends = {(to, relation.type, True) for relation in stated if (to := self._resolve(relation.target))}
+            self._away[path] = tuple(ends)
+        return self._away[path]
 
     def _edges_by_neighbour(self, path: str) -> Iterator[tuple[str, Edge]]:
         """Yield the neighbors of a node, each with its relation, in either direction."""
