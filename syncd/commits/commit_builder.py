@@ -19,7 +19,7 @@ from typing import IO, Final, Self
 
 from index.errors import Conflict, Unavailable
 from syncd.git.ignored_paths import find_ignored
-from syncd.git.repository import GitResult, Repository
+from syncd.git.repository import INDEX_CHANGES, GitResult, IndexChange, Repository, name_author, parse_index_changes
 
 Content = bytes | Path | None  # the new content of a file: bytes, a private file with the bytes, or None = removed
 
@@ -28,6 +28,9 @@ _POINTER: Final = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v1\n(?:[a-z0-9.-]+ .*\n)*?oid sha256:([0-9a-f]{64})\n"
 )
 _POINTER_MOST: Final = 1024
+_OBJECT: Final = re.compile(
+    rb"([0-9a-f]{40,64}) ([a-z]+) ([0-9]+)\n"
+)  # no name that Git lacks is like this: it has a colon
 # The private index and tree are complete and plain, whatever the person has configured; objects are synced to the
 # disk before HEAD names them; file modes are those in Git.
 _OWN: Final = {
@@ -67,16 +70,18 @@ class FilterFailed(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """Describes an object of a commit at a path."""
+    """Describes an object of Git."""
 
     oid: str
     kind: str  # blob, tree …
+    digests: frozenset[str]  # of the files that match it: its own, or that of the file which its LFS pointer names
 
 
 class CommitBuilder:
     """Builds commits in a private index on top of one commit (None = no commit yet), inside a folder of the state folder."""
 
-    def __init__(self, repo: Repository, folder: Path, base: str | None) -> None:
+    def __init__(self, repo: Repository, folder: Path, base: str | None, index: bytes = b"") -> None:
+        """Begin; `index` is the private index of an earlier builder that ended with the commit `base`."""
         self._repo, self._folder, self.base = repo, folder, base
         shutil.rmtree(folder, ignore_errors=True)  # leftovers of a killed process
         folder.mkdir(mode=0o700)
@@ -87,9 +92,13 @@ class CommitBuilder:
         self._plain = {"GIT_CONFIG_COUNT": str(len(_OWN)), **config}
         self._index = {**self._plain, "GIT_INDEX_FILE": str(folder / "index")}
         self._private = {**self._index, "GIT_DIR": str(git_folder), "GIT_WORK_TREE": str(self._tree)}
-        self._run("read-tree", *([base] if base else ["--empty"]), env=self._index)
-        self._first = self._last = self._run("write-tree", env=self._index).text  # the first and the latest tree
+        if index:
+            (folder / "index").write_bytes(index)
+        else:
+            self._run("read-tree", *([base] if base else ["--empty"]), env=self._index)
+        self._last = base or self._run("write-tree", env=self._index).text  # the latest commit, at first an empty tree
         self._tip = base
+        self._made: dict[str, IndexChange] = {}  # the changes of all commits
 
     def __enter__(self) -> Self:
         return self
@@ -101,32 +110,24 @@ class CommitBuilder:
 
     def read_blobs(self, paths: Iterable[str]) -> dict[str, Blob]:
         """Return the objects that the commit has at these paths, none of which contains a line end."""
-        asked = list(paths)
-        if self.base is None or not asked:
-            return {}
-        stdin = "".join(f"{self.base}:{path}\n" for path in asked).encode()
-        lines = self._run("cat-file", "--batch-check", stdin=stdin).out.split(b"\n")
-        blobs = {}
-        for path, line in zip(asked, lines, strict=False):
-            words = line.decode("utf-8", "replace").split(" ")
-            if len(words) == 3 and words[1] in ("blob", "tree", "commit", "tag"):
-                blobs[path] = Blob(words[0], words[1])
-        return blobs
+        return {} if self.base is None else self.read_objects({path: f"{self.base}:{path}" for path in paths})
 
-    def read_digests(self, blobs: Mapping[str, Blob]) -> dict[str, set[str]]:
-        """Return the digests of files that match these blobs: of the blob itself, or of the file its LFS pointer names."""
-        if not blobs:
+    def read_objects(self, names: Mapping[str, str]) -> dict[str, Blob]:
+        """Return the objects that Git has under these names, by path."""
+        if not names:
             return {}
-        digests = {}
-        stdin = "".join(f"{blob.oid}\n" for blob in blobs.values()).encode()
+        blobs = {}
+        stdin = "".join(f"{name}\n" for name in names.values()).encode()
         with tempfile.TemporaryFile(dir=self._folder) as out:
             self._run("cat-file", "--batch", stdin=stdin, out=out)
             out.seek(0)
-            for path in blobs:
-                digest, start = _hash_bytes(out, _parse_size(out.readline()))
-                digests[path] = {digest, _lfs_digest(start)} - {""}
-                out.read(1)
-        return digests
+            for path in names:
+                if match := _OBJECT.fullmatch(out.readline()):
+                    oid, kind, size = match.groups()
+                    digest, start = _hash_bytes(out, int(size))
+                    blobs[path] = Blob(oid.decode(), kind.decode(), frozenset({digest, _lfs_digest(start)} - {""}))
+                    out.read(1)
+        return blobs
 
     def checkout_digest(self, path: str, blob: Blob) -> str:
         """Return the digest of the file that a checkout of this blob writes."""
@@ -137,7 +138,8 @@ class CommitBuilder:
                 raise _command_error("cat-file", result)
             end = out.seek(0, os.SEEK_END)
             out.seek(0)
-            _parse_size(out.readline())  # the size of the blob, not of the file
+            if not _OBJECT.fullmatch(out.readline()):  # it names the size of the blob, not of the file
+                raise Unavailable("Git can't read one of its objects; see memex status", retryable=False)
             return _hash_bytes(out, end - 1 - out.tell())[0]
 
     def find_ignored(self, paths: Iterable[str]) -> set[str]:
@@ -148,7 +150,10 @@ class CommitBuilder:
         """Return what a person has staged: path → the blob; zeros = removed."""
         if self.base is None:
             return self._read_index()
-        return {path: oid for path, (_, oid) in self._read_diff("diff-index", "--cached", self.base).items()}
+        result = self._repo.read_staged(self.base)
+        if result.status:
+            raise _command_error("diff-index", result)
+        return {path: change.blob for path, change in parse_index_changes(result.out).items()}
 
     def _read_index(self) -> dict[str, str]:
         """Return all entries of the person's index."""
@@ -182,16 +187,25 @@ class CommitBuilder:
                 raise FilterFailed(refused, result.err)
         if result.status:
             raise _command_error("update-index", result)
-        tree = self._run("write-tree", env=self._index).text
         shutil.rmtree(self._tree)
-        if tree == self._last:
+        output = self._run("diff-index", "--cached", *INDEX_CHANGES, self._last, env=self._index).out
+        if not (changed := parse_index_changes(output)):
             return ""
-        options = ["-p", self._tip] if self._tip else []
-        named = author if any(map(str.isalnum, author)) else "Memex"  # Git refuses some names, such as only dots
-        who = {**self._plain, **self._repo.identity(named)}
-        self._tip = self._run("commit-tree", tree, *options, "-F", "-", stdin=message.encode(), env=who).text
-        self._last = tree
+        tree = self._run("write-tree", env=self._index).text
+        self._tip = self._last = self._commit_tree(tree, message, author)
+        self._made |= changed
         return self._tip
+
+    def _commit_tree(self, tree: str, message: str, author: str) -> str:
+        """Make a commit of a tree, in the name of the person or, if Git has no identity, of Memex."""
+        words = ("commit-tree", tree, *(["-p", self._tip] if self._tip else []), "-F", "-")
+        named = author if any(map(str.isalnum, author)) else "Memex"  # Git refuses some names, such as only dots
+        who = {**self._plain, **name_author(named)}
+        result = self._repo.run(*words, stdin=message.encode(), env=who)
+        if result.status:
+            who |= self._repo.identity(named)
+            return self._run(*words, stdin=message.encode(), env=who).text
+        return result.text
 
     def _stage(self, paths: Iterable[str]) -> GitResult:
         """Update the private index at these paths from the private tree."""
@@ -200,19 +214,24 @@ class CommitBuilder:
             "update-index", "--add", "--remove", "-z", "--stdin", stdin=stdin, env=self._private
         )
 
+    def private_index(self) -> tuple[str | None, bytes]:
+        """Return the latest commit, and the private index, which has exactly its files; no bytes if it can't be read."""
+        with suppress(OSError):
+            return self._tip, (self._folder / "index").read_bytes()
+        return self._tip, b""
+
     def move_head(self) -> None:
         """Move HEAD to the new commit, and update the person's index.
 
         Raises HeadMoved when HEAD or the staged files changed."""
         if self._tip is None or self._tip == self.base:
             return
-        made = self._read_diff("diff-index", "--cached", self._first, env=self._index)
-        stage = self.read_staged()
-        if any(stage.get(path, oid) != oid for path, (_, oid) in made.items()) or self._repo.head() != self.base:
+        made, stage = self._made, self.read_staged()
+        if any(stage.get(path, to.blob) != to.blob for path, to in made.items()) or self._repo.head() != self.base:
             raise HeadMoved("HEAD or the index has moved")
         if self._repo.busy_reason():
             raise GitLockHeld("another program works in the repository")
-        lines = (f"{mode} {oid}\t{path}\0" for path, (mode, oid) in made.items() if path not in stage)
+        lines = (f"{to.mode} {to.blob}\t{path}\0" for path, to in made.items() if path not in stage)
         if stdin := "".join(lines).encode():
             self._run("update-index", "-z", "--index-info", stdin=stdin)
         # the reflog entry begins with "commit", as Git's own do
@@ -232,15 +251,6 @@ class CommitBuilder:
             with suppress(OSError):
                 contents[name] = Path(self._repo.vault, name).read_bytes()
         return contents
-
-    def _read_diff(
-        self, command: str, *options: str, env: Mapping[str, str] | None = None
-    ) -> dict[str, tuple[str, str]]:
-        """Return the new mode and blob of each difference, by path; zeros = removed."""
-        output = self._run(command, "--raw", "--no-renames", "--no-abbrev", "-z", *options, env=env).out
-        words = output.decode("utf-8", "surrogateescape").split("\0")
-        heads = ((path, head.split(" ")) for head, path in zip(words[::2], words[1::2], strict=False))
-        return {path: (head[1], head[3]) for path, head in heads}
 
     def _run_with_filters(
         self, *words: str, stdin: bytes, env: Mapping[str, str], out: IO[bytes] | None = None
@@ -278,14 +288,6 @@ def _place_file(target: Path, content: bytes | Path) -> None:
             content.rename(target)
     else:
         target.write_bytes(content)
-
-
-def _parse_size(head: bytes) -> int:
-    """Return the size of an object from its header line."""
-    words = head.split(b" ")
-    if len(words) != 3:
-        raise Unavailable("Git can't read one of its objects; see memex status", retryable=False)
-    return int(words[2])
 
 
 def _hash_bytes(file: IO[bytes], left: int) -> tuple[str, bytes]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from index.errors import MemexError
-from syncd.commits.commit_builder import Blob, CommitBuilder, Content, parent_folders
+from syncd.commits.commit_builder import CommitBuilder, Content, parent_folders
 from syncd.commits.own_changes import trace_steps
 from syncd.history.audit_log import AuditLog
 from syncd.history.digest_chain import Entry
@@ -66,7 +66,7 @@ def select_changes(
     blobs = builder.read_blobs(fit)
     selection.kept |= {path: ODD for path, blob in blobs.items() if blob.kind != "blob"}
     blobs = {path: blob for path, blob in blobs.items() if blob.kind == "blob"}
-    heads = {path: {""} for path in fit} | builder.read_digests(blobs)
+    heads = {path: {""} for path in fit} | {path: set(blob.digests) for path, blob in blobs.items()}
     _separate_edited(selection, audit, fit, heads, approved)
     for path in selection.edited:
         if path in blobs:  # the file may differ from the blob and still be what Git checked out
@@ -111,8 +111,9 @@ def _exclude_protected(selection: CommitSelection, builder: CommitBuilder, now: 
     }
     ignored = builder.find_ignored(selection.ours.keys() - nested)
     staged = {path: oid for path, oid in builder.read_staged().items() if path in selection.ours}
-    holds = {path: {""} for path in staged}
-    holds |= builder.read_digests({path: Blob(oid, "blob") for path, oid in staged.items() if oid.strip("0")})
+    holds = {path: frozenset([""] if not oid.strip("0") else []) for path, oid in staged.items()}
+    blobs = builder.read_objects({path: oid for path, oid in staged.items() if oid.strip("0")})
+    holds |= {path: blob.digests for path, blob in blobs.items()}
     otherwise = {path for path in staged if now[path] not in holds[path]}
     for why, paths in ((STAGED, otherwise), (IGNORED, ignored), (NESTED, nested)):
         for path in paths:

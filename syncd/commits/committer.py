@@ -103,6 +103,8 @@ class Committer:
         self._lock = threading.RLock()
         self._seen = int(named_values.read(ledger, SEEN) or 0)
         self._waiting: set[str] = set(json.loads(named_values.read(ledger, LEFT) or "[]"))
+        # The last commit and its private index, so that a series of commits does not read all trees for each.
+        self._index: tuple[str | None, bytes] = (None, b"")
         self._marks: object = None
         self._stash: GitPosition | None = None  # the newest stash at the last check
         self._flushed_at = float("-inf")  # when commits were last made automatically, in epoch milliseconds
@@ -186,6 +188,7 @@ class Committer:
 
     def tick(self) -> None:
         """Commit when the written files have been quiet for long enough."""
+        self._index = (None, b"")  # a series of commits has probably ended: its index needs no memory any more
         self._forget_solved_problem()
         if not self.is_on or not self._has_history():
             return
@@ -314,8 +317,11 @@ class Committer:
             why = self.hindrance()
             if not why:
                 try:
-                    with CommitBuilder(self._repo, self._folder, self._repo.head()) as builder:
+                    head = self._repo.head()
+                    index = self._index[1] if self._index[0] == head else b""
+                    with CommitBuilder(self._repo, self._folder, head, index) as builder:
                         done = work(builder)
+                        self._index = builder.private_index()
                 except HeadMoved:
                     races += 1
                     why = _STATES["locked"] if races > RACES else ""

@@ -44,7 +44,7 @@ class ProcessResult:
 
 def inherited_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the part of this process's environment that other programs get."""
-    return {name: value for name, value in environ.items() if name in _INHERITED or name.startswith(_FAMILIES)}
+    return {name: environ[name] for name in environ if name in _INHERITED or name.startswith(_FAMILIES)}
 
 
 def run(

@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,7 +20,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 from index.errors import Conflict, Unavailable
 from syncd.git.child_process import ProcessResult, inherited_environment, run
-from syncd.git.repository_folder import file_fingerprint, find_common_folder, find_git_folder, head_fingerprint
+from syncd.git.repository_folder import (
+    branch_fingerprint,
+    file_fingerprint,
+    find_common_folder,
+    find_git_folder,
+    head_fingerprint,
+)
 from syncd.git.repository_state import REWRITTEN, RepositoryState, advice, with_upstream_state
 from syncd.git.stale_locks import is_stale
 
@@ -49,6 +56,9 @@ _OPTIONS = (
 _PATIENCE_S = 30
 _NOT_FOUND = 127  # exit status of a shell when a program does not exist
 _LOG = "logs/HEAD"
+_MAIL = "memex@localhost"
+_TICK_NS = 20_000_000  # longer than the steps of the clock that file systems use
+INDEX_CHANGES = ("--raw", "--no-renames", "--no-abbrev", "-z")  # the format of `parse_index_changes`
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +84,15 @@ class GitResult:
         return self.out.decode("utf-8", "surrogateescape").strip()
 
 
+@dataclass(frozen=True, slots=True)
+class IndexChange:
+    """Describes how one file of an index differs from a commit."""
+
+    mode: str
+    blob: str  # zeros = removed
+    unmerged: bool
+
+
 class Repository:
     """Provides the Git side of a vault. Every method works in every state of the repository."""
 
@@ -81,8 +100,11 @@ class Repository:
         self.vault = os.path.abspath(vault)  # noqa: PTH100 - Path.absolute() keeps ".."
         self._repo: GitRepo | None = None
         self._opening = threading.Lock()
-        # The fingerprint, and the position it belongs to.
+        # Answers of Git, each with the fingerprint of the files that it depends on.
         self._marks: tuple[object, GitPosition] = (None, GitPosition())
+        self._branch: tuple[object, str | None] = (None, None)
+        self._staged: tuple[object, GitResult] = (None, GitResult(0, b"", ""))
+        self._readable: object = None  # Git could read the work tree
 
     # State
 
@@ -112,15 +134,35 @@ class Repository:
         if folder is None:
             return RepositoryState("bare" if self._is_bare() else "no-repo")
         state = RepositoryState("ok", head=None, operation=self._find_operation(folder))
-        result = self._ask("rev-parse", "--show-toplevel")
-        result = result if result.status else self._ask("ls-files", "--unmerged", "-z")
+        head, result = None, self._ask_work_tree(folder)
+        if not result.status:
+            head = self.head()
+            result = self._ask_staged(head) if head else self._ask("ls-files", "--unmerged", "-z")
         if result.status:
             if "dubious ownership" in result.err:
                 return replace(state, state="dubious")
             whole = all((find_common_folder(folder) / name).exists() for name in ("HEAD", "objects", "refs"))
             return replace(state, state="broken" if whole else "unmade")
-        state = replace(state, head=self.head(), branch=self.query("symbolic-ref", "--short", "--quiet", "HEAD"))
-        return self._read_work_tree_state(state, folder, unmerged=bool(result.out))
+        unmerged = any(change.unmerged for change in parse_index_changes(result.out).values()) if head else result.out
+        state = replace(state, head=head, branch=self._read_branch(folder))
+        return self._read_work_tree_state(state, folder, unmerged=bool(unmerged))
+
+    def _ask_work_tree(self, folder: Path) -> GitResult:
+        """Ask Git for the work tree; a success holds until the configuration of the repository changes."""
+        config = (find_common_folder(folder) / "config", folder / "config.worktree")
+        seen = (folder, *map(file_fingerprint, config))
+        if self._readable == seen:
+            return GitResult(0, b"", "")
+        result = self._ask("rev-parse", "--show-toplevel")
+        self._readable = None if result.status else seen
+        return result
+
+    def _read_branch(self, folder: Path) -> str | None:
+        """Return the branch that is checked out; None without one."""
+        seen = branch_fingerprint(folder)
+        if seen is None or self._branch[0] != seen:
+            self._branch = (seen, self.query("symbolic-ref", "--short", "--quiet", "HEAD"))
+        return self._branch[1]
 
     def _read_work_tree_state(self, state: RepositoryState, folder: Path, *, unmerged: bool) -> RepositoryState:
         """Return the state of a work tree that Git can read."""
@@ -166,11 +208,11 @@ class Repository:
             return GitPosition()
         seen = head_fingerprint(folder)
         if seen is None or self._marks[0] != seen:
-            verify = ("--verify", "--quiet", "--end-of-options")
             length = file_fingerprint(folder / _LOG)  # read first, so that a move in between is seen twice, not missed
-            head, stash = (self.query("rev-parse", *verify, name) for name in ("HEAD^{commit}", "refs/stash"))
+            lines = self.query("cat-file", "--batch-check=%(objectname)", stdin="HEAD^{commit}\nrefs/stash\n")
+            head, stash = (None if " " in line else line for line in (lines or "- -\n- -").split("\n"))
             marks = GitPosition(head, stash, length[1] if length else 0)
-            self._marks = (seen, marks)
+            self._marks = (seen if lines else None, marks)
         return self._marks[1]
 
     def state_fingerprint(self, upstream: str = "") -> object:
@@ -186,6 +228,21 @@ class Repository:
             file_fingerprint(folder / "index"),
             tuple(file_fingerprint(shared / name) for name in names),
         )
+
+    def read_staged(self, commit: str) -> GitResult:
+        """Return Git's list of how the index differs from a commit, for `parse_index_changes`.
+
+        The last list holds while the index is the same file."""
+        asked = (commit, file_fingerprint(self.git_folder() / "index"))
+        return self._staged[1] if self._staged[0] == asked else self._ask_staged(commit)
+
+    def _ask_staged(self, commit: str) -> GitResult:
+        seen = file_fingerprint(self.git_folder() / "index")  # read first, so that a write in between is seen
+        # A file that was written this moment may be written again with equal times.
+        is_settled = seen is not None and time.time_ns() - seen[0] > _TICK_NS
+        result = self._ask("diff-index", "--cached", *INDEX_CHANGES, commit)
+        self._staged = ((commit, seen) if is_settled and not result.status else None, result)
+        return result
 
     def read_reflog(self, since: int) -> list[bytes] | None:
         """Return the lines of HEAD's log after its first `since` bytes; None when there is no log, or it was cut."""
@@ -358,11 +415,15 @@ class Repository:
 
     def identity(self, author: str = "") -> dict[str, str]:
         """Return who commits: the person, or Memex if Git has no identity. `author`: who wrote, if somebody else."""
-        roles = {"AUTHOR": author} if author else {}
         if self.query("var", "GIT_COMMITTER_IDENT") is None:
-            roles = {"AUTHOR": author or "Memex", "COMMITTER": "Memex"}
-        names = {f"GIT_{role}_NAME": name for role, name in roles.items()}
-        return names | {f"GIT_{role}_EMAIL": "memex@localhost" for role in roles}
+            memex = {"GIT_COMMITTER_NAME": "Memex", "GIT_COMMITTER_EMAIL": _MAIL}
+            return name_author(author or "Memex") | memex
+        return name_author(author) if author else {}
+
+
+def name_author(name: str) -> dict[str, str]:
+    """Return the variables that name the author of a commit to Git, if it is not the person."""
+    return {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": _MAIL}
 
 
 def _import_commands() -> ModuleType:
@@ -375,6 +436,13 @@ def _import_commands() -> ModuleType:
 def _error_text(complaint: str) -> str:
     """Return Git's own error message on one line."""
     return " ".join(complaint.split())
+
+
+def parse_index_changes(output: bytes) -> dict[str, IndexChange]:
+    """Return the changes that `diff-index` lists, by path."""
+    words = output.decode("utf-8", "surrogateescape").split("\0")
+    heads = ((path, head.split(" ")) for head, path in zip(words[::2], words[1::2], strict=False))
+    return {path: IndexChange(head[1], head[3], head[4] == "U") for path, head in heads}
 
 
 def _split_batch(output: bytes) -> dict[str, bytes]:

@@ -27,18 +27,24 @@ def find_common_folder(folder: Path) -> Path:
         return folder
 
 
-def head_fingerprint(folder: Path) -> object:
-    """Return stats that change whenever HEAD or the stash moves; None when HEAD can't be read."""
-    there = find_common_folder(folder)
+def branch_fingerprint(folder: Path) -> tuple[str, object] | None:
+    """Return the text of HEAD, and stats that change whenever another branch is checked out; None when HEAD can't be read."""
     try:
         words = (folder / "HEAD").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return None
+    return words, tuple(file_fingerprint(folder / name) for name in ("HEAD", "reftable/tables.list"))
+
+
+def head_fingerprint(folder: Path) -> object:
+    """Return stats that change whenever HEAD or the stash moves; None when HEAD can't be read."""
+    if (branch := branch_fingerprint(folder)) is None:
+        return None
+    there, words = find_common_folder(folder), branch[0]
     shared = ["packed-refs", "reftable/tables.list", "refs/stash", "logs/refs/stash"]
     if words.startswith("ref: "):
         shared.append(words.removeprefix("ref: ").strip())
-    here = [folder / name for name in ("HEAD", "logs/HEAD", "reftable/tables.list")]
-    return words, tuple(file_fingerprint(path) for path in (*here, *(there / name for name in shared)))
+    return branch, tuple(file_fingerprint(path) for path in (folder / "logs/HEAD", *(there / name for name in shared)))
 
 
 def file_fingerprint(path: Path) -> tuple[int, int, int] | None:

@@ -412,11 +412,12 @@ class Promotions:
             self._owed, self._not_before = True, time.monotonic() + AGAIN_S
             return "", []
         self._journal.set_state(entry.seq, "done", commit_id=made or NOTHING)
-        if not made:
-            return "", []
+        others = [path for path in due.changes if path not in due.approved]
+        if not made or not others:
+            return made or "", []
         asked = ("-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made)
         there = set((self._repo.query("diff-tree", *asked) or "").split("\0"))
-        return made, [path for path in due.changes if path not in due.approved and path not in there]
+        return made, [path for path in others if path not in there]
 
     def _make_due_commit(self, entry: Entry, steps: Sequence[FileChange]) -> DueCommit | None:
         """Return the commit of a move; None when the capture exists again.

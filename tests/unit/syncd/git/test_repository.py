@@ -11,8 +11,8 @@ import time
 import pytest
 
 from index.errors import Conflict, Unavailable
-from syncd.git import head_moves, repository
-from syncd.git.repository import GitPosition, Repository
+from syncd.git import child_process, command, head_moves, repository
+from syncd.git.repository import GitPosition, Repository, parse_index_changes
 from tests.support.git_states import diverge, run
 from tests.support.paths import ROOT
 
@@ -101,6 +101,59 @@ def test_head_costs_no_process_while_nothing_moves(history, repo, monkeypatch, t
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     assert repo.head() == head
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The Git commands that were run."""
+    commands = []
+    monkeypatch.setattr(
+        command, "run", lambda words, *given, **more: commands.append(words) or run_git(words, *given, **more)
+    )
+    run_git = child_process.run
+    return commands
+
+
+def staged(repo):
+    time.sleep(0.05)  # what is known of a file that was written this moment does not hold
+    return {path: to.unmerged for path, to in parse_index_changes(repo.read_staged(repo.head()).out).items()}
+
+
+def test_what_is_staged_is_asked_again_once_the_index_changes(history, repo, asked):
+    assert (staged(repo), staged(repo)) == ({}, {})
+    assert sum("diff-index" in words for words in asked) == 1
+    (history / "m.md").write_text("staged\n")
+    run(history, "add", "m.md")
+    assert (staged(repo), staged(repo)) == ({"m.md": False}, {"m.md": False})
+    assert sum("diff-index" in words for words in asked) == 2
+    diverge(history)
+    assert staged(repo)["n.md"]
+    assert repo.local_state() == "conflict"
+
+
+def test_what_is_staged_in_an_index_that_was_just_written_is_asked_each_time(history, repo, asked, monkeypatch):
+    monkeypatch.setattr(repository, "_TICK_NS", 10**15)
+    assert (staged(repo), staged(repo)) == ({}, {})
+    assert sum("diff-index" in words for words in asked) == 2
+
+
+def test_a_work_tree_is_asked_for_again_once_the_configuration_changes(history, repo):
+    assert repo.local_state() == "ok"
+    run(history, "config", "core.bare", "true")
+    assert repo.local_state() == "broken"
+    run(history, "config", "core.bare", "false")
+    assert repo.local_state() == "ok"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_head_is_known_once_git_may_read_it(history, repo, monkeypatch):
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    for path in (history, history / ".git"):
+        os.chown(path, 12345, 12345)
+    assert repo.head() is None
+    for path in (history, history / ".git"):
+        os.chown(path, os.geteuid(), os.getegid())
+    assert repo.head() == run(history, "rev-parse", "HEAD")
 
 
 def test_blobs_are_read_together_whatever_they_contain_and_others_are_left_out(vault, repo):

@@ -4,11 +4,37 @@ from __future__ import annotations
 
 import subprocess
 
+import pytest
+
+from syncd.git import command, repository
 from syncd.history.audit_log import Author, acting_as
 from syncd.notes.front_matter import split
 from syncd.settings.automation import GitSettings
 from tests.support.promotion_vault import capture, consistent, files, marked, promotions
 from tests.support.world import World, promote
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """The Git commands that were started."""
+    commands = []
+
+    def counting(run):
+        return lambda words, *given, **more: commands.append(words) or run(words, *given, **more)
+
+    for module in (command, repository):
+        monkeypatch.setattr(module, "run", counting(module.run))
+    return commands
+
+
+def test_a_promotion_after_another_starts_few_git_processes(world, begun):
+    world.write("Captures/default/Crane.md", capture().replace("c1", "c2").replace("heron", "crane"))
+    world.run()
+    promote(world, "c1")
+    begun.clear()
+    assert promote(world, "c2")["commit"]
+    assert len(begun) <= 15, "two more if the index was written a moment ago"
+    assert world.git("status", "--porcelain") == ""
 
 
 def test_it_is_one_commit_that_says_who_and_what(world):
