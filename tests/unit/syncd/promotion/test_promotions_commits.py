@@ -9,6 +9,7 @@ import pytest
 from syncd.git import command, repository
 from syncd.history.audit_log import Author, acting_as
 from syncd.notes.front_matter import split
+from syncd.promotion.promotions import Promotions
 from syncd.settings.automation import GitSettings
 from tests.support.promotion_vault import capture, consistent, files, marked, promotions
 from tests.support.world import World, promote
@@ -201,3 +202,104 @@ def test_a_promotion_that_was_undone_by_hand_holds_no_commit_up(world):
     assert world.app.operations["commit"]({"dry_run": True}, lambda _: None)["commits"] == []
     world.app.operations["commit"]({}, lambda _: None)
     assert own.facts()["uncommitted"] == 0
+
+
+def write_many(world, many):
+    """Write marked captures that nothing links to."""
+    for number in range(many):
+        world.write(
+            f"Captures/default/N{number}.md",
+            f"---\nid: n{number}\ncreated_at: 2026-11-20\npromote: true\n---\nnumber {number}\n",
+        )
+    world.git("add", "-A")
+    world.git("commit", "-qm", "captures")
+    world.run()
+
+
+def commits_of(world, many):
+    """Return the latest commits: the subject, and the files with what was done to them."""
+    lines = world.git("log", f"-{many}", "--format=%x01%s", "--name-status", "--no-renames").split("\x01")[1:]
+    return {words[0]: dict(zip(words[2::2], words[1::2], strict=True)) for words in map(_split_lines, lines)}
+
+
+def _split_lines(text):
+    subject, _, rest = text.partition("\n")
+    return [subject, *rest.split()]
+
+
+def test_many_promotions_share_the_queries_of_their_commits(world, begun):
+    many = 8
+    write_many(world, many)
+    begun.clear()
+    marked(world)
+    assert len(begun) <= 8 * many
+    assert commits_of(world, many) == {
+        f"Promote N{number}": {f"Notes/N{number}.md": "A", f"Captures/default/N{number}.md": "D"}
+        for number in range(many)
+    }
+    assert world.git("status", "--porcelain") == ""
+    assert promotions(world).facts()["uncommitted"] == 0
+
+
+def during_series(monkeypatch, do):
+    """Do something after the notes of a series were moved, before they are committed."""
+    sound = Promotions._commit_series
+
+    def commit_series(self, moves):
+        if moves:
+            do()
+        sound(self, moves)
+
+    monkeypatch.setattr(Promotions, "_commit_series", commit_series)
+
+
+def test_what_a_person_writes_before_a_series_is_committed_stays_theirs(world, monkeypatch):
+    write_many(world, 3)
+    head = world.git("rev-parse", "HEAD").strip()
+
+    def act():
+        note = world.vault / "Notes/N0.md"
+        note.write_text(note.read_text() + "mine\n")
+        world.write("Mine.md", "mine\n")
+        world.git("add", "Mine.md")
+        world.git("commit", "-qm", "mine", "--", "Mine.md")
+        world.write("Staged.md", "staged\n")
+        world.git("add", "Staged.md")
+
+    during_series(monkeypatch, act)
+    marked(world)
+    assert world.git("log", "--reverse", "--format=%s", f"{head}..").splitlines() == [
+        "mine",
+        *(f"Promote N{number}" for number in (0, 1, 2)),
+    ]
+    assert "mine" not in world.git("show", "HEAD:Notes/N0.md")
+    assert world.git("status", "--porcelain").splitlines() == [" M Notes/N0.md", "A  Staged.md"]
+
+
+def test_a_capture_that_is_put_back_before_a_series_is_committed_stays(world, monkeypatch):
+    write_many(world, 3)
+    during_series(monkeypatch, lambda: world.git("checkout", "-q", "--", "Captures/default/N1.md"))
+    marked(world)
+    assert world.git("log", "-3", "--format=%s").splitlines() == ["Promote N2", "Promote N0", "captures"]
+    assert "Captures/default/N1.md" in world.git("ls-files")
+    assert promotions(world).facts()["uncommitted"] == 0
+
+
+def test_a_filter_that_fails_on_a_note_of_a_series_keeps_no_other_from_its_commit(world):
+    world.write(".gitattributes", "Notes/N1.md filter=none\n")
+    world.git("config", "filter.none.clean", "false")
+    world.git("config", "filter.none.required", "true")
+    write_many(world, 3)
+    marked(world)
+    assert world.git("log", "-3", "--format=%s").splitlines() == ["Promote N2", "Promote N0", "captures"]
+    assert promotions(world).facts()["uncommitted"] == 1
+
+
+def test_what_a_person_staged_for_a_note_of_a_series_stays_staged(world):
+    write_many(world, 3)
+    world.write("Notes/N1.md", "mine\n")
+    world.git("add", "Notes/N1.md")
+    (world.vault / "Notes/N1.md").unlink()
+    marked(world)
+    assert world.git("show", ":Notes/N1.md") == "mine\n"
+    assert set(world.git("log", "-3", "--format=%s").splitlines()) >= {"Promote N2", "Promote N0"}
