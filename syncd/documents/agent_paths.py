@@ -102,10 +102,12 @@ def find_numbers(page: Page) -> list[tuple[int, int]]:
     return ranges
 
 
-def strip_link_numbers(body: str) -> str:
-    """Return the body of a node's note as agents read it: links to other nodes without added numbers."""
+def strip_link_numbers(body: str, page: Page | None = None) -> str:
+    """Return the body of a node's note as agents read it: links to other nodes without added numbers.
+
+    `page` is the parsed body if the caller has it."""
     parts, at = [], 0
-    for start, end in find_numbers(parse_page(body)):
+    for start, end in find_numbers(page or parse_page(body)):
         parts.append(body[at:start])
         at = end
     return "".join([*parts, body[at:]])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 from syncd.notes.block_ids import BLOCK, BlockId, ends_like_block_id, find_block_ids, needs_blank_line, remove_block_ids
@@ -217,11 +217,13 @@ class _Reader:
         for name, section in list(self.open.items()):
             if level <= section.level:
                 del self.open[name]
-                self.page.sections.setdefault(name, replace(section, behind=behind))
+                self.page.sections.setdefault(name, Section(section.level, section.first, section.inner, behind))
 
 
 def indentation(text: str) -> int:
     """Return the column in which the text of a line begins."""
+    if text[:1] not in (" ", "\t"):
+        return 0
     lead = text[: len(text) - len(text.lstrip(" \t"))]
     return len(lead.expandtabs(4))
 

@@ -179,7 +179,7 @@ def _assemble(note: _ParsedNote, owned: _OwnProperties, kind: _Class, mtime_ms: 
         content=body,
         text=outlined.text,
         digest=note.digest,
-        content_hash=hashlib.sha256((strip_link_numbers(body) if page else note.body).encode()).hexdigest(),
+        content_hash=hashlib.sha256((strip_link_numbers(body, page) if page else note.body).encode()).hexdigest(),
         collection=kind.collection,
         tags=_remove_repeats(
             [*kind.tags, *(() if kind.file else outlined.tags)]

@@ -14,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from index.model import Document
+from syncd.documents import agent_paths, entity_node, parser
 from syncd.documents.parser import parse
 from syncd.notes.front_matter import compose
 from syncd.notes.inline_syntax import scan
@@ -198,3 +199,18 @@ def test_a_scan_takes_every_kind_of_mark_in_one_pass():
     assert [tag for _, tag in found.tags] == ["a", "c"]
     assert [link.target for _, link in found.links] == ["b", "f"]
     assert found.hidden == [(9, 15)]
+
+
+def test_the_page_of_an_entity_is_parsed_once(monkeypatch):
+    pages, page_of = [], parser.page_of
+
+    def count(body):
+        pages.append(body)
+        return page_of(body)
+
+    for module, name in ((parser, "page_of"), (agent_paths, "parse_page"), (entity_node, "parse_page")):
+        monkeypatch.setattr(module, name, count)
+    body = "## Observations\n- a fact ^o1\n\n## Relations\n- knows:: [[Ada 2|Ada]]\n"
+    document = parse(f"---\ntype: entity\n---\n{body}".encode(), "Captures/default/Entities/Bo.md", mtime_ms=1)
+    assert document.node and document.content == body
+    assert pages == [body]
