@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +28,9 @@ _POINTER: Final = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v1\n(?:[a-z0-9.-]+ .*\n)*?oid sha256:([0-9a-f]{64})\n"
 )
 _POINTER_MOST: Final = 1024
-# Git's line before an object: id, kind and size. For a missing one it is the name, an id or one with a colon, and one word.
-_OBJECT: Final = re.compile(rb"([0-9a-f]{40,64}) ([a-z]+) ([0-9]+)\n")
+_OBJECT: Final = re.compile(
+    rb"([0-9a-f]{40,64}) ([a-z]+) ([0-9]+)\n"
+)  # no name that Git lacks is like this: it has a colon
 # The private index and tree are complete and plain, whatever the person has configured; objects are synced to the
 # disk before HEAD names them; file modes are those in Git.
 _OWN: Final = {
@@ -98,8 +99,6 @@ class CommitBuilder:
         self._last = base or self._run("write-tree", env=self._index).text  # the latest commit, at first an empty tree
         self._tip = base
         self._made: dict[str, IndexChange] = {}  # the changes of all commits
-        self._blobs: dict[str, Blob | None] = {}  # what the base has at the paths that were asked for
-        self._ignored: dict[str, bool] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -110,13 +109,8 @@ class CommitBuilder:
     # Reading
 
     def read_blobs(self, paths: Iterable[str]) -> dict[str, Blob]:
-        """Return the objects that the base has at these paths, none of which contains a line end."""
-        if self.base is None:
-            return {}
-        asked = list(paths)
-        blobs = self.read_objects({path: f"{self.base}:{path}" for path in asked if path not in self._blobs})
-        self._blobs |= {path: blobs.get(path) for path in asked if path not in self._blobs}
-        return {path: blob for path in asked if (blob := self._blobs[path])}
+        """Return the objects that the commit has at these paths, none of which contains a line end."""
+        return {} if self.base is None else self.read_objects({path: f"{self.base}:{path}" for path in paths})
 
     def read_objects(self, names: Mapping[str, str]) -> dict[str, Blob]:
         """Return the objects that Git has under these names, by path."""
@@ -149,18 +143,8 @@ class CommitBuilder:
             return _hash_bytes(out, end - 1 - out.tell())[0]
 
     def find_ignored(self, paths: Iterable[str]) -> set[str]:
-        """Return the paths that a `.gitignore` excludes and that are not in the private index."""
-        asked = set(paths)
-        if unknown := asked - self._ignored.keys():
-            ignored = find_ignored(self._repo, unknown, self._index)
-            self._ignored |= {path: path in ignored for path in unknown}
-        return {path for path in asked if self._ignored[path]}
-
-    def look_ahead(self, paths: Collection[str]) -> None:
-        """Read what several commits need to know of these paths at once; no path may be in two of the commits."""
-        self.read_blobs(paths)
-        with suppress(Unavailable):  # Git answers for none of the paths if one is in a nested repository
-            self.find_ignored(paths)
+        """Return the paths that a `.gitignore` excludes and that are not in the commit."""
+        return find_ignored(self._repo, paths, self._index)
 
     def read_staged(self) -> dict[str, str]:
         """Return what a person has staged: path → the blob; zeros = removed."""

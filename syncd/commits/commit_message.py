@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from syncd.notes.secret_patterns import redact
 
@@ -34,15 +34,6 @@ def format_message(subject: str, lines: Iterable[str] = (), trailers: Iterable[t
             tail.append(f"{name}: {value}")
     parts = [clean_line(subject, SUBJECT) or "Change notes", "\n".join(body), "\n".join(tail)]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def format_move(did: str, source: str, target: str, *, id: str, by: str, about: Mapping[str, Any]) -> str:
-    """Format the text of the commit of a moved note; `did` says what was done to it, `about` is that of the journal."""
-    lines = [f"{source} → {target}"]
-    if relinked := about.get("relinked"):
-        lines.append(f"links in {len(relinked)} other file{'s' if len(relinked) > 1 else ''}")
-    trailers = {"Capture-Id": id, "Source": about.get("origin", ""), "Approved-By": by, "Memex-Tool": about["tool"]}
-    return format_message(f"{did} {about.get('title', '')}", lines, trailers.items())
 
 
 def clean_line(text: str, most: int) -> str:

@@ -29,7 +29,6 @@ from syncd.history.change_journal import RECENT_MS, sha256, uncommitted_paths
 from syncd.settings.automation import GitSettings
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
-from syncd.vault.path_rules import objection
 from syncd.vault.vault import Vault
 
 log = logging.getLogger(__name__)
@@ -132,25 +131,13 @@ class Committer:
         "" when there is nothing to commit: HEAD has it, a person edited it, or it is kept local. None when Git does
         not allow it now, or commits are off: `problem` says why, and `flush` commits it later. A person has
         `approved` whole files."""
-        made = self.commit_series([DueCommit(changes, message, approved)], author)
-        return None if made is None else made[0]
 
-    def commit_series(self, due: Sequence[DueCommit], author: str = "") -> list[str] | None:
-        """Make several commits, each as `commit` does, and move HEAD to the last one; return them.
-
-        No file may be in two of them. None when Git does not allow one of them; then none is made."""
-
-        def build(builder: CommitBuilder) -> list[str]:
-            made: list[str] = []
-            if len(due) > 1:
-                builder.look_ahead([path for commit in due for path in commit.changes if not objection(path)])
-            for commit in due:
-                selection = self._select_due(builder, commit)
-                self._record_outcome(selection, commit.changes)
-                fit = selection.contents
-                made.append(builder.add_commit(fit, commit.message, author or "Memex") if fit else "")
+        def build(builder: CommitBuilder) -> str:
+            selection = self._select_due(builder, DueCommit(changes, message, approved))
+            self._record_outcome(selection, changes)
+            made = builder.add_commit(selection.contents, message, author or "Memex") if selection.contents else ""
             builder.move_head()
-            self.made += sum(map(bool, made))
+            self.made += bool(made)
             return made
 
         with self._lock:

@@ -61,7 +61,7 @@ def run(
 
     With `limit_s`, it and all its child processes are ended after this many seconds, or once `stop` is set."""
     # Files, not pipes: a pipe stays open until the last process that inherited it ends, such as a kept connection.
-    with _open_buffer() as stdin_file, _open_buffer() as stdout, _open_buffer() as err:
+    with tempfile.TemporaryFile() as stdin_file, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as err:
         stdin_file.write(stdin)
         stdin_file.seek(0)
         process = subprocess.Popen(
@@ -80,13 +80,6 @@ def run(
         stdout.seek(0)
         err.seek(0)
         return ProcessResult(code, stdout.read(), err.read().decode("utf-8", "replace"), late)
-
-
-def _open_buffer() -> IO[bytes]:
-    """Open a file without a name: in memory where the system has such files, because others wait for the disk."""
-    with suppress(AttributeError, OSError):  # another system, or a sandbox that forbids it
-        return os.fdopen(os.memfd_create("memex"), "w+b")
-    return tempfile.TemporaryFile()
 
 
 def _ends_in_time(process: subprocess.Popen[bytes], end: float, stop: threading.Event | None) -> bool:

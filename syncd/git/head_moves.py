@@ -61,18 +61,17 @@ def is_from_git(repo: Repository, path: str, raw: bytes, written: int) -> bool:
     """Return whether Git put these bytes at `path`: HEAD lately moved to a commit that has them there.
 
     A commit made here took its bytes from the file, unless the file was `written` (epoch seconds) after it."""
-    now = repo.position()
-    if "\n" in path or now.head is None:
+    if "\n" in path or repo.head() is None:
         return False
-    start = max(0, now.log - RECENT)
+    start = max(0, repo.position().log - RECENT)
     steps = [match for line in (repo.read_reflog(start) or [])[start > 0 :] if (match := _STEP.match(line))]
     commits = [
         step[1].decode() for step in steps if not (step[3] or b"").startswith(b"commit") or int(step[2]) < written
-    ] or ([] if steps else [now.head])  # without a log, the current HEAD counts
+    ] or ([] if steps else [str(repo.head())])  # without a log, the current HEAD counts
     asked = [f"{commit}:{path}" for commit in dict.fromkeys(reversed(commits))][:ASKED]
     output = repo.query("cat-file", "--batch-check=%(objectname)", stdin="\n".join(asked) + "\n") if asked else None
     blob_ids = {*(output or "").split()}
-    return any(_blob_id(content, len(now.head)) in blob_ids for content in (raw, raw.replace(b"\r\n", b"\n")))
+    return any(_blob_id(content, len(repo.head() or "")) in blob_ids for content in (raw, raw.replace(b"\r\n", b"\n")))
 
 
 def _blob_id(raw: bytes, digits: int) -> str:

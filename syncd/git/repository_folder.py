@@ -4,7 +4,6 @@ Law: nothing is written there, and a file that cannot be read counts as missing.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 
@@ -34,7 +33,7 @@ def branch_fingerprint(folder: Path) -> tuple[str, object] | None:
         words = (folder / "HEAD").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return None
-    return words, tuple(file_fingerprint(f"{folder}/{name}") for name in ("HEAD", "reftable/tables.list"))
+    return words, tuple(file_fingerprint(folder / name) for name in ("HEAD", "reftable/tables.list"))
 
 
 def head_fingerprint(folder: Path) -> object:
@@ -45,13 +44,13 @@ def head_fingerprint(folder: Path) -> object:
     shared = ["packed-refs", "reftable/tables.list", "refs/stash", "logs/refs/stash"]
     if words.startswith("ref: "):
         shared.append(words.removeprefix("ref: ").strip())
-    return branch, tuple(map(file_fingerprint, (f"{folder}/logs/HEAD", *(f"{there}/{name}" for name in shared))))
+    return branch, tuple(file_fingerprint(path) for path in (folder / "logs/HEAD", *(there / name for name in shared)))
 
 
-def file_fingerprint(path: Path | str) -> tuple[int, int, int] | None:
+def file_fingerprint(path: Path) -> tuple[int, int, int] | None:
     """Return values that change when the file is written; None when there is no file."""
     try:
-        status = os.stat(path)  # noqa: PTH116 - runs some ten times for each question about HEAD
+        status = path.stat()
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino

@@ -19,7 +19,7 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Record
 from syncd.captures.writer import hold_commits
 from syncd.changes.change_approval import APPLY, UNAPPLY, ChangePlans
-from syncd.commits.commit_message import format_move
+from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.git.repository import Repository
 from syncd.history.audit_log import Author, acting_as
@@ -45,20 +45,10 @@ AUTHOR: Final = Author("daemon", "promote")
 Progress = Callable[[int, int, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class _DueMove:
-    """Holds a move of a series until it is committed with others."""
-
-    entry: Entry
-    due: DueCommit  # with the bytes that the files had right after the move
-    outcome: dict[str, Any]
-
-
 @dataclass(slots=True)
 class _Earlier:
     """Records what the promotions of one call have done so far."""
 
-    uncommitted: list[_DueMove] = field(default_factory=list)  # no two of them touch the same file
     relinked: set[str] = field(default_factory=set)  # notes whose links were rewritten
     ids: set[str] = field(default_factory=set)  # ids of the promoted notes
     steps: list[FileChange] = field(default_factory=list)  # changes that are not in the index yet
@@ -110,14 +100,12 @@ class Promotions:
             self.finish_pending()
             series, indexed_at = self._make_series(plans), time.monotonic()
             ending.callback(lambda: self._update_indexes(earlier.steps))
-            ending.callback(lambda: self._commit_series(earlier.uncommitted))
             for plan in plans:
                 if stopping is not None and stopping.is_set():
                     done.append(Unavailable("the daemon is stopping; the remaining captures are promoted later"))
                     continue
                 done.append(self._carry_out_plan(plan, by, series, earlier))
                 if earlier.steps and time.monotonic() - indexed_at > KNOWN_S:
-                    self._commit_series(earlier.uncommitted)
                     self._update_indexes(earlier.steps)
                     earlier.steps.clear()
                     indexed_at = time.monotonic()
@@ -132,10 +120,7 @@ class Promotions:
         try:
             again = plan.source in earlier.relinked or plan.id in earlier.ids
             move_plan = self.make_move_plan(self._renew_plan(plan, earlier.ids) if again else plan, series)
-            waiting = {path for move in earlier.uncommitted for path in move.due.changes}
-            if not waiting.isdisjoint(step.path for step in move_plan.steps):
-                self._commit_series(earlier.uncommitted)
-            outcome = self._apply_move(move_plan, by, None if series is None else earlier.uncommitted)
+            outcome = self._apply_move(move_plan, by, known=series is None)
         except MemexError as error:
             return error
         except Exception:  # a bug that one capture triggers must not block the others
@@ -232,11 +217,11 @@ class Promotions:
                 self._resume(entry)
             for entry in self._journal.uncommitted(_now_ms() - RECENT_MS):
                 steps = self._journal.steps(entry.seq)
-                commit, left_out = self._commit(entry)
+                commit, left_out = self._commit(entry, steps)
                 if self._not_before > time.monotonic():  # Git refuses the other commits too
                     break
                 if commit:
-                    subject = _commit_message(entry).partition("\n")[0]
+                    subject = _commit_message(entry, json.loads(entry.about)).partition("\n")[0]
                     paths = dict.fromkeys(step.path for step in steps if step.path not in left_out)
                     made.append(MadeCommit(commit, subject, tuple(paths)))
         return made
@@ -319,8 +304,8 @@ class Promotions:
                 self._snapshot.vault.remove_folder(folder)
                 folder = folder.rpartition("/")[0]
 
-    def _apply_move(self, move_plan: MovePlan, by: str, series: list[_DueMove] | None = None) -> dict[str, Any]:
-        """Carry out the move, update the index and commit; in a series, the caller does the last two."""
+    def _apply_move(self, move_plan: MovePlan, by: str, *, known: bool = True) -> dict[str, Any]:
+        """Carry out the move, and update the index unless the caller does (`known` is false)."""
         self._owed, steps = True, move_plan.steps  # until it has succeeded
         entry = self._journal.begin(move_plan, by=by, at=_now_ms())
         try:
@@ -333,19 +318,12 @@ class Promotions:
             raise
         self._journal.set_state(entry.seq, "done")
         log.info("%s: moved one note", move_plan.kind)
+        if known:
+            self._update_indexes(steps)
+        commit, left_out = self._commit(entry, steps)
         links = {key: move_plan.about[key] for key in ("relinked", "lost", "mentions", "unread")}
         move = {"id": move_plan.document_id, "source": move_plan.source, "target": move_plan.target}
-        outcome = {**move, "by": by, "commit": "", "left_out": [], **links}
-        if series is None:
-            self._update_indexes(steps)
-        elif not any(step.twin for step in steps):  # stored files may be large, so they are not kept in memory
-            with suppress(MemexError):
-                if due := self._make_due_commit(entry, steps):
-                    series.append(_DueMove(entry, due, outcome))
-                    return outcome
-        self._commit_series(series or [])
-        outcome["commit"], outcome["left_out"] = self._commit(entry)
-        return outcome
+        return {**move, "by": by, "commit": commit, "left_out": left_out, **links}
 
     def _take_back(self, entry: Entry, steps: Sequence[FileChange], why: str = "") -> None:
         """Roll back the move; what can't be rolled back now is tried again later."""
@@ -417,27 +395,12 @@ class Promotions:
             log.warning("promoted notes are not indexed yet: %s", error.message)
             self._snapshot.sync.request_listing()
 
-    def _commit_series(self, moves: list[_DueMove]) -> None:
-        """Make a commit for each of these moves, all in one go, or each alone if that fails; clear the list."""
-        try:
-            due = [move for move in moves if not self._snapshot.vault.exists(move.entry.source)]  # others were put back
-            made = self._commits.commit_series([move.due for move in due]) if due else None
-            commits = {move.entry.seq: commit for move, commit in zip(due, made or (), strict=False)}
-            for move in moves:
-                entry, commit = move.entry, commits.get(move.entry.seq)
-                done = self._commit(entry) if commit is None else self._record_commit(entry, move.due, commit)
-                move.outcome["commit"], move.outcome["left_out"] = done
-        except (MemexError, OSError) as error:
-            log.warning("promotions are committed later: %s", error)
-            self._owed = True
-        moves.clear()
-
-    def _commit(self, entry: Entry) -> tuple[str, list[str]]:
+    def _commit(self, entry: Entry, steps: Sequence[FileChange]) -> tuple[str, list[str]]:
         """Commit the move.
 
         Returns the commit ("" = none), and the notes left out because they have a person's edits."""
         try:
-            due = self._make_due_commit(entry, self._journal.steps(entry.seq))
+            due = self._make_due_commit(entry, steps)
         except MemexError:
             self._owed = True
             return "", []
@@ -448,14 +411,10 @@ class Promotions:
         if made is None and self._commits.is_on and self._repo.local_state() not in NO_HISTORY:
             self._owed, self._not_before = True, time.monotonic() + AGAIN_S
             return "", []
-        return self._record_commit(entry, due, made or "")
-
-    def _record_commit(self, entry: Entry, due: DueCommit, made: str) -> tuple[str, list[str]]:
-        """Record the commit, and return it with the notes that it left out."""
         self._journal.set_state(entry.seq, "done", commit_id=made or NOTHING)
         others = [path for path in due.changes if path not in due.approved]
         if not made or not others:
-            return made, []
+            return made or "", []
         asked = ("-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made)
         there = set((self._repo.query("diff-tree", *asked) or "").split("\0"))
         return made, [path for path in others if path not in there]
@@ -475,7 +434,7 @@ class Promotions:
         if entry.source not in changes:
             return None
         approved = {entry.source, entry.target, *(step.path for step in steps if step.twin)}
-        return DueCommit(changes, _commit_message(entry), approved)
+        return DueCommit(changes, _commit_message(entry, json.loads(entry.about)), approved)
 
     def _bytes_after(self, step: FileChange) -> bytes | None:
         if not step.now or not step.twin:
@@ -489,10 +448,22 @@ class _FilesChanged(Conflict):
     """Reports that a file changed during the move."""
 
 
-def _commit_message(entry: Entry) -> str:
-    subjects = {APPLY: "Apply a proposed change of", UNAPPLY: "Undo a proposed change of"}
-    did, about = subjects.get(entry.kind, entry.kind.capitalize()), {"tool": entry.kind} | json.loads(entry.about)
-    return format_move(did, entry.source, entry.target, id=entry.document_id, by=entry.by, about=about)
+def _commit_message(entry: Entry, about: dict[str, Any]) -> str:
+    """Format the commit message of a move."""
+    lines = [f"{entry.source} → {entry.target}"]
+    if relinked := about.get("relinked"):
+        lines.append(f"links in {len(relinked)} other file{'s' if len(relinked) > 1 else ''}")
+    trailers: Iterable[tuple[str, str]] = (
+        ("Capture-Id", entry.document_id),
+        ("Source", about.get("origin", "")),
+        ("Approved-By", entry.by),
+        ("Memex-Tool", about.get("tool", entry.kind)),
+    )
+    subject = _SUBJECTS.get(entry.kind, entry.kind.capitalize())
+    return format_message(f"{subject} {about.get('title', '')}", lines, trailers)
+
+
+_SUBJECTS: Final = {APPLY: "Apply a proposed change of", UNAPPLY: "Undo a proposed change of"}
 
 
 def _now_ms() -> int:

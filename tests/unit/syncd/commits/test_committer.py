@@ -10,7 +10,6 @@ import pytest
 
 from syncd.commits.commit_selection import IGNORED, MARKERS, SECRET, STAGED
 from syncd.commits.committer import MadeCommit
-from syncd.git import command
 from syncd.history.audit_log import Author, take_back
 from syncd.owner.git import commit_operations
 from tests.support.commit_crash import CHAT, DAEMON, A, B, made
@@ -269,43 +268,3 @@ def test_what_is_left_to_a_person_is_told_though_a_promotion_is_committed_too(ri
     rig.person(A, "edited\n")
     commit = commit_operations(rig.commits, lambda: [MadeCommit("c", "Promote B", ("B.md",))], list)["commit"]
     assert commit({}, None)["edited"] == [A]
-
-
-def test_a_series_of_commits_reads_the_trees_once_and_again_after_a_person_s_commit(rig, monkeypatch):
-    begun = []
-    run = command.run
-    monkeypatch.setattr(command, "run", lambda words, *given, **more: begun.append(words) or run(words, *given, **more))
-
-    def commit(path):
-        rig.agent(path, f"{path}\n")
-        begun.clear()
-        assert rig.commits.commit({path: f"{path}\n".encode()}, "one")
-        return sum("read-tree" in words for words in begun)
-
-    assert [commit(A), commit(B)] == [1, 0]
-    rig.person("Note.md", "changed\n")
-    rig.git("commit", "-qam", "theirs")
-    assert [commit("Captures/default/C.md"), commit("Captures/default/D.md")] == [1, 0]
-    for _ in range(2):
-        rig.commits.tick()
-    assert commit("Captures/default/E.md") == 1, "what is kept for a series is not kept for long"
-    assert rig.held("Note.md") == b"changed\n"
-    assert rig.git("ls-tree", "-r", "--name-only", "HEAD").split() == [
-        *(f"Captures/default/{name}.md" for name in "ABCDE"),
-        "Note.md",
-    ]
-    assert rig.status() == []
-    rig.git("fsck", "--strict")
-
-
-def test_without_an_identity_of_git_memex_commits_in_its_own_name_and_else_in_the_person_s(rig):
-    rig.agent(A, "one\n")
-    assert rig.commits.flush() == 1
-    rig.git("config", "user.name", "Ada")
-    rig.git("config", "user.email", "ada@example.org")
-    rig.agent(B, "two\n")
-    assert rig.commits.flush() == 1
-    assert rig.git("log", "-2", "--format=%an %cn <%ce>").splitlines() == [
-        "claude-code Ada <ada@example.org>",
-        "claude-code Memex <memex@localhost>",
-    ]
