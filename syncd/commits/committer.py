@@ -379,9 +379,13 @@ class Committer:
         return raw
 
     def _select_due(self, builder: CommitBuilder, due: DueCommit) -> CommitSelection:
-        """Select what may be in a due commit."""
+        """Select what may be in a due commit: files that still have its bytes, as a person may have edited and committed one.
+
+        They are read after HEAD, so a commit by a person that comes later moves HEAD, and the selection is made again."""
         digests = {path: sha256(raw) for path, raw in due.changes.items()}
-        return self._select(builder, digests, lambda path, _: due.changes[path], due.approved)
+        now = self._read_digests(digests)
+        unchanged = {path: digest for path, digest in digests.items() if now[path] == digest}
+        return self._select(builder, unchanged, lambda path, _: due.changes[path], due.approved)
 
     def _select(
         self,

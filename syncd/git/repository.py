@@ -57,7 +57,8 @@ _PATIENCE_S = 30
 _NOT_FOUND = 127  # exit status of a shell when a program does not exist
 _LOG = "logs/HEAD"
 _MAIL = "memex@localhost"
-_TICK_NS = 20_000_000  # longer than the steps of the clock that file systems use
+# Longer than the steps of the clock in a file's times, and in those of file systems that keep whole seconds.
+_TICK_NS, _COARSE_TICK_NS = 20_000_000, 3_000_000_000
 INDEX_CHANGES = ("--raw", "--no-renames", "--no-abbrev", "-z")  # the format of `parse_index_changes`
 
 
@@ -159,10 +160,10 @@ class Repository:
 
     def _read_branch(self, folder: Path) -> str | None:
         """Return the branch that is checked out; None without one."""
-        seen = branch_fingerprint(folder)
-        if seen is None or self._branch[0] != seen:
-            self._branch = (seen, self.query("symbolic-ref", "--short", "--quiet", "HEAD"))
-        return self._branch[1]
+        known, seen = self._branch, branch_fingerprint(folder)
+        if seen is None or known[0] != seen:
+            self._branch = known = (seen, self.query("symbolic-ref", "--short", "--quiet", "HEAD"))
+        return known[1]
 
     def _read_work_tree_state(self, state: RepositoryState, folder: Path, *, unmerged: bool) -> RepositoryState:
         """Return the state of a work tree that Git can read."""
@@ -233,13 +234,13 @@ class Repository:
         """Return Git's list of how the index differs from a commit, for `parse_index_changes`.
 
         The last list holds while the index is the same file."""
-        asked = (commit, file_fingerprint(self.git_folder() / "index"))
-        return self._staged[1] if self._staged[0] == asked else self._ask_staged(commit)
+        known, asked = self._staged, (commit, file_fingerprint(self.git_folder() / "index"))
+        return known[1] if known[0] == asked else self._ask_staged(commit)
 
     def _ask_staged(self, commit: str) -> GitResult:
         seen = file_fingerprint(self.git_folder() / "index")  # read first, so that a write in between is seen
         # A file that was written this moment may be written again with equal times.
-        is_settled = seen is not None and time.time_ns() - seen[0] > _TICK_NS
+        is_settled = seen is not None and time.time_ns() - seen[0] > (_TICK_NS if seen[0] % 10**9 else _COARSE_TICK_NS)
         result = self._ask("diff-index", "--cached", *INDEX_CHANGES, commit)
         self._staged = ((commit, seen) if is_settled and not result.status else None, result)
         return result

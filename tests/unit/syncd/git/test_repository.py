@@ -137,6 +137,14 @@ def test_what_is_staged_in_an_index_that_was_just_written_is_asked_each_time(his
     assert sum("diff-index" in words for words in asked) == 2
 
 
+def test_what_is_staged_is_asked_each_time_where_files_have_whole_seconds_until_they_are_old(history, repo, asked):
+    now = int(time.time())
+    for written, times in ((now - 1, 2), (now - 60, 3)):
+        os.utime(history / ".git/index", (written, written))
+        assert (staged(repo), staged(repo)) == ({}, {})
+        assert sum("diff-index" in words for words in asked) == times
+
+
 def test_a_work_tree_is_asked_for_again_once_the_configuration_changes(history, repo):
     assert repo.local_state() == "ok"
     run(history, "config", "core.bare", "true")

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from syncd.commits.commit_builder import CommitBuilder
 from syncd.git import command, repository
 from syncd.history.audit_log import Author, acting_as
 from syncd.notes.front_matter import split
@@ -201,3 +202,22 @@ def test_a_promotion_that_was_undone_by_hand_holds_no_commit_up(world):
     assert world.app.operations["commit"]({"dry_run": True}, lambda _: None)["commits"] == []
     world.app.operations["commit"]({}, lambda _: None)
     assert own.facts()["uncommitted"] == 0
+
+
+def test_what_a_person_commits_while_a_promotion_is_committed_stays_as_they_wrote_it(world, monkeypatch):
+    move_head, tries = CommitBuilder.move_head, []
+
+    def after_a_person(builder):
+        tries.append(builder.base)
+        if len(tries) == 1:
+            note = world.vault / "Birds/Heron.md"
+            note.write_text(note.read_text("utf-8") + "Mine.\n", "utf-8")
+            world.git("add", "-A")
+            world.git("commit", "-qm", "mine")
+        move_head(builder)
+
+    monkeypatch.setattr(CommitBuilder, "move_head", after_a_person)
+    assert promote(world, "c1", to="Birds")["id"] == "c1"
+    assert len(tries) == 2
+    assert "Mine.\n" in world.git("show", "HEAD:Birds/Heron.md")
+    assert world.git("status", "--porcelain") == ""
