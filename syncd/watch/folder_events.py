@@ -21,7 +21,7 @@ if sys.platform == "linux":
 else:
     from watchdog.observers import Observer
 
-from syncd.vault.path_rules import is_note, is_temporary, is_utf8
+from syncd.vault.path_rules import is_note, is_utf8
 
 log = logging.getLogger(__name__)
 
@@ -193,8 +193,6 @@ if sys.platform == "linux":
             self._folder_events.report_overflow()
 
         def on_event(self, event: InotifyEvent) -> None:
-            if is_temporary(os.fsdecode(event.name)) and not event.is_directory:
-                return  # seven of nine events of a write by Memex; the file that it replaces has events of its own
             if event.is_moved_from and event.is_directory:
                 with self._lock:
                     self._leaving[event.cookie] = self._watches_below(self._build_event_source_path(event))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 import textwrap
@@ -13,7 +12,6 @@ import warnings
 import pytest
 from watchdog import events
 
-from syncd.vault.vault import Vault
 from syncd.watch.folder_events import FolderEvents, paths_to_check
 from tests.support.fast_daemon import somebody_else
 from tests.support.until import until
@@ -89,26 +87,6 @@ def listening(vault):
     heard = Listening(vault)
     yield heard
     heard.ears.close()
-
-
-@linux
-def test_memex_s_own_temporary_files_make_no_events(vault):
-    """Of the nine events of a write, the watcher handles the two of the note."""
-    asked, heard = [], threading.Event()
-
-    def wanted(path):
-        asked.append(path)
-        if path == "a/last.md":
-            heard.set()
-        return True
-
-    ears = FolderEvents(str(vault), lambda _: None, lambda _: None, ignored, wanted)
-    Vault(vault).replace("a/n.md", b"new", digest=hashlib.sha256(b"text").hexdigest())
-    (vault / "a/last.md").write_text("the end")
-    assert heard.wait(20)
-    time.sleep(0.7)  # the other end of a move is awaited for half a second
-    ears.close()
-    assert set(asked) == {"a/n.md", "a/last.md"}
 
 
 @linux
