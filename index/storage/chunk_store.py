@@ -84,7 +84,7 @@ class ChunkStore:
     ) -> ChunkStore:
         """Open or create the store at `uri`, a folder or `s3://…`.
 
-        `hold` makes what is kept in memory of more than HELD rows, for `nearest`; without it, nothing is kept. Raises
+        `hold` makes what is kept in memory of more than HELD rows; without it, nothing is kept of them. Raises
         StoreDamaged if the store can't be repaired; then `discard` it, open it again and fill it from the files."""
         return cls(uri, dimensions, options, hold)
 
@@ -123,7 +123,8 @@ class ChunkStore:
             reader, removed = written
             self._sync_files()
             large = maintenance_policy.is_large_write(added, self._work.rows)
-            fits = held is not None and not large and self._has_room(held, documents)
+            self._work = self._work.add_commit(added=added, removed=removed, now=time.monotonic())
+            fits = held is not None and not large and _fits(held, self._work.rows)
             # The rows are copied last, when the memory for adding them is free again.
             self._table.show_readers(reader, held.replace(documents) if held is not None and fits else None)
             self._unsure = False
@@ -131,7 +132,6 @@ class ChunkStore:
                 self._missed = None
             elif (missed := self._missed) is not None:
                 missed.append(dict(documents))
-            self._work = self._work.add_commit(added=added, removed=removed, now=time.monotonic())
 
     def search(
         self,
@@ -405,11 +405,6 @@ class ChunkStore:
             return None
         return self._table.seen.held
 
-    @staticmethod
-    def _has_room(held: HeldRows, documents: Mapping[str, Collection[Row]]) -> bool:
-        """Return whether the rows in memory may grow by those of `documents`."""
-        return held.count_after(documents) <= _most_rows(held) and not (isinstance(held, Rows) and held.is_full)
-
     def _await_few_rows(self) -> None:
         """Load the rows and wait for them if they are few: there, LanceDB's scores of words depend much on maintenance."""
         if self._table.seen.rows is None and self._work.rows <= maintenance_policy.AWAITED:
@@ -437,7 +432,7 @@ class ChunkStore:
                     missed, self._missed = self._missed, None
                     for documents in missed or ():
                         rows = rows.replace(documents)
-                    if missed is not None and len(rows) <= _most_rows(rows):
+                    if missed is not None and _fits(rows, self._work.rows):
                         self._show_rows(rows)
         except Unavailable:  # searches report it
             self._missed = None
@@ -459,8 +454,10 @@ class ChunkStore:
         return self._hold_vectors is not None and maintenance_policy.HELD < rows <= maintenance_policy.VECTORS_HELD
 
     def _read_all_rows(self) -> HeldRows:
-        """Read the rows, or of many rows their vectors, batch by batch."""
+        """Read the rows, or of many rows their vectors, batch by batch. Raises ResourceExhausted if they are too many by now."""
         vectors = self._hold_vectors if self._holds_vectors() else None
+        if vectors is None and self._work.rows > maintenance_policy.OUTGROWN:
+            raise ResourceExhausted("there are too many rows to be kept in memory")
         with self._gate.enter():
             count, batches = self._run(self._table.all_rows(arrow_rows.VECTORS if vectors else arrow_rows.COLUMNS))
             pieces = iter(lambda: self._read_next(batches), None)
@@ -491,8 +488,11 @@ class ChunkStore:
             raise to_unavailable(error) from error
 
 
-def _most_rows(held: HeldRows) -> int:
-    return maintenance_policy.OUTGROWN if isinstance(held, Rows) else maintenance_policy.VECTORS_OUTGROWN
+def _fits(held: HeldRows, rows: int) -> bool:
+    """Return whether rows in memory may stay there once the store has so many; of too few, whole rows are loaded instead."""
+    if isinstance(held, Rows):
+        return rows <= maintenance_policy.OUTGROWN and not held.is_full
+    return maintenance_policy.HELD < rows <= maintenance_policy.VECTORS_OUTGROWN
 
 
 def _check_pool(pool: int) -> None:

@@ -87,9 +87,6 @@ class HeldVectors(Protocol):
 
     def __len__(self) -> int: ...
 
-    def count_after(self, documents: Mapping[str, Collection[Row]]) -> int:
-        """Return the number of rows after `replace`, or more."""
-
     def replace(self, documents: Mapping[str, Collection[Row]]) -> HeldVectors:
         """Return a new state in which these documents have these rows."""
 
@@ -150,17 +147,15 @@ class Table:
             await table.set_unenforced_primary_key("chunk_id")
             await _ensure_indices(table, probe=False)
         await self.renew(self._db)
-        counts, digests = Counter[str](), StoredDigests()
-        async for batch in await self.seen.reader.query().select(["doc_id", "digest"]).to_batches():
-            counts.update(count_rows(batch))
-            digests.add(batch["digest"].to_pylist())
-        self._counts, self._digests = dict(counts), digests
+        known = await self.select(("doc_id", "digest"))
+        self._counts = count_rows(known)
+        self._digests = StoredDigests(known["digest"].to_pylist())
 
     async def reconnect(self, *, warm: bool) -> Any:
         """Return a new connection; with `warm`, one that has already read what searches need.
 
         The cache of an old connection keeps files open that maintenance has replaced, so they still take disk space, and
-        indices in memory, which no search reads while the rows are there."""
+        indices in memory, which few searches read while the rows are there."""
         db = await self._connect()
         if warm:
             table = await db.open_table(NAME)

@@ -17,10 +17,8 @@ MANY_COMMITS = (
 IDLE, ASLEEP = 15.0, 600.0  # seconds without a write after which FEW_COMMITS, or any commits, are worth a pass
 DIRTY_SHARE, DIRTY_ROWS = 0.05, 500  # rows written since the last pass that are worth one: share of all, and at least
 HELD, OUTGROWN = 120_000, 150_000  # most rows that are loaded into memory, and most that stay there
-VECTORS_HELD, VECTORS_OUTGROWN = (
-    400_000,
-    500_000,
-)  # the same for rows of which only the vectors are loaded, 450 bytes each
+# The same for rows of which only the vectors are loaded; each takes 450 bytes.
+VECTORS_HELD, VECTORS_OUTGROWN = 400_000, 500_000
 AWAITED = 5_000  # most rows that a search by words waits for: loading takes 0.1 s for 1,000
 LARGE_WRITE, LARGE_SHARE = 2_000, 0.05  # rows of one write, and their share of all, above which it is a large one
 RETRIED = 0.9  # share of a number of rows that did not fit into memory from which they are tried again

@@ -262,10 +262,6 @@ class Rows:
         count, live = len(self.live), self.live
         return [at for at in self._memory.places_of(doc_id) if at < count and live[at]]
 
-    def count_after(self, documents: Mapping[str, Collection[Row]]) -> int:
-        """Return the number of rows after `replace` with these documents."""
-        return len(self) + sum(len(rows) - len(self.places_of(doc_id)) for doc_id, rows in documents.items())
-
     def replace(self, documents: Mapping[str, Collection[Row]]) -> Rows:
         """Return a new state in which these documents have these rows; the rows of a sequence may have any order.
 

@@ -28,9 +28,8 @@ _POINTER: Final = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v1\n(?:[a-z0-9.-]+ .*\n)*?oid sha256:([0-9a-f]{64})\n"
 )
 _POINTER_MOST: Final = 1024
-_OBJECT: Final = re.compile(
-    rb"([0-9a-f]{40,64}) ([a-z]+) ([0-9]+)\n"
-)  # no name that Git lacks is like this: it has a colon
+# Git's line before an object: id, kind and size. For a missing one it is its name and one word.
+_OBJECT: Final = re.compile(rb"([0-9a-f]{40,64}) ([a-z]+) ([0-9]+)\n")
 # The private index and tree are complete and plain, whatever the person has configured; objects are synced to the
 # disk before HEAD names them; file modes are those in Git.
 _OWN: Final = {
@@ -98,7 +97,7 @@ class CommitBuilder:
             self._run("read-tree", *([base] if base else ["--empty"]), env=self._index)
         self._last = base or self._run("write-tree", env=self._index).text  # the latest commit, at first an empty tree
         self._tip = base
-        self._made: dict[str, IndexChange] = {}  # the changes of all commits
+        self._made: dict[str, IndexChange] = {}  # the changes of all commits, by path
 
     def __enter__(self) -> Self:
         return self

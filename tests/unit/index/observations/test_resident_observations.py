@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -96,13 +98,15 @@ def test_of_many_rows_nearly_all_of_the_nearest_are_found():
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     ids = [f"d{n // 4}" for n in range(20_000)]
     batch = VectorBatch(ids, range(20_000), ["default"] * 20_000, ["general"] * 20_000, range(20_000), vectors)
-    state = ObservationVectors.of([batch], 384)
+    state = ObservationVectors.of([], 384).with_batch(batch)
     shares = []
     for number in range(0, 20_000, 1_000):
         point = vectors[number] + 0.02 * rng.standard_normal(384).astype(np.float32)
         nearest = set(np.argsort(vectors @ -point)[:30].tolist())
         shares.append(len(nearest & {match.ord for match in state.nearest(point, GENERAL, 30)}) / 30)
     assert np.mean(shares) > 0.97
+    group = state.groups["default", "general"]
+    assert np.abs(group.vectors.centre - vectors.mean(axis=0)).max() < 0.001
     assert state.groups["default", "general"].vectors.steps.itemsize == 1
 
 
@@ -153,6 +157,47 @@ def test_a_store_with_many_rows_holds_their_vectors_and_finds_what_is_written(tm
     assert store._table.seen.held is None, "there are too many now"
     assert search(unit("general e5 0 0"), 1) == {("e5", 0)}
     store.close()
+
+
+def test_a_store_that_shrinks_holds_whole_rows_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(maintenance_policy, "HELD", 20)
+    store = ChunkStore.open(str(tmp_path / "s.lance"), dimensions=DIMENSIONS, hold=ObservationVectors.of)
+    store.replace({f"d{n}": facets(f"d{n}", 3, 0) for n in range(8)})
+    until(lambda: store.nearest([(unit("x"), GENERAL)], 5) and store._table.seen.vectors is not None)
+    store.replace({f"d{n}": [] for n in range(4)})
+    assert store._table.seen.vectors is not None
+    store.replace({f"d{n}": [] for n in range(4, 6)})
+    assert store._table.seen.held is None
+    until(lambda: store.nearest([(unit("x"), GENERAL)], 5) and store._table.seen.rows is not None)
+    store.close()
+
+
+def test_rows_that_became_too_many_before_they_were_loaded_are_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(maintenance_policy, "HELD", 5)
+    monkeypatch.setattr(maintenance_policy, "OUTGROWN", 6)
+    monkeypatch.setattr(maintenance_policy, "VECTORS_HELD", 10)
+    store = ChunkStore.open(str(tmp_path / "s.lance"), dimensions=DIMENSIONS, hold=ObservationVectors.of)
+    store.replace({"a": facets("a", 5, 0)})
+    reads = []
+    monkeypatch.setattr(store._table, "all_rows", lambda *_: reads.append(1))
+    with store._writing:  # the loading waits for it
+        store.nearest([(unit("x"), GENERAL)], 5)
+        assert store._recalling.locked()
+        store._work = replace(store._work, rows=11)
+    until(lambda: not store._recalling.locked())
+    assert not reads
+    store.close()
+
+
+def test_nothing_is_left_of_a_perspective_that_is_gone_or_of_replaced_rows():
+    state = ObservationVectors.of([], DIMENSIONS)
+    for turn in range(3_000):
+        state = state.replace({"a": facets("a", 2, turn), "b": facets("b", 1, turn)})
+    assert all(len(group.live) < 2_500 for group in state.groups.values())
+    renamed = [replace(one, type="renamed") for one in facets("a", 2, 0)]
+    state = state.replace({"a": renamed, "b": []})
+    assert set(state.groups) == {("default", "renamed")}
+    assert list(state.vector_sums(Filter(workspace="default"))) == ["a"]
 
 
 def test_without_a_function_for_them_no_vectors_of_many_rows_are_held(tmp_path, monkeypatch):
