@@ -22,6 +22,9 @@ from index.storage.resident_words import Split, WordIndex
 
 EQUAL: Final = ("workspace", "namespace", "collection", "type", "source")
 TAGS: Final = len(EQUAL)  # index in `codes` for the tags
+# The integer for a vector's largest component. Those of 16 bits are finer than what is stored.
+LARGEST: Final = {np.dtype(kind): np.float32(np.iinfo(kind).max) for kind in (np.int8, np.int16)}
+SMALLEST: Final = np.float32(2**-24)  # the smallest component above 0 that is stored
 # Bytes of vectors that are converted and compared at a time. glibc would map a larger block from the system each time
 # (`index.process_memory.LARGE`), which takes longer than comparing its rows.
 BLOCK: Final = 96 << 10
@@ -58,9 +61,10 @@ class VectorColumns:
     def write(self, at: int, vectors: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
         """Write `vectors` [n, dimensions] from the place `at` on; return whether each can be compared."""
         end = at + len(vectors)
-        self.steps[at:end], self.scales[at:end] = _round(vectors, self.steps.dtype)
-        self.signs[:, at:end] = self._signs_of(self.to_unit(np.arange(at, end)))
-        return self.scales[at:end] > 0
+        steps, scales = _round(vectors, self.steps.dtype)
+        self.steps[at:end], self.scales[at:end] = steps, scales
+        self.signs[:, at:end] = self._signs_of(steps * scales[:, None])
+        return scales > 0
 
     def copy(self, kept: NDArray[np.int64], room: int) -> VectorColumns:
         """Return new memory for `room` vectors that begins with those at the places `kept`; their signs are not set."""
@@ -400,15 +404,15 @@ def _highest(
     return places[best], values[best]
 
 
-def _round(vectors: NDArray[np.floating[Any]], kind: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.float32]]:
+def _round(vectors: NDArray[np.floating[Any]], kind: np.dtype[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return the integers by which vectors [n, dimensions] are kept, and the factors that give them unit length.
 
     A zero vector has the factor 0."""
     stored = vectors.astype(np.float16).astype(np.float32)  # as the table keeps them
     largest = np.abs(stored).max(axis=1, keepdims=True)
-    steps = np.rint(stored * (np.iinfo(kind).max / np.where(largest == 0, 1, largest)))
+    steps = np.rint(stored * (LARGEST[kind] / np.maximum(largest, SMALLEST)))
     lengths = np.sqrt(np.vecdot(steps, steps))
-    return steps.astype(kind), np.where(lengths == 0, 0, 1 / np.where(lengths == 0, 1, lengths)).astype(np.float32)
+    return steps, (lengths > 0) / np.maximum(lengths, np.float32(1))
 
 
 def _rows_in_block(dimensions: int) -> int:
