@@ -37,8 +37,8 @@ class DocumentNumbers:
         """Return the number of each of `doc_ids`; a new id gets the next number."""
         for doc_id in (doc_ids := list(doc_ids)):
             if doc_id not in self.numbers:
-                self.ids.append(doc_id)  # first: readers look up numbers meanwhile
-                self.numbers[doc_id] = len(self.ids) - 1
+                self.numbers[doc_id] = len(self.ids)
+                self.ids.append(doc_id)
         return np.array([self.numbers[doc_id] for doc_id in doc_ids], np.int32)
 
 
@@ -116,9 +116,6 @@ class ObservationVectors:
         for group in state.groups.values():
             group.centre()
         return state
-
-    def __len__(self) -> int:
-        return sum(int(np.count_nonzero(group.live)) for group in self.groups.values())
 
     def replace(self, documents: Mapping[str, Collection[Row]]) -> ObservationVectors:
         """Return a new state in which these documents have these rows.

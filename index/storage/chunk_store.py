@@ -278,7 +278,7 @@ class ChunkStore:
         """Return the sum of the vectors of each document's rows that pass `filter`; documents without vectors are left out."""
         with self._gate.enter():
             vectors = self._table.seen.vectors
-            return vectors.vector_sums(filter) if vectors else self._run(self._table.vector_sums(filter))
+            return self._run(self._table.vector_sums(filter)) if vectors is None else vectors.vector_sums(filter)
 
     def count(self) -> int:
         """Return the number of chunks."""

@@ -85,8 +85,6 @@ KEEP, DROP = timedelta(days=36_500), timedelta(milliseconds=1)
 class HeldVectors(Protocol):
     """Describes what is in memory of rows that are too many to keep whole. It never changes, like `Rows`."""
 
-    def __len__(self) -> int: ...
-
     def replace(self, documents: Mapping[str, Collection[Row]]) -> HeldVectors:
         """Return a new state in which these documents have these rows."""
 
