@@ -29,7 +29,6 @@ _IN_WORDS: Final = (
 _KEY_HEAD: Final = "PRIVATE KEY"
 _KEY_END: Final = "-----END"
 _KEY_LENGTH: Final = 32 * 1024  # most characters between the two lines of a private key
-_BOUNDARY: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))\Z"  # a line break in JSON ends in a letter
 _STOPS: Final = ".:!?*_~"  # at the end of a value these belong to the sentence
 _PASSWORD_WORDS: Final = frozenset(["password", "passwd", "pass", "pwd", "secret", "token"])
 
@@ -43,15 +42,23 @@ class Secret(NamedTuple):
 
 
 class _Rule(NamedTuple):
+    """Holds the patterns of a row: its head, if it is searched on its own, and for each hint it and its body."""
+
     format: CredentialFormat
-    head: re.Pattern[str]
-    body: re.Pattern[str]
+    head: re.Pattern[str] | None
+    bodies: tuple[re.Pattern[str], ...]
 
 
-_RULES: Final = tuple(
-    _Rule(row, compile_later(row.head or _BOUNDARY), compile_later(row.body, re.IGNORECASE if row.folds else 0))
-    for row in FORMATS
-)
+def _compile_rule(row: CredentialFormat) -> _Rule:
+    """Return the patterns of a row; each body begins with its hint, because `re` finds a fixed text fastest."""
+    bodies = []
+    for hint in map(re.escape, row.hints):
+        behind = "" if row.varies else f"(?<={row.head}{hint})"
+        bodies.append(compile_later(f"{hint}{behind}(?P<body>{row.body})", re.IGNORECASE if row.folds else 0))
+    return _Rule(row, compile_later(rf"{row.head}\Z") if row.varies else None, tuple(bodies))
+
+
+_RULES: Final = tuple(map(_compile_rule, FORMATS))
 KINDS: Final = tuple(dict.fromkeys([row.kind for row in FORMATS] + [ASSIGNED]))
 
 
@@ -186,26 +193,29 @@ def _find_format(rule: _Rule, text: str, windows: Iterable[tuple[int, int]]) -> 
     if rule.format.kind == "private-key":
         yield from _find_private_keys(rule, text)
         return
-    for start, end in windows:
-        near = _lower(text[start:end]) if rule.format.folds else text[start:end]
-        for hint in rule.format.hints:
-            at = near.find(hint)
-            while at >= 0:
-                match = _match_at(rule, text, start + at, len(hint))
-                if match is not None and _is_secret(rule.format, match[0]):
-                    yield Secret(match[1], match[2], rule.format.kind)
-                at = near.find(hint, max(at + 1, match[3] - start if match else 0))
+    for body in rule.bodies:
+        group = "value" if "value" in body.groupindex else "body"
+        place = _search(rule, body, text, 0)
+        for start, end in windows:
+            if place and place[0].start() < start:
+                place = _search(rule, body, text, start)
+            while place and place[0].start() < end:
+                match, head = place
+                if _is_secret(rule.format, match[group][:_JUDGED]):
+                    yield Secret(match.start(group) if group == "value" else head, match.end(group), rule.format.kind)
+                place = _search(rule, body, text, match.end())
 
 
-def _match_at(rule: _Rule, text: str, at: int, length: int) -> tuple[str, int, int, int] | None:
-    """Return the deciding value, start and end of the secret, and end of the match, for a hint at `at`."""
-    head = rule.head.search(text, max(0, at - rule.format.before), at)
-    body = rule.body.match(text, at + length) if head else None
-    if head is None or body is None:
-        return None
-    if "value" in rule.body.groupindex:
-        return body["value"][:_JUDGED], *body.span("value"), body.end()
-    return body[0][:_JUDGED], head.start(), body.end(), body.end()
+def _search(rule: _Rule, body: re.Pattern[str], text: str, at: int) -> tuple[re.Match[str], int] | None:
+    """Return the next match of a hint with its body from `at` on, and the start of its head."""
+    while match := body.search(text, at):
+        start = max(0, match.start() - rule.format.before)
+        if rule.head is None:
+            return match, start
+        if head := rule.head.search(text, start, match.start()):
+            return match, head.start()
+        at = match.start() + 1
+    return None
 
 
 def _is_secret(row: CredentialFormat, value: str) -> bool:
@@ -216,19 +226,18 @@ def _is_secret(row: CredentialFormat, value: str) -> bool:
 
 def _find_private_keys(rule: _Rule, text: str) -> Iterator[Secret]:
     """Yield private keys with everything between their two lines."""
-    at, close = text.find(_KEY_HEAD), 0
-    while at >= 0:
-        match = _match_at(rule, text, at, len(_KEY_HEAD))
-        end = at + 1
-        if match:
-            _, start, end, _ = match
-            if close >= 0:
-                close = close if close >= end else text.find(_KEY_END, end)
-                if 0 <= close <= end + _KEY_LENGTH:
-                    line = text.find("\n", close)
-                    end = len(text) if line < 0 else line
-            yield Secret(start, end, rule.format.kind)
-        at = text.find(_KEY_HEAD, end)
+    close = 0
+    place = _search(rule, rule.bodies[0], text, 0)
+    while place:
+        match, start = place
+        end = match.end()
+        if close >= 0:
+            close = close if close >= end else text.find(_KEY_END, end)
+            if 0 <= close <= end + _KEY_LENGTH:
+                line = text.find("\n", close)
+                end = len(text) if line < 0 else line
+        yield Secret(start, end, rule.format.kind)
+        place = _search(rule, rule.bodies[0], text, end)
 
 
 def _find_assigned(

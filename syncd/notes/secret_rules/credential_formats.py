@@ -20,8 +20,11 @@ RFC7517: Final = "RFC 7517 and 7518, section 6"
 AZURE: Final = "learn.microsoft.com: storage connection strings, shared access signatures"
 
 
+_ESCAPE: Final = r"(?<=\\[nrt])"  # a line break in JSON ends in a letter
+
+
 class CredentialFormat(NamedTuple):
-    """Describes one kind: one of `hints`, then `body`; before the hint is no letter or digit, or a match of `head`.
+    """Describes one kind: a match of `head`, by default no letter or digit, then one of `hints`, then `body`.
 
     The secret is the group `value` of `body`, or the whole match of head, hint and body."""
 
@@ -29,25 +32,25 @@ class CredentialFormat(NamedTuple):
     hints: tuple[str, ...]  # as written in the text, or in lower case if `folds`
     body: str
     source: str
-    head: str = ""
+    head: str = rf"(?:(?<![A-Za-z0-9])|{_ESCAPE})"
     folds: bool = False  # whether the hint may be written with capitals
-    before: int = 0  # most characters that `head` matches
+    before: int = 0  # characters that `head` matches, and most of them if that `varies`
+    varies: bool = False
     random: bool = True  # whether the value is a secret only if it looks random
     needs: str = ""  # text that must occur too
 
 
 _B62, _URL = "[A-Za-z0-9]", "[A-Za-z0-9_-]"
 _HEX: Final = "[0-9a-f]"
-_ESCAPE: Final = r"(?<=\\[nrt])"  # a line break in JSON ends in a letter
-
 FORMATS: Final = (
     CredentialFormat(
         "private-key",
         ("PRIVATE KEY",),
         r"(?: BLOCK)?-----[A-Za-z0-9+/=\s\\]{0,8192}+",
         GITLEAKS,
-        head=r"-----BEGIN [A-Z0-9 ]{0,32}\Z",
+        head=r"-----BEGIN [A-Z0-9 ]{0,32}",
         before=44,
+        varies=True,
         random=False,
     ),
     CredentialFormat("memex-key", ("mx_",), rf"{_HEX}{{12}}_{_HEX}{{16,64}}+", MEMEX, random=False),
@@ -62,7 +65,7 @@ FORMATS: Final = (
         r"[A-Za-z0-9_.-]{20,1024}+",
         GITLEAKS,
     ),
-    CredentialFormat("openai-key", ("sk-",), rf"{_URL}{{20,256}}+", GITLEAKS, head=rf"(?:(?<![A-Za-z0-9_-])|{_ESCAPE})\Z"),
+    CredentialFormat("openai-key", ("sk-",), rf"{_URL}{{20,256}}+", GITLEAKS, head=rf"(?:(?<![A-Za-z0-9_-])|{_ESCAPE})"),
     CredentialFormat(
         "stripe-key",
         ("sk_live_", "rk_live_", "sk_test_", "rk_test_", "sk_prod_", "rk_prod_"),
@@ -83,17 +86,17 @@ FORMATS: Final = (
         ("hooks.slack.com/",),
         r"(?:services|workflows|triggers)/(?P<value>[A-Za-z0-9+/_-]{40,80}+)",
         GITLEAKS,
-        head=r"\Z",
+        head="",
     ),
     CredentialFormat(
         "discord-hook",
         ("discord.com/api/", "discordapp.com/api/"),
         rf"(?:v[0-9]{{1,2}}/)?webhooks/[0-9]{{15,20}}/(?P<value>{_URL}{{60,100}}+)",
         "discord.com/developers: webhook resource",
-        head=r"\Z",
+        head="",
     ),
     CredentialFormat(
-        "telegram-token", (":AA",), rf"{_URL}{{32,34}}(?!{_URL})", GITLEAKS, head=rf"(?:(?<=bot)|(?<![A-Za-z0-9])|{_ESCAPE})[0-9]{{5,16}}\Z", before=20
+        "telegram-token", (":AA",), rf"{_URL}{{32,34}}(?!{_URL})", GITLEAKS, head=rf"(?:(?<=bot)|(?<![A-Za-z0-9])|{_ESCAPE})[0-9]{{5,16}}", before=20, varies=True
     ),
     CredentialFormat("google-key", ("AIza",), rf"{_URL}{{35}}(?!{_URL})", GITLEAKS),
     CredentialFormat("google-oauth", ("GOCSPX-",), rf"{_URL}{{28}}", GOOGLE),
@@ -106,7 +109,7 @@ FORMATS: Final = (
     CredentialFormat("digitalocean-token", ("dop_v1_", "doo_v1_", "dor_v1_"), rf"{_HEX}{{64}}", GITLEAKS),
     CredentialFormat("twilio-key", ("SK",), rf"{_HEX}{{32}}(?![0-9A-Za-z])", GITLEAKS),
     CredentialFormat("mailgun-key", ("key-", "pubkey-"), rf"{_HEX}{{32}}(?![0-9A-Za-z])", GITLEAKS),
-    CredentialFormat("mailchimp-key", ("-us",), r"[0-9]{1,2}(?![0-9A-Za-z])", DETECT, head=rf"(?:(?<![0-9A-Za-z])|{_ESCAPE}){_HEX}{{32}}\Z", before=32, random=False),
+    CredentialFormat("mailchimp-key", ("-us",), r"[0-9]{1,2}(?![0-9A-Za-z])", DETECT, head=rf"(?:(?<![0-9A-Za-z])|{_ESCAPE}){_HEX}{{32}}", before=32, random=False),
     CredentialFormat(
         "azure-key",
         ("accountkey", "sharedaccesskey"),
@@ -115,15 +118,15 @@ FORMATS: Final = (
         folds=True,
     ),
     CredentialFormat("azure-signature", ("sig=",), r"(?P<value>(?:[A-Za-z0-9+/]|%[0-9A-Fa-f]{2}){40,120}+=?)", AZURE),
-    CredentialFormat("azure-client-secret", ("Q~",), r"[A-Za-z0-9_~.-]{31,34}", GITLEAKS, head=rf"(?:(?<![A-Za-z0-9_~.])|{_ESCAPE})[A-Za-z0-9_~.]{{3}}[0-9]\Z", before=4),
+    CredentialFormat("azure-client-secret", ("Q~",), r"[A-Za-z0-9_~.-]{31,34}", GITLEAKS, head=rf"(?:(?<![A-Za-z0-9_~.])|{_ESCAPE})[A-Za-z0-9_~.]{{3}}[0-9]", before=4),
     CredentialFormat("age-key", ("AGE-SECRET-KEY-1",), r"[AC-HJ-NP-Z02-9]{58}", GITLEAKS),
-    CredentialFormat("jwt", ("eyJ",), rf"{_URL}{{8,4096}}+\.eyJ{_URL}{{8,8192}}+\.{_URL}{{16,2048}}+", GITLEAKS, head=rf"(?:(?<![A-Za-z0-9_-])|{_ESCAPE})\Z", random=False),
+    CredentialFormat("jwt", ("eyJ",), rf"{_URL}{{8,4096}}+\.eyJ{_URL}{{8,8192}}+\.{_URL}{{16,2048}}+", GITLEAKS, head=rf"(?:(?<![A-Za-z0-9_-])|{_ESCAPE})", random=False),
     CredentialFormat(
         "private-jwk",
         ('"d"', '"k"', '"p"', '"q"', '"dp"', '"dq"', '"qi"'),
         rf"\s{{0,3}}+:\s{{0,3}}+\"(?P<value>{_URL}{{16,1400}}+)\"",
         RFC7517,
-        head=r"\Z",
+        head="",
         needs='"kty"',
     ),
     CredentialFormat("shopify-token", ("shpat_", "shpca_", "shppa_", "shpss_"), r"[0-9A-Fa-f]{32}", GITLEAKS),
@@ -135,7 +138,7 @@ FORMATS: Final = (
     CredentialFormat("grafana-token", ("glsa_",), rf"{_B62}{{32}}_[0-9A-Fa-f]{{8}}", GITLEAKS),
     CredentialFormat("grafana-token", ("glc_",), r"[A-Za-z0-9+/]{32,400}+={0,3}", GITLEAKS),
     CredentialFormat("vault-token", ("hvs.", "hvb."), rf"{_URL}{{24,300}}+", GITLEAKS),
-    CredentialFormat("terraform-token", (".atlasv1.",), r"[A-Za-z0-9=_-]{60,70}", GITLEAKS, head=rf"(?:(?<![A-Za-z0-9])|{_ESCAPE})[A-Za-z0-9]{{14}}\Z", before=14),
+    CredentialFormat("terraform-token", (".atlasv1.",), r"[A-Za-z0-9=_-]{60,70}", GITLEAKS, head=rf"(?:(?<![A-Za-z0-9])|{_ESCAPE})[A-Za-z0-9]{{14}}", before=14),
     CredentialFormat("rubygems-key", ("rubygems_",), rf"{_HEX}{{48}}", GITLEAKS),
     CredentialFormat("pulumi-token", ("pul-",), rf"{_HEX}{{40}}", GITLEAKS),
     CredentialFormat("sentry-token", ("sntryu_",), rf"{_HEX}{{64}}", GITLEAKS),
@@ -153,7 +156,7 @@ FORMATS: Final = (
     CredentialFormat("brevo-key", ("xkeysib-",), rf"{_HEX}{{64}}-{_B62}{{16}}", GITLEAKS, random=False),
     CredentialFormat("1password-token", ("ops_eyJ",), r"[A-Za-z0-9+/_=-]{200,4000}+", GITLEAKS),
     CredentialFormat("1password-key", ("A3-",), r"[A-Z0-9]{6}-[A-Z0-9]{6}-?[A-Z0-9]{5}(?:-[A-Z0-9]{5}){3}", GITLEAKS),
-    CredentialFormat("url-password", ("://",), r"[^\s/:@\"'<>]{0,64}+:(?P<value>[^\s/@\"'<>]{3,256}+)(?=@)", DETECT, head=r"\Z", random=False),
+    CredentialFormat("url-password", ("://",), r"[^\s/:@\"'<>]{0,64}+:(?P<value>[^\s/@\"'<>]{3,256}+)(?=@)", DETECT, head="", random=False),
 )  # fmt: skip
 
 # Names after which a random value is a secret; in lower case, in several languages.

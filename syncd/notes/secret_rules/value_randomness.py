@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from itertools import pairwise
+from functools import lru_cache
+from itertools import pairwise, repeat
 from typing import Final
 
 # Bits of a letter after another one, measured on the words of this project's documents and code: 26 rows for the
@@ -80,16 +81,16 @@ def random_bits(value: str) -> float:
 def word_bits(value: str) -> float:
     """Return the bits of the value if it consists of words, digits and joining characters."""
     mixed = any(map(str.islower, value))
-    bits, before = 0.0, "/"
-    for char in value:
-        if not char.isalnum():
-            bits += _JOINT if char in _JOINTS and before.isalnum() else _SYMBOL
-        elif char.isdigit():
-            bits += _DIGIT if before.isdigit() or before in _JOINTS else _TO_DIGIT + _DIGIT
-        else:
-            bits += _letter_bits(before, char, mixed=mixed)
-        before = char
-    return bits
+    return sum(map(_char_bits, "/" + value, value, repeat(mixed)))
+
+
+@lru_cache(maxsize=32 * 1024)  # values have a hundred different characters
+def _char_bits(before: str, char: str, mixed: bool) -> float:
+    if not char.isalnum():
+        return _JOINT if char in _JOINTS and before.isalnum() else _SYMBOL
+    if char.isdigit():
+        return _DIGIT if before.isdigit() or before in _JOINTS else _TO_DIGIT + _DIGIT
+    return _letter_bits(before, char, mixed=mixed)
 
 
 def _letter_bits(before: str, char: str, *, mixed: bool) -> float:

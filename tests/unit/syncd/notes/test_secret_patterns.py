@@ -137,7 +137,7 @@ PIECES = (
     *("sk-", "ghp_", "github_pat_", "AKIA", "xoxb-", "AIza", "glpat-", "eyJ", "eyJ.", "eyJaaaaaaaaaa.", "mx_", "a:", "://"),
     *("-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\n-----END", "PRIVATE KEY", "-----END"),
     *("token", "secret=", "password: ", "token=a", "bearer ", "api_key", "token_a", "token\t", "://a:b", "://:@", "=", " "),
-    *("sk_live_", "SG.", "1//0", ":AA", "9" * 9 + ":AA", "Q~", '"d":"', '{"kty":"d":"' + "a1" * 20, "accountkey=", "key = ", "://key="),
+    *("sk_live_", "SG.", "1//0", ":AA", "a-us1", "9Q~", "9" * 9 + ":AA", "Q~", '"d":"', '{"kty":"d":"' + "a1" * 20, "accountkey=", "key = ", "://key="),
     *("a", "A", "0", "-", "_", "aA0", "\n", "\u4e2d", "token='", "x" * 15 + " token=", "token=" + "a1" * 128, "Bearer a1"),
 )  # fmt: skip
 
