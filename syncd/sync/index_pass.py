@@ -15,6 +15,7 @@ from functools import partial
 from index.errors import MemexError, NotFound, Unavailable
 from index.foreground import foreground
 from index.model import Document, Record, Stat
+from index.names import base_name
 from index.process_memory import LARGE_TEXT
 from index.scope.index import Index
 from index.scope.prepared_document import PreparedDocument
@@ -152,6 +153,8 @@ class IndexPass:
             self._tries.clear()
         gone = self._decide_removals(request, listing, missing)
         suspects = self._choose(request.large_notes, suspects, listing.files)
+        if request.large_notes is not None:
+            gone = self._postpone_moves(gone, suspects)
         sizes = [listing.files[path].size for path in suspects]
         self._process(request, list(split_into_windows(suspects, sizes)), gone, outcome, progress)
         if request.live:
@@ -227,6 +230,14 @@ class IndexPass:
         if held and not self._removal_rules.held_count and request.under is not None:
             self._pending_paths.request_listing()  # this pass saw only some of the held paths
         return gone
+
+    def _postpone_moves(self, gone: Sequence[str], suspects: Sequence[str]) -> list[str]:
+        """Return the removed notes but for those whose name a note has that another pass processes: that may be a move."""
+        waiting = {base_name(path) for path in self._pending_paths.paths.difference(gone, suspects)}
+        moves = {path for path in gone if base_name(path) in waiting}
+        for path in moves:
+            self._pending_paths.recheck(path, FINAL)
+        return [path for path in gone if path not in moves]
 
     def _process(
         self,

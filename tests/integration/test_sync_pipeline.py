@@ -245,6 +245,38 @@ def test_a_save_waits_for_no_notes_that_are_slow_to_read(world):
     assert [sorted(paths) for paths in committed] == [["edited.md"], ["0.md", "1.md", "2.md", "3.md"]]
 
 
+def test_notes_whose_old_files_go_while_the_new_ones_are_processed_are_not_embedded_again(world):
+    def copy(number, folder):
+        world.write(f"{folder}/{number:03}.md", f"the dunlin {number}\n")
+
+    for number in range(120):
+        copy(number, "Old")
+    world.write("Gone.md", "the puffin")
+    world.run()
+    for number in range(120):
+        copy(number, "New")
+    sync, asked, committed, removed = world.app.opened.sync, documents(world.encoder), [], []
+
+    def remove_after_two_windows(paths):
+        committed.append(set(paths))
+        if len(committed) == 2:
+            removed.extend(["Gone.md", *(f"Old/{number:03}.md" for number in range(120))])
+            for path in removed:
+                (world.vault / path).unlink()
+            sync.hint(removed)
+            sync._pending_paths.take_due()  # begins its quiet time
+            time.sleep(0.1)
+
+    world.app.opened.builds.scopes["vault"].index.on_commit = remove_after_two_windows
+    with quick(removal_rules, FINAL=0.0):
+        outcome = world.run()
+        assert committed[2] == {"Gone.md", *removed} - {f"Old/{path[4:]}" for path in committed[3]}
+        assert documents(world.encoder) == asked
+        outcome.add(world.run())
+    assert (outcome.moved + outcome.added, outcome.embedded) == (120, 0)
+    assert indexed(world) == {f"New/{number:03}.md" for number in range(120)}
+
+
 def test_a_row_that_the_catalog_refuses_stops_no_other(world):
     real = world.app.opened.builds.scopes["vault"].index._catalog
 
