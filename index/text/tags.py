@@ -41,6 +41,8 @@ _VARYING = re.compile(r"ー(?![ァ-ヺ])")  # サーバー and サーバ are one
 
 def to_tag(text: str) -> str:
     """Turn `text` into a tag in kebab case; "" when it can't be one."""
+    if text.isascii() and text.isalnum() and len(text) <= LONGEST:  # almost all words, in a tenth of the time
+        return "" if text.isdigit() else text.lower()
     text = unicodedata.normalize("NFKC", text).strip().lower()
     text = _ELIDED.sub("", SPELT.get(text) or SPELT.get(text.lstrip("#"), text))
     kept = "".join(c if c.isalnum() or unicodedata.category(c) in ("Mn", "Mc") else "-" for c in text)

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from index.deferred_patterns import compile_later
 from index.text import stopwords
@@ -48,10 +48,13 @@ _COUNT = compile_later(
 )
 _COUNTED = compile_later(r"[年月日時分秒人回個件本枚円度位歳代目号条項章巻話世紀万億千百つ歩機隻頭匹点種類階級]{1,3}")
 _WORD = compile_later(r"[^\W_]+(?:[.'’\-+&_][^\W_]+)*(?:\+\+|#(?!\w))?")
+_WIDE_PART = compile_later(f"({_WIDE.pattern})")
+_WORD_OR_WIDE = compile_later(rf"(?P<wide>{_WIDE.pattern})|{_WORD.pattern}")
 PIECE: Final = compile_later(
     rf"{_WIDE.pattern}|{_WORD.pattern}"
 )  # a unit that is tokenized separately: a word, or a run of a script without spaces
 _FIGURE = compile_later(r"[\d.,:/×x-]+(?:[^\W\d_]{1,4}|[%°])?|[\da-f]{8,}|\d+(?:st|nd|rd|th)", re.IGNORECASE)
+_SITE = compile_later(r"\.(?!js$)[a-z]{2,4}$")  # the ending of the name of a site or file
 _PATH = compile_later(r"(?<![A-Za-z\d.])~?/[\w.+-]+(?:/[\w.+*-]*)+")
 _HALF = compile_later(r"/(?=[^\W\d_])")  # behind a word that no phrase ends with: Debian GNU/Linux
 _BREAK = compile_later(r"[^\s«»“”„‹›\"]")  # quotation marks separate no words
@@ -79,8 +82,7 @@ CHINESE_WORTH: Final = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """Describes a word. `worth`: 0 for a word that says nothing about a topic; `glue` joins it to the word before it."""
 
     text: str  # in the form of a tag
@@ -130,30 +132,37 @@ def languages_by_word() -> dict[str, tuple[str, ...]]:
 
 def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
     """Split one sentence into words, in order; None marks punctuation between them."""
-    text = unicodedata.normalize("NFC", text)  # some systems write an accent as a character of its own
-    text = _PATH.sub(" / ", text)
+    plain = text.isascii()  # most sentences: nothing of them needs the rules for other letters
+    if not plain:
+        text = unicodedata.normalize("NFC", text)  # some systems write an accent as a character of its own
+    if "/" in text:
+        text = _PATH.sub(" / ", text)
     at, before, after_wide = 0, "", False
-    first = not _WIDE.search(text)  # in Chinese and Japanese, no word has a capital because it begins a sentence
-    for piece in re.finditer(rf"(?P<wide>{_WIDE.pattern})|(?P<word>{_WORD.pattern})", text):
-        between = text[at : piece.start()]
-        if _BREAK.search(between) or _HALF.match(text, piece.end()):
+    first = plain or not _WIDE.search(
+        text
+    )  # in Chinese and Japanese, no word has a capital because it begins a sentence
+    for piece in (_WORD if plain else _WORD_OR_WIDE).finditer(text):
+        word, between, end = piece[0], text[at : piece.start()], piece.end()
+        if (between not in ("", " ") and _BREAK.search(between)) or (
+            text.startswith("/", end) and _HALF.match(text, end)
+        ):
             yield None
         glued = not between and at > 0
         counted = glued and text[at - 1].isdigit()
-        at = piece.end()
-        if not piece["wide"] and after_wide:
+        at, is_wide = end, not plain and piece["wide"] is not None
+        if not is_wide and after_wide:
             yield None
-        after_wide = bool(piece["wide"])
-        if after_wide:
-            yield from _japanese_tokens(piece[0], counted=counted) if language.japanese else _chinese_tokens(piece[0])
+        after_wide = is_wide
+        if is_wide:
+            yield from _japanese_tokens(word, counted=counted) if language.japanese else _chinese_tokens(word)
             continue
         # A word may continue in kanji without a space: split it at the change of scripts.
         last = ""
-        for part in filter(None, re.split(rf"({_WIDE.pattern})", piece[0])):
+        for part in [word] if plain else filter(None, _WIDE_PART.split(word)):
             counted, last = last[-1:].isdigit(), part
             if not part.strip("-'’.&"):
                 continue
-            if _WIDE.fullmatch(part):
+            if not plain and _WIDE.fullmatch(part):
                 yield from _japanese_tokens(part, counted=counted) if language.japanese else _chinese_tokens(part)
                 continue
             elided = _ELIDED.match(part) if language.language in ELIDING else None
@@ -164,8 +173,8 @@ def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
             halved = language.language == "de" and text[at : at + 2] == "- "  # System- und Datenausfälle
             token = _spaced_token(part, language, before=None if first else before, glued=glued)
             yield Token(part.lower(), part.lower(), 0.0) if halved else token
-        weak = before in GENITIVE and piece[0].islower() and piece[0].endswith("en")  # des neuen Servers
-        first, before = False, before if weak else piece[0].lower()
+        weak = before in GENITIVE and word.islower() and word.endswith("en")  # des neuen Servers
+        first, before = False, before if weak else word.lower()
 
 
 def _spaced_token(word: str, language: TextLanguage, *, before: str | None, glued: bool) -> Token | None:
@@ -175,7 +184,7 @@ def _spaced_token(word: str, language: TextLanguage, *, before: str | None, glue
     lower = word.lower().replace("’", "'")
     if _FIGURE.fullmatch(word) or lower in stopwords.UNITS:
         return None
-    if _HANGUL.match(word):
+    if not word.isascii() and _HANGUL.match(word):
         return _korean_token(word)
     plain = lower.removesuffix("'s")
     proper = word[0].isupper() and before is not None
@@ -183,18 +192,18 @@ def _spaced_token(word: str, language: TextLanguage, *, before: str | None, glue
         return _function_token(lower, language, proper=proper, first=before is None, glued=glued)
     if language.language == "de" and before in GENITIVE:
         plain = _GENITIVE_ENDING.sub("", plain)
-    text = to_tag(plain)
-    if len(text) < 2 or len(word) > 40 or not any(c.isalpha() for c in text):
+    text = tag = to_tag(plain)
+    if len(text) < 2 or len(word) > 40:
         return Token(lower, lower, 0.0)
-    mixed, plural = any(c.isupper() for c in word[1:]), False
+    mixed, plural = any(map(str.isupper, word[1:])), False
     worth = _worth(plain, language, proper=proper, before=before)
     if mixed:
         worth = max(worth, 0.9) * 1.25
-    elif re.search(r"\.(?!js$)[a-z]{2,4}$", lower):  # the name of a site or file
+    elif "." in lower and _SITE.search(lower):
         worth *= 0.3
     elif language.language == "en" and not proper:
         text = _singular(text, language.places)
-        plural = len(text) < len(to_tag(plain))
+        plural = len(text) < len(tag)
         if text in stopwords.ENGLISH:
             return Token(lower, lower, 0.0)
         worth *= 0.7 if before is None else 0.4 if before in stopwords.BEFORE_VERBS else 1.0  # an imperative, or a verb
