@@ -168,6 +168,13 @@ def test_a_note_that_is_too_long_is_kept_whole_as_text(filing):
     assert said(filing, "Captures/default/Files/long.md.txt.md")["text_cut"] is True
 
 
+def test_the_note_of_an_uploaded_note_does_not_tell_whether_its_name_was_taken(filing):
+    filing.world.write("Attic/Merger.md", "theirs")
+    filing.world.run()
+    taken, free = (filing.workspace.get(filing.upload(f"{name}.md", b"text")).record for name in ("Merger", "Other"))
+    assert taken.metadata.keys() == free.metadata.keys()
+
+
 @pytest.mark.parametrize(
     "twin", ["Attic/report.pdf", "Attic/Report.PDF", "Attic/report.pdf.md", "Captures/work/Files/report.pdf"]
 )
@@ -181,7 +188,8 @@ def test_a_name_that_is_in_use_anywhere_is_not_used_and_not_told(filing, twin):
     assert (filing.world.vault / twin).read_bytes() == b"theirs"
     kept = filing.workspace.get(id)
     assert kept.record.title == "report.pdf"
-    assert not any("2" in str(value) for key, value in kept.record.metadata.items() if key == "file_name")
+    assert "file_name" not in kept.record.metadata  # a file with its wanted name has no such property
+    assert "file_name: report.pdf\n" in (filing.world.vault / kept.record.path).read_text()  # for the owner
     (address,) = filing.workspace.addresses([kept.record]).values()
     assert address == "Files/report.pdf.md"
     assert filing.workspace.document_at("Files/report.pdf.md").id == id
