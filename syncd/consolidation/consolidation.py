@@ -23,7 +23,7 @@ from syncd.consolidation.proposal_execution import KINDS
 from syncd.consolidation.report_lines import ReportedProposal, read_proposals
 from syncd.consolidation.report_note import ReportEntry, WorkspaceReport, compose_report, draw_clusters
 from syncd.git.repository import Repository
-from syncd.history.audit_log import Author, acting_as
+from syncd.history.audit_log import CONSOLIDATION, acting_as
 from syncd.history.change_journal import sha256
 from syncd.notes.checkboxes import (
     MARKS,
@@ -45,7 +45,6 @@ from syncd.vault.vault import LOST
 Progress = Callable[[int, int, str], object]
 FACT: Final = "consolidation"  # named value: the facts about the last run
 TABLE: Final = "Review.base"
-AUTHOR: Final = Author("daemon", "consolidation")
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +88,7 @@ class Consolidation:
         With `dry` or a `workspace`, nothing is written, and the answer contains the report as text. With `again`,
         proposals that no report contains any more count as new."""
         dry = dry or workspace is not None
-        with self._lock, acting_as(AUTHOR):
+        with self._lock, acting_as(CONSOLIDATION):
             carried = {} if dry else self.carry_out_ticked(stopping)
             names = [workspace] if workspace else list(self._workspaces())
             all_findings = self._scan_workspaces(names, progress)
@@ -125,7 +124,7 @@ class Consolidation:
 
     def carry_out_ticked(self, stopping: threading.Event | None = None) -> dict[str, ProposalOutcome]:
         """Read the boxes of changed reports, carry out the ticked proposals, and return their outcomes."""
-        with self._lock, acting_as(AUTHOR):
+        with self._lock, acting_as(CONSOLIDATION):
             if self._repo.busy_reason() or not self._snapshot.vault.is_present():
                 return {}
             changed = self._read_changed(self._snapshot.settings.sync.adopt_s)
@@ -144,7 +143,7 @@ class Consolidation:
             if reason := self._repo.busy_reason():
                 raise Unavailable(f"a Git operation is in progress ({reason}); answer the proposals after it")
             self._mark_boxes(answers)
-            with acting_as(AUTHOR):
+            with acting_as(CONSOLIDATION):
                 self._proposals.record_answers(answers)
                 return self._carry_out_accepted({}, stopping)
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.consolidation.proposal_plans import FileKind, GraphKind, Proposed
 from syncd.git.repository import Repository
-from syncd.history.audit_log import AuditLog, Author, acting_as
+from syncd.history.audit_log import CONSOLIDATION, AuditLog, acting_as
 from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, FileChange, MovePlan, sha256
 from syncd.promotion.link_updates import plan_link_updates
 from syncd.promotion.promotions import AGAIN_S, NO_HISTORY, NOTHING
@@ -78,7 +79,7 @@ class ProposalExecution:
         with self._lock:
             self._owed, self._not_before = False, float("-inf")
             for entry in self._journal.unfinished():
-                with acting_as(Author("daemon", "consolidation", request=entry.document_id)):
+                with acting_as(replace(CONSOLIDATION, request=entry.document_id)):
                     self._finish(entry)
             for entry in self._journal.uncommitted(_now() - RECENT_MS):
                 if self._not_before > time.monotonic():  # Git refuses the other commits too
@@ -119,7 +120,7 @@ class ProposalExecution:
     def _carry_out_in_graph(self, kind: GraphKind, proposed: Proposed) -> str:
         """Let the graph carry out the proposal, and commit the notes that it wrote in one commit."""
         key = proposed["key"]
-        with self._lock, acting_as(Author("daemon", "consolidation", request=key)):
+        with self._lock, acting_as(replace(CONSOLIDATION, request=key)):
             for entry in self._journal.entries_of(key):
                 if entry.state == "done":
                     return str(json.loads(entry.about)["said"])
@@ -149,7 +150,7 @@ class ProposalExecution:
     def _carry_out_plan(self, kind: FileKind, proposed: Proposed) -> str:
         """Carry out the plan of this kind, or finish an interrupted one."""
         key = proposed["key"]
-        with self._lock, acting_as(Author("daemon", "consolidation", request=key)):
+        with self._lock, acting_as(replace(CONSOLIDATION, request=key)):
             if busy := self._repo.busy_reason():
                 raise Unavailable(f"a Git operation is in progress ({busy}); the proposal is carried out after it")
             for entry in self._journal.entries_of(key):
@@ -174,7 +175,7 @@ class ProposalExecution:
         """Undo the proposal with this key that was carried out, in a commit of its own; return the changed files.
 
         Raises NotFound if none was, and Conflict, with the files, if somebody changed one of its files since."""
-        with self._lock, acting_as(Author("daemon", "consolidation", request=f"undo {key}")):
+        with self._lock, acting_as(replace(CONSOLIDATION, request=f"undo {key}")):
             entry = self._find_standing(key)
             if busy := self._repo.busy_reason():
                 raise Unavailable(f"a Git operation is in progress ({busy}); undo the proposal after it")

@@ -93,6 +93,7 @@ class Events:
 
 DAEMON: Final = Author("daemon")
 ADOPTION: Final = Author("daemon", "adoption")
+CONSOLIDATION: Final = Author("daemon", "consolidation")
 AUTHOR: ContextVar[Author] = ContextVar("author", default=DAEMON)
 TAKING_BACK: ContextVar[bool] = ContextVar("taking back", default=False)
 

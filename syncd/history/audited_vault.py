@@ -15,7 +15,7 @@ from index.errors import Conflict, MemexError, Unavailable
 from index.model import Stat
 from syncd.documents.owner_marks import find_overreach
 from syncd.documents.parser import TYPES
-from syncd.history.audit_log import AUTHOR, TAKING_BACK, AuditLog, Change
+from syncd.history.audit_log import AUTHOR, CONSOLIDATION, TAKING_BACK, AuditLog, Change
 from syncd.history.change_journal import sha256
 from syncd.history.overwritten_bytes import OverwrittenBytes
 from syncd.history.write_lineage import AGENTS
@@ -27,7 +27,8 @@ from syncd.vault.path_rules import is_note
 from syncd.vault.vault import FileDigest, NameTaken, Replacement, Vault
 from syncd.vault.write_reservations import WriteReservations
 
-KEPT: Final = AGENTS | {"cli"}  # what the daemon changes by itself follows from what is there
+# What the daemon changes by itself follows from what is there, but for the proposals that a person accepts.
+KEPT: Final = AGENTS | {"cli"}
 
 
 class AuditedVault(Vault):
@@ -115,7 +116,9 @@ class AuditedVault(Vault):
     @property
     def _keeper(self) -> OverwrittenBytes | None:
         """Return the store for overwritten bytes; None if this write needs none."""
-        return self._overwritten if AUTHOR.get().surface in KEPT and not TAKING_BACK.get() else None
+        author = AUTHOR.get()
+        kept = author.surface in KEPT or author.tool == CONSOLIDATION.tool
+        return self._overwritten if kept and not TAKING_BACK.get() else None
 
     def _keep_overwritten(self, *raw: bytes) -> None:
         if keeper := self._keeper:

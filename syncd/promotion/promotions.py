@@ -433,7 +433,8 @@ class Promotions:
                     raise
         if entry.source not in changes:
             return None
-        approved = {entry.source, entry.target, *(step.path for step in steps if step.twin)}
+        # New and removed files are committed whole; elsewhere a person's edits stay out.
+        approved = {step.path for step in steps if step.twin or not step.was or not step.now}
         return DueCommit(changes, _commit_message(entry, json.loads(entry.about)), approved)
 
     def _bytes_after(self, step: FileChange) -> bytes | None:

@@ -124,6 +124,19 @@ def test_a_relation_and_a_summary_go_through_the_graph(inbox):
     assert {f"Capture-Id: {ada.id}", f"Capture-Id: {bab.id}"} <= set(said.splitlines())
 
 
+def test_a_relation_of_nodes_that_no_commit_has_is_undone(inbox):
+    nodes = inbox.app.agent_access.workspace("default").nodes
+    ada, bab = nodes.create([NewNode("Ada", "person", ("wrote",)), NewNode("Bab", "person", ("built",))])
+    inbox.say(inbox.finding("relate", ada.id, bab.id))
+    (path,) = [inbox.run()["report"]]
+    before = {name: inbox.read(nodes.get(name).path) for name in ("Ada", "Bab")}
+    key = inbox.tick(path, "Relate [[")
+    assert list(inbox.look().values()) == ["Ada related_to Bab"]
+    assert {name: inbox.read(nodes.get(name).path) for name in before} != before
+    inbox.app.operations["consolidate.undo"]({"key": key}, lambda _: None)
+    assert {name: inbox.read(nodes.get(name).path) for name in before} == before
+
+
 def test_one_tag_is_written_in_place_of_another_in_all_captures_of_the_workspace_alone(inbox):
     one = inbox.capture("about #k8s in text, `#k8s` in code", tags=["k8s", "db"])
     two = inbox.capture("two", tags=["K8s", "kubernetes"])

@@ -82,6 +82,28 @@ def test_ticking_another_name_promotes_under_it(world, tmp_path):
     consistent(world, tmp_path)
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["edited", "new"])
+def test_what_a_person_has_not_committed_of_the_note_is_not_committed_with_an_appended_text(world, known):
+    if known:
+        world.write("Notes/Heron.md", "Committed.\n")
+        world.git("add", "Notes")
+        world.git("commit", "-qm", "mine")
+    taken(world, "Committed.\nNot committed.\n")
+    assert tick(world, "Append").done
+    assert "Not committed." in (world.vault / "Notes/Heron.md").read_text()
+    assert not (world.vault / "Captures/default/Heron.md").exists()
+    assert "Not committed." not in world.git("log", "-p", "--all", "--", "Notes")
+
+
+def test_an_appended_text_is_committed_where_the_note_has_nothing_else(world):
+    world.write("Notes/Heron.md", "Committed.\n")
+    world.git("add", "Notes")
+    world.git("commit", "-qm", "mine")
+    taken(world, "Committed.\n")
+    assert tick(world, "Append").done
+    assert world.git("show", "HEAD:Notes/Heron.md") == (world.vault / "Notes/Heron.md").read_text()
+
+
 @pytest.mark.parametrize("choice", ["Promote the capture as", "Append", "Leave"])
 def test_an_answer_settles_the_other_boxes_of_the_note(world, choice):
     taken(world)
