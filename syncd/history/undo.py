@@ -135,7 +135,8 @@ class Undo:
     def plan(self, wanted: Sequence[Entry], *, last: str = "") -> list[UndoStep]:
         """Plan the steps that undo these writes, in order; the step for the note at `last` comes last.
 
-        Writes that are undone already need no step."""
+        If nothing of that note can be undone, the other notes stay as they are too. Writes that are undone already need no
+        step."""
         numbers = {entry.seq for entry in wanted}
         homes: dict[str, set[str]] = {}
         for path in dict.fromkeys(entry.path for entry in wanted):
@@ -143,6 +144,9 @@ class Undo:
         spaces = self._workspaces()
         steps = [step for home, paths in homes.items() for step in self._plan_steps(home, paths, numbers, spaces)]
         end = self._current_path(last, numbers) if last else ""
+        named = [step for step in steps if last and step.path == end]
+        if named and all(step.reason for step in named):
+            return named
         return sorted(steps, key=lambda step: (step.path == end, step.sort_key))
 
     def carry_out(self, steps: Sequence[UndoStep], progress: Told) -> UndoResult:

@@ -9,7 +9,7 @@ import pytest
 
 from index.errors import InvalidArgument, NotFound
 from syncd.graph.node_request import NewNode
-from syncd.history.audit_log import Author, acting_as
+from syncd.history.audit_log import CONSOLIDATION, Author, acting_as
 from syncd.history.undo import JUST_NOW, KEPT_NO_MORE, OUTSIDE, UNHOUSED
 from syncd.history.write_lineage import EDITED, GONE, MOVED, THERE
 from tests.support.agent_writes import by, capture, delete, inbox, space, undo, update
@@ -120,6 +120,20 @@ def test_a_command_of_the_owner_counts_as_a_person_s_edit_and_can_be_taken_back_
     assert (told["done"], reasons(told)) == ([], {kept.path: "updatenote by you came after it"})
     assert [one["did"] for one in undo(world, kept.id)["done"]] == ["restored"]
     assert space(world).get(kept.id).content == "one"
+
+
+def test_if_the_named_note_can_not_be_undone_no_other_note_of_the_call_is(world):
+    with acting_as(Author("mcp", "create_entities", "k", "claude", request="call")):
+        nodes = space(world).nodes.create([NewNode(name, "thing") for name in ("Boiler", "Radiator", "Bystander")])
+    path = nodes[0].path
+    raw = (world.vault / path).read_bytes()
+    with acting_as(CONSOLIDATION):
+        world.app.opened.vault.replace(path, raw + b"\nrelated\n", digest=hashlib.sha256(raw).hexdigest())
+    world.run()
+    told = undo(world, path)
+    assert (told["done"], reasons(told)) == ([], {path: "consolidation by memex came after it"})
+    assert all((world.vault / node.path).exists() for node in nodes)
+    assert len(undo(world, nodes[1].path)["done"]) == 2  # of the others, the rest is undone
 
 
 def test_what_the_daemon_wrote_because_of_the_note_goes_with_it(world):
