@@ -97,7 +97,9 @@ class ChangePlans:
         return MovePlan(APPLY, str(properties.get("id") or ""), path, target, steps, about | NO_LINKS)
 
     def plan_return(self, entry: Entry, steps: list[FileChange]) -> MovePlan:
-        """Plan to undo an applied change: the note gets its lines back, and the proposal waits again. Raises Conflict."""
+        """Plan to undo an applied change or an appended capture. Raises Conflict.
+
+        The note gets its lines back, and the proposal or capture returns to the inbox, where it waits for a decision."""
         by_path = {step.path: step for step in steps}
         before, after = by_path[entry.target].before, by_path[entry.target].after
         proposal = by_path[entry.source].before

@@ -35,6 +35,7 @@ from syncd.promotion.vault_snapshot import VaultSnapshot
 log = logging.getLogger(__name__)
 
 WAYS: Final = ("promote", "unpromote", "merge", APPLY, UNAPPLY)  # kinds in the journal
+CHANGES: Final = (APPLY, "merge")  # those that change a note of the vault, and take the text from the inbox
 TRIES: Final = 5  # a try fails when somebody changes a note at the same moment
 NOTHING: Final = "-"  # in place of a commit id, when there was nothing to commit
 NO_HISTORY: Final = frozenset({"no-git", "no-repo", "bare"})
@@ -147,7 +148,7 @@ class Promotions:
         return MoveSeries(self._snapshot.vault, moves, inbox=self._snapshot.inbox)
 
     def unpromote(self, reference: str) -> dict[str, Any]:
-        """Return a promoted note to the inbox, or undo an applied change, and return the outcome.
+        """Return a promoted or appended note to the inbox, or undo an applied change, and return the outcome.
 
         Raises an error if that is not possible."""
         if (change := self.find_applied_change(reference)) is not None:
@@ -161,7 +162,9 @@ class Promotions:
         return self.carry_out_move(lambda: self.changes.plan(path, shown=shown, tool=tool))
 
     def find_applied_change(self, reference: str) -> Entry | None:
-        """Return the last applied change of a note, or of a proposal, by id or path; None if something else came after it."""
+        """Return the last applied change of a note, or capture appended to it; None if something else came after it.
+
+        `reference`: the note, the proposal or the capture, by id or path."""
         names = {reference, f"{reference}.md"}
         with suppress(MemexError):  # several notes match
             if (record := note_lookup.find_note([self._snapshot.notes.index], reference)) is not None:
@@ -172,10 +175,10 @@ class Promotions:
                 continue
             if entry.kind == UNAPPLY:
                 undone.append(entry.document_id)
-            elif entry.kind == APPLY and entry.document_id in undone:
+            elif entry.kind in CHANGES and entry.document_id in undone:
                 undone.remove(entry.document_id)
             else:
-                return entry if entry.kind == APPLY else None
+                return entry if entry.kind in CHANGES else None
         return None
 
     def carry_out_move(self, decide: Callable[[], MovePlan], *, by: str | None = None) -> dict[str, Any]:
@@ -433,8 +436,10 @@ class Promotions:
                     raise
         if entry.source not in changes:
             return None
-        # New and removed files are committed whole; elsewhere a person's edits stay out.
+        # Moved, new and removed files are committed whole; elsewhere a person's edits stay out.
         approved = {step.path for step in steps if step.twin or not step.was or not step.now}
+        if entry.kind not in (*CHANGES, UNAPPLY):
+            approved |= {entry.source, entry.target}
         return DueCommit(changes, _commit_message(entry, json.loads(entry.about)), approved)
 
     def _bytes_after(self, step: FileChange) -> bytes | None:
@@ -464,7 +469,7 @@ def _commit_message(entry: Entry, about: dict[str, Any]) -> str:
     return format_message(f"{subject} {about.get('title', '')}", lines, trailers)
 
 
-_SUBJECTS: Final = {APPLY: "Apply a proposed change of", UNAPPLY: "Undo a proposed change of"}
+_SUBJECTS: Final = {APPLY: "Apply a proposed change of", UNAPPLY: "Undo a change of"}
 
 
 def _now_ms() -> int:

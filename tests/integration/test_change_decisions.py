@@ -82,7 +82,7 @@ def test_approving_applies_the_change_in_one_commit_and_undo_takes_it_back(world
     (undone,) = ask(world, "undo", id=PATH)["done"]
     assert (undone["path"], undone["did"]) == (PATH, "restored")
     assert files(world) == before
-    assert world.git("log", "-1", "--format=%s").startswith("Undo a proposed change of Plan")
+    assert world.git("log", "-1", "--format=%s").startswith("Undo a change of Plan")
     consistent(world, tmp_path)
 
 

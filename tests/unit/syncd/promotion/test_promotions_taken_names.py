@@ -95,6 +95,22 @@ def test_what_a_person_has_not_committed_of_the_note_is_not_committed_with_an_ap
     assert "Not committed." not in world.git("log", "-p", "--all", "--", "Notes")
 
 
+@pytest.mark.parametrize(("way", "given"), [("unpromote", {"ids": ["c1"]}), ("undo", {"id": "Notes/Heron.md"})])
+def test_an_appended_text_is_taken_back_and_its_capture_returns(world, way, given):
+    taken(world)
+    capture_bytes = capture("promote: false\n").encode()
+    assert tick(world, "Append").done
+    file = world.vault / "Notes/Heron.md"
+    file.write_bytes(b"A line of mine.\r\n" + file.read_bytes())
+    world.run()
+    world.app.operations[way](given, lambda _: None)
+    assert file.read_bytes() == b"A line of mine.\r\nAn old note, ```` and all.\r\n"
+    assert (world.vault / "Captures/default/Heron.md").read_bytes() == capture_bytes
+    world.run()
+    marked(world)
+    assert file.read_bytes().endswith(b"and all.\r\n"), "not appended again"
+
+
 def test_an_appended_text_is_committed_where_the_note_has_nothing_else(world):
     world.write("Notes/Heron.md", "Committed.\n")
     world.git("add", "Notes")
