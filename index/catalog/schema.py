@@ -14,7 +14,7 @@ from index.document_ids import path_id
 from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Record, Stat
 from index.names import base_name, fold, stem
 
-VERSION: Final = 14  # of the schema below
+VERSION: Final = 13  # of the schema below
 
 VIEW: Final = """create view records as select key,
   case when path = (select other.path from documents as other where other.claimed = documents.claimed
@@ -92,10 +92,6 @@ alter table links add column stem text not null default '';
 update documents set file_name = fold_file_name(path);
 update links set stem = fold_stem(target);
 """
-# Notes of files whose names were taken are read again, because agents saw that in their metadata.
-TAKEN_NAMES: Final = """
-update documents set digest = '', size = -1, mtime_ns = -1, ino = -1 where type = 'file' and metadata like '%"file_name"%';
-"""
 
 # The steps that upgrade a catalog of an earlier version without embedding any note again. From version 10, the next listing
 # reads the captures, because only their files contain the values of the new columns.
@@ -107,9 +103,8 @@ drop view records;
 {VIEW}
 update documents set digest = '', size = -1, mtime_ns = -1, ino = -1 where scope = 'captures';
 {SUPERSEDED}{FOLDED_NAMES}{NAMES}""",  # noqa: S608 - no value of a user
-    11: SUPERSEDED + FOLDED_NAMES + NAMES + TAKEN_NAMES,
-    12: FOLDED_NAMES + NAMES + TAKEN_NAMES,
-    13: TAKEN_NAMES,
+    11: SUPERSEDED + FOLDED_NAMES + NAMES,
+    12: FOLDED_NAMES + NAMES,
 }
 
 # Writable documents that name several collections; documents whose collection depends on which collections are known.

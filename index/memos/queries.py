@@ -47,10 +47,11 @@ class MemoRows:
         properties = {key: value for key, value in wanted.items() if key in ("title", "tags")}
         metadata = {key: value for key, value in wanted.items() if key not in properties}
         pieces = list(required_substrings(metadata))
+        others = "and type <> 'file' " if "file_name" in metadata else ""  # agents don't see this property of a file
         columns = ("key", *(["metadata"] if metadata else []), *(["title", "tags"] if properties else []))
         rows = self._catalog.rows(
             f"""select {", ".join(columns)} from documents where workspace = ? and namespace = ? and type <> 'entity'
-            {"and instr(metadata, ?) " * len(pieces)}order by coalesce(updated_at, created_at) desc, path""",  # noqa: S608 - no text of anybody's
+            {"and instr(metadata, ?) " * len(pieces)}{others}order by coalesce(updated_at, created_at) desc, path""",  # noqa: S608 - no text of anybody's
             workspace,
             namespace,
             *pieces,

@@ -17,6 +17,7 @@ from mcp_server.answers.text_budget import estimate_tokens, share_budget
 from mcp_server.operations.caller import CALLER
 from mcp_server.operations.wire_format import chunk_id, replacement_fields, scope_fields, warnings_about
 from mcp_server.tools import kb_schema as shape
+from syncd.documents.agent_paths import visible_metadata
 from syncd.documents.collection_membership import is_collection_tag
 from syncd.history.write_lineage import Hand
 from syncd.notes.markdown_outline import parse_outline
@@ -176,7 +177,7 @@ def get_document(
         namespace=record.namespace,
         source=record.source,
         summary=record.summary,
-        metadata=dict(record.metadata),
+        metadata=visible_metadata(record),
         version=record.version,
         content=lines.text,
         start_line=lines.start,

@@ -14,6 +14,7 @@ from mcp_server.operations.operation import NOTES_ARE_DATA, Operation
 from mcp_server.operations.wire_format import replacement_fields, warnings_about
 from mcp_server.tools import memory_schema as shape
 from mcp_server.tools.thoughts import read_contents
+from syncd.documents.agent_paths import visible_metadata
 from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
 
@@ -153,7 +154,7 @@ def _memo_fields(workspace: Workspace, record: Record, places: Mapping[str, str]
         "namespace": record.namespace,
         "title": record.title,
         "tags": list(record.tags),
-        "metadata": dict(record.metadata),
+        "metadata": visible_metadata(record),
         "created_at": iso(record.created_at),
         "updated_at": iso(record.created_at if record.updated_at is None else record.updated_at),
         "version": record.version,

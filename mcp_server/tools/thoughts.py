@@ -33,6 +33,7 @@ from mcp_server.tools.thoughts_schema import (
 )
 from syncd.changes.change_note import TARGET
 from syncd.changes.proposed_text import ChangeRequest
+from syncd.documents.agent_paths import visible_metadata
 from syncd.history.write_lineage import Hand, Writer
 from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
@@ -224,7 +225,7 @@ def _thought_fields(workspace: Workspace, record: Record, path: str) -> dict[str
         "path": path,
         "title": record.title,
         "source": record.source,
-        "metadata": dict(record.metadata),
+        "metadata": visible_metadata(record),
         "summary": record.summary,
         "tags": list(record.tags),
         "collection": record.collection,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import accumulate
+from typing import Any
 
 from index.model import Record, given_name
 from syncd.documents.entity_lines import Page, parse_page
@@ -69,6 +70,15 @@ def assign_addresses(records: Iterable[Record], root: str) -> dict[str, Record]:
 def name_of(record: Record) -> str:
     """Return the text that a note's file was named after: its title, or the original name of its stored file."""
     return given_name(record.title, record.metadata) if record.type == "file" else record.title
+
+
+def visible_metadata(record: Record) -> dict[str, Any]:
+    """Return the metadata of a note that agents see.
+
+    They don't see the original name of a stored file: the note states it only if something has that name already, perhaps
+    in another workspace or in the vault."""
+    hidden = "file_name" if record.type == "file" else None
+    return {key: value for key, value in record.metadata.items() if key != hidden}
 
 
 @lru_cache(maxsize=1_024)  # one answer asks three times for each of its notes

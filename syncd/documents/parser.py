@@ -115,8 +115,7 @@ def metadata_of(
     """Return the writer's own properties, without those that Memex keeps, define a node or link a stored file.
 
     `aliases` of a node is left out too if the node's name is its only entry."""
-    # Whether a file had to take another name would tell which names other workspaces and the vault have.
-    taken: set[str] = {"file", "file_name"} if stored else set()
+    taken: set[str] = {"file"} if stored else set()
     if node is not None:
         taken |= OWN | ({"aliases"} if aliases == (node.name,) else set())
     return {key: value for key, value in values.items() if not is_reserved(key) and key.casefold() not in taken}

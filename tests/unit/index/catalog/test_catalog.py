@@ -105,22 +105,6 @@ def test_an_upgrade_adds_the_names_by_which_links_are_found(tmp_path):
     upgraded.close()
 
 
-def test_an_upgrade_reads_the_notes_of_files_with_taken_names_again(tmp_path):
-    made = Catalog.open(path := tmp_path / "captures.db")
-    notes = [
-        document("Captures/work/Files/a 2.pdf.md", type="file", metadata={"file_name": "a.pdf", "pages": 1}),
-        document("Captures/work/Files/b.pdf.md", type="file", metadata={"pages": 1}),
-        document("Captures/work/C.md", metadata={"file_name": "c"}),
-    ]
-    made.write(upserts=[(note, STAT, 1, True) for note in notes])
-    made.close()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("pragma user_version = 13")
-    upgraded = Catalog.open(path)
-    assert {entry.path for entry in upgraded.manifest().values() if not entry.digest} == {notes[0].path}
-    upgraded.close()
-
-
 def test_a_connection_of_a_reader_keeps_few_pages(tmp_path):
     path = tmp_path / "captures.db"
     with closing(Database(path)) as database:

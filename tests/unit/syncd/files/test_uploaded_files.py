@@ -17,6 +17,7 @@ from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailab
 from index.model import Query
 from index.process_memory import LARGE_TEXT
 from index.scope.index import Index
+from syncd.documents.agent_paths import visible_metadata
 from syncd.documents.file_types import KNOWN, media_type_of
 from syncd.files.conversion.converter import Limits, Unreadable, convert
 from syncd.files.file_note_writer import Converter, hold_large_text
@@ -172,7 +173,10 @@ def test_the_note_of_an_uploaded_note_does_not_tell_whether_its_name_was_taken(f
     filing.world.write("Attic/Merger.md", "theirs")
     filing.world.run()
     taken, free = (filing.workspace.get(filing.upload(f"{name}.md", b"text")).record for name in ("Merger", "Other"))
-    assert taken.metadata.keys() == free.metadata.keys()
+    assert visible_metadata(taken).keys() == visible_metadata(free).keys()
+    rows, near = filing.workspace.memos.index.memos, (taken.workspace, taken.namespace)
+    assert len(rows.find_matching(*near, {"file_type": "text/markdown"})) == 2
+    assert rows.find_matching(*near, {"file_name": "Merger"}) == []
 
 
 @pytest.mark.parametrize(
@@ -188,7 +192,7 @@ def test_a_name_that_is_in_use_anywhere_is_not_used_and_not_told(filing, twin):
     assert (filing.world.vault / twin).read_bytes() == b"theirs"
     kept = filing.workspace.get(id)
     assert kept.record.title == "report.pdf"
-    assert "file_name" not in kept.record.metadata  # a file with its wanted name has no such property
+    assert "file_name" not in visible_metadata(kept.record)  # a file with its wanted name has no such property
     assert "file_name: report.pdf\n" in (filing.world.vault / kept.record.path).read_text()  # for the owner
     (address,) = filing.workspace.addresses([kept.record]).values()
     assert address == "Files/report.pdf.md"
