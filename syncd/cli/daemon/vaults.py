@@ -172,9 +172,10 @@ def _find_known(text: str) -> KnownVault:
     known = known_vaults(os.environ)
     names = ", ".join(vault_name(vault, known) for vault in known) or "none"
     named = [vault for vault in known if text in (vault_name(vault, known), vault.file.name, vault.file.stem)]
-    if not named:
-        folder = Path.cwd() / Path(text).expanduser()
-        file = find_vault(known, folder) or find_vault_around(known, folder)
+    if text and not named:
+        folder = Path.cwd() / os.path.expanduser(text)  # noqa: PTH111 - Path.expanduser() fails for an unknown user
+        around = find_vault_around(known, folder) if os.path.isdir(folder) else None  # noqa: PTH112 - Path.is_dir() fails for a long name
+        file = find_vault(known, folder) or around
         named = [vault for vault in known if vault.file == file]
     if not named:
         raise NotFound(f"no vault {text!r} is set up here. Known vaults: {names}. To set one up: memex init FOLDER")

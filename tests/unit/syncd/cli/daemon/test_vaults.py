@@ -193,6 +193,15 @@ def test_a_vault_that_is_not_known_can_not_be_chosen(folders, capfd):
     assert meant(capfd) == str(folders / "first")
 
 
+@pytest.mark.parametrize("name", ["third", "", "~third", "third/deep", "Note.md", "n" * 300])
+def test_inside_a_vault_a_name_without_a_folder_does_not_choose_that_vault(folders, monkeypatch, capfd, name):
+    monkeypatch.chdir(folders / "second")
+    assert run_command(["use", name]) == 4
+    assert f"no vault {name!r} is set up here. Known vaults: first, second" in capfd.readouterr().err
+    monkeypatch.chdir(folders / "outside")
+    assert meant(capfd) == str(folders / "first")
+
+
 def test_the_list_has_every_vault_its_state_and_its_daemon(folders, capfd):
     capfd.readouterr()
     assert run_command(["vaults", "--json"]) == 0
