@@ -4,6 +4,7 @@ The packages have common names, and Python imports the first package with a name
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +18,7 @@ UNUSABLE: Final = 7  # the exit code of UNAVAILABLE
 
 def main() -> NoReturn:
     """Run `memex` and exit with its code."""
+    _open_closed_streams()
     for name in PACKAGES:
         place = _locate(name)
         if place is None or place.resolve() != HOME / name:
@@ -35,6 +37,15 @@ def main() -> NoReturn:
         owners = " and ".join(sorted(packages_distributions().get(name, ["nothing"])))
         _refuse(name, f"{error}; {HOME / name} belongs to {owners}")
     run()
+
+
+def _open_closed_streams() -> None:
+    """Open the null device for each standard stream that is closed, so that no other file gets its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is that of the stream
+            os.set_inheritable(null, True)
+            setattr(sys, name, open(null, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - open until the process ends
 
 
 def _run_quick(words: list[str]) -> NoReturn:

@@ -1,6 +1,6 @@
 """Run the main entry point of `memex` as `python -m syncd.cli`."""
 
-from syncd.cli.main import main
+from memex_vault import main
 
 if __name__ == "__main__":
     main()

@@ -80,6 +80,25 @@ def test_a_closed_pipe_is_quiet(daemon):
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("line", "exit_code"),
+    [
+        ("capture <&-", 0),
+        ("capture - <&- >&- 2>&-", 0),
+        ("review <&-", 2),
+        ("delete i1 <&-", 2),
+        ("updatenote i1 <&-", 2),
+        ("search beta >&-", 0),
+        ("search beta --json >&-", 0),
+        ("search beta 2>&-", 0),
+    ],
+)
+def test_a_closed_stream_is_an_empty_one(daemon, line, exit_code):
+    command = ["bash", "-c", f"exec {shlex.quote(sys.executable)} -m syncd.cli {line}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, "internal error" in done.stderr) == (exit_code, False), done.stderr
+
+
 def test_an_interrupt_ends_with_130(tmp_path):
     (tmp_path / "v").mkdir()
     server = ControlServer(tmp_path, {"status": lambda _, __: time.sleep(5)})
