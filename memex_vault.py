@@ -5,6 +5,7 @@ The packages have common names, and Python imports the first package with a name
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +20,8 @@ UNUSABLE: Final = 7  # the exit code of UNAVAILABLE
 def main() -> NoReturn:
     """Run `memex` and exit with its code."""
     _open_closed_streams()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the imports below without a traceback
     for name in PACKAGES:
         place = _locate(name)
         if place is None or place.resolve() != HOME / name:
@@ -36,6 +39,7 @@ def main() -> NoReturn:
             raise
         owners = " and ".join(sorted(packages_distributions().get(name, ["nothing"])))
         _refuse(name, f"{error}; {HOME / name} belongs to {owners}")
+    _catch_interrupts()
     run()
 
 
@@ -48,6 +52,12 @@ def _open_closed_streams() -> None:
             setattr(sys, name, open(null, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - open until the process ends
 
 
+def _catch_interrupts() -> None:
+    """Let Ctrl-C raise KeyboardInterrupt again, which a command handles."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def _run_quick(words: list[str]) -> NoReturn:
     """Run the command that a session waits for, without loading any other."""
     from syncd.cli.framework.command_outcome import run  # noqa: PLC0415 - not before the check
@@ -55,6 +65,7 @@ def _run_quick(words: list[str]) -> NoReturn:
     from syncd.cli.notes.context import context  # noqa: PLC0415 - as above
 
     words.remove(QUICK)
+    _catch_interrupts()
     code = run(context, words, name=f"memex {QUICK}")
     flush_output()
     sys.exit(code)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -97,6 +98,23 @@ def test_a_closed_stream_is_an_empty_one(daemon, line, exit_code):
     command = ["bash", "-c", f"exec {shlex.quote(sys.executable)} -m syncd.cli {line}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, "internal error" in done.stderr) == (exit_code, False), done.stderr
+
+
+def test_an_interrupt_of_the_imports_prints_nothing():
+    code = f"""
+import os, sys
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), {signal.SIGINT:d})
+sys.meta_path.insert(0, Interrupt())
+from memex_vault import main
+main()
+"""
+    for name, words in (("syncd.cli.main", []), ("syncd.cli.notes.context", ["context"])):
+        command = [sys.executable, "-c", code, name, *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
 def test_an_interrupt_ends_with_130(tmp_path):
