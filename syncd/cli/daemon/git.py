@@ -53,7 +53,8 @@ def hook_install(remote: Path | None) -> None:
     """Install hooks in the vault's repository; existing hooks keep running."""
     result = _run_on_hooks(remote, install)
     git_folder = _open_repository(remote).common_folder()
-    if not {git_folder, load_settings().vault.path} & set(Path(result["folder"]).parents):
+    parent = Path(result["folder"]).parent.resolve()  # Git resolves symbolic links, and names no ".."
+    if not {git_folder.resolve(), load_settings().vault.path.resolve()} & {parent, *parent.parents}:
         print_message(f"memex: core.hooksPath is {result['folder']}, which other repositories may use too")
     if remote is None:
         update_exclude_file(git_folder / "info", wanted=True)

@@ -399,24 +399,47 @@ def test_the_commands_install_tell_and_uninstall(memex, vault, folder):
     assert ".memex" not in (vault / ".git" / "info" / "exclude").read_text()
 
 
+def hook_install(vault, state):
+    """Run `memex hook install`; its stdout and stderr."""
+    command = [sys.executable, "-m", "syncd.cli", "hook", "install", "--vault", str(vault), "--state", str(state)]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True, timeout=120)
+    return done.stdout, done.stderr
+
+
 def test_hooks_that_other_repositories_may_share_are_said_to_be_so(memex, vault, tmp_path):
     run(vault, "config", "core.hooksPath", str(tmp_path / "shared"))
-    command = [
-        sys.executable,
-        "-m",
-        "syncd.cli",
-        "hook",
-        "install",
-        "--vault",
-        str(vault),
-        "--state",
-        str(tmp_path / "s"),
-    ]
-    done = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True, timeout=120
-    )
-    assert "other repositories may use" in done.stderr
-    assert done.stdout.startswith(str(tmp_path / "shared"))
+    out, err = hook_install(vault, tmp_path / "s")
+    assert "other repositories may use" in err
+    assert out.startswith(str(tmp_path / "shared"))
+
+
+@pytest.mark.parametrize(
+    ("make", "hooks_folder"),
+    [
+        pytest.param(["worktree", "add", "-q", "PLACE"], "VAULT/.git/hooks", id="worktree"),
+        pytest.param(
+            ["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "./.", "PLACE"],
+            "VAULT/.git/modules/PLACE/hooks",
+            id="submodule",
+        ),
+        pytest.param(None, "VAULT/.git/hooks", id="symbolic link"),
+    ],
+)
+def test_hooks_of_a_repository_whose_git_folder_is_elsewhere_are_its_own(vault, state, make, hooks_folder):
+    place = vault / "inner"
+    if make is None:
+        place.symlink_to(".")
+    else:
+        run(vault, *(word.replace("PLACE", place.name) for word in make))
+    (state / "vault").write_bytes(os.fsencode(place) + b"\n")
+    out, err = hook_install(place, state)
+    assert err == ""
+    assert out.startswith(hooks_folder.replace("VAULT", str(vault)).replace("PLACE", place.name) + "\n")
+    heard = rings(state)
+    (place / "n.md").write_text("two\n")
+    assert commit(place).returncode == 0
+    rung(state, heard)
 
 
 def test_the_commands_take_a_bare_remote_and_nothing_else(memex, vault, tmp_path):
