@@ -33,8 +33,13 @@ def _find_context(root: click.Context, words: tuple[str, ...]) -> click.Context:
     place = root
     for word in words:
         commands = place.command.commands if isinstance(place.command, click.Group) else {}
+        topics = (*TOPICS, "exit-codes") if place is root else ()
+        if word in topics:
+            raise NotFound(
+                f"no help on {' '.join(words)[:64]!r}: the topic {word} has no parts; to read it: memex help {word}"
+            )
         if word not in commands:
-            names = [*commands, *((*TOPICS, "exit-codes") if place is root else ())]
+            names = [*commands, *topics]
             raise NotFound(
                 f"no help on {word[:64]!r}{did_you_mean(word[:64], names) or ';'} `memex --help` lists the commands"
             )

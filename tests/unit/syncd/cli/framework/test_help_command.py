@@ -28,6 +28,12 @@ def test_help_on_a_command_is_that_command_s_own(capsys):
     assert said(capsys, "help").out == said(capsys, "--help").out
 
 
+@pytest.mark.parametrize("topic", ["exit-codes", "environment", "files"])
+def test_a_word_after_a_topic_is_refused_with_the_topic(capsys, topic):
+    err = said(capsys, "help", topic, "foo", fails=4).err
+    assert err == f"memex: no help on '{topic} foo': the topic {topic} has no parts; to read it: memex help {topic}\n"
+
+
 @pytest.mark.parametrize(
     ("words", "near"), [(["serach"], "search"), (["exit-code"], "exit-codes"), (["job", "lst"], "list")]
 )
