@@ -25,6 +25,7 @@ from syncd.git.repository_folder import (
     file_fingerprint,
     find_common_folder,
     find_git_folder,
+    find_repository_around,
     head_fingerprint,
 )
 from syncd.git.repository_state import REWRITTEN, RepositoryState, advice, with_upstream_state
@@ -133,7 +134,9 @@ class Repository:
             return RepositoryState("no-git")
         folder = self._find_git_folder()
         if folder is None:
-            return RepositoryState("bare" if self._is_bare() else "no-repo")
+            if self._is_bare():
+                return RepositoryState("bare")
+            return RepositoryState("no-repo", top=str(find_repository_around(Path(self.vault)) or ""))
         state = RepositoryState("ok", head=None, operation=self._find_operation(folder))
         head, result = None, self._ask_work_tree(folder)
         if not result.status:

@@ -4,6 +4,7 @@ Law: nothing is written there, and a file that cannot be read counts as missing.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 
@@ -17,6 +18,13 @@ def find_git_folder(work_tree: Path) -> Path | None:
     except OSError:
         return None
     return work_tree / words.removeprefix("gitdir:").strip() if words.startswith("gitdir:") else None
+
+
+def find_repository_around(folder: Path) -> Path | None:
+    """Return the work tree of the innermost repository in a parent of this folder; None without one."""
+    parents = Path(os.path.realpath(folder)).parents
+    found = ((top, find_git_folder(top)) for top in parents if os.path.lexists(top / ".git"))
+    return next((top for top, git in found if git is not None and os.path.lexists(git / "HEAD")), None)
 
 
 def find_common_folder(folder: Path) -> Path:

@@ -35,6 +35,7 @@ STATES: Mapping[str, str] = {
     "shallow": "the clone has only the newest part of the history: run `{git} fetch --unshallow`",
     "no-remote": "",  # a vault needs only its local history
 }
+SUBFOLDER = "the vault is a subfolder of the repository at {top}: Memex commits and uses hooks only in a vault that is the top folder of its repository"
 REWRITTEN = "refs/memex/rewritten"  # refs below it: histories that replaced one the vault had already
 # Problems that prevent commits or damage notes: reported in every health report.
 UNWELL: Mapping[str, str] = {
@@ -66,6 +67,7 @@ class RepositoryState:
     branch: str | None = None
     operation: str = ""  # "merge", "rebase", "am", "cherry-pick", "revert" or "bisect" while one is not finished
     lock: str = ""  # the path of a lock
+    top: str = ""  # the work tree of a repository that has the vault as a subfolder
     remote: str = ""
     upstream: str = ""
     ahead: int = 0
@@ -94,7 +96,8 @@ def advice(state: RepositoryState, vault: str, *, install: str = "apt install gi
     """Return what to do about it, for the owner: it names paths. "" when there is nothing to do."""
     git = f"git -C {shlex.quote(vault)}"
     branch = shlex.quote(state.branch or "")
-    return STATES[state.state].format(
+    return (SUBFOLDER if state.top else STATES[state.state]).format(
+        top=state.top,
         git=git,
         plain=" ".join(PLAIN),
         vault=shlex.quote(vault),

@@ -207,6 +207,21 @@ def test_without_git_there_is_a_command_that_installs_it(vault, monkeypatch, tmp
     assert only_command(repo.advice(repo.read_state()))
 
 
+def test_a_subfolder_of_a_repository_is_not_advised_to_become_a_repository(vault, tmp_path):
+    (vault / "notes/deep").mkdir(parents=True)
+    (vault / "notes/.git").mkdir()  # not a repository
+    (tmp_path / "link").symlink_to(vault / "notes/deep")
+    run(vault, "worktree", "add", "-q", str(tmp_path / "linked"), "-b", "other")
+    (tmp_path / "linked/notes").mkdir()
+    for folder, top in (("link", vault), ("linked/notes", tmp_path / "linked")):
+        repo = Repository(tmp_path / folder)
+        found = repo.read_state()
+        assert (found.state, found.top, repo.head()) == ("no-repo", str(top), None)
+        assert repo.advice(found).startswith(f"the vault is a subfolder of the repository at {top}: ")
+        assert "`" not in repo.advice(found)
+    assert Repository(tmp_path).read_state() == RepositoryState("no-repo")
+
+
 def test_a_linked_work_tree_and_a_moved_folder_of_git_stand_like_any_other(vault, tmp_path):
     run(vault, "worktree", "add", "-q", str(tmp_path / "linked ü"), "-b", "other")
     assert Repository(tmp_path / "linked ü").read_state().state == "no-upstream"

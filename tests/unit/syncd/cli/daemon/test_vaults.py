@@ -129,6 +129,22 @@ def test_git_is_asked_about_once_and_without_a_terminal_no_repository_is_made(
     assert run_command(["init", str(tmp_path / "vault")]) == 0, "nothing is asked a second time"
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@pytest.mark.parametrize("stdin", [io.StringIO(), Terminal("n\n")])
+def test_in_a_subfolder_of_a_repository_memex_says_so_and_does_not_ask_about_git(tmp_path, monkeypatch, capfd, stdin):
+    (tmp_path / "repo/notes").mkdir(parents=True)
+    (tmp_path / "repo/notes/Note.md").write_text("mine")
+    git(tmp_path / "repo", "init", "-q")
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert run_command(["init", str(tmp_path / "repo/notes")]) == 0
+    told = capfd.readouterr().err
+    assert f"memex: the vault is a subfolder of the repository at {tmp_path / 'repo'}: " in told
+    assert "under Git" not in told
+    assert not (tmp_path / "repo/notes/.git").exists()
+    assert run_command(["hook", "install", "--vault", str(tmp_path / "repo/notes")]) == 5
+    assert "git init" not in capfd.readouterr().err
+
+
 def test_a_choice_about_git_is_written_into_the_file_that_is_there(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(sys, "stdin", io.StringIO())

@@ -135,6 +135,13 @@ def test_the_state_of_git_is_told_with_its_command(clinic):
     assert lock.exists()
 
 
+def test_a_vault_in_a_subfolder_of_a_repository_is_not_advised_to_become_a_repository(clinic):
+    subprocess.run(["git", "init", "-q", str(clinic.vault.parent)], check=True)
+    found = only(clinic.look(host_checks.check_git))
+    assert found.says == f"no-repo: the vault is a subfolder of the repository at {clinic.vault.parent}"
+    assert found.mend.startswith("Memex commits")
+
+
 def test_a_hook_that_was_changed_is_told(clinic):
     with clinic.serving() as app:
         git(clinic.vault, "init", "-q")
