@@ -23,8 +23,8 @@ def find_git_folder(work_tree: Path) -> Path | None:
 def find_repository_around(folder: Path) -> Path | None:
     """Return the work tree of the innermost repository in a parent of this folder; None without one."""
     parents = Path(os.path.realpath(folder)).parents
-    found = ((top, find_git_folder(top)) for top in parents if os.path.lexists(top / ".git"))
-    return next((top for top, git in found if git is not None and os.path.lexists(git / "HEAD")), None)
+    folders = ((top, find_git_folder(top)) for top in parents if os.path.lexists(top / ".git"))
+    return next((top for top, git in folders if git is not None and os.path.lexists(git / "HEAD")), None)
 
 
 def find_common_folder(folder: Path) -> Path:

@@ -208,19 +208,19 @@ def _choose_git(chosen: Settings, wish: str | None, *, asks: bool) -> bool | Non
         return wish == "commit" if wish is not None else None
     repo = Repository(chosen.vault.path)
     try:
-        found = repo.read_state()
+        state = repo.read_state()
     finally:
         repo.close()
-    if found.top:
-        print_message(f"memex: {repo.advice(found)}")
-    elif found.state == "no-repo":
+    if state.top:
+        print_message(f"memex: {repo.advice(state)}")
+    elif state.state == "no-repo":
         if asks:
             question = "The vault is not under Git. Put it under Git, and let Memex commit what it writes?"
             return click.confirm(question, default=False, err=True) or None
         print_message(
             "memex: the vault is not under Git, so nothing is committed; to change that: memex init VAULT --git commit"
         )
-    elif found.state != "no-git":
+    elif state.state != "no-git":
         if asks:
             question = (
                 "May Memex commit what it writes? It never commits your edits, and commits at most four times an hour."
