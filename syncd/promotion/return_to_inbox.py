@@ -17,8 +17,9 @@ from syncd.indexes.note_lookup import choose, find_candidates
 from syncd.notes.front_matter import FrontmatterError, decode, encode
 from syncd.promotion.link_updates import plan_link_updates
 from syncd.promotion.plan import describe_links, free_id
-from syncd.promotion.promoted_note import Problem, candidate_names, restore_capture
+from syncd.promotion.promoted_note import HINDERING, Problem, candidate_names, restore_capture
 from syncd.promotion.vault_snapshot import VaultSnapshot
+from syncd.sync.hand_edits import TORN
 from syncd.vault.path_rules import join
 
 STANDING: Final = ("promote", "unpromote")  # kinds in the journal; the last such entry says where a note belongs
@@ -27,7 +28,9 @@ STANDING: Final = ("promote", "unpromote")  # kinds in the journal; the last suc
 def plan_return(snapshot: VaultSnapshot, journal: ChangeJournal, reference: str) -> MovePlan:
     """Plan the return of the promoted note with this id or path. Raises NotFound, Problem or Conflict."""
     entry, path = _find_promotion(snapshot, journal, reference)
-    raw, _ = snapshot.vault.read(path)
+    raw, stat = snapshot.vault.read(path)
+    if torn := next((defect.name for defect in snapshot.parse(raw, path, stat).defects if defect.name in TORN), None):
+        raise Problem(HINDERING[torn])
     steps = {step.path: step for step in journal.steps(entry.seq)}
     was, made = steps[entry.source].before, steps[entry.target].after
     assert was is not None, "a promotion ends with the removal of the capture"

@@ -49,6 +49,19 @@ def test_unpromote_gives_every_byte_back(world, tmp_path):
     assert promote(world, "c1")["target"] == "Notes/Heron.md"
 
 
+def test_a_note_with_merge_markers_does_not_return(world):
+    promote(world, "c1", to="Birds")
+    note = world.vault / "Birds/Heron.md"
+    note.write_text(f"{note.read_text()}<<<<<<< HEAD\nhere\n=======\nthere\n>>>>>>> other\n")
+    world.run()
+    before = files(world)
+    with pytest.raises(Problem, match="it contains merge markers"):
+        promotions(world).unpromote("c1")
+    assert files(world) == before
+    note.write_text(note.read_text().partition("<<<<<<<")[0])
+    assert promotions(world).unpromote("c1")["target"] == "Captures/default/Heron.md"
+
+
 def test_taken_suggestions_are_in_the_same_commit_and_go_with_the_way_back(world):
     note = world.vault / "Captures/default/Heron.md"
     suggesting = 'suggested_tags:\n  - wading\nsuggested_links:\n  - "[[Today]]"\n---\n'
