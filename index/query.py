@@ -21,12 +21,19 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 WHOLE = re.compile(r"-?[0-9]{1,16}")
 SURROGATE = re.compile("[\ud800-\udfff]")
+TAG = 100  # most characters of a stored tag
+APART = re.compile(r"[\s#,]+")  # what no tag may contain in Obsidian
+
+
+def tag_of(text: str) -> str:
+    """Return `text` as a tag is stored: no "#" in front, and "-" for blanks, commas and "#"."""
+    return APART.sub("-", text).strip("-")[:TAG]
 
 
 def tag_key(tag: str) -> str:
-    """Return a tag as tags are compared: no "#", no letter case, one form of each accented letter."""
+    """Return a tag as tags are compared: "-" for what no tag may contain, no letter case, one form of each letter."""
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", tag).casefold())
-    return "/".join(part for part in (piece.strip() for piece in folded.strip().lstrip("#").split("/")) if part)
+    return "/".join(part for part in (piece.strip("-") for piece in APART.sub("-", folded).split("/")) if part)
 
 
 def tag_keys(tags: Iterable[str]) -> tuple[str, ...]:
@@ -104,7 +111,7 @@ def collection_of(value: Any, known: Sequence[str]) -> str:
 
 
 def _check_collection(value: Any, tags: Sequence[str], known: Sequence[str]) -> str | None:
-    named = [tag.removeprefix(COLLECTION_TAG) for tag in tags if tag.startswith(COLLECTION_TAG)]
+    named = [tag.removeprefix(COLLECTION_TAG).strip("-") for tag in tags if tag.startswith(COLLECTION_TAG)]
     collections = {collection_of(name, known) for name in (*named, *([] if value is None else [value]))}
     if len(collections) > 1:
         raise InvalidArgument("a note is in one collection; name only one collection", field="collection")
@@ -130,7 +137,7 @@ def _check_tags(field: str, value: Any) -> tuple[str, ...]:
         return ()
     if not isinstance(value, list | tuple) or len(value) > TAGS:
         raise InvalidArgument(f"{field} must be a list of at most {TAGS} tags", field=field)
-    keys = [tag_key(_check_text(field, tag, WORD)) for tag in value]
+    keys = [tag_key(tag_of(_check_text(field, tag, WORD))) for tag in value]
     if "" in keys:
         raise InvalidArgument(f"{field} must not hold an empty tag", field=field)
     return tuple(dict.fromkeys(keys))

@@ -13,8 +13,9 @@ from typing import Any, Final
 from index.document_ids import path_id
 from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Record, Stat
 from index.names import base_name, fold, stem
+from index.query import tag_key
 
-VERSION: Final = 13  # of the schema below
+VERSION: Final = 14  # of the schema below
 
 VIEW: Final = """create view records as select key,
   case when path = (select other.path from documents as other where other.claimed = documents.claimed
@@ -85,12 +86,18 @@ create table meta (name text primary key, value text not null) without rowid;
 UPGRADE_FUNCTIONS: Final[Mapping[str, Callable[[str], str]]] = {
     "fold_file_name": lambda path: fold(base_name(path)),
     "fold_stem": stem,
+    "fold_tag": tag_key,
 }
 FOLDED_NAMES: Final = """
 alter table documents add column file_name text not null default '';
 alter table links add column stem text not null default '';
 update documents set file_name = fold_file_name(path);
 update links set stem = fold_stem(target);
+"""
+# Documents with tags that no agent can write, such as `R & D`, are read again, because other keys find them now.
+TAG_KEYS: Final = """
+update documents set digest = '', size = -1, mtime_ns = -1, ino = -1
+  where path in (select path from tags where key <> fold_tag(tag));
 """
 
 # The steps that upgrade a catalog of an earlier version without embedding any note again. From version 10, the next listing
@@ -102,9 +109,10 @@ alter table documents add column summary_derived integer not null default 0;
 drop view records;
 {VIEW}
 update documents set digest = '', size = -1, mtime_ns = -1, ino = -1 where scope = 'captures';
-{SUPERSEDED}{FOLDED_NAMES}{NAMES}""",  # noqa: S608 - no value of a user
-    11: SUPERSEDED + FOLDED_NAMES + NAMES,
-    12: FOLDED_NAMES + NAMES,
+{SUPERSEDED}{FOLDED_NAMES}{NAMES}{TAG_KEYS}""",  # noqa: S608 - no value of a user
+    11: SUPERSEDED + FOLDED_NAMES + NAMES + TAG_KEYS,
+    12: FOLDED_NAMES + NAMES + TAG_KEYS,
+    13: TAG_KEYS,
 }
 
 # Writable documents that name several collections; documents whose collection depends on which collections are known.
@@ -147,7 +155,7 @@ def insert_statements(
     path, values = document.path, document_columns(document, stat, chunks, embedded=embedded)
     names = ", ".join(f":{name}" for name in values)
     yield f"insert into documents ({', '.join(values)}) values ({names})", [values]  # noqa: S608 - our columns
-    tags = {(document.workspace, fold(tag), tag, path) for tag in document.tags}
+    tags = {(document.workspace, tag_key(tag), tag, path) for tag in document.tags}
     yield "insert into tags values (?, ?, ?, ?)", list(tags)
     if node := document.node:
         numbers = (len(node.observations), node.last_ordinal, node.unsettled, node.summary_updated_at, node.observed_at)

@@ -17,6 +17,7 @@ from index.errors import Unavailable
 from index.memos.metadata_filter import matches, required_substrings
 from index.memos.relations import MemoRelations
 from index.model import Filter, Record
+from index.query import tag_key, tag_of
 
 if TYPE_CHECKING:  # both load libraries that only their owners need
     from index.catalog.catalog import Catalog
@@ -59,7 +60,13 @@ class MemoRows:
         if metadata:
             rows = [row for row in rows if matches(json.loads(row[1]), metadata)]
         if properties:
-            rows = [row for row in rows if matches({"title": row[-2], "tags": json.loads(row[-1])}, properties)]
+            if isinstance(tags := properties.get("tags"), list):
+                properties["tags"] = [tag_key(tag_of(tag)) if isinstance(tag, str) else tag for tag in tags]
+            rows = [
+                row
+                for row in rows
+                if matches({"title": row[-2], "tags": [tag_key(tag) for tag in json.loads(row[-1])]}, properties)
+            ]
         return [row[0] for row in rows]
 
     def records(self, keys: Collection[str]) -> dict[str, Record]:

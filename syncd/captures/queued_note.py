@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from index.errors import Conflict, NotFound
 from index.model import COLLECTIONS, Record
 from index.names import fold
+from index.query import tag_of
 from index.scope.index import Index
 from syncd.captures.batch_writer import Change, NoteDrafts, write_batch
 from syncd.captures.writer import create_note, hide_file_name, lock_workspace, require_row
@@ -21,7 +22,6 @@ from syncd.documents.collection_membership import choose_collection, tag_texts
 from syncd.jobs.queued_job import Job
 from syncd.jobs.worker import RunningJob
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, read_properties, split
-from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
 
 if TYPE_CHECKING:

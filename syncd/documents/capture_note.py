@@ -11,6 +11,7 @@ from typing import Any, Final
 from index.errors import InvalidArgument, ResourceExhausted
 from index.model import COLLECTIONS
 from index.names import base_name
+from index.query import tag_of
 from syncd.documents.file_names import free_name
 from syncd.notes.front_matter import (
     OWNED,
@@ -22,7 +23,6 @@ from syncd.notes.front_matter import (
     split,
 )
 from syncd.notes.secret_patterns import redact
-from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
 from syncd.vault.path_rules import file_name
 

@@ -14,11 +14,10 @@ from typing import Any
 
 from index.model import COLLECTION_TAG, COLLECTIONS, SEVERAL_COLLECTIONS, Document, Record
 from index.names import fold
-from index.query import collection_of
+from index.query import collection_of, tag_of
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, read_properties, split, verify
 from syncd.notes.list_properties import edit_items
 from syncd.notes.property_reader import as_text, find_fences, scan
-from syncd.notes.tag_names import tag_of
 
 _BETWEEN = re.compile(r"([,\s]+)")
 

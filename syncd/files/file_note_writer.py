@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Document, Record
 from index.process_memory import LARGE_TEXT, one_large_text, release_unused
+from index.query import tag_of
 from index.scope.index import Index
 from index.scope.prepared_document import PreparedDocument
 from syncd.captures.writer import ROUNDS, UNWRITTEN, MissedAttempt, try_create
@@ -24,7 +25,6 @@ from syncd.documents.file_names import last_name
 from syncd.documents.file_note import FileFacts, clean_text, file_properties, split_uploaded_note
 from syncd.files.conversion.converter import HEAD, ConversionResult
 from syncd.notes.front_matter import PropertyValue, encode
-from syncd.notes.tag_names import tag_of
 from syncd.vault.location import FILES
 from syncd.vault.vault import FileDigest
 

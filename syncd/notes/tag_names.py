@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from index.errors import InvalidArgument
 from index.names import fold
+from index.query import tag_of
 
 TAGS: Final = 50
-
-
-def tag_of(text: str) -> str:
-    """Return `text` as a tag that Obsidian accepts: no "#", blanks as "-"."""
-    return re.sub(r"[\s#,]+", "-", text.strip().lstrip("#").strip()).strip("-")[:100]
 
 
 def check_tags(texts: Sequence[str]) -> tuple[str, ...]:

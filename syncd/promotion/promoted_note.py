@@ -16,6 +16,7 @@ from index.document_ids import path_id
 from index.errors import InvalidArgument
 from index.model import Document
 from index.names import fold
+from index.query import tag_key, tag_keys
 from syncd.documents.capture_note import is_named_after_title
 from syncd.documents.collection_membership import plain_tags, tag_changes, tag_texts
 from syncd.documents.owner_marks import OwnerMarks
@@ -88,11 +89,10 @@ class PromotionRule:
 
     def matches(self, document: Document) -> bool:
         """Return whether the rule matches this capture. Letter case does not count; a tag matches its subtags too."""
-        tag = fold(self.tag.lstrip("#"))
-        tags = [fold(name) for name in document.tags]
+        tag = tag_key(self.tag)
         pairs = ((self.source, document.source), (self.collection, document.collection))
         return (
-            (not tag or any(name == tag or name.startswith(f"{tag}/") for name in tags))
+            (not tag or tag in tag_keys(document.tags))
             and all(not wanted or fold(wanted) == fold(is_ or "") for wanted, is_ in pairs)
             and self.workspace in ("", document.workspace)
         )

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from index.errors import InvalidArgument, ResourceExhausted
+from index.query import tag_of
 from syncd.documents.collection_membership import choose_collection
 from syncd.notes.secret_patterns import refuse_secret
-from syncd.notes.tag_names import tag_of
 from syncd.vault.location import namespace_path
 from syncd.vault.path_rules import is_utf8
 

@@ -132,6 +132,14 @@ def test_tags_are_asked_for_together_or_one_of_them(one, space):
     assert found(tags=["red"], tags_match="any", top_n=1) < {("red",), ("red", "big")}
 
 
+def test_a_tag_is_found_by_the_text_with_which_it_was_stored(one, space):
+    for tag in ("machine learning x", "R & D", "c, sharp"):
+        made = space[0].capture(f"an apple of {tag}", metadata={"tags": [tag]})
+        for tool in ("kb_search", "semantic_search"):
+            found = one.good(tool, query="apple", tags=[tag])["results"]
+            assert [hit["tags"] for hit in found] == [made["tags"]], tool
+
+
 def test_a_type_of_document_and_a_mode_can_be_asked_for(one, space):
     space[0].capture("a note about the walrus")
     written(

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from index.errors import Conflict
 from index.graph.vertex import Edge, Vertex, name_key
 from index.model import COLLECTIONS, Observation, Record
+from index.query import tag_of
 from index.scope.index import Index
 from syncd.graph.memory_json import Entity, format_line
 from syncd.graph.node_request import NewNode
-from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
 
 if TYPE_CHECKING:

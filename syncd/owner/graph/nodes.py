@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from index.errors import InvalidArgument, NotFound
 from index.graph.vertex import Edge, Vertex, name_key
 from index.model import Observation, ObservationMode
+from index.query import tag_key, tag_keys, tag_of
 from syncd.graph.node_request import NewNode
 from syncd.history.audit_log import AUTHOR
 from syncd.notes.timestamps import iso
@@ -105,7 +106,7 @@ class _NodeOperations:
         if kind:
             vertices = [node for node in vertices if name_key(node.entity_type) == name_key(kind)]
         if tag:
-            vertices = [node for node in vertices if any(_has_tag(node_tag, tag) for node_tag in node.tags)]
+            vertices = [node for node in vertices if tag_key(tag_of(tag)) in tag_keys(node.tags)]
         return [
             node_fields(node) | {"relations": nodes.graph.degree(node.name)}
             for node in vertices[: arguments.get("limit") or MOST]
@@ -298,11 +299,6 @@ def _names_along(start: str, way: Sequence[Edge]) -> list[str]:
     for relation in way:
         names.append(relation.target if relation.source == names[-1] else relation.source)
     return names
-
-
-def _has_tag(node_tag: str, tag: str) -> bool:
-    node_tag, tag = name_key(node_tag), name_key(tag.lstrip("#"))
-    return node_tag == tag or node_tag.startswith(f"{tag}/")
 
 
 def _closest_name(nodes: Nodes, name: str) -> str:

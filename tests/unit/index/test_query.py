@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from index.errors import InvalidArgument
 from index.model import Filter, Query
-from index.query import make_query, tag_key, tag_keys
+from index.query import make_filter, make_query, tag_key, tag_keys, tag_of
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,7 @@ from index.query import make_query, tag_key, tag_keys
         pytest.param(" Straße ", "strasse", id="full case folding"),
         pytest.param("e\u0301", "é", id="composed"),
         pytest.param("a//b/", "a/b", id="empty levels"),
+        pytest.param("# R & D,\tc#1 / x -", "r-&-d-c-1/x", id="as it is stored"),
         pytest.param("日本/旅", "日本/旅", id="another script"),
         pytest.param("#", "", id="nothing"),
     ],
@@ -32,6 +33,15 @@ def test_tags_compare_without_sign_case_and_form(tag, key):
 def test_a_tag_key_is_its_own_key(tag):
     assert tag_key(tag_key(tag)) == tag_key(tag)
     assert tag_key(unicodedata.normalize("NFD", tag)) == tag_key(unicodedata.normalize("NFC", tag))
+
+
+@pytest.mark.parametrize(
+    "tag", ["machine learning x", "R & D", "c, sharp", "#a #b", "long words " * 15, "collection: memory"]
+)
+def test_a_filter_finds_a_tag_by_the_text_that_was_stored(tag):
+    restriction = make_filter(tags=[tag])
+    assert set(restriction.tags) <= set(tag_keys([tag_of(tag)])) and (restriction.tags or restriction.collection)
+    assert set(make_filter(tags=[tag_of(tag)]).tags) == set(restriction.tags)
 
 
 def test_tag_keys_hold_each_tag_and_those_above_it():

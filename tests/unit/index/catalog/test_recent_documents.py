@@ -78,7 +78,7 @@ def test_a_page_is_narrowed_in_every_way(catalog):
         catalog,
         document("a.md", tags=("Home/Garden", "x"), namespace="deep", source="cli"),
         document("b.md", tags=("home", "y"), collection="memory"),
-        document("c.md", tags=("homely",), created_at=2_000),
+        document("c.md", tags=("homely", "R & D"), created_at=2_000),
     )
 
     def paths(**given):
@@ -87,6 +87,7 @@ def test_a_page_is_narrowed_in_every_way(catalog):
     assert sorted(paths(tags=("home",))) == ["a.md", "b.md"]
     assert paths(tags=("home", "x")) == ["a.md"]
     assert sorted(paths(any_tags=("y", "homely"))) == ["b.md", "c.md"]
+    assert paths(tags=("r-&-d",)) == paths(tags=("R & D",)) == ["c.md"]
     assert paths(tags=("100%",)) == paths(tags=("home_",)) == []
     assert paths(namespace="deep") == paths(source="cli") == ["a.md"]
     assert paths(collection="memory") == ["b.md"]

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from index.errors import InvalidArgument
 from index.names import fold
+from index.query import tag_of
 from syncd.documents.capture_note import split_metadata, title_of
 from syncd.documents.file_names import free_name
 from syncd.notes.front_matter import OWNED
-from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
 from syncd.vault.location import check_workspace_name, namespace_path
 from syncd.vault.path_rules import file_name, objection

@@ -61,6 +61,8 @@ def test_a_memo_is_as_near_as_its_nearest_passage(space):
         ({'quo"te': "\\'"}, ["c"]),
         ({"title": "a"}, ["a"]),
         ({"tags": ["red"], "p": "x"}, ["a"]),
+        ({"tags": ["#Deep  blue"]}, ["a"]),
+        ({"tags": ["blue"]}, []),
         ({"none": None}, []),
     ],
 )
@@ -69,7 +71,7 @@ def test_a_filter_is_a_part_of_the_metadata(space, wanted, names):
         space,
         "alpha",
         title="a",
-        metadata={"p": "x", "deep": {"er": {"n": 1, "t": "in 日本 now"}}, "tags": ["red", "blue"]},
+        metadata={"p": "x", "deep": {"er": {"n": 1, "t": "in 日本 now"}}, "tags": ["red", "deep blue"]},
     )
     save(space, "alpha", title="b", metadata={"p": "x", "list": ["one", "two", 3]})
     save(
