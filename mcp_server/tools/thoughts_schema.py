@@ -19,6 +19,7 @@ from mcp_server.operations.wire_format import (
     Replaceable,
     RequestModel,
 )
+from syncd.changes.change_note import MAX_REASON
 from syncd.history.write_lineage import By, Hand
 from syncd.workspaces.window_search import SearchScope
 
@@ -110,7 +111,7 @@ class ProposeChange(RequestModel):
     properties: Annotated[dict[str, JsonValue] | None, BeforeValidator(_parse_json_text)] = Field(
         None, description="Properties to set; null removes one"
     )
-    reason: str = Field(min_length=1, max_length=2_000, description="Why, in one sentence for the owner")
+    reason: str = Field(min_length=1, max_length=MAX_REASON, description="Why, in one sentence for the owner")
 
     @field_validator("properties")
     @classmethod

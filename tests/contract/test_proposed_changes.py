@@ -7,6 +7,7 @@ import json
 import pytest
 
 from mcp_server.server import now_ms
+from mcp_server.tools.thoughts_schema import ProposeChange
 from tests.support.live_server import client, run, running
 from tests.support.world import until
 
@@ -110,6 +111,11 @@ def test_a_path_that_is_not_shared_answers_as_a_missing_one(rim, path):
     assert answer["code"] == "NOT_FOUND"
     assert answer["message"] == missing["message"].replace(repr("PATH"), repr(path))
     assert rim.files() == before
+
+
+def test_the_longest_reason_of_the_schema_is_accepted(rim):
+    longest = ProposeChange.model_json_schema()["properties"]["reason"]["maxLength"]
+    assert propose(rim, text=TEXT, reason="x" * longest)["created"]
 
 
 @pytest.mark.parametrize(
