@@ -31,6 +31,7 @@ from index.model import (
     SimilarDocument,
     given_name,
 )
+from index.names import fold
 from index.observations.observation_search import SearchPlace, find
 from index.observations.observation_store import Observations
 from index.observations.perspectives import Perspective, hash_perspectives
@@ -132,6 +133,13 @@ class Reader:
         """Return the sorted paths of all documents that claim this id."""
         return [
             path for (path,) in self._catalog.rows("select path from documents where claimed = ? order by path", id)
+        ]
+
+    def paths_titled(self, title: str) -> list[str]:
+        """Return the paths of all documents with this title, in any letter case."""
+        wanted = fold(title)
+        return [
+            path for path, known in self._catalog.rows("select path, title from documents") if fold(known) == wanted
         ]
 
     def records_of_file(self, path: str) -> list[Record]:

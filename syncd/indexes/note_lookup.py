@@ -53,7 +53,7 @@ def find_note(
 
 def missing_note(indexes: Iterable[Index], reference: str, advice: str, *, kind: str = "capture") -> NotFound:
     """Return the error that no note matches `reference`, with the nearest title, and what to do instead."""
-    titles = [title for index in indexes for _, title, *_ in index.note_names()]
+    titles = [title for index in indexes for _, title, *_ in index.note_names() if fold(title) != fold(reference)]
     near = did_you_mean(reference[:200], titles)
     return NotFound(f"no {kind} {reference[:200]!r}{near or ';'} {advice}")
 
@@ -66,7 +66,9 @@ def find_candidates(
     for index, path in ((index, path) for index in indexes for path in (reference, f"{reference}.md")):
         if (record := index.record_at(path)) and fits(record):
             entry = index.manifest.get(path)
-            return [_make_candidate(record, entry.id if entry else record.id)]
+            named = [] if "/" in path or path == reference else _documents_titled(indexes, reference)
+            titled = [candidate for other, candidate in named if fits(other) and other.path != path]
+            return [_make_candidate(record, entry.id if entry else record.id), *titled]
     whole = [
         candidate for index in indexes for record, candidate in _documents_claiming(index, reference) if fits(record)
     ]
@@ -74,15 +76,20 @@ def find_candidates(
         return whole
     entries = [(index, path, entry.id) for index in indexes for path, entry in index.manifest.copy().items()]
     more = [(index.record_at(path), id) for index, path, id in entries if _may_mean(reference, id, path)]
-    return whole + [_make_candidate(record, id) for record, id in more if record is not None and fits(record)]
+    named = [_make_candidate(record, id) for record, id in more if record is not None and fits(record)]
+    return whole + named + [candidate for record, candidate in _documents_titled(indexes, reference) if fits(record)]
 
 
 def choose(reference: str, notes: Collection[Candidate]) -> Candidate | None:
     """Choose which of these is meant, if any. Raises InvalidArgument when several match."""
+    titled = [note for note in notes if _is_titled(note, reference)]
     if at := [note for note in notes if note.path in (reference, f"{reference}.md")]:
-        return min(at, key=lambda note: (note.record is None, len(note.path)))
+        first = min(at, key=lambda note: (note.record is None, len(note.path)))
+        if first.path == reference or "/" in reference or not titled:
+            return first
+        notes = [first, *titled]
     whole = [note for note in notes if note.id == reference]
-    others = [note for note in notes if note.id != reference and _may_mean(reference, note.id, note.path)]
+    others = [note for note in notes if note.id != reference and _may_mean(reference, note.id, note.path)] + titled
     if whole and not (_BEGUN.match(reference) and any(_MADE.match(note.id) for note in others)):
         others = []
     kept: dict[str, Candidate] = {}
@@ -130,6 +137,22 @@ def _may_mean(reference: str, id: str, path: str) -> bool:
     return (len(reference) >= LEAST and id.startswith(reference)) or (
         "/" not in reference and stem(path) == stem(reference) != ""
     )
+
+
+def _is_titled(note: Candidate, reference: str) -> bool:
+    """Return whether a note has this title, and a file name that does not say it."""
+    wanted = fold(reference)
+    return note.record is not None and fold(note.record.title) == wanted != stem(note.path)
+
+
+def _documents_titled(indexes: Iterable[Index], title: str) -> Iterator[tuple[Record, Candidate]]:
+    """Yield the notes with this title whose file name does not say it."""
+    for index in indexes:
+        for path in index.paths_titled(title):
+            if (entry := index.manifest.get(path)) and (record := index.record_at(path)):
+                candidate = _make_candidate(record, entry.id)
+                if _is_titled(candidate, title):
+                    yield record, candidate
 
 
 def _rightful_owners(same: Sequence[Candidate]) -> list[Candidate]:

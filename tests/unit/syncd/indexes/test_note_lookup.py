@@ -13,9 +13,9 @@ from tests.support.world import World, answering
 ONE, TWO, THREE = (f"{head}-0000-4000-8000-000000000000" for head in ("6f1c1c52", "6f1c9999", "dead0000"))
 
 
-def note(id, path, made=0, home="default"):
+def note(id, path, made=0, home="default", title=""):
     blank = dict.fromkeys(Record.__dataclass_fields__)
-    return Candidate(id, path, made, home, Record(**blank | {"id": id, "path": path}))
+    return Candidate(id, path, made, home, Record(**blank | {"id": id, "path": path, "title": title}))
 
 
 NOTES = [
@@ -48,6 +48,25 @@ def test_several_are_named_and_none_is_taken():
     ) as told:
         choose("6f1c", NOTES[:2])
     assert told.value.details == {"candidates": ["Captures/default/Heron.md", "Captures/default/Reed.md"]}
+
+
+TITLED = note("t", "Captures/default/Heron 2.md", title="Why, Heron?")
+
+
+def test_a_title_is_a_name_of_a_note_whose_file_has_another():
+    assert choose("why, heron?", [TITLED]) is TITLED
+    assert choose("A/B", [slashed := note("s", "Captures/default/A B.md", title="a/b")]) is slashed
+
+
+def test_a_path_comes_before_a_title_and_a_file_name_does_not():
+    root, titled = note("r", "Readme.md", title="Readme", home=""), note("t", "Captures/a/Readme 2.md", title="Readme")
+    below = note("b", "Sub/Readme.md", title="Readme", home="")
+    assert choose("Readme.md", [root, titled]) is root
+    assert choose("Readme", [root, below]) is root
+    assert choose("Readme", [titled]) is titled
+    for there in ([root, titled], [below, titled]):
+        with pytest.raises(InvalidArgument, match="matches 2 notes"):
+            choose("Readme", there)
 
 
 def test_an_id_that_an_agent_chose_is_no_abbreviation_of_one_that_it_did_not():
@@ -110,6 +129,26 @@ def test_every_command_takes_the_beginning_of_an_id_a_name_and_a_path(world, cap
     assert ask(world, "promote", "6f1") == 4
     assert ask(world, "get", "dea") == 4
     assert told("enrich", "dead").strip()
+
+
+def test_every_command_finds_a_capture_by_its_title(world, capsys):
+    def told(*words, status=0):
+        assert ask(world, *words) == status, words
+        out, err = capsys.readouterr()
+        return err if status else out
+
+    told("capture", "The seal is worn.", "--title", "Why does the pump fail?")
+    for words in (("get",), ("log",), ("promote", "--dry-run"), ("enrich", "--dry-run")):
+        assert told(*words, "why does the PUMP fail?"), words
+    assert told("updatenote", "Why does the pump fail?", "The seal was worn.")
+    assert "restored" in told("undo", "--yes", "Why does the pump fail?")
+    assert "deleted" in told("delete", "--yes", "Why does the pump fail?")
+    world.write("Readme.md", "The vault.\n")
+    world.write("Captures/default/Readme 2.md", f"---\nid: {ONE[:-1]}9\ntitle: Readme\n---\nThe capture.\n")
+    world.run()
+    assert "matches 2 notes" in told("get", "Readme", status=2)
+    assert (told("get", "Readme.md"), told("get", "Readme 2")) == ("The vault.\n", "The capture.\n")
+    assert told("promote", "Readme", "--to", "Notes").startswith("Captures/default/Readme 2.md")
 
 
 def test_what_is_ambiguous_changes_nothing_and_exits_with_2(world, capsys):
