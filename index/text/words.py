@@ -132,32 +132,27 @@ def languages_by_word() -> dict[str, tuple[str, ...]]:
 
 def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
     """Split one sentence into words, in order; None marks punctuation between them."""
+    text = _simplify(text)
     plain = text.isascii()  # most sentences: nothing of them needs the rules for other letters
-    if not plain:
-        text = unicodedata.normalize("NFC", text)  # some systems write an accent as a character of its own
-    if "/" in text:
-        text = _PATH.sub(" / ", text)
     at, before, after_wide = 0, "", False
     first = plain or not _WIDE.search(
         text
     )  # in Chinese and Japanese, no word has a capital because it begins a sentence
     for piece in (_WORD if plain else _WORD_OR_WIDE).finditer(text):
-        word, between, end = piece[0], text[at : piece.start()], piece.end()
+        word, between, end, last = piece[0], text[at : piece.start()], piece.end(), ""
         if (between not in ("", " ") and _BREAK.search(between)) or (
             text.startswith("/", end) and _HALF.match(text, end)
         ):
             yield None
         glued = not between and at > 0
         counted = glued and text[at - 1].isdigit()
-        at, is_wide = end, not plain and piece["wide"] is not None
-        if not is_wide and after_wide:
+        was_wide, after_wide, at = after_wide, not plain and piece["wide"] is not None, end
+        if was_wide and not after_wide:
             yield None
-        after_wide = is_wide
-        if is_wide:
+        if after_wide:
             yield from _japanese_tokens(word, counted=counted) if language.japanese else _chinese_tokens(word)
             continue
         # A word may continue in kanji without a space: split it at the change of scripts.
-        last = ""
         for part in [word] if plain else filter(None, _WIDE_PART.split(word)):
             counted, last = last[-1:].isdigit(), part
             if not part.strip("-'’.&"):
@@ -175,6 +170,13 @@ def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
             yield Token(part.lower(), part.lower(), 0.0) if halved else token
         weak = before in GENITIVE and word.islower() and word.endswith("en")  # des neuen Servers
         first, before = False, before if weak else word.lower()
+
+
+def _simplify(text: str) -> str:
+    """Return a sentence without paths of files, and with one form of each letter with an accent."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)  # some systems write an accent as a character of its own
+    return _PATH.sub(" / ", text) if "/" in text else text
 
 
 def _spaced_token(word: str, language: TextLanguage, *, before: str | None, glued: bool) -> Token | None:

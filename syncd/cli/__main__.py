@@ -1,6 +1,6 @@
 """Run the main entry point of `memex` as `python -m syncd.cli`."""
 
-from memex_vault import main
+from syncd.cli.main import main
 
 if __name__ == "__main__":
     main()
