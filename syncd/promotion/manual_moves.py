@@ -93,17 +93,17 @@ class ManualMoves:
         was, is_ = (locate(path, snapshot.inbox).scope == "captures" for path in (note.old, note.new))
         out = was and not is_inside(note.new, snapshot.inbox)
         try:
-            text = self._edit_properties(decode(raw), note, out=out, back=is_ and not was)
+            text = self._edit_properties(decode(raw), note, document, out=out, back=is_ and not was)
         except FrontmatterError as error:
             log.info("left the properties of a moved note unchanged: %s", error)
             text, out = raw, False
         stored, followed = self._find_stored_file(document, note) if out else (None, None)
         return ManualMove(note, document, raw, text, out, stored, followed)
 
-    def _edit_properties(self, text: str, note: MovedNote, *, out: bool, back: bool) -> bytes:
+    def _edit_properties(self, text: str, note: MovedNote, document: Document, *, out: bool, back: bool) -> bytes:
         keys = {key.casefold() for key in read_properties(split(text)[0])}
         if out and (PROMOTED_AT not in keys or keys & set(INBOX_ONLY)):
-            return encode(promote_text(text, written_at(self._snapshot, self._repo, note.new)))
+            return encode(promote_text(text, written_at(self._snapshot, self._repo, note.new, document)))
         if back and PROMOTED_AT in keys:
             return encode(edit(text, {PROMOTED_AT: None}))
         return encode(text)

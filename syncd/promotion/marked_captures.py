@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
-from index.model import Record
+from index.model import Document, Record
 from index.names import fold
 from syncd.documents.capture_note import CHANGE
 from syncd.documents.owner_marks import OwnerMarks, read_marks
@@ -189,7 +189,7 @@ class MarkedCaptures:
         if not asked.promote:
             read_promotable(self._snapshot, record)
             raise Problem(UNCLEAR)
-        at = written_at(self._snapshot, self._repo, record.path)
+        at = written_at(self._snapshot, self._repo, record.path, record)
         return self._promotions.make_plan(record, tool="mark", at=at, spoken=spoken)
 
     def _write_problems(self, problems: Mapping[str, str]) -> None:
@@ -231,12 +231,18 @@ def _needs_attention(marks: OwnerMarks) -> bool:
     return marks.may_be_promotion or marks.promote_problem is not None
 
 
-def written_at(snapshot: VaultSnapshot, repo: Repository, path: str) -> int:
-    """Return when a note was written, equal on every machine that has it: the time of its commit, or of its file."""
+def written_at(snapshot: VaultSnapshot, repo: Repository, path: str, note: Document | Record) -> int:
+    """Return when a note was written, equal on every machine that has it: the time of its commit, or of its file.
+
+    It is never earlier than the times in the note, which a file that was moved or restored may contradict."""
     raw, stat = snapshot.vault.read(path)
     written = stat.mtime_ns // 1_000_000_000
     if head_moves.is_from_git(repo, path, raw, written):
         output = repo.query("rev-list", "--max-count=1", "--timestamp", "HEAD", "--stdin", stdin=f"--\n{path}\n")
         first = (output or "").partition(" ")[0]
         written = int(first) if first.isdigit() else written
-    return min(max(written, 0) * 1000, LATEST_MS - 1000)
+    made = (
+        note.created_at if note.created_at != stat.mtime_ns // 1_000_000 else 0
+    )  # an undated note has its file's time
+    stated = -(-max(made, note.updated_at or 0) // 1000)  # the next whole second
+    return min(max(written, stated, 0) * 1000, LATEST_MS - 1000)

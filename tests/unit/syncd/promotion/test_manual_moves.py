@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
@@ -222,6 +223,20 @@ def test_what_was_dragged_while_the_index_was_lost_is_found_by_the_audit_log(wor
     world.app.opened.sync.ready.set()
     look(world)
     assert "promoted_at" in text(world, "Birds/New.md")
+
+
+@pytest.mark.parametrize(
+    ("times", "promoted"),
+    [("", "2026-11-20T14:32:06.000Z"), ("updated_at: 2026-11-21T08:00:00Z\n", "2026-11-21T08:00:00.000Z")],
+    ids=["created", "updated"],
+)
+def test_a_drag_is_not_dated_before_the_note(world, times, promoted):
+    world.write("Captures/default/Heron.md", CAPTURE.replace("---\nThe", f"{times}---\nThe"))
+    look(world)
+    drag(world, "Captures/default/Heron.md", "Birds/Heron.md", run=False)
+    os.utime(world.vault / "Birds/Heron.md", (1_000_000_000, 1_000_000_000))
+    look(world)
+    assert read_properties(split(text(world, "Birds/Heron.md"))[0])["promoted_at"] == promoted
 
 
 def test_a_drag_that_git_brought_says_who_did_it_and_when(world):
