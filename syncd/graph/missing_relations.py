@@ -16,7 +16,8 @@ from itertools import combinations
 from typing import Final
 
 from index.graph.unlinked_names import UnlinkedName
-from index.text.sentences import plain_text, shorten
+from index.text.hidden_characters import escape_hidden
+from index.text.sentences import shorten
 
 RARE: Final = 6  # a term or tag of at most this many nodes makes candidates; others only support them
 NEIGHBOURS: Final = 12  # a node with at most this many relations makes candidates of its neighbours
@@ -146,17 +147,23 @@ def _describe_similarity(similarity: MeaningSimilarity) -> Iterator[tuple[float,
     if similarity.pooled > similarity.typical:
         chance = ALIKE * (similarity.pooled - similarity.typical) / max(1e-6, 1 - similarity.typical)
         best = sorted(similarity.each.items(), key=lambda item: (-item[1], item[0]))[:PERSPECTIVES]
-        each = ", ".join(f"{shorten(plain_text(name), NAMED)} {value:.2f}" for name, value in best)
+        each = ", ".join(f"{_flatten(name)} {value:.2f}" for name, value in best)
         yield chance, f"are alike by {similarity.pooled:.2f}" + (f" ({each})" if each else "")
 
 
 def quote(name: str) -> str:
     """Quote a name for a sentence: on one line, without quotation marks inside, cut."""
-    return f"“{shorten(plain_text(name).replace('“', '').replace('”', ''), NAMED)}”"
+    return f"“{_flatten(name.replace('“', '').replace('”', ''))}”"
 
 
 def _format_tag(tag: str) -> str:
-    return f"#{shorten(plain_text(tag), NAMED)}"
+    return f"#{_flatten(tag)}"
+
+
+def _flatten(name: str) -> str:
+    """Return a name as it is, on one line, cut, and with hidden characters escaped: it is data, not Markdown."""
+    flat = escape_hidden(" ".join(name.split()))
+    return flat if len(flat) <= NAMED else shorten(flat, NAMED)
 
 
 def _join_words(items: Sequence[str]) -> str:

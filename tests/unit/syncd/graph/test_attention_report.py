@@ -255,6 +255,12 @@ def test_text_of_notes_stands_in_a_sentence_on_one_line_in_quotes_and_cut():
     assert quote("a “b”\nc") == "“a b c”"
 
 
+@pytest.mark.parametrize("name", ["x::y", "::", "*a*", "#b", "[[c]]", "<d>", "https://e.example", "f:"])
+def test_a_name_is_shown_as_it_is(name):
+    assert quote(name) == f"“{name}”"
+    assert quote(f"{name}\u202e") == f"“{name}\\u{{202e}}”"
+
+
 words = st.sampled_from(["Ann", "boat", "mast", "river", "quorl", "Ben Quorl", "sail", "[[Ann]]", "日本"])
 facts = st.lists(st.lists(words, min_size=1, max_size=5).map(" ".join), max_size=3)
 
