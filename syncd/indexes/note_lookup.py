@@ -76,8 +76,8 @@ def find_candidates(
         return whole
     entries = [(index, path, entry.id) for index in indexes for path, entry in index.manifest.copy().items()]
     more = [(index.record_at(path), id) for index, path, id in entries if _may_mean(reference, id, path)]
-    named = [_make_candidate(record, id) for record, id in more if record is not None and fits(record)]
-    return whole + named + [candidate for record, candidate in _documents_titled(indexes, reference) if fits(record)]
+    whole += [_make_candidate(record, id) for record, id in more if record is not None and fits(record)]
+    return whole + [candidate for record, candidate in _documents_titled(indexes, reference) if fits(record)]
 
 
 def choose(reference: str, notes: Collection[Candidate]) -> Candidate | None:
