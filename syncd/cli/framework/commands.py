@@ -220,7 +220,8 @@ def flush_output() -> None:
     """Flush stdout and stderr. If a stream is closed, drop its buffered and later output."""
     for stream in (sys.stdout, sys.stderr):
         try:
-            stream.flush()
+            if stream is not None:
+                stream.flush()
         except OSError:
             with contextlib.suppress(OSError, ValueError):  # a stream in memory has no file descriptor
                 null = os.open(os.devnull, os.O_WRONLY)

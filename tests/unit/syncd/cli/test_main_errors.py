@@ -95,7 +95,8 @@ def test_a_closed_pipe_is_quiet(daemon):
     ],
 )
 def test_a_closed_stream_is_an_empty_one(daemon, line, exit_code):
-    command = ["bash", "-c", f"exec {shlex.quote(sys.executable)} -m syncd.cli {line}"]
+    start = shlex.join([sys.executable, "-c", "from memex_vault import main; main()"])
+    command = ["bash", "-c", f"exec {start} {line}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, "internal error" in done.stderr) == (exit_code, False), done.stderr
 
