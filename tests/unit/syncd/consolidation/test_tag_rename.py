@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -91,7 +93,7 @@ def test_the_note_has_the_new_tag_and_every_other_line_as_it_was(held, style, bo
     headings = {
         fold(tag)
         for line in text.replace("\r\n", "\n").split("\n")
-        if line.startswith("# ")
+        if re.match(r" {0,3}# ", line)
         for tag in ("k8s", "k8s/ops")
         if tag in fold(line)
     }
