@@ -30,6 +30,12 @@ POINTS: Final = 8  # maximum vectors in a query of the vector index
 DIGITS: Final = 6  # digits of a similarity; more digits would depend on how it was computed
 
 
+def _spellings(tags: str) -> list[str]:
+    """Return the tags of a JSON list as they are written, and as they are compared."""
+    written = json.loads(tags)
+    return [*written, *map(tag_key, written)]
+
+
 class MemoRows:
     """Reads the memos of one index; `paths` returns the paths of its notes, `fitting` the encoder that fits its vectors."""
 
@@ -62,11 +68,7 @@ class MemoRows:
         if properties:
             if isinstance(tags := properties.get("tags"), list):
                 properties["tags"] = [tag_key(tag_of(tag)) if isinstance(tag, str) else tag for tag in tags]
-            rows = [
-                row
-                for row in rows
-                if matches({"title": row[-2], "tags": [tag_key(tag) for tag in json.loads(row[-1])]}, properties)
-            ]
+            rows = [row for row in rows if matches({"title": row[-2], "tags": _spellings(row[-1])}, properties)]
         return [row[0] for row in rows]
 
     def records(self, keys: Collection[str]) -> dict[str, Record]:

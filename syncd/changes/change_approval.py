@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.names import base_name
 from syncd.changes.change_note import ProposedChange, read_change
 from syncd.changes.proposed_text import decided_properties
@@ -112,7 +113,7 @@ class ChangePlans:
             raise NotFound(
                 f"the note {entry.target!r} does not exist any more, so its change can't be undone"
             ) from None
-        undone = Merge(before, is_clean=True) if now == after else merge(now, after, before)
+        undone = _without_change(now, before, after)
         if not undone.is_clean:
             raise Conflict(
                 f"{entry.target} has changed in the same lines since the change was applied: edit it yourself",
@@ -120,8 +121,17 @@ class ChangePlans:
             )
         path = self._free_path(entry.source)
         order = [note_step(path, None, _unmarked(proposal)), note_step(entry.target, now, undone.text)]
+        linking = [step for step in steps if step.path not in (entry.source, entry.target) and self._is_as_left(step)]
+        order += [note_step(step.path, step.after, step.before) for step in linking]
         about = {"title": base_name(entry.target).removesuffix(".md"), "tool": "undo"}
-        return MovePlan(UNAPPLY, entry.document_id, entry.target, path, order, about | NO_LINKS)
+        links = NO_LINKS | {"relinked": [step.path for step in linking]}
+        return MovePlan(UNAPPLY, entry.document_id, entry.target, path, order, about | links)
+
+    def _is_as_left(self, step: FileChange) -> bool:
+        """Return whether a note whose links were rewritten has not changed since."""
+        with suppress(MemexError):  # then it stays as it is
+            return step.before is not None and self.vault.read(step.path)[0] == step.after
+        return False
 
     def _weigh(self, change: ProposedChange, now: bytes) -> WeighedChange:
         if sha256(now) == change.base:
@@ -195,6 +205,16 @@ def _conflict_view(merged: bytes) -> str:
     """Return the conflicting places of a merged text, each with the three versions."""
     text = merged.decode("utf-8", "replace").replace("\r\n", "\n")
     return "\n\n".join(match[0] for match in _MARKED.finditer(text))[:VIEW]
+
+
+def _without_change(now: bytes, before: bytes, after: bytes) -> Merge:
+    """Return the text `now` without the change from `before` to `after`: without the text that it appended, if it did."""
+    if now == after:
+        return Merge(before, is_clean=True)
+    added = after[len(before) :]
+    if before and after.startswith(before) and added.strip():
+        return Merge(now.replace(added, b""), is_clean=now.count(added) == 1)
+    return merge(now, after, before)
 
 
 def _unmarked(proposal: bytes) -> bytes:

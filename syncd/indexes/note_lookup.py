@@ -140,7 +140,11 @@ def _may_mean(reference: str, id: str, path: str) -> bool:
 
 
 def _is_titled(note: Candidate, reference: str) -> bool:
-    """Return whether a note has this title, and a file name that does not say it."""
+    """Return whether a note has this title, and a file name that does not say it.
+
+    Agents choose titles: what is a path, or may be an id that Memex made, never means a title."""
+    if "/" in reference or reference.endswith(".md") or _BEGUN.match(reference) or _MADE.match(reference):
+        return False
     wanted = fold(reference)
     return note.record is not None and fold(note.record.title) == wanted != stem(note.path)
 

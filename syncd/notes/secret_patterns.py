@@ -53,7 +53,7 @@ def _compile_rule(row: CredentialFormat) -> _Rule:
     """Return the patterns of a row; each body begins with its hint, because `re` finds a fixed text fastest."""
     bodies = []
     for hint in map(re.escape, row.hints):
-        behind = "" if row.varies else f"(?<={row.head}{hint})"
+        behind = "" if row.varies else f"(?<=(?-i:{row.head}){hint})"
         bodies.append(compile_later(f"{hint}{behind}(?P<body>{row.body})", re.IGNORECASE if row.folds else 0))
     return _Rule(row, compile_later(rf"{row.head}\Z") if row.varies else None, tuple(bodies))
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from index.errors import InvalidArgument
+from syncd.changes.change_approval import APPLY
 from syncd.history.audit_log import AUTHOR
 from syncd.history.change_journal import Entry
 from syncd.history.note_history import NoteHistory
@@ -76,9 +77,9 @@ def _with_changes(promotions: Promotions, undo_changes: Operation) -> Operation:
 
 
 def _undo_change(promotions: Promotions, change: Entry, *, dry_run: bool) -> dict[str, Any]:
-    """Undo an applied change of a note; its proposal waits for a decision again."""
+    """Undo an applied change of a note, or a text appended to it; the proposal or capture waits for a decision again."""
     if not dry_run:
-        promotions.unpromote(change.source)
+        promotions.unpromote(change.source if change.kind == APPLY else change.target)
     step = {"id": change.document_id, "path": change.target, "entries": [], "by": [change.by], "did": "restored"}
     return {"undo": None if dry_run else AUTHOR.get().request, "done": [step], "skipped": []}
 

@@ -148,7 +148,7 @@ class Promotions:
         return MoveSeries(self._snapshot.vault, moves, inbox=self._snapshot.inbox)
 
     def unpromote(self, reference: str) -> dict[str, Any]:
-        """Return a promoted or appended note to the inbox, or undo an applied change, and return the outcome.
+        """Return a promoted note or an appended text to the inbox, or undo an applied change, and return the outcome.
 
         Raises an error if that is not possible."""
         if (change := self.find_applied_change(reference)) is not None:
@@ -162,10 +162,12 @@ class Promotions:
         return self.carry_out_move(lambda: self.changes.plan(path, shown=shown, tool=tool))
 
     def find_applied_change(self, reference: str) -> Entry | None:
-        """Return the last applied change of a note, or capture appended to it; None if something else came after it.
+        """Return the last applied change of a note, or of a proposal, by id or path; None if something else came after it.
 
-        `reference`: the note, the proposal or the capture, by id or path."""
-        names = {reference, f"{reference}.md"}
+        A text that was appended to a note counts as one by the path of that note alone: the capture's id and path may mean
+        another note by now."""
+        paths = {reference, f"{reference}.md"}
+        names = set(paths)
         with suppress(MemexError):  # several notes match
             if (record := note_lookup.find_note([self._snapshot.notes.index], reference)) is not None:
                 names.add(record.path)
@@ -178,7 +180,7 @@ class Promotions:
             elif entry.kind in CHANGES and entry.document_id in undone:
                 undone.remove(entry.document_id)
             else:
-                return entry if entry.kind in CHANGES else None
+                return entry if entry.kind == APPLY or (entry.kind in CHANGES and entry.target in paths) else None
         return None
 
     def carry_out_move(self, decide: Callable[[], MovePlan], *, by: str | None = None) -> dict[str, Any]:

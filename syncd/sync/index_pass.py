@@ -154,7 +154,7 @@ class IndexPass:
         gone = self._decide_removals(request, listing, missing)
         suspects = self._choose(request.large_notes, suspects, listing.files)
         if request.large_notes is not None:
-            gone = self._postpone_moves(gone, suspects)
+            gone = self._postpone_moves(request.build, gone, suspects)
         sizes = [listing.files[path].size for path in suspects]
         self._process(request, list(split_into_windows(suspects, sizes)), gone, outcome, progress)
         if request.live:
@@ -231,10 +231,15 @@ class IndexPass:
             self._pending_paths.request_listing()  # this pass saw only some of the held paths
         return gone
 
-    def _postpone_moves(self, gone: Sequence[str], suspects: Sequence[str]) -> list[str]:
-        """Return the removed notes but for those whose name a note has that another pass processes: that may be a move."""
-        waiting = {base_name(path) for path in self._pending_paths.paths.difference(gone, suspects)}
-        moves = {path for path in gone if base_name(path) in waiting}
+    def _postpone_moves(self, build: Build, gone: Sequence[str], suspects: Sequence[str]) -> list[str]:
+        """Return the removed notes but for those that may be moves: another pass processes a file of that name and size."""
+        entries = {
+            path: entry for index in build.indexes.values() for path in gone if (entry := index.manifest.get(path))
+        }
+        names = set(map(base_name, gone))
+        others = [path for path in self._pending_paths.paths.difference(gone, suspects) if base_name(path) in names]
+        waiting = {(base_name(path), stat.size) for path in others if (stat := self._current_stat(path))}
+        moves = {path for path, entry in entries.items() if (base_name(path), entry.stat.size) in waiting}
         for path in moves:
             self._pending_paths.recheck(path, FINAL)
         return [path for path in gone if path not in moves]

@@ -86,7 +86,7 @@ def init(folder: str | None, git: str | None, create: bool, welcome: bool | None
     _confirm_folder(chosen, create=create, yes=yes)
     if create:
         chosen.vault.path.mkdir(parents=True, exist_ok=True)
-    asks = not yes and sys.stdin.isatty()
+    asks = not yes and sys.stdin is not None and sys.stdin.isatty()
     is_new = chosen.vault.path.is_dir() and not (chosen.vault.path / chosen.vault.inbox).exists()
     if is_new:
         _print_plan(chosen)

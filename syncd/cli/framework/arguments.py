@@ -53,7 +53,7 @@ def confirm(question: str, *, yes: bool) -> None:
 
 def require_terminal(question: str, *, yes: bool) -> None:
     """Raise InvalidArgument if there is no terminal to ask at and --yes is missing."""
-    if not yes and not sys.stdin.isatty():
+    if not yes and (sys.stdin is None or not sys.stdin.isatty()):
         raise InvalidArgument(
             f"{question} This needs a confirmation, and there is no terminal: add --yes. Nothing was changed."
         )

@@ -164,9 +164,10 @@ DESTROYING = ["delete i1", "node remove Heron", "undo i1", "undo --since 1h", "w
 @pytest.mark.parametrize("more", [[], ["--json"]])
 def test_what_destroys_is_refused_where_nobody_can_be_asked(daemon, monkeypatch, capfd, line, more):
     before = sorted(daemon.state.iterdir())
-    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))  # a pipe that says yes is nobody either
-    assert run_command([*line.split(), *more]) == 2
-    assert "--yes" in capfd.readouterr().err
+    for stdin in (io.StringIO("y\n"), None):  # a pipe that says yes is nobody either
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert run_command([*line.split(), *more]) == 2
+        assert "--yes" in capfd.readouterr().err
     assert daemon.asked == []
     assert sorted(daemon.state.iterdir()) == before
 

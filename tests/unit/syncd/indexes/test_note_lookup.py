@@ -55,7 +55,20 @@ TITLED = note("t", "Captures/default/Heron 2.md", title="Why, Heron?")
 
 def test_a_title_is_a_name_of_a_note_whose_file_has_another():
     assert choose("why, heron?", [TITLED]) is TITLED
-    assert choose("A/B", [slashed := note("s", "Captures/default/A B.md", title="a/b")]) is slashed
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Captures/default/Gone.md",
+        "Captures/default/Gone",
+        "Gone.md",
+        "dead0000",
+        "dead0000-0000-4000-8000-000000000000",
+    ],
+)
+def test_a_title_like_a_path_or_an_id_means_no_note(title):
+    assert choose(title, [note("t", "Captures/default/Heron 2.md", title=title)]) is None
 
 
 def test_a_path_comes_before_a_title_and_a_file_name_does_not():

@@ -87,6 +87,7 @@ def test_text_around_secrets_stays_and_each_is_named():
         pytest.param("stripe-key", f"api_key=sk_live_{dice(24)}", id="a kind of its own, assigned"),
         pytest.param("assigned-secret", f"see https://example.org/?token={dice(32)}&page=2", id="in an address"),
         pytest.param("assigned-secret", f"\u0130\u0130 password: {dice(24)}", id="after a sign that is two when small"),
+        pytest.param("azure-key", f"\u017fAccountKey={dice(84)}==", id="after a letter whose capital is ASCII"),
         pytest.param("github-token", f"\U0001f511 ghp_{dice(36)} \udc80", id="among signs of other lengths"),
     ],
 )

@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from index.errors import Conflict, NotFound
 from syncd.documents.owner_marks import read_marks
 from syncd.notes.checkboxes import read_answers
 from syncd.notes.front_matter import split
@@ -95,20 +96,43 @@ def test_what_a_person_has_not_committed_of_the_note_is_not_committed_with_an_ap
     assert "Not committed." not in world.git("log", "-p", "--all", "--", "Notes")
 
 
-@pytest.mark.parametrize(("way", "given"), [("unpromote", {"ids": ["c1"]}), ("undo", {"id": "Notes/Heron.md"})])
+@pytest.mark.parametrize(
+    ("way", "given"), [("unpromote", {"ids": ["Notes/Heron.md"]}), ("undo", {"id": "Notes/Heron"})]
+)
 def test_an_appended_text_is_taken_back_and_its_capture_returns(world, way, given):
+    before = files(world)
     taken(world)
     capture_bytes = capture("promote: false\n").encode()
     assert tick(world, "Append").done
     file = world.vault / "Notes/Heron.md"
-    file.write_bytes(b"A line of mine.\r\n" + file.read_bytes())
+    file.write_bytes(b"A line of mine.\r\n" + file.read_bytes() + b"Another below it.\r\n")
     world.run()
     world.app.operations[way](given, lambda _: None)
-    assert file.read_bytes() == b"A line of mine.\r\nAn old note, ```` and all.\r\n"
+    mine = b"A line of mine.\r\nAn old note, ```` and all.\r\nAnother below it.\r\n"
+    assert file.read_bytes() == mine
     assert (world.vault / "Captures/default/Heron.md").read_bytes() == capture_bytes
     world.run()
     marked(world)
-    assert file.read_bytes().endswith(b"and all.\r\n"), "not appended again"
+    assert file.read_bytes() == mine, "not appended again"
+    links = ("Daily/Today.md", "Areas/Pond.md")
+    assert [files(world)[path] for path in links] == [before[path] for path in links]
+
+
+def test_an_appended_text_that_was_edited_or_whose_capture_has_a_successor_stays(world):
+    taken(world)
+    assert tick(world, "Append").done
+    file = world.vault / "Notes/Heron.md"
+    world.write("Captures/default/Heron.md", capture().replace("heron", "egret"))
+    world.run()
+    appended = file.read_bytes()
+    for name in ("c1", "Captures/default/Heron.md"):
+        with pytest.raises(NotFound):
+            world.app.operations["undo"]({"id": name}, lambda _: None)
+    file.write_bytes(appended.replace(b"heron", b"stork"))
+    world.run()
+    with pytest.raises(Conflict):
+        world.app.services.promotions.unpromote("Notes/Heron.md")
+    assert file.read_bytes() == appended.replace(b"heron", b"stork")
 
 
 def test_an_appended_text_is_committed_where_the_note_has_nothing_else(world):
