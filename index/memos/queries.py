@@ -30,12 +30,6 @@ POINTS: Final = 8  # maximum vectors in a query of the vector index
 DIGITS: Final = 6  # digits of a similarity; more digits would depend on how it was computed
 
 
-def _spellings(tags: str) -> list[str]:
-    """Return the tags of a JSON list as they are written, and as they are compared."""
-    written = json.loads(tags)
-    return [*written, *map(tag_key, written)]
-
-
 class MemoRows:
     """Reads the memos of one index; `paths` returns the paths of its notes, `fitting` the encoder that fits its vectors."""
 
@@ -122,3 +116,9 @@ class MemoRows:
                 return None
             likely |= hits
         return sorted(likely)
+
+
+def _spellings(tags: str) -> list[str]:
+    """Return the tags of a JSON list as they are written, and as they are compared."""
+    written = json.loads(tags)
+    return [*written, *map(tag_key, written)]

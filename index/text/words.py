@@ -135,9 +135,7 @@ def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
     text = _simplify(text)
     plain = text.isascii()  # most sentences: nothing of them needs the rules for other letters
     at, before, after_wide = 0, "", False
-    first = plain or not _WIDE.search(
-        text
-    )  # in Chinese and Japanese, no word has a capital because it begins a sentence
+    first = plain or not _WIDE.search(text)  # in Chinese and Japanese, the beginning of a sentence has no capital
     for piece in (_WORD if plain else _WORD_OR_WIDE).finditer(text):
         word, between, end, last = piece[0], text[at : piece.start()], piece.end(), ""
         if (between not in ("", " ") and _BREAK.search(between)) or (

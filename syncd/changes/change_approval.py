@@ -208,12 +208,12 @@ def _conflict_view(merged: bytes) -> str:
 
 
 def _without_change(now: bytes, before: bytes, after: bytes) -> Merge:
-    """Return the text `now` without the change from `before` to `after`: without the text that it appended, if it did."""
+    """Return the text `now` without the change from `before` to `after`."""
     if now == after:
         return Merge(before, is_clean=True)
-    added = after[len(before) :]
-    if before and after.startswith(before) and added.strip():
-        return Merge(now.replace(added, b""), is_clean=now.count(added) == 1)
+    added = after[len(before) :] if after.startswith(before) else b""
+    if added.strip() and now.count(added) == 1:  # a merge would refuse it if a line was written right below
+        return Merge(now.replace(added, b""), is_clean=True)
     return merge(now, after, before)
 
 

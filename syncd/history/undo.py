@@ -144,7 +144,7 @@ class Undo:
         spaces = self._workspaces()
         steps = [step for home, paths in homes.items() for step in self._plan_steps(home, paths, numbers, spaces)]
         end = self._current_path(last, numbers) if last else ""
-        named = [step for step in steps if last and step.path == end]
+        named = [step for step in steps if step.path == end]
         if named and all(step.reason for step in named):
             return named
         return sorted(steps, key=lambda step: (step.path == end, step.sort_key))

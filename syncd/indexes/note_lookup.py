@@ -66,7 +66,7 @@ def find_candidates(
     for index, path in ((index, path) for index in indexes for path in (reference, f"{reference}.md")):
         if (record := index.record_at(path)) and fits(record):
             entry = index.manifest.get(path)
-            named = [] if "/" in path or path == reference else _documents_titled(indexes, reference)
+            named = _documents_titled(indexes, reference)
             titled = [candidate for other, candidate in named if fits(other) and other.path != path]
             return [_make_candidate(record, entry.id if entry else record.id), *titled]
     whole = [
@@ -140,18 +140,21 @@ def _may_mean(reference: str, id: str, path: str) -> bool:
 
 
 def _is_titled(note: Candidate, reference: str) -> bool:
-    """Return whether a note has this title, and a file name that does not say it.
-
-    Agents choose titles: what is a path, or may be an id that Memex made, never means a title."""
-    if "/" in reference or reference.endswith(".md") or _BEGUN.match(reference) or _MADE.match(reference):
+    """Return whether a note has this title, and a file name that does not say it."""
+    if not _may_be_title(reference):
         return False
     wanted = fold(reference)
     return note.record is not None and fold(note.record.title) == wanted != stem(note.path)
 
 
+def _may_be_title(reference: str) -> bool:
+    """Return whether a reference is neither a path nor the beginning of an id that Memex made: agents choose titles."""
+    return not ("/" in reference or reference.endswith(".md") or _BEGUN.match(reference) or _MADE.match(reference))
+
+
 def _documents_titled(indexes: Iterable[Index], title: str) -> Iterator[tuple[Record, Candidate]]:
     """Yield the notes with this title whose file name does not say it."""
-    for index in indexes:
+    for index in indexes if _may_be_title(title) else ():
         for path in index.paths_titled(title):
             if (entry := index.manifest.get(path)) and (record := index.record_at(path)):
                 candidate = _make_candidate(record, entry.id)

@@ -19,7 +19,6 @@ GOOGLE: Final = "developers.google.com/identity: OAuth 2.0 token sizes, and clie
 RFC7517: Final = "RFC 7517 and 7518, section 6"
 AZURE: Final = "learn.microsoft.com: storage connection strings, shared access signatures"
 
-
 _ESCAPE: Final = r"(?<=\\[nrt])"  # a line break in JSON ends in a letter
 
 
@@ -42,6 +41,7 @@ class CredentialFormat(NamedTuple):
 
 _B62, _URL = "[A-Za-z0-9]", "[A-Za-z0-9_-]"
 _HEX: Final = "[0-9a-f]"
+
 FORMATS: Final = (
     CredentialFormat(
         "private-key",

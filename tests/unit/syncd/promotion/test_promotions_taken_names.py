@@ -118,6 +118,17 @@ def test_an_appended_text_is_taken_back_and_its_capture_returns(world, way, give
     assert [files(world)[path] for path in links] == [before[path] for path in links]
 
 
+def test_an_appended_text_that_the_note_has_twice_is_taken_from_its_end(world):
+    body = split(capture())[1]
+    taken(world, f"\n{body}Mine.\n\n")
+    assert tick(world, "Append").done
+    file = world.vault / "Notes/Heron.md"
+    file.write_text(f"A first line.\n{file.read_text()}")
+    world.run()
+    world.app.services.promotions.unpromote("Notes/Heron.md")
+    assert file.read_text() == f"A first line.\n\n{body}Mine.\n\n"
+
+
 def test_an_appended_text_that_was_edited_or_whose_capture_has_a_successor_stays(world):
     taken(world)
     assert tick(world, "Append").done
