@@ -123,7 +123,6 @@ class Committer:
         changes: Mapping[str, bytes | None],
         message: str,
         *,
-        author: str = "",
         approved: Collection[str] = (),
     ) -> str | None:
         """Commit these bytes (None = removed), which are already written to the files, on top of HEAD; return the commit.
@@ -131,17 +130,37 @@ class Committer:
         "" when there is nothing to commit: HEAD has it, a person edited it, or it is kept local. None when Git does
         not allow it now, or commits are off: `problem` says why, and `flush` commits it later. A person has
         `approved` whole files."""
+        return self.commit_series([DueCommit(changes, message, approved)])[0]
 
-        def build(builder: CommitBuilder) -> str:
-            selection = self._select_due(builder, DueCommit(changes, message, approved))
+    def commit_series(self, due: Sequence[DueCommit]) -> list[str | None]:
+        """Make these commits in their order, as `commit` makes one; no two of them may have a path in common.
+
+        They are selected together, and HEAD moves once, which takes about half the time of single commits."""
+        changes = {path: raw for commit in due for path, raw in commit.changes.items()}
+        whole = DueCommit(changes, "", {path for commit in due for path in commit.approved})
+
+        def build(builder: CommitBuilder) -> list[str | None]:
+            selection = self._select_due(builder, whole)
             self._record_outcome(selection, changes)
-            made = builder.add_commit(selection.contents, message, author or "Memex") if selection.contents else ""
+            made = [self._add_due(builder, commit, selection, alone=len(due) == 1) for commit in due]
             builder.move_head()
-            self.made += bool(made)
+            self.made += sum(map(bool, made))
             return made
 
         with self._lock:
-            return self._run_on_head(build, PATIENCE_S) if self.is_on else None
+            made = self._run_on_head(build, PATIENCE_S) if self.is_on else None
+        return [None] * len(due) if made is None else made
+
+    @staticmethod
+    def _add_due(builder: CommitBuilder, due: DueCommit, selection: CommitSelection, *, alone: bool) -> str | None:
+        """Add a due commit without what was not selected; None if a filter fails on it, which does not prevent others."""
+        contents = {path: selection.contents[path] for path in due.changes if path in selection.contents}
+        try:
+            return builder.add_commit(contents, due.message, "Memex") if contents else ""
+        except FilterFailed:
+            if alone:
+                raise
+            return None
 
     def flush(self, patience_s: float = PATIENCE_S) -> int:
         """Commit what Memex wrote and nobody has edited since, if commits are on; return the number of commits."""

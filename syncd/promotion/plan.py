@@ -4,6 +4,7 @@ Laws, tested: nothing is written here, and a destination is never an existing fi
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -13,11 +14,13 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Document, Record, Stat
 from index.names import fold
+from syncd.changes.change_approval import APPLY, UNAPPLY
+from syncd.commits.commit_message import format_message
 from syncd.documents.file_names import known_ending, numbered_names, rename_instruction_file
 from syncd.documents.file_types import KNOWN
 from syncd.documents.owner_marks import read_marks
 from syncd.git.repository import Repository
-from syncd.history.change_journal import FileChange, MovePlan, move_steps, note_step, sha256
+from syncd.history.change_journal import Entry, FileChange, MovePlan, move_steps, note_step, sha256
 from syncd.notes.front_matter import FrontmatterError, decode, encode, split
 from syncd.notes.markdown_outline import is_open_ended
 from syncd.promotion.link_updates import LinkUpdates, plan_link_updates
@@ -37,6 +40,8 @@ from syncd.sync.hand_edits import LOCKED_S
 from syncd.vault.path_rules import join, objection
 
 _UNLINKED: Final = re.compile(r'[<>:"|?*#^\[\]]')  # characters that names can't have on Windows, or in links
+# How the subject of a commit begins; for other kinds it begins with the kind.
+_SUBJECTS: Final = {APPLY: "Apply a proposed change of", UNAPPLY: "Undo a change of"}
 
 
 class TakenDestination(Problem):
@@ -340,3 +345,19 @@ def describe_links(updates: LinkUpdates, changed: Sequence[str]) -> dict[str, An
     pairs = {"lost": updates.lost, "mentions": updates.mentions}
     lists = {name: [list(pair) for pair in values] for name, values in pairs.items()}
     return {"relinked": list(changed), **lists, "unread": list(updates.unread)}
+
+
+def format_commit_message(entry: Entry) -> str:
+    """Format the message for the commit of a move."""
+    about = json.loads(entry.about)
+    lines = [f"{entry.source} → {entry.target}"]
+    if relinked := about.get("relinked"):
+        lines.append(f"links in {len(relinked)} other file{'s' if len(relinked) > 1 else ''}")
+    trailers = (
+        ("Capture-Id", entry.document_id),
+        ("Source", about.get("origin", "")),
+        ("Approved-By", entry.by),
+        ("Memex-Tool", about.get("tool", entry.kind)),
+    )
+    subject = _SUBJECTS.get(entry.kind, entry.kind.capitalize())
+    return format_message(f"{subject} {about.get('title', '')}", lines, trailers)

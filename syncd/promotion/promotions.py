@@ -19,7 +19,6 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Record
 from syncd.captures.writer import hold_commits
 from syncd.changes.change_approval import APPLY, UNAPPLY, ChangePlans
-from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.git.repository import Repository
 from syncd.history.audit_log import Author, acting_as
@@ -27,7 +26,15 @@ from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, FileCh
 from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
 from syncd.promotion.link_updates import MoveSeries, plan_link_updates
-from syncd.promotion.plan import Plan, choose_id, compose_text, describe_links, make_plan, plan_merge
+from syncd.promotion.plan import (
+    Plan,
+    choose_id,
+    compose_text,
+    describe_links,
+    format_commit_message,
+    make_plan,
+    plan_merge,
+)
 from syncd.promotion.promoted_note import DEFECT, Problem
 from syncd.promotion.return_to_inbox import STANDING, plan_return
 from syncd.promotion.vault_snapshot import VaultSnapshot
@@ -47,12 +54,22 @@ Progress = Callable[[int, int, str], None]
 
 
 @dataclass(slots=True)
+class _Move:
+    """Describes a move whose files have been changed; its commit is added to the outcome when it is made."""
+
+    entry: Entry
+    steps: Sequence[FileChange]
+    outcome: dict[str, Any]
+
+
+@dataclass(slots=True)
 class _Earlier:
     """Records what the promotions of one call have done so far."""
 
     relinked: set[str] = field(default_factory=set)  # notes whose links were rewritten
     ids: set[str] = field(default_factory=set)  # ids of the promoted notes
-    steps: list[FileChange] = field(default_factory=list)  # changes that are not in the index yet
+    unindexed: list[FileChange] = field(default_factory=list)  # changes that are not in the index yet
+    uncommitted: list[_Move] = field(default_factory=list)  # no file is in two of them
 
 
 class Promotions:
@@ -100,15 +117,14 @@ class Promotions:
         with self.lock, ExitStack() as ending:
             self.finish_pending()
             series, indexed_at = self._make_series(plans), time.monotonic()
-            ending.callback(lambda: self._update_indexes(earlier.steps))
+            ending.callback(lambda: self._finish_moves(earlier))
             for plan in plans:
                 if stopping is not None and stopping.is_set():
                     done.append(Unavailable("the daemon is stopping; the remaining captures are promoted later"))
                     continue
                 done.append(self._carry_out_plan(plan, by, series, earlier))
-                if earlier.steps and time.monotonic() - indexed_at > KNOWN_S:
-                    self._update_indexes(earlier.steps)
-                    earlier.steps.clear()
+                if time.monotonic() - indexed_at > KNOWN_S:
+                    self._finish_moves(earlier)
                     indexed_at = time.monotonic()
                 if progress:
                     progress(len(done), len(plans), "promoting")
@@ -121,18 +137,28 @@ class Promotions:
         try:
             again = plan.source in earlier.relinked or plan.id in earlier.ids
             move_plan = self.make_move_plan(self._renew_plan(plan, earlier.ids) if again else plan, series)
-            outcome = self._apply_move(move_plan, by, known=series is None)
+            paths = {step.path for step in move_plan.steps}
+            if any(step.path in paths for move in earlier.uncommitted for step in move.steps):
+                self._commit(earlier.uncommitted)  # so that each commit has all changes of its move
+            move = self._move_files(move_plan, by)
         except MemexError as error:
             return error
         except Exception:  # a bug that one capture triggers must not block the others
             log.exception("could not promote a capture")
             return Problem(DEFECT)
-        earlier.relinked.update(outcome["relinked"])
-        earlier.ids.add(outcome["id"])
+        earlier.relinked.update(move.outcome["relinked"])
+        earlier.ids.add(move.outcome["id"])
         if series is not None:
             series.record_moves(plan.moves)
-            earlier.steps += move_plan.steps
-        return outcome
+        earlier.unindexed += move.steps
+        earlier.uncommitted.append(move)
+        return move.outcome
+
+    def _finish_moves(self, earlier: _Earlier) -> None:
+        """Update the index, and make the commits, after the latest moves of a call."""
+        self._update_indexes(earlier.unindexed)
+        earlier.unindexed.clear()
+        self._commit(earlier.uncommitted)
 
     def _renew_plan(self, plan: Plan, ids: Collection[str]) -> Plan:
         """Renew a plan after an earlier promotion rewrote links in its capture, or took its id."""
@@ -222,11 +248,13 @@ class Promotions:
                 self._resume(entry)
             for entry in self._journal.uncommitted(_now_ms() - RECENT_MS):
                 steps = self._journal.steps(entry.seq)
-                commit, left_out = self._commit(entry, steps)
+                move = _Move(entry, steps, {"commit": "", "left_out": []})
+                self._commit([move])
                 if self._not_before > time.monotonic():  # Git refuses the other commits too
                     break
-                if commit:
-                    subject = _commit_message(entry, json.loads(entry.about)).partition("\n")[0]
+                if commit := move.outcome["commit"]:
+                    left_out = move.outcome["left_out"]
+                    subject = format_commit_message(entry).partition("\n")[0]
                     paths = dict.fromkeys(step.path for step in steps if step.path not in left_out)
                     made.append(MadeCommit(commit, subject, tuple(paths)))
         return made
@@ -309,8 +337,15 @@ class Promotions:
                 self._snapshot.vault.remove_folder(folder)
                 folder = folder.rpartition("/")[0]
 
-    def _apply_move(self, move_plan: MovePlan, by: str, *, known: bool = True) -> dict[str, Any]:
-        """Carry out the move, and update the index unless the caller does (`known` is false)."""
+    def _apply_move(self, move_plan: MovePlan, by: str) -> dict[str, Any]:
+        """Carry out one move, and return its outcome."""
+        move = self._move_files(move_plan, by)
+        self._update_indexes(move.steps)
+        self._commit([move])
+        return move.outcome
+
+    def _move_files(self, move_plan: MovePlan, by: str) -> _Move:
+        """Change the files; raises `_FilesChanged` when a file changed since the plan was made."""
         self._owed, steps = True, move_plan.steps  # until it has succeeded
         entry = self._journal.begin(move_plan, by=by, at=_now_ms())
         try:
@@ -323,12 +358,9 @@ class Promotions:
             raise
         self._journal.set_state(entry.seq, "done")
         log.info("%s: moved one note", move_plan.kind)
-        if known:
-            self._update_indexes(steps)
-        commit, left_out = self._commit(entry, steps)
         links = {key: move_plan.about[key] for key in ("relinked", "lost", "mentions", "unread")}
-        move = {"id": move_plan.document_id, "source": move_plan.source, "target": move_plan.target}
-        return {**move, "by": by, "commit": commit, "left_out": left_out, **links}
+        files = {"id": move_plan.document_id, "source": move_plan.source, "target": move_plan.target}
+        return _Move(entry, steps, {**files, "by": by, "commit": "", "left_out": [], **links})
 
     def _take_back(self, entry: Entry, steps: Sequence[FileChange], why: str = "") -> None:
         """Roll back the move; what can't be rolled back now is tried again later."""
@@ -400,29 +432,36 @@ class Promotions:
             log.warning("promoted notes are not indexed yet: %s", error.message)
             self._snapshot.sync.request_listing()
 
-    def _commit(self, entry: Entry, steps: Sequence[FileChange]) -> tuple[str, list[str]]:
-        """Commit the move.
+    def _commit(self, moves: list[_Move]) -> None:
+        """Commit these moves, and write into their outcomes the commit, and the notes left out because of a person's edits."""
+        due: list[tuple[_Move, DueCommit]] = []
+        for move in moves:
+            try:
+                commit = self._make_due_commit(move.entry, move.steps)
+            except MemexError:
+                self._owed = True
+                continue
+            if commit is None:
+                self._journal.set_state(move.entry.seq, "done", commit_id=NOTHING)
+            else:
+                due.append((move, commit))
+        moves.clear()
+        made = self._commits.commit_series([commit for _, commit in due]) if due else []
+        for (move, commit), made_commit in zip(due, made, strict=True):
+            self._record_commit(move, commit, made_commit)
 
-        Returns the commit ("" = none), and the notes left out because they have a person's edits."""
-        try:
-            due = self._make_due_commit(entry, steps)
-        except MemexError:
-            self._owed = True
-            return "", []
-        if due is None:
-            self._journal.set_state(entry.seq, "done", commit_id=NOTHING)
-            return "", []
-        made = self._commits.commit(due.changes, due.message, approved=due.approved)
+    def _record_commit(self, move: _Move, due: DueCommit, made: str | None) -> None:
+        """Record the commit of a move, and the notes that are not in it; None = it can't be made now."""
         if made is None and self._commits.is_on and self._repo.local_state() not in NO_HISTORY:
             self._owed, self._not_before = True, time.monotonic() + AGAIN_S
-            return "", []
-        self._journal.set_state(entry.seq, "done", commit_id=made or NOTHING)
+            return
+        self._journal.set_state(move.entry.seq, "done", commit_id=made or NOTHING)
         others = [path for path in due.changes if path not in due.approved]
-        if not made or not others:
-            return made or "", []
-        asked = ("-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made)
-        there = set((self._repo.query("diff-tree", *asked) or "").split("\0"))
-        return made, [path for path in others if path not in there]
+        move.outcome["commit"] = made or ""
+        if made and others:
+            asked = ("-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made)
+            there = set((self._repo.query("diff-tree", *asked) or "").split("\0"))
+            move.outcome["left_out"] = [path for path in others if path not in there]
 
     def _make_due_commit(self, entry: Entry, steps: Sequence[FileChange]) -> DueCommit | None:
         """Return the commit of a move; None when the capture exists again.
@@ -442,7 +481,7 @@ class Promotions:
         approved = {step.path for step in steps if step.twin or not step.was or not step.now}
         if entry.kind not in (*CHANGES, UNAPPLY):
             approved |= {entry.source, entry.target}
-        return DueCommit(changes, _commit_message(entry, json.loads(entry.about)), approved)
+        return DueCommit(changes, format_commit_message(entry), approved)
 
     def _bytes_after(self, step: FileChange) -> bytes | None:
         if not step.now or not step.twin:
@@ -454,24 +493,6 @@ class Promotions:
 
 class _FilesChanged(Conflict):
     """Reports that a file changed during the move."""
-
-
-def _commit_message(entry: Entry, about: dict[str, Any]) -> str:
-    """Format the commit message of a move."""
-    lines = [f"{entry.source} → {entry.target}"]
-    if relinked := about.get("relinked"):
-        lines.append(f"links in {len(relinked)} other file{'s' if len(relinked) > 1 else ''}")
-    trailers: Iterable[tuple[str, str]] = (
-        ("Capture-Id", entry.document_id),
-        ("Source", about.get("origin", "")),
-        ("Approved-By", entry.by),
-        ("Memex-Tool", about.get("tool", entry.kind)),
-    )
-    subject = _SUBJECTS.get(entry.kind, entry.kind.capitalize())
-    return format_message(f"{subject} {about.get('title', '')}", lines, trailers)
-
-
-_SUBJECTS: Final = {APPLY: "Apply a proposed change of", UNAPPLY: "Undo a change of"}
 
 
 def _now_ms() -> int:

@@ -151,6 +151,91 @@ def test_many_at_once_are_one_look_and_a_commit_each(world, tmp_path, request):
     consistent(world, tmp_path)
 
 
+def test_many_promotions_move_head_once_and_start_few_git_processes(world, begun):
+    many = 10
+    for number in range(many):
+        world.write(f"Captures/default/N{number}.md", f"---\nid: n{number}\npromote: true\n---\nAlone {number}\n")
+    world.git("add", "-A")
+    world.git("commit", "-qm", "many")
+    world.run()
+    head, moves = world.git("rev-parse", "HEAD").strip(), len(world.git("reflog").splitlines())
+    begun.clear()
+    marked(world)
+    assert len(begun) <= 5 * many + 15, "four for each, and some for all"
+    assert len(world.git("reflog").splitlines()) <= moves + 2, "a slow machine may make them in two parts"
+    told = world.git("log", "--reverse", "--format=%s", "--name-only", f"{head}..").split("\n\n")
+    assert len(world.git("rev-list", f"{head}..").split()) == many
+    for number in range(many):
+        assert f"Promote N{number}" in "\n".join(told)
+        changed = world.git(
+            "log", "--format=", "--name-only", "--no-renames", f"--grep=Capture-Id: n{number}$", f"{head}.."
+        )
+        assert sorted(changed.split()) == [f"Captures/default/N{number}.md", f"Notes/N{number}.md"]
+    assert world.git("status", "--porcelain") == ""
+
+
+def test_each_of_many_commits_has_the_links_of_its_own_promotion(world):
+    for number in range(3):
+        world.write(f"Captures/default/N{number}.md", f"---\nid: n{number}\npromote: true\n---\nAlone {number}\n")
+    links = [f"[[Captures/default/N{number}]]" for number in range(3)]
+    world.write("Overview.md", "\n".join(links))
+    world.git("add", "-A")
+    world.git("commit", "-qm", "many")
+    world.run()
+    marked(world)
+    for number in range(3):
+        made = world.git("log", "--format=%H", f"--grep=Capture-Id: n{number}$").strip()
+        links[number] = f"[[Notes/N{number}]]"
+        assert world.git("show", f"{made}:Overview.md") == "\n".join(links)
+    assert world.git("status", "--porcelain") == ""
+
+
+def test_many_promotions_whose_process_dies_before_their_commits_get_one_each_at_the_next_start(world, monkeypatch):
+    for number in range(3):
+        world.write(f"Captures/default/N{number}.md", f"---\nid: n{number}\npromote: true\n---\nAlone {number}\n")
+    world.git("add", "-A")
+    world.git("commit", "-qm", "many")
+    world.run()
+
+    def die(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.app.services.commits, "commit_series", die)
+        with pytest.raises(KeyboardInterrupt):
+            marked(world)
+    assert world.git("log", "-1", "--format=%s").strip() == "many"
+    world.reopen()
+    world.run()
+    world.app.opened.sync.ready.set()
+    marked(world)
+    told = world.git("log", "-3", "--format=%s").splitlines()
+    assert sorted(told) == ["Promote N0", "Promote N1", "Promote N2"]
+    assert [(world.vault / f"Notes/N{number}.md").exists() for number in range(3)] == [True] * 3
+    assert world.git("status", "--porcelain") == ""
+
+
+def test_a_filter_that_fails_on_one_of_many_holds_up_only_its_commit(world):
+    for number in range(3):
+        world.write(f"Captures/default/N{number}.md", f"---\nid: n{number}\npromote: true\n---\nAlone {number}\n")
+    world.git("add", "-A")
+    world.git("commit", "-qm", "many")
+    world.git("config", "filter.broken.clean", "/bin/false")
+    world.git("config", "filter.broken.required", "true")
+    world.write(".gitattributes", "Notes/N1.md filter=broken\n")
+    world.run()
+    own = promotions(world)
+    marked(world)
+    assert (world.vault / "Notes/N1.md").exists()
+    assert sorted(world.git("log", "-2", "--format=%s").splitlines()) == ["Promote N0", "Promote N2"]
+    assert own.facts()["uncommitted"] == 1
+    world.git("config", "filter.broken.clean", "cat")
+    own._not_before = float("-inf")  # as if it were half a minute later
+    own.finish_pending()
+    assert world.git("log", "-1", "--format=%s").strip() == "Promote N1"
+    assert own.facts()["uncommitted"] == 0
+
+
 def test_a_commit_that_git_does_not_allow_is_made_up_for(world):
     world.git("checkout", "-q", "--detach")
     own = promotions(world)

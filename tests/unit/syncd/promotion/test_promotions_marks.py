@@ -119,7 +119,7 @@ def test_a_capture_with_an_impossible_time_keeps_no_other_from_being_promoted(wo
     world.close()
 
 
-@pytest.mark.parametrize("where", ["make_plan", "_apply_move"])
+@pytest.mark.parametrize("where", ["make_plan", "_move_files"])
 def test_a_mistake_of_ours_in_one_capture_keeps_no_other_from_being_promoted(world, monkeypatch, caplog, where):
     world.write("Captures/default/Early.md", "---\nid: odd\npromote: true\n---\nwords\n")
     world.write("Captures/default/Heron.md", capture("promote: true\n"))
