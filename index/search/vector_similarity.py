@@ -5,7 +5,7 @@ rows into cells, about as many as the square root of their number, and each row 
 nearest cells.
 
 Measured (`python -m tests.bench.graph_report`, CPU seconds of two busy cores, 384 numbers a row): pairs 0.03, 0.3
-and 0.8 at 1,000, 5,000 and 10,000 rows, clusters 0.06, 0.6 and 1.9. Of the first 500 pairs of 20,000 rows cells find
+and 0.8 at 1,000, 5,000 and 10,000 rows, clusters 0.06, 0.5 and 1.4, and both together no more than clusters. Of the first 500 pairs of 20,000 rows cells find
 all where rows lie about topics, as those of texts do, and 96 of 100 where they lie anywhere.
 
 Law, tested: equal matrices give equal answers; rows in another order give the same answers, except for ties."""
@@ -31,60 +31,146 @@ MUTUAL: Final = 6  # neighbours that may bring a row into a group
 Matrix: TypeAlias = NDArray[np.float32]
 Numbers: TypeAlias = NDArray[np.int64]
 Neighbours: TypeAlias = tuple[Numbers, Matrix]  # as `nearest` gives them
+Pair: TypeAlias = tuple[int, int, float]  # lower number, higher number, cosine
+
+
+class _BestPairs:
+    """Collects the pairs of rows with the highest cosine, without `related` pairs."""
+
+    def __init__(self, n: int, related: Collection[tuple[int, int]], limit: int, min_score: float) -> None:
+        self._n, self._limit, self._least = n, limit, min_score
+        out = np.array(list(related), np.int64).reshape(-1, 2)
+        self._out = np.unique(out.min(axis=1) * n + out.max(axis=1))
+        # By row, in how many of the related pairs it is.
+        self._left_out = np.bincount(np.concatenate([self._out // n, self._out % n]), minlength=n)
+        self._best, self._scores = np.empty(0, np.int64), np.empty(0, np.float32)
+
+    def add(self, ones: Numbers, others: Numbers, products: Matrix) -> None:
+        """Compare with the pairs of one tile."""
+        # Of equal pairs the first are kept: a full list takes better ones alone.
+        best, scores, n, limit = self._best, self._scores, self._n, self._limit
+        full = len(scores) == limit
+        at = np.flatnonzero(products > scores[-1]) if full else np.flatnonzero(products >= self._least)
+        if not len(at):
+            return
+        kept = _highest(products.ravel()[at], 2 * (limit + len(best) + int(self._left_out[ones].sum())))
+        at = at[kept]
+        a, b = ones[at // len(others)], others[at % len(others)]
+        keys = np.minimum(a, b) * n + np.maximum(a, b)
+        fresh = (a != b) & ~_is_among(keys, self._out) & ~_is_among(keys, np.sort(best))
+        keys, first = np.unique(keys[fresh], return_index=True)
+        best, scores = np.concatenate([best, keys]), np.concatenate([scores, products.ravel()[at][fresh][first]])
+        ranked = np.lexsort((best, -scores))[:limit]
+        self._best, self._scores = best[ranked], scores[ranked]
+
+    def pairs(self) -> list[Pair]:
+        """Return the pairs, best first."""
+        keyed = zip(self._best.tolist(), self._scores.tolist(), strict=True)
+        return [(key // self._n, key % self._n, min(1.0, score)) for key, score in keyed]
+
+
+class _Nearest:
+    """Collects for each row the `count` rows with the highest cosine, of at least `least`."""
+
+    def __init__(self, n: int, count: int, least: float) -> None:
+        self.best, self.scores = np.full((n, count), -1, np.int64), np.full((n, count), -2, np.float32)
+        self._count, self._least = count, np.float32(least)
+
+    def add(self, ones: Numbers, others: Numbers, products: Matrix) -> None:
+        """Compare `ones` with `others`."""
+        at = self._passing(products, ones, 1)
+        row, column = np.divmod(at, len(others))
+        self._merge(ones[row], others[column], products.ravel()[at])
+
+    def add_both(self, ones: Numbers, others: Numbers, products: Matrix) -> None:
+        """Compare `ones` with `others`, and `others` with `ones`."""
+        self.add(ones, others, products)
+        at = self._passing(products, others, 0)
+        row, column = np.divmod(at, len(others))
+        self._merge(others[column], ones[row], products.ravel()[at])
+
+    def _passing(self, products: Matrix, compared: Numbers, axis: int) -> Numbers:
+        """Return the places of the products that may count for the rows `compared`, which lie across `axis`."""
+        bars = np.expand_dims(np.maximum(self.scores[compared, -1], self._least), axis)
+        at = np.flatnonzero(products >= bars)
+        length = products.shape[axis]
+        if len(at) <= products.size * MANY or length <= self._count:
+            return at
+        few = np.argpartition(products, length - self._count, axis=axis)
+        places = np.arange(products.size).reshape(products.shape)
+        return np.take_along_axis(places, np.take(few, range(length - self._count, length), axis), axis).ravel()
+
+    def _merge(self, row: Numbers, number: Numbers, score: Matrix) -> None:
+        """Add to `row` the similar rows `number`, none of which it has."""
+        if not len(row):
+            return
+        known = np.unique(row)
+        place, held = np.nonzero(self.best[known] >= 0)
+        row = np.concatenate([row, known[place]])
+        number = np.concatenate([number, self.best[known[place], held]])
+        score = np.concatenate([score, self.scores[known[place], held]])
+        ranked = np.lexsort((number, -score, row))
+        row, number, score = row[ranked], number[ranked], score[ranked]
+        rank = np.arange(len(row)) - np.searchsorted(row, row)
+        kept = (rank < self._count) & (score >= self._least)
+        self.best[row[kept], rank[kept]], self.scores[row[kept], rank[kept]] = number[kept], score[kept]
 
 
 def most_similar_pairs(
     rows: Matrix, related: Collection[tuple[int, int]], limit: int, min_score: float, *, exact: int = EXACT
-) -> list[tuple[int, int, float]]:
+) -> list[Pair]:
     """Find the `limit` pairs of rows with the highest cosine, at least `min_score`, best first, without `related` pairs.
 
-    `rows`: [n, d], each of unit length or zero. A pair is (lower number, higher number, cosine)."""
-    n = len(rows)
-    if limit < 1 or n < 2:
-        return []
-    out = np.array(sorted({min(a, b) * n + max(a, b) for a, b in related}), np.int64)
-    left_out = np.bincount(np.concatenate([out // n, out % n]), minlength=n)  # by row, of how many pairs
-    best, scores = np.empty(0, np.int64), np.empty(0, np.float32)
-    for ones, others, products in _multiply_tiles(rows, exact, half=True):
-        # Of equal pairs the first are kept: a full list takes better ones alone.
-        full = len(scores) == limit
-        at = np.flatnonzero(products > scores[-1]) if full else np.flatnonzero(products >= min_score)
-        if not len(at):
-            continue
-        kept = _highest(products.ravel()[at], 2 * (limit + len(best) + int(left_out[ones].sum())))
-        at = at[kept]
-        a, b = ones[at // len(others)], others[at % len(others)]
-        keys = np.minimum(a, b) * n + np.maximum(a, b)
-        fresh = (a != b) & ~_is_among(keys, out) & ~_is_among(keys, np.sort(best))
-        keys, first = np.unique(keys[fresh], return_index=True)
-        best, scores = np.concatenate([best, keys]), np.concatenate([scores, products.ravel()[at][fresh][first]])
-        ranked = np.lexsort((best, -scores))[:limit]
-        best, scores = best[ranked], scores[ranked]
-    return [(int(key // n), int(key % n), min(1.0, float(score))) for key, score in zip(best, scores, strict=True)]
+    `rows`: [n, d], each of unit length or zero."""
+    return _compare(rows, (related, limit, min_score), None, exact)[0]
 
 
-def nearest(rows: Matrix, count: int, least: float = -1.0, *, exact: int = EXACT) -> tuple[Numbers, Matrix]:
+def nearest(rows: Matrix, count: int, least: float = -1.0, *, exact: int = EXACT) -> Neighbours:
     """Return for each row the numbers of its `count` most similar rows and their cosines, best first.
 
     Rows with a cosine below `least` do not count; missing entries have the number -1 and the cosine -2."""
+    return _compare(rows, None, (count, least), exact)[1]
+
+
+def pairs_and_clusters(
+    rows: Matrix,
+    related: Collection[tuple[int, int]],
+    limit: int,
+    min_score: float,
+    *,
+    near: float,
+    most: int,
+    exact: int = EXACT,
+) -> tuple[list[Pair], list[tuple[int, ...]]]:
+    """Return what `most_similar_pairs` and `find_clusters` return, with each row compared once for both."""
+    pairs, neighbours = _compare(rows, (related, limit, min_score), (MUTUAL, near), exact)
+    return pairs, find_clusters(rows, near=near, most=most, neighbours=neighbours)
+
+
+def _compare(
+    rows: Matrix,
+    pairs: tuple[Collection[tuple[int, int]], int, float] | None,
+    neighbours: tuple[int, float] | None,
+    exact: int,
+) -> tuple[list[Pair], Neighbours]:
+    """Compare the rows once, for the arguments of `_BestPairs` and of `_Nearest`; None = that is not wanted."""
     n = len(rows)
-    best, scores = np.full((n, count), -1, np.int64), np.full((n, count), -2, np.float32)
-    for ones, others, products in _multiply_tiles(rows, exact, half=False):
-        products[ones[:, None] == others[None, :]] = -2
-        row, column = np.nonzero(products >= least)
-        if len(row) > products.size * MANY:
-            few = np.argpartition(products, -min(count, len(others)), axis=1)[:, -min(count, len(others)) :]
-            row, column = np.repeat(np.arange(len(ones)), few.shape[1]), few.ravel()
-        held, place = np.nonzero(best[ones] >= 0)
-        row = np.concatenate([row, held])
-        number = np.concatenate([others[column], best[ones][held, place]])
-        score = np.concatenate([products[row[: len(column)], column], scores[ones][held, place]])
-        ranked = np.lexsort((number, -score, row))
-        row, number, score = row[ranked], number[ranked], score[ranked]
-        rank = np.arange(len(row)) - np.searchsorted(row, row)
-        kept = (rank < count) & (score >= least)
-        best[ones[row[kept]], rank[kept]], scores[ones[row[kept]], rank[kept]] = number[kept], score[kept]
-    return best, scores
+    best = _BestPairs(n, *pairs) if pairs and pairs[1] >= 1 and n > 1 else None
+    found_near = _Nearest(n, *(neighbours or (1, 2.0)))
+    if n > exact:
+        for ones, others, products in _multiply_cells(rows):
+            if best:
+                best.add(ones, others, products)
+            if neighbours:
+                products[ones[:, None] == others[None, :]] = -2
+                found_near.add(ones, others, products)
+    else:
+        for ones, others, products in _multiply_tiles(rows):
+            if best:
+                best.add(ones, others, products)
+            if neighbours:
+                found_near.add_both(ones, others, products)
+    return best.pairs() if best else [], (found_near.best, found_near.scores)
 
 
 def neighbour_pairs(neighbours: Neighbours, numbers: Sequence[int], least: float) -> Numbers:
@@ -160,25 +246,20 @@ def _highest(scores: Matrix, count: int) -> Numbers:
     return np.sort(np.concatenate([above, equal[: count - len(above)]]))
 
 
-def _multiply_tiles(rows: Matrix, exact: int, *, half: bool) -> Iterator[tuple[Numbers, Numbers, Matrix]]:
-    """Numbers of some rows, numbers of some others, and the products of all these with all those.
+def _multiply_tiles(rows: Matrix) -> Iterator[tuple[Numbers, Numbers, Matrix]]:
+    """Yield numbers of some rows, numbers of some others, and the products of all these with all those.
 
-    All pairs are in some tile, or beyond `exact` those that cells bring together; `half`: one order of a pair suffices."""
-    n = len(rows)
-    if n > exact:
-        yield from _multiply_cells(rows)
-        return
-    numbers = np.arange(n)
-    for start in range(0, n, BLOCK):
+    Each pair of rows is in one tile, once; in all other places of a tile is -2."""
+    numbers = np.arange(len(rows))
+    for start in range(0, len(rows), BLOCK):
         block = rows[start : start + BLOCK]
-        first = start if half else 0
-        products = block @ rows[first:].T
-        if half:
-            products[np.tril_indices(len(block))] = -2
-        yield numbers[start : start + BLOCK], numbers[first:], products
+        products = block @ rows[start:].T
+        products[np.tril_indices(len(block))] = -2
+        yield numbers[start : start + BLOCK], numbers[start:], products
 
 
 def _multiply_cells(rows: Matrix) -> Iterator[tuple[Numbers, Numbers, Matrix]]:
+    """Yield tiles as `_multiply_tiles` does, of the rows that cells bring together; a pair may come in either order, or in both."""
     n = len(rows)
     count = math.isqrt(n)
     sample = rows[:: max(1, n // LEARNT)]

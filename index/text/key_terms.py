@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from index.text.sentences import plain_text
-from index.text.words import PIECE, TextLanguage, Token, detect_language, tokenize
+from index.text.words import PIECE, TextLanguage, Token, detect_language, find_pieces, tokenize
 
 LONGEST: Final = 4_000  # most characters of a node that are read for its terms
 WORTH: Final = 0.3  # least worth of a word that counts as a term
@@ -23,33 +23,55 @@ _MARKED = re.compile(r"[\[<`*_&\\{%]|://|www\.|::")  # marks that occur only in 
 _NOTHING: Final[Counter[str]] = Counter()
 
 
+class _Pieces(dict[str, frozenset[str]]):
+    """Maps words, and runs of a script without spaces, to the keys of their terms in one language."""
+
+    def __init__(self, language: TextLanguage, shown: dict[str, Counter[str]]) -> None:
+        super().__init__()
+        self._language, self._shown = language, shown
+        self._terms: dict[str, tuple[Token, ...]] = {}
+
+    def __missing__(self, piece: str) -> frozenset[str]:
+        keys = self[piece] = frozenset(token.key for token in self.terms_of(piece))
+        return keys
+
+    def terms_of(self, piece: str) -> tuple[Token, ...]:
+        """Return the terms of one of them."""
+        terms = self._terms.get(piece)
+        if terms is None:
+            tokens = tokenize(piece, self._language)
+            terms = self._terms[piece] = tuple(token for token in tokens if token and token.worth >= WORTH)
+            for token in terms:
+                self._shown.setdefault(token.key, Counter())[token.text] += 1
+        return terms
+
+    def find_keys(self, text: str) -> frozenset[str]:
+        """Return the keys of all terms in `text`."""
+        return frozenset().union(*map(self.__getitem__, set(find_pieces(text))))
+
+
 @dataclass(slots=True)
 class Reader:
     """Reads the terms of many texts, and caches the terms of each word."""
 
     places: Mapping[str, int]  # English words by frequency rank, the most frequent at 0
     shown: dict[str, Counter[str]] = field(default_factory=dict)  # key → written forms, with their counts
-    _seen: dict[tuple[str, bool], dict[str, tuple[Token, ...]]] = field(default_factory=dict)
+    _seen: dict[tuple[str, bool], _Pieces] = field(default_factory=dict)
 
     def terms(self, name: str, texts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
         """Return the keys of the terms in a node's name, and of those in its name and texts together."""
-        text, language = self._read_texts((name, *texts))
-        seen = self._seen.setdefault((language.language, language.japanese), {})
-        name_keys, text_keys = (
-            {token.key for piece in set(PIECE.findall(part)) for token in self._read_piece(piece, language, seen)}
-            for part in (name, text)
-        )
-        return frozenset(name_keys), frozenset(name_keys | text_keys)
+        text, seen = self._read_texts((name, *texts))
+        name_keys = seen.find_keys(name)
+        return name_keys, name_keys | seen.find_keys(text)
 
     def phrases(self, texts: Sequence[str]) -> dict[tuple[str, str], str]:
         """Return the pairs of neighbouring terms: their keys → the written phrase."""
-        text, language = self._read_texts(texts)
-        seen = self._seen.setdefault((language.language, language.japanese), {})
+        text, seen = self._read_texts(texts)
         phrases: dict[tuple[str, str], str] = {}
         before: Token | None = None
         end = 0
         for piece in PIECE.finditer(text):
-            terms = self._read_piece(piece[0], language, seen)
+            terms = seen.terms_of(piece[0])
             if text[end : piece.start()].strip(" "):
                 before = None  # punctuation separates them
             for token in terms:
@@ -59,21 +81,13 @@ class Reader:
             before, end = before if terms else None, piece.end()
         return phrases
 
-    def _read_piece(self, piece: str, language: TextLanguage, seen: dict[str, tuple[Token, ...]]) -> tuple[Token, ...]:
-        """Return the terms of a word, or of a run of a script without spaces."""
-        terms = seen.get(piece)
-        if terms is None:
-            terms = seen[piece] = tuple(token for token in tokenize(piece, language) if token and token.worth >= WORTH)
-            for token in terms:
-                self.shown.setdefault(token.key, Counter())[token.text] += 1
-        return terms
-
     def most_frequent_form(self, key: str) -> str:
         """Return the most frequent written form of a term."""
         forms = self.shown.get(key, _NOTHING)
         return min(forms, key=lambda form: (-forms[form], len(form), form), default=key)
 
-    def _read_texts(self, texts: Iterable[str]) -> tuple[str, TextLanguage]:
+    def _read_texts(self, texts: Iterable[str]) -> tuple[str, _Pieces]:
+        """Return the beginning of these texts without markup, and the terms of words in its language."""
         lines, left = [], LONGEST
         for text in texts:
             lines.append(plain_text(text[:left]) if _MARKED.search(text) else text[:left])
@@ -81,7 +95,11 @@ class Reader:
             if left <= 0:
                 break
         joined = "\n".join(lines)
-        return joined, detect_language(joined, self.places)
+        language = detect_language(joined, self.places)
+        seen = self._seen.get((language.language, language.japanese))
+        if seen is None:
+            seen = self._seen[language.language, language.japanese] = _Pieces(language, self.shown)
+        return joined, seen
 
 
 def choose_label(

@@ -48,6 +48,7 @@ _COUNT = compile_later(
 )
 _COUNTED = compile_later(r"[年月日時分秒人回個件本枚円度位歳代目号条項章巻話世紀万億千百つ歩機隻頭匹点種類階級]{1,3}")
 _WORD = compile_later(r"[^\W_]+(?:[.'’\-+&_][^\W_]+)*(?:\+\+|#(?!\w))?")
+_PLAIN_WORD = compile_later(r"[a-zA-Z0-9]+(?:[.'\-+&_][a-zA-Z0-9]+)*(?:\+\+|#(?!\w))?")  # the same in ASCII, faster
 _WIDE_PART = compile_later(f"({_WIDE.pattern})")
 _WORD_OR_WIDE = compile_later(rf"(?P<wide>{_WIDE.pattern})|{_WORD.pattern}")
 PIECE: Final = compile_later(
@@ -111,12 +112,18 @@ class TextLanguage:
 def detect_language(text: str, places: Mapping[str, int]) -> TextLanguage:
     """Return the language whose function words are most frequent in `text`; English when there are none."""
     text, hits = text[:6_000], dict.fromkeys(stopwords.LANGUAGES, 0)
-    for names in filter(None, map(languages_by_word().get, map(str.lower, _WORD.findall(text)))):
+    words = (_PLAIN_WORD if text.isascii() else _WORD).findall(text)
+    for names in filter(None, map(languages_by_word().get, map(str.lower, words))):
         for name in names:
             hits[name] += 1
     best = max(hits, key=lambda name: (hits[name], name == "en"))
     wide = 0 if text.isascii() else len(_WIDE.findall(text))
     return TextLanguage(best, bool(wide) and len(_KANA.findall(text)) >= wide / 3, places)
+
+
+def find_pieces(text: str) -> list[str]:
+    """Return the units of `text` that are tokenized separately, as PIECE finds them."""
+    return (_PLAIN_WORD if text.isascii() else PIECE).findall(text)
 
 
 @functools.cache
@@ -136,7 +143,7 @@ def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
     plain = text.isascii()  # most sentences: nothing of them needs the rules for other letters
     at, before, after_wide = 0, "", False
     first = plain or not _WIDE.search(text)  # in Chinese and Japanese, the beginning of a sentence has no capital
-    for piece in (_WORD if plain else _WORD_OR_WIDE).finditer(text):
+    for piece in (_PLAIN_WORD if plain else _WORD_OR_WIDE).finditer(text):
         word, between, end, last = piece[0], text[at : piece.start()], piece.end(), ""
         if (between not in ("", " ") and _BREAK.search(between)) or (
             text.startswith("/", end) and _HALF.match(text, end)

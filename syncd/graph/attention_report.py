@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from index.graph.unlinked_names import UnlinkedName, find
@@ -138,10 +139,9 @@ def build_report(
     unspaced = similar_nodes.find_unspaced([text[1:] for text in texts])
     compared = similar_nodes.split_into_groups(vertices, pooled, unspaced)
     stale = find_unsummarized([vertex for vertex in vertices if vertex.observations])
-    candidates = _rank_candidates(vertices, evidence, compared, pooled, perspectives)
+    alike, groups = _compare_nodes(compared, evidence)
+    candidates = _rank_candidates(vertices, evidence, compared, alike=alike, pooled=pooled, perspectives=perspectives)
     orphans = [vertex for n, vertex in enumerate(vertices) if not near[n]]
-    groups = [group for part in compared for group in part.find_clusters()]
-    groups.sort(key=lambda group: (-len(group), group))
     described = (_describe_cluster(group, vertices, evidence, reader, texts) for group in groups[:limit])
     return Report(
         stale=tuple(_draft_stale_summary(by_name[node.name], observations, places, drafter) for node in stale[:limit]),
@@ -219,18 +219,27 @@ def _draft_stale_summary(
     return StaleSummary(vertex.name, vertex.entity_type, vertex.changed_at, vertex.observations, text)
 
 
+def _compare_nodes(
+    compared: Sequence[ComparedNodes], evidence: Evidence
+) -> tuple[list[tuple[int, int]], list[tuple[int, ...]]]:
+    """Return the most similar pairs of unrelated nodes, and the groups of similar nodes, the largest first."""
+    pairs, groups = zip(*(part.find_pairs_and_clusters(evidence.near, LOOKED_AT) for part in compared), strict=True)
+    return list(chain(*pairs)), sorted(chain(*groups), key=lambda group: (-len(group), group))
+
+
 def _rank_candidates(
     vertices: Sequence[Vertex],
     evidence: Evidence,
     compared: Sequence[ComparedNodes],
+    *,
+    alike: Sequence[tuple[int, int]],
     pooled: Aggregates,
     perspectives: Callable[[Collection[str]], Mapping[str, Aggregates]],
 ) -> list[Candidate]:
-    """Rank the pairs that may need a relation, best first."""
+    """Rank the pairs that may need a relation, best first; `alike`: the most similar ones."""
     proposals = []
-    near = [pair for part in compared for pair in part.similar_pairs(evidence.near, LOOKED_AT)]
     highest = max(part.typical for part in compared)
-    pairs = select_pairs(evidence, near, LOOKED_AT)
+    pairs = select_pairs(evidence, alike, LOOKED_AT)
     under = perspectives({vertices[n].path for pair in pairs for n in pair})
     cosines = {name: similar_nodes.cosine_function(vertices, aggregates) for name, aggregates in under.items()}
     cosine = similar_nodes.cosine_function(vertices, pooled)

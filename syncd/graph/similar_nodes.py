@@ -38,16 +38,6 @@ class ComparedNodes:
     typical: float  # average cosine of two nodes
     spread: float
 
-    def similar_pairs(self, near: Sequence[frozenset[int]], most: int) -> list[tuple[int, int]]:
-        """Return the most similar pairs of nodes that are not related."""
-        nodes = self.row.keys()
-        related = {(self.row[a], self.row[b]) for a in nodes for b in near[a] & nodes}
-        least = self.typical + self.spread
-        return [
-            (self.numbers[a], self.numbers[b])
-            for a, b, _ in vector_similarity.most_similar_pairs(self.matrix, related, most, least)
-        ]
-
     @property
     def threshold(self) -> float:
         """Return the cosine from which nodes are similar."""
@@ -56,6 +46,22 @@ class ComparedNodes:
     def find_clusters(self, neighbours: vector_similarity.Neighbours | None = None) -> list[tuple[int, ...]]:
         """Return groups of similar nodes. `neighbours`: as `vector_similarity.find_clusters` takes them."""
         groups = vector_similarity.find_clusters(self.matrix, near=self.threshold, most=LARGEST, neighbours=neighbours)
+        return self._number(groups)
+
+    def find_pairs_and_clusters(
+        self, near: Sequence[frozenset[int]], most: int
+    ) -> tuple[list[tuple[int, int]], list[tuple[int, ...]]]:
+        """Return the `most` similar pairs of nodes that are not related, and groups of similar nodes."""
+        row = self.row
+        related = {(row[a], row[b]) for a in row for b in near[a] if b > a and b in row}  # `near` has both directions
+        least = self.typical + self.spread
+        pairs, groups = vector_similarity.pairs_and_clusters(
+            self.matrix, related, most, least, near=self.threshold, most=LARGEST
+        )
+        return [(self.numbers[a], self.numbers[b]) for a, b, _ in pairs], self._number(groups)
+
+    def _number(self, groups: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        """Return groups of rows as groups of nodes."""
         return [tuple(self.numbers[row] for row in group) for group in groups]
 
 

@@ -46,6 +46,7 @@ CHANGES: Final = (APPLY, "merge")  # those that change a note of the vault, and 
 TRIES: Final = 5  # a try fails when somebody changes a note at the same moment
 NOTHING: Final = "-"  # in place of a commit id, when there was nothing to commit
 NO_HISTORY: Final = frozenset({"no-git", "no-repo", "bare"})
+SERIES: Final = 20  # promotions that are committed together
 KNOWN_S: Final = 1.0  # how often a series of promotions updates the index
 FOLDERS: Final = 1_000  # latest moves that are searched for folders a promotion created
 AGAIN_S: Final = 30.0  # wait before an unfinished promotion or commit is tried again
@@ -102,11 +103,7 @@ class Promotions:
         return self.carry_out_move(lambda: plan_merge(self._snapshot, self._snapshot.find_capture(reference), target))
 
     def carry_out(
-        self,
-        plans: Sequence[Plan],
-        *,
-        progress: Progress | None = None,
-        stopping: threading.Event | None = None,
+        self, plans: Sequence[Plan], *, progress: Progress | None = None, stopping: threading.Event | None = None
     ) -> list[dict[str, Any] | MemexError]:
         """Carry out plans one after another, with one scan of the vault, and return the outcome or the error of each."""
         if not plans:
@@ -138,8 +135,10 @@ class Promotions:
             again = plan.source in earlier.relinked or plan.id in earlier.ids
             move_plan = self.make_move_plan(self._renew_plan(plan, earlier.ids) if again else plan, series)
             paths = {step.path for step in move_plan.steps}
-            if any(step.path in paths for move in earlier.uncommitted for step in move.steps):
-                self._commit(earlier.uncommitted)  # so that each commit has all changes of its move
+            waiting = earlier.uncommitted
+            # Each commit has all changes of its move, and a person's commits seldom collide with those of a short series.
+            if len(waiting) >= SERIES or any(step.path in paths for move in waiting for step in move.steps):
+                self._commit(waiting)
             move = self._move_files(move_plan, by)
         except MemexError as error:
             return error
@@ -248,15 +247,14 @@ class Promotions:
                 self._resume(entry)
             for entry in self._journal.uncommitted(_now_ms() - RECENT_MS):
                 steps = self._journal.steps(entry.seq)
-                move = _Move(entry, steps, {"commit": "", "left_out": []})
-                self._commit([move])
+                outcome: dict[str, Any] = {"commit": "", "left_out": []}
+                self._commit([_Move(entry, steps, outcome)])
                 if self._not_before > time.monotonic():  # Git refuses the other commits too
                     break
-                if commit := move.outcome["commit"]:
-                    left_out = move.outcome["left_out"]
+                if outcome["commit"]:
                     subject = format_commit_message(entry).partition("\n")[0]
-                    paths = dict.fromkeys(step.path for step in steps if step.path not in left_out)
-                    made.append(MadeCommit(commit, subject, tuple(paths)))
+                    paths = dict.fromkeys(step.path for step in steps if step.path not in outcome["left_out"])
+                    made.append(MadeCommit(outcome["commit"], subject, tuple(paths)))
         return made
 
     def due_commits(self) -> Iterator[DueCommit]:
@@ -441,14 +439,15 @@ class Promotions:
             except MemexError:
                 self._owed = True
                 continue
-            if commit is None:
-                self._journal.set_state(move.entry.seq, "done", commit_id=NOTHING)
-            else:
+            if commit is not None:
                 due.append((move, commit))
+            else:
+                self._journal.set_state(move.entry.seq, "done", commit_id=NOTHING)
         moves.clear()
-        made = self._commits.commit_series([commit for _, commit in due]) if due else []
-        for (move, commit), made_commit in zip(due, made, strict=True):
-            self._record_commit(move, commit, made_commit)
+        if due:
+            made = self._commits.commit_series([commit for _, commit in due])
+            for (move, commit), name in zip(due, made, strict=True):
+                self._record_commit(move, commit, name)
 
     def _record_commit(self, move: _Move, due: DueCommit, made: str | None) -> None:
         """Record the commit of a move, and the notes that are not in it; None = it can't be made now."""

@@ -177,3 +177,13 @@ def test_a_hostile_text_takes_no_longer_than_its_length(names, piece):
     begun = time.process_time()
     named(HOSTILE[names], piece * (100_000 // len(piece)))
     assert time.process_time() - begun < 5
+
+
+SIGNS = "aZ9._-+#^:/ \n\t\x1c()[]|"
+PARTS = st.sampled_from([*SIGNS, "Quorl", "Heron battery", ".NET", "C++", "Go"])
+
+
+@given(st.lists(PARTS, max_size=24).map("".join))
+def test_ascii_is_read_as_other_text_is(text):
+    names = ("Quorl", "Heron battery", ".NET", "C++", "C#", "Go", "aZ9")
+    assert named(names, text) == named(names, f"{text}\n\né")

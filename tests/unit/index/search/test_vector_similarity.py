@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.search.vector_similarity import find_clusters, most_similar_pairs, nearest, similarity_statistics
+from index.search.vector_similarity import (
+    find_clusters,
+    most_similar_pairs,
+    nearest,
+    pairs_and_clusters,
+    similarity_statistics,
+)
 from tests.support.example_counts import examples
 
 
@@ -94,6 +100,30 @@ def test_cells_find_nearly_all_that_a_comparison_of_all_finds(topics):
     assert len(exact & found) >= 0.95 * len(exact)
     near, likely = nearest(matrix, 6)[0], nearest(matrix, 6, exact=0)[0]
     assert np.mean([len(set(a) & set(b)) / 6 for a, b in zip(near.tolist(), likely.tolist(), strict=True)]) >= 0.95
+
+
+@pytest.mark.parametrize("exact", [0, 10_000])
+@pytest.mark.parametrize("n", [0, 1, 2, 600, 1_200])
+def test_one_comparison_gives_the_pairs_and_the_groups_of_two(n, exact):
+    matrix = rows(n, 6) if n else np.empty((0, 32), np.float32)
+    related = [(a + 1, a) for a in range(n - 1)]
+    pairs, groups = pairs_and_clusters(matrix, related, 50, 0.3, near=0.5, most=9, exact=exact)
+    assert pairs == most_similar_pairs(matrix, related, 50, 0.3, exact=exact)
+    assert groups == find_clusters(matrix, near=0.5, most=9, exact=exact)
+
+
+@pytest.mark.parametrize("least", [-1.0, 0.3])
+def test_the_nearest_of_many_blocks_are_those_of_a_comparison_with_all(least):
+    matrix = rows(1_300, 8, topics=3)  # three blocks; most rows are alike
+    numbers, scores = nearest(matrix, 6, least)
+    products = matrix @ matrix.T
+    np.fill_diagonal(products, -2)
+    wanted = -np.sort(-products, axis=1)[:, :6]
+    wanted[wanted < least] = -2
+    assert scores == pytest.approx(wanted, abs=1e-5)
+    assert np.take_along_axis(products, np.maximum(numbers, 0), 1)[numbers >= 0] == pytest.approx(
+        scores[numbers >= 0], abs=1e-5
+    )
 
 
 def test_the_same_matrix_gives_the_same_answer():
