@@ -1,11 +1,13 @@
 """List the commits that touched a note, under all names that the note has had, from Git's history.
 
-Law: a path reaches Git through standard input, and Git's output is split by position, never by content."""
+Laws: a path reaches Git through standard input, and Git's output is split by position, never by content. A folder has
+no commits, so that no file in it is taken for a note of its name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from posixpath import normpath
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def list_commits(repo: Repository, path: str) -> list[NoteCommit]:
     if "\n" in path or repo.head() is None:
         return []
     output = repo.query("log", "--follow", *_ASKED, stdin=f"HEAD\n--\n{path}\n")
-    return list(_parse_log((output or "").split("\0")))
+    return list(_commits_of_file(normpath(path), _parse_log((output or "").split("\0"))))
 
 
 def find_creation(repo: Repository, path: str) -> NoteCommit | None:
@@ -58,6 +60,14 @@ def find_creation(repo: Repository, path: str) -> NoteCommit | None:
         if not touch.before:
             break
     return first
+
+
+def _commits_of_file(path: str, commits: Iterable[NoteCommit]) -> Iterator[NoteCommit]:
+    """Leave out the files below a folder, which Git lists for the path of the folder."""
+    for touch in commits:
+        if touch.path == path:
+            path = touch.source
+            yield touch
 
 
 def _parse_log(words: list[str]) -> Iterator[NoteCommit]:

@@ -207,3 +207,19 @@ def test_a_version_without_the_note_or_its_workspace_is_refused(world):
     shutil.rmtree(world.vault / "Captures/default")
     with pytest.raises(Conflict, match="workspace no longer exists"):
         restore(world, note.id, made["after"])
+
+
+@pytest.mark.parametrize("folder", ["Plans", "Plans/", ".", "Plans/../Plans"])
+def test_a_folder_is_no_note_whose_version_is_restored(tracked, folder):
+    for name, text in (("A", "a\n"), ("B", "b\n")):
+        tracked.write(f"Plans/{name}.md", text)
+        tracked.git("add", "-A")
+        tracked.git("commit", "-qm", name)
+    tracked.run()
+    of_a = commits(tracked)[1]
+    with pytest.raises(NotFound):
+        restore(tracked, folder, of_a)
+    with pytest.raises(NotFound):
+        ask(tracked, "log", id=folder)
+    assert text_of(tracked, "Plans/B.md") == "b\n"
+    assert [event["subject"] for event in ask(tracked, "log", id="./Plans/B.md")["events"]] == ["B"]
