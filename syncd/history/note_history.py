@@ -135,7 +135,8 @@ class NoteHistory:
     def log(self, name: str, limit: int, *, patch: bool = False) -> dict[str, Any]:
         """Return the newest `limit` events of a note, newest last; with `patch`, with differences.
 
-        An event with a difference is `restorable` if its text is kept and not the present one. Raises NotFound for none."""
+        An event with a difference is `restorable` if its text is kept and not the present one; `exists` says whether the
+        file is there. Raises NotFound for no event."""
         entries, path = self.entries(name)
         commits = self._find_commits(dict.fromkeys([path or name, *(entry.path for entry in reversed(entries))]))
         if not entries and not commits:
@@ -153,7 +154,9 @@ class NoteHistory:
                 before, after = (texts.text(row[side]) for side in ("before", "after"))
                 row["diff"] = diff_texts(before, after, row["source"] or row["path"], row["path"])
                 row["restorable"] = bool(row["after"]) and after is not None and after != texts.present
-        return {"path": path or (commits[0].path if commits else name), "events": shown, "more": more}
+        path = path or commits[0].path
+        state = self._current_state(path)
+        return {"path": path, "exists": state is None or state[0] != "", "events": shown, "more": more}
 
     def explain_entry(self, entry: Entry) -> dict[str, Any]:
         """Return what an entry changed: `diff`, and `now`, the current path of its note; None where it is unknown or gone.

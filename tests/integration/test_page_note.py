@@ -87,6 +87,20 @@ def test_a_deleted_note_of_the_vault_is_back(memex, browser):
     assert (memex.vault / "Gone.md").read_text() == "here\n"
 
 
+def test_a_file_that_no_search_finds_is_not_called_gone(memex, browser):
+    path = "Captures/Context/kept.md"
+    memex.write(path, "mine\n")
+    memex.commit("a file in the folder of contexts")
+    answer = browser.get(f"/note?path={quote(path)}")
+    assert answer.status_code == 200
+    assert "This file is not in the index" in answer.text
+    assert "no longer exists" not in answer.text
+    (memex.vault / path).unlink()
+    answer = browser.get(f"/note?path={quote(path)}")
+    assert answer.status_code == 404
+    assert "no longer exists" in answer.text
+
+
 def test_a_version_that_nobody_knows_is_not_found(memex, browser):
     answer = browser.get(f"/note/restore?path={quote(MINE)}&version=ffffffff")
     assert answer.status_code == 404

@@ -55,8 +55,8 @@ def history(id: str, patch: bool, limit: int, entry: int | None) -> None:
     """Show the history of a note, the newest event last: its writes with tool and key, and the commits that changed it.
 
     The history follows the note through renames, moves and its deletion; a path is relative to the vault. A change that
-    neither Memex nor Git recorded is listed as "changed outside Memex". With --json: {"path", "more", "events": [{"at", "what", "path", "source", "surface",
-    "tool", "key", "request", "entry", "undone", "commit", "author", "subject", "before", "after"}]}, and with -p "diff" and "restorable".
+    neither Memex nor Git recorded is listed as "changed outside Memex". With --json: {"path", "exists", "more", "events": [{"at", "what", "path", "source",
+    "surface", "tool", "key", "request", "entry", "undone", "commit", "author", "subject", "before", "after"}]}, and with -p "diff" and "restorable".
 
     --before prints one old version, with its properties; --json shows the numbers of the entries. With --json: {"path", "content"}."""
     if entry is not None:

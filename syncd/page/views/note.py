@@ -17,12 +17,12 @@ FIELDS: Final = ("type", "workspace", "namespace", "collection", "source", "summ
 
 
 def show_note(visit: Visit) -> Response:
-    """Show a note, or what is known of a note that was deleted."""
+    """Show a note, or the history of a note that was deleted or is not in the index."""
     path = visit.query_path("path")
     try:
         note = visit.ask("get", id=path, links=True, passages=False)
     except NotFound:
-        return _show_deleted(visit, path)
+        return _show_history(visit, path)
     targets = {entry["target"]: entry["path"] for entry in note["links"]}
     history = read_history(visit, note["path"])
     return visit.render(
@@ -37,11 +37,17 @@ def show_note(visit: Visit) -> Response:
     )
 
 
-def _show_deleted(visit: Visit, path: str) -> Response:
-    """Show the history of a note that no longer exists. Raises NotFound if there never was one."""
+def _show_history(visit: Visit, path: str) -> Response:
+    """Show the history of a note that no longer exists or is not in the index. Raises NotFound if there is none."""
     history = visit.ask("log", id=path, limit=EVENTS, patch=True)
-    versions = list_versions(history["events"])
-    return visit.render("note_deleted.html", status=404, path=history["path"], versions=versions, more=history["more"])
+    return visit.render(
+        "note_history.html",
+        status=200 if history["exists"] else 404,
+        path=history["path"],
+        exists=history["exists"],
+        versions=list_versions(history["events"]),
+        more=history["more"],
+    )
 
 
 def list_properties(note: Mapping[str, Any]) -> list[tuple[str, str]]:
