@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from syncd.graph.perspectives import Perspectives
 from syncd.sharing.shares import Shares
-from syncd.state.folder import KEY_FILE, write_private
+from syncd.state.folder import KEY_FILE, holds_key, write_private
 from syncd.workspaces.agent_access import AgentAccess
 from syncd.workspaces.api_keys import ApiKey, ApiKeys
 
@@ -73,13 +73,13 @@ def key_operations(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dic
     """Return the operations that create, list, revoke and rotate keys, and show their history."""
 
     def create(arguments: Arguments, _: Any) -> dict[str, Any]:
-        names = arguments.get("workspaces")
+        names, scopes = arguments.get("workspaces"), arguments.get("scopes")
         for name in names or ():
             agent_access.workspace(name)
         key, secret = keys.create(
             arguments["name"],
             workspaces=names,
-            scopes=arguments.get("scopes") or ("read", "write"),
+            scopes=("read", "write") if scopes is None else scopes,
             namespace=arguments.get("namespace"),
             expires_at=arguments.get("expires_at"),
             now=_now(),
@@ -117,9 +117,8 @@ def _rotate_key(keys: ApiKeys, state: Path, arguments: Arguments) -> dict[str, A
         expires_at=arguments.get("expires_at"),
         now=_now(),
     )
-    file = state / KEY_FILE
-    if file.is_file() and file.read_text().startswith(f"mx_{key.id}_"):
-        write_private(file, secret + "\n")
+    if holds_key(state, key.id):
+        write_private(state / KEY_FILE, secret + "\n")
     return {"name": key.name, "key": secret, "old_until": key.old_until, "expires_at": key.expires_at}
 
 

@@ -47,6 +47,14 @@ def read_vault_path(state: Path) -> Path | None:
     return Path(os.fsdecode(path)) if path != line and path[:1] == b"/" and b"\0" not in path else None
 
 
+def holds_key(state: Path, id: str) -> bool:
+    """Return whether the file with the owner's key holds the key with this id."""
+    file = state / KEY_FILE
+    with suppress(OSError, UnicodeDecodeError):
+        return file.is_file() and file.read_text().startswith(f"mx_{id}_")
+    return False
+
+
 def claim(state: Path, vault: Path) -> None:
     """Create the state folder (mode 0700) and record its vault. Raises Conflict when it belongs to another vault."""
     if state == vault or vault in state.parents:

@@ -14,6 +14,7 @@ from syncd.cli.framework.completion import keys, workspaces
 from syncd.cli.terminal import result_text
 from syncd.settings.effective_settings import effective_settings
 from syncd.settings.settings import Settings
+from syncd.state.folder import holds_key
 
 
 @click.group(cls=Group)
@@ -111,9 +112,8 @@ def key_revoke(name: str, yes: bool) -> None:
     """Revoke the key NAME (or its id) immediately and permanently."""
     confirm(f"Revoke the key {result_text.line(name)} permanently?", yes=yes)
     gone = ask("key.revoke", {"name": name})
-    print_answer(
-        gone, lambda: f"revoked {result_text.line(gone['name'])} ({gone['id']}); to create another: memex key create"
-    )
+    command = "memex key reset" if holds_key(load_settings().state, gone["id"]) else "memex key create"
+    print_answer(gone, lambda: f"revoked {result_text.line(gone['name'])} ({gone['id']}); to create another: {command}")
 
 
 @key.command("rotate")

@@ -128,8 +128,27 @@ def check_key_file(context: DoctorContext) -> Iterator[Finding]:
         yield Finding(
             "key", "wrong", f"{path} contains no complete key, so Memex refuses commands and clients that use it", mend
         )
+    elif os.access(path, os.R_OK) and (reason := _refusal(context, path.read_text().strip().split("_")[1])):
+        yield Finding("key", "wrong", f"the key in {path} {reason}, so Memex refuses clients that use it", mend)
     else:
         yield Finding("key", "ok", f"{path} holds a key")
+
+
+def _refusal(context: DoctorContext, id: str) -> str:
+    """Return why the ledger refuses the key with this id; "" if it accepts the key, or can't be read."""
+    from syncd.state.folder import LEDGER
+    from syncd.state.ledger import check_integrity, query_read_only
+
+    path = context.state / LEDGER
+    if lstat_or_none(path) is None or check_integrity(path):
+        return ""  # `check_ledger` reports it
+    rows = {row[0]: row[1:] for row in query_read_only(path, "SELECT id, revoked_at, expires_at FROM keys")}
+    if id not in rows:
+        return "is unknown to the ledger"
+    revoked_at, expires_at = rows[id]
+    if revoked_at is not None:
+        return "was revoked"
+    return "has expired" if expires_at is not None and expires_at <= time.time() * 1000 else ""
 
 
 def check_daemon(context: DoctorContext) -> Iterator[Finding]:

@@ -22,6 +22,15 @@ def world(tmp_path, monkeypatch):
         yield opened
 
 
+def test_a_revoked_key_names_the_command_that_replaces_it(world, capfd):
+    for name, command in (("claude", "memex key create"), ("owner", "memex key reset")):
+        made, secret = world.app.opened.keys.create(name, workspaces=None, now=1)
+        if name == "owner":
+            (world.state / "key").write_text(secret + "\n")
+        assert run_command(["key", "revoke", "--yes", name]) == 0
+        assert capfd.readouterr().out.strip() == f"revoked {name} ({made.id}); to create another: {command}"
+
+
 def test_a_key_is_bound_to_a_namespace_and_the_list_says_so(world, capfd):
     words = ["key", "create", "--name", "claude", "--workspace", "default"]
     assert run_command([*words, "--namespace", "alpha"]) == 0
@@ -31,5 +40,7 @@ def test_a_key_is_bound_to_a_namespace_and_the_list_says_so(world, capfd):
     assert "default (namespace alpha)" in capfd.readouterr().out
     assert run_command(["key", "list", "--json"]) == 0
     assert [key["namespace"] for key in json.loads(capfd.readouterr().out)] == ["alpha"]
+    assert run_command([*words[:3], "other", *words[4:], "--scopes", ""]) == 2
+    assert "choose each scope of a key from read, write, admin" in capfd.readouterr().err
     assert run_command([*words[:3], "other", *words[4:], "--namespace", "../alpha"]) == 2
     assert run_command([*words[:3], "owner", *words[4:], "--namespace", "alpha", "--scopes", "read,admin"]) == 2

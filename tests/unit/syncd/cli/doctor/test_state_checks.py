@@ -113,6 +113,24 @@ def test_a_state_folder_without_a_key_file_or_with_a_good_one_is_well(clinic):
     assert only(clinic.look(state_checks.check_key_file)).is_ == "ok"
 
 
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [("revoked_at = 2", "was revoked"), ("expires_at = 2", "has expired"), ("id = 'x'", "is unknown to the ledger")],
+    ids=["revoked", "expired", "unknown"],
+)
+def test_a_key_that_opens_nothing_any_more_is_named_and_a_reset_replaces_it(clinic, change, says):
+    reset_owner_key(clinic.state, now=1)
+    id = (clinic.state / "key").read_text().split("_")[1]
+    with sqlite3.connect(clinic.state / "ledger.db") as ledger:
+        ledger.execute(f"UPDATE keys SET {change} WHERE id = ?", (id,))
+    finding = only(clinic.look(state_checks.check_key_file))
+    assert (finding.is_, says in finding.says, finding.mend) == ("wrong", True, "memex key reset --yes")
+    reset_owner_key(clinic.state, now=1)
+    assert only(clinic.look(state_checks.check_key_file)).is_ == "ok"
+    (clinic.state / "ledger.db").write_bytes(b"damaged" * 1000)
+    assert only(clinic.look(state_checks.check_key_file)).is_ == "ok"
+
+
 def test_a_state_folder_of_another_vault(clinic):
     (clinic.state / "vault").write_text("/elsewhere\n")
     assert any("belongs to the vault /elsewhere" in one.says for one in clinic.look(state_checks.check_state))
