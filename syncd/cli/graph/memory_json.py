@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import click
 
-from index.errors import Conflict, InvalidArgument
+from index.errors import Conflict, InvalidArgument, NotFound
 from syncd.cli.framework.commands import Command, open_session, print_answer, print_message, show_progress
 from syncd.cli.graph.nodes import WORKSPACE
 from syncd.cli.terminal import result_text
@@ -92,10 +92,12 @@ def export(output: str | None, force: bool, workspace: str) -> None:
 
 
 def write_file(file: Path, content: str | IO[bytes], *, force: bool) -> Path:
-    """Write a file atomically. Raises Conflict when it exists, unless `force` replaces it."""
+    """Write a file atomically. Raises Conflict when it exists, unless `force` replaces it, and NotFound without its folder."""
     target = file.expanduser().absolute()
     if target.exists() and not force:
         raise Conflict(f"{target} exists: choose another name, or pass --force")
+    if not target.parent.is_dir():
+        raise NotFound(f"no such folder: {target.parent}")
     handle, made = tempfile.mkstemp(dir=target.parent, prefix=".memex-")
     try:
         with os.fdopen(handle, "wb") as written:
