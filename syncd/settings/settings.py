@@ -324,7 +324,7 @@ class NamedFolder:
 
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | None = None) -> Settings:
-    """Load the settings in force. `flags`: setting name -> value, `config` -> path of the file; None = not given.
+    """Load the settings in force. `flags`: setting name -> value, which may state its origin, `config` -> path of the file; None = not given.
 
     Raises one InvalidArgument that lists every mistake."""
     cwd = cwd or Path.cwd()
@@ -453,7 +453,9 @@ def _read_environment(
 
 def _read_flags(flags: Mapping[str, Any], cwd: Path) -> dict[str, GivenValue]:
     return {
-        name: GivenValue(value, f"--{name.rsplit('.', 1)[-1] if name != 'vault.path' else 'vault'}", True, cwd)
+        name: value
+        if isinstance(value, GivenValue)
+        else GivenValue(value, f"--{name.rsplit('.', 1)[-1] if name != 'vault.path' else 'vault'}", True, cwd)
         for name, value in flags.items()
         if value is not None and name != "config"
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -14,7 +15,7 @@ from syncd.cli.framework.commands import Command, flags, has_color, load_setting
 from syncd.cli.models.measurement_text import format_measurement
 from syncd.cli.models.model import measure
 from syncd.cli.terminal import result_text
-from syncd.settings.settings import load
+from syncd.settings.settings import GivenValue, load
 
 MEASURABLE: Final = (  # settings that decide what a search finds, or when
     *("embed.encoders", "embed.threads", "index.chunk_tokens", "index.chunk_overlap", "search.mode"),
@@ -41,7 +42,8 @@ def evaluate(values: tuple[str, ...]) -> None:
     With --json: {"settings", "notes", "notes_in_all", "questions", "search", "meaning", "cost", "recorded", "verdict"}."""
     changes = dict(map(_parse_change, values))
     present = load_settings()
-    result = measure(present, load(flags() | changes, os.environ))
+    entries = {name: GivenValue(value, "--set", True, Path.cwd()) for name, value in changes.items()}
+    result = measure(present, load(flags() | entries, os.environ))
     change = ", ".join(f"{name} = {value}" for name, value in changes.items())
     print_answer(
         {"settings": changes, **result},

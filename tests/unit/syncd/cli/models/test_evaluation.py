@@ -57,7 +57,7 @@ def test_the_table_names_the_change(vault, capfd):
         ("search.mode", "SETTING=VALUE"),
         ("log.level=debug", "SETTING=VALUE"),
         ("search.modus=text", 'Did you mean "search.mode"?'),
-        ("search.mode=loud", "must be one of"),
+        ("search.mode=loud", "search.mode = 'loud' in --set: must be one of"),
         ("index.chunk_tokens=5000", "chunk_tokens"),
     ],
 )
