@@ -144,6 +144,16 @@ def test_an_undo_that_can_not_be_is_explained(browser):
     assert browser.post("/activity/undo").status_code == 400
 
 
+def test_a_call_that_wrote_nothing_offers_no_undo(memex, browser):
+    key = memex.ask("key.create", name="visitor", scopes=["read"])["key"]
+    headers = {"authorization": f"Bearer {key}", "x-memory-workspace": "default"}
+    assert memex.client.post(f"{memex.url}/capture", headers=headers, json={"content": "x"}).status_code == 403
+    (call,) = [entry["request"] for entry in entries(memex) if entry["kind"] == "denied"]
+    shown = browser.text("/activity", request=call)
+    assert f"These are the entries of the call <code>{call}</code>" in shown
+    assert "Undo this call" not in shown
+
+
 def test_the_log_is_checked_with_the_head_that_was_noted(memex, browser):
     assert "Check now" in browser.text("/activity/check")
     text = browser.text("/activity/check", run="1")

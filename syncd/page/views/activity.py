@@ -92,6 +92,7 @@ def show_activity(visit: Visit) -> Response:
         older=link(ACTIVITY, **query, before=shown[0]["seq"]) if len(entries) > ENTRIES else "",
         newest=link(ACTIVITY, **query),
         undo=link(UNDO, **{name: query[name] for name in ("key", "workspace", "since", "until")}),
+        undo_call=link(UNDO, call=query["request"]) if any(map(_can_undo, shown)) else "",
         periods=list_periods(query),
     )
 
@@ -159,7 +160,6 @@ def show_entry(visit: Visit) -> Response:
     if seq is None:
         raise InvalidArgument("the address names no entry, as in /activity/entry?seq=12")
     entry = visit.ask("audit.show", entry=seq)
-    can_undo = entry["kind"] in WRITES and entry["surface"] in CALLERS and entry["workspace"] and entry["request"]
     return visit.render(
         "activity_entry.html",
         entry=entry,
@@ -167,8 +167,13 @@ def show_entry(visit: Visit) -> Response:
         surface=SURFACES.get(entry["surface"], entry["surface"]),
         counts=count_lines(entry["diff"] or ()),
         call=link(ACTIVITY, request=entry["request"]) if entry["request"] else "",
-        undo=link(UNDO, call=entry["request"]) if can_undo else "",
+        undo=link(UNDO, call=entry["request"]) if _can_undo(entry) else "",
     )
+
+
+def _can_undo(entry: Mapping[str, Any]) -> bool:
+    """Return whether the entry is a write of a call, which an undo may take back."""
+    return bool(entry["kind"] in WRITES and entry["surface"] in CALLERS and entry["workspace"] and entry["request"])
 
 
 def count_lines(diff: Iterable[str]) -> tuple[int, int]:
