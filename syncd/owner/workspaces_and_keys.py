@@ -29,9 +29,10 @@ def workspace_operations(agent_access: AgentAccess, perspectives: Perspectives, 
     """Return the operations that create, list and delete workspaces, and that read their contexts."""
 
     def create(arguments: Arguments, _: Any) -> dict[str, Any]:
-        if arguments["name"] not in agent_access.workspaces():
+        is_new = arguments["name"] not in agent_access.workspaces()
+        if is_new:
             shares.clear(arguments["name"])  # of a folder of this name that was removed by other means
-        return {"name": agent_access.create_workspace(arguments["name"]).name}
+        return {"name": agent_access.create_workspace(arguments["name"]).name, "created": is_new}
 
     def list_workspaces(_: Arguments, __: Any) -> list[dict[str, Any]]:
         return [{"name": name} for name in agent_access.workspaces()]

@@ -268,6 +268,8 @@ def test_a_key_of_the_owner_can_not_be_revoked(memex, browser):
 def test_a_workspace_is_created_and_a_name_that_can_not_be_used_stays_in_the_form(memex, browser):
     assert browser.post("/clients/workspaces", name="garden").status_code == 303
     assert "Created the workspace garden" in browser.text("/clients")
+    browser.post("/clients/workspaces", name="garden")
+    assert "The workspace garden exists already" in browser.text("/clients")
     assert {"name": "garden"} in memex.ask("workspace.list")
     refused = browser.post("/clients/workspaces", name="../up")
     assert refused.status_code == 400

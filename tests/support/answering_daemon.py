@@ -66,7 +66,7 @@ class Daemon:
                 "notes": [{"path": "A.md", "summary": "S."}],
             },
             "check": {"checked": 1200, "mended": 2, "failed": 1},
-            "workspace.create": {"name": "work"},
+            "workspace.create": {"name": "work", "created": True},
             "workspace.list": [{"name": "default"}, {"name": "work"}],
             "workspace.delete": {"name": "work", "deleted": True},
             "key.create": {"name": "bot", "key": "mx_1_2"},

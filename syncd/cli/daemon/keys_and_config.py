@@ -27,7 +27,7 @@ def workspace() -> None:
 def workspace_create(name: str) -> None:
     """Create the workspace NAME."""
     made = ask("workspace.create", {"name": name})
-    print_answer(made, lambda: f"created {name}")
+    print_answer(made, lambda: f"created {name}" if made["created"] else f"{name} exists already")
 
 
 @workspace.command("list")

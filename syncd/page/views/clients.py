@@ -81,7 +81,8 @@ def create_workspace(visit: Visit) -> Response:
         if error.code not in ("INVALID_ARGUMENT", "CONFLICT"):
             raise
         return _render(visit, status=400, mistake=error.message, name=name)
-    return visit.redirect(link("/clients"), f"Created the workspace {made['name']}.")
+    done = "Created the workspace {}." if made["created"] else "The workspace {} exists already."
+    return visit.redirect(link("/clients"), done.format(made["name"]))
 
 
 def open_settings_file(visit: Visit) -> Response:

@@ -22,6 +22,12 @@ def world(tmp_path, monkeypatch):
         yield opened
 
 
+def test_a_workspace_that_exists_is_not_called_created(world, capfd):
+    for answer in ("created work\n", "work exists already\n"):
+        assert run_command(["workspace", "create", "work"]) == 0
+        assert capfd.readouterr().out == answer
+
+
 def test_a_revoked_key_names_the_command_that_replaces_it(world, capfd):
     for name, command in (("claude", "memex key create"), ("owner", "memex key reset")):
         made, secret = world.app.opened.keys.create(name, workspaces=None, now=1)
