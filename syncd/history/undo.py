@@ -34,6 +34,10 @@ UNHOUSED: Final = "its workspace no longer exists"
 UNREADABLE: Final = "it can't be read or written now"
 JUST_NOW: Final = "it has just changed"
 OWN_WAY: Final = "memex unpromote returns promoted notes, memex unarchive returns archived ones"
+OWN_WAYS: Final = {  # of the tools that took a decision back
+    "unpromote": "memex promote promotes the capture again",
+    "unarchive": "memex review dismiss archives the capture again",
+}
 MOST_NAMES: Final = 10  # of keys, in a message
 
 Told = Callable[[int, int, str], None]
@@ -127,7 +131,9 @@ class Undo:
         if not writes:
             raise self._history.missing(name)
         if not all(entry.workspace or is_restore(entry) for entry in writes):
-            raise Conflict(f"the last write was `{writes[0].tool}`, which has its own command to undo it: {OWN_WAY}")
+            tool = writes[0].tool
+            way = OWN_WAYS.get(tool, OWN_WAY)
+            raise Conflict(f"the last write was `{tool}`, which has its own command to undo it: {way}")
         return writes
 
     # Undoing them

@@ -257,6 +257,15 @@ def test_a_promotion_is_left_to_its_own_way_back(world):
     assert [one["reason"] for one in undo(world)["skipped"]] == [PROMOTED]
     assert (world.vault / told["target"]).exists()
     assert ("create", "claude") in whats(log(world, told["target"]))
+    world.app.operations["unpromote"]({"ids": [kept.id]}, lambda _: None)
+    with pytest.raises(Conflict, match=r"`unpromote`.*: memex promote promotes the capture again"):
+        undo(world, kept.id)
+    world.app.operations["review.dismiss"]({"ids": [kept.id]}, lambda _: None)
+    with pytest.raises(Conflict, match="memex unarchive"):
+        undo(world, kept.id)
+    world.app.operations["unarchive"]({"ids": [kept.id]}, lambda _: None)
+    with pytest.raises(Conflict, match=r"`unarchive`.*: memex review dismiss archives the capture again"):
+        undo(world, kept.id)
 
 
 def test_a_promotion_is_one_event_that_says_who_wanted_it(world, memex):
