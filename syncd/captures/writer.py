@@ -98,7 +98,7 @@ def hide_file_name(*paths: str) -> Iterator[None]:
     except MemexError as error:
         words = error.message
         for path in sorted(paths, key=len, reverse=True):
-            words = words.replace(path, "the file of the note")
+            words = words.replace(f"at {path}", "at the place of the note").replace(path, "the file of the note")
         raise type(error)(words, retryable=error.retryable, **error.details) from error
 
 
