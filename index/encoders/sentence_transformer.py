@@ -46,13 +46,15 @@ class LocalEncoder:
         if threads:
             torch.set_num_threads(threads)
         try:
-            folder = model_files.locate(settings.model, owner="sentence-transformers", download=settings.download)
+            folder = _locate(settings, self.name)
             device = None if settings.device == "auto" else settings.device
             model = SentenceTransformer(str(folder), device=device, local_files_only=True)
             if settings.max_tokens is not None:
                 model.max_seq_length = settings.max_tokens + _count_special_tokens(model)
             self._lanes = {False: (model, threading.Lock()), True: (_with_own_tokenizer(model), threading.Lock())}
             weights = weights_digest(folder)
+        except Unavailable:
+            raise
         except Exception as error:  # a model's files can make three libraries raise anything
             log.warning("loading the model %r failed: %s", settings.model, error)
             message = f"{self.name} can't be loaded ({type(error).__name__}, see the log); check `model` and `device`"
@@ -163,6 +165,17 @@ def _precision(model: Any) -> str:
     """Return the name of the weights' number type; "fp32" on CPU and GPU alike, whose vectors agree."""
     kind = str(next(model.parameters()).dtype).removeprefix("torch.")
     return "fp32" if kind == "float32" else kind
+
+
+def _locate(settings: LocalSettings, name: str) -> Path:
+    """Return the folder of the model. Raises Unavailable if it is not on this machine and may not be downloaded."""
+    try:
+        return model_files.locate(settings.model, owner="sentence-transformers", download=settings.download)
+    except (FileNotFoundError, ValueError) as error:
+        if settings.download:
+            raise
+        log.debug("the model %r is not on this machine: %s", settings.model, error)
+        raise Unavailable(f"{name} is not on this machine; check `model`") from error
 
 
 def _choose_prompt(chosen: str | None, model: Any, kind: Kind) -> str:

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -100,7 +101,7 @@ def model_try(name: str, options: ModelOptions) -> None:
     try:
         result = measure(chosen, load(flags() | {SETTING: json.dumps([changed])}, os.environ))
     except Unavailable as error:
-        if changed["kind"] != "local" or options.download:
+        if changed["kind"] != "local" or options.download or Path(changed["model"]).expanduser().is_dir():
             raise
         raise Unavailable(f"{error.message}; to fetch it from its hub: --download", retryable=False) from error
     from syncd.measurement.last_measurements import keep_measurement

@@ -124,10 +124,16 @@ def test_both_lanes_work_at_once_and_agree(original):
     assert max(apart) < 1e-4
 
 
-@pytest.mark.parametrize("model", ["no/such-model", "nowhere", "../.."])
-def test_a_model_that_is_not_there_is_named_with_its_setting(model):
-    with pytest.raises(Unavailable, match=r"can't be loaded .*; check `model`"):
+@pytest.mark.parametrize("model", ["no/such-model", "nowhere"])
+def test_a_model_that_is_not_there_is_named_with_its_setting(model, caplog):
+    with pytest.raises(Unavailable, match=r"model '[\w-]+' is not on this machine; check `model`"):
         load(model)
+    assert caplog.records == []
+
+
+def test_a_folder_without_a_model_is_named_with_its_setting():
+    with pytest.raises(Unavailable, match=r"can't be loaded .*; check `model`"):
+        load("../..")
 
 
 def test_a_device_that_is_not_there_is_said(tiny):

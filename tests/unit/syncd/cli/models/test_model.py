@@ -122,13 +122,21 @@ def test_the_table_names_both_models_the_figures_and_the_verdict(vault, capfd):
         (["try", "minilm"], 2, "is the model in use"),
         (["try", "minlm"], 2, 'Did you mean "minilm"?'),
         (["try", "minilm", "--query-prompt", "q"], 2, "no prompts"),
-        pytest.param(["try", "org/nowhere"], 7, "--download", marks=pytest.mark.slow),  # it loads torch
+        pytest.param(
+            ["try", "org/nowhere"], 7, "to fetch it from its hub: --download", marks=pytest.mark.slow
+        ),  # it loads torch
     ],
 )
 def test_what_can_t_be_measured_is_refused(vault, capfd, words, code, text):
     given, _, err = run(capfd, *words)
     assert given == code
     assert text in err
+
+
+@pytest.mark.slow  # it loads torch
+def test_a_folder_without_a_model_is_not_looked_for_on_the_hub(vault, capfd, tmp_path):
+    code, _, err = run(capfd, "try", str(tmp_path))
+    assert (code, "can't be loaded" in err, "hub" in err) == (7, True, False)
 
 
 def test_ctrl_c_ends_a_try_and_its_process_and_leaves_no_folder(vault, tmp_path):
