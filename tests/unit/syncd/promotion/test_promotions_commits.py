@@ -306,3 +306,29 @@ def test_what_a_person_commits_while_a_promotion_is_committed_stays_as_they_wrot
     assert len(tries) == 2
     assert "Mine.\n" in world.git("show", "HEAD:Birds/Heron.md")
     assert world.git("status", "--porcelain") == ""
+
+
+def test_what_a_person_commits_while_many_promotions_are_committed_stays_as_they_wrote_it(world, monkeypatch):
+    for number in range(3):
+        world.write(f"Captures/default/N{number}.md", f"---\nid: n{number}\npromote: true\n---\nAlone {number}\n")
+    world.git("add", "-A")
+    world.git("commit", "-qm", "many")
+    world.run()
+    move_head, tries = CommitBuilder.move_head, []
+
+    def after_a_person(builder):
+        tries.append(builder.base)
+        if len(tries) == 1:
+            for number in (0, 2):
+                note = world.vault / f"Notes/N{number}.md"
+                note.write_text(note.read_text("utf-8") + "Mine.\n", "utf-8")
+                world.git("add", str(note))
+            world.git("commit", "-qm", "mine")
+        move_head(builder)
+
+    monkeypatch.setattr(CommitBuilder, "move_head", after_a_person)
+    marked(world)
+    assert len(tries) == 2
+    assert [("Mine.\n" in world.git("show", f"HEAD:Notes/N{number}.md")) for number in range(3)] == [True, False, True]
+    assert world.git("log", "-p", "--format=").count("-Mine.") == 0
+    assert world.git("status", "--porcelain") == ""
