@@ -1,4 +1,4 @@
-"""List the paths that Git ignores in the work tree: ignored files, and tracked files marked as unchanged.
+"""List the paths that Git ignores in the work tree: ignored files, and tracked files marked as unchanged or left out.
 
 Law: nothing is changed here; paths reach Git through standard input, and appear quoted in commands for a person."""
 
@@ -9,11 +9,31 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from index.errors import Unavailable
+from syncd.git.repository_folder import file_fingerprint
 
 if TYPE_CHECKING:
     from syncd.git.repository import Repository
 
 _FEW: Final = 5  # most names in a sentence
+
+
+class SparseFiles:
+    """Lists the tracked files that a sparse checkout leaves out of the work tree."""
+
+    def __init__(self, repo: Repository) -> None:
+        self._repo = repo
+        self._known: tuple[object, frozenset[str]] = (None, frozenset())
+
+    def paths(self) -> frozenset[str]:
+        """Return the paths of these files. Costs two stats while Git's index is unchanged, or without sparse checkouts."""
+        folder = self._repo.git_folder()
+        seen = file_fingerprint(folder / "index") if (folder / "info/sparse-checkout").exists() else None
+        if seen is None:
+            return frozenset()
+        if self._known[0] != seen:
+            lines = self._repo.run("ls-files", "-t", "-z").out.decode("utf-8", "surrogateescape").split("\0")
+            self._known = seen, frozenset(line[2:] for line in lines if line.startswith("S "))
+        return self._known[1]
 
 
 def find_ignored(repo: Repository, paths: Iterable[str], environ: Mapping[str, str] | None = None) -> set[str]:

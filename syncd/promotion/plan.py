@@ -260,9 +260,15 @@ def resolve_folder(snapshot: VaultSnapshot, folder: str, spoken: Mapping[str, st
 def _choose_name(snapshot: VaultSnapshot, folder: str, wanted: str, current: str, spoken: Mapping[str, str]) -> str:
     """Return a base name that no other note of the vault has. Raises TakenDestination when the destination has it."""
     there = {fold(name): name for name in snapshot.vault.list_names(folder)}
+    left_out = {fold(name): name for name in snapshot.sparse_names(folder)}
     for name in candidate_names(wanted, current):
         file = fold(f"{name}.md")
-        if file in there or fold(join(folder, f"{name}.md")) in spoken:
+        if file in left_out and file not in there:
+            if name == wanted:
+                raise Problem(
+                    f"{join(folder, left_out[file])} is in Git, and the sparse checkout leaves it out; Memex does not overwrite it"
+                )
+        elif file in there or fold(join(folder, f"{name}.md")) in spoken:
             if name == wanted:
                 raise TakenDestination(join(folder, there.get(file, f"{name}.md")))
         elif fold(name) == fold(current) or not snapshot.sync.is_name_taken(fold(name)):
@@ -283,7 +289,7 @@ def find_stored_file(
         return None
     own_name = old.rpartition("/")[2]
     current = rename_instruction_file(own_name)
-    there = {fold(name) for name in snapshot.vault.list_names(folder)}
+    there = {fold(name) for name in snapshot.names_in(folder)}
     for name in numbered_names(current, known_ending(current, KNOWN)):
         new = join(folder, name)
         if fold(name) in there or fold(new) in spoken:
@@ -296,7 +302,7 @@ def find_stored_file(
 def choose_free_name(snapshot: VaultSnapshot, target: str) -> str:
     """Return a base name for a note at `target` that no note of the vault has."""
     folder, _, name = target.rpartition("/")
-    there = {fold(existing) for existing in snapshot.vault.list_names(folder)}
+    there = {fold(existing) for existing in snapshot.names_in(folder)}
     made = candidate_names(name[:-3], name[:-3])
     return next(
         stem for stem in made if fold(f"{stem}.md") not in there and not snapshot.sync.is_name_taken(fold(stem))

@@ -105,7 +105,7 @@ def _return_path(snapshot: VaultSnapshot, entry: Entry, path: str) -> str:
     workspace = folder.removeprefix(f"{snapshot.inbox}/").partition("/")[0]
     if workspace not in snapshot.vault.list_folders(snapshot.inbox):
         raise Conflict(f"the workspace {workspace!r} no longer exists; create it: memex workspace create {workspace}")
-    there = {fold(existing) for existing in snapshot.vault.list_names(folder)}
+    there = {fold(existing) for existing in snapshot.names_in(folder)}
     here = fold(path.rpartition("/")[2])
     for stem in candidate_names(name[:-3], name[:-3]):
         file = fold(f"{stem}.md")

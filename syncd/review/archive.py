@@ -226,7 +226,7 @@ class Archive:
     def _free_path(self, path: str) -> str:
         """Return `path` if it is free, otherwise a free path with a similar name in its folder."""
         folder, _, name = path.rpartition("/")
-        there = {fold(existing) for existing in self._snapshot.vault.list_names(folder)}
+        there = {fold(existing) for existing in self._snapshot.names_in(folder)}
         stem, dot, ending = name.rpartition(".")
         return next(
             join(folder, f"{candidate}{dot}{ending}")

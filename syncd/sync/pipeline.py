@@ -14,6 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from index.errors import MemexError, Unavailable
+from index.names import fold
+from syncd.git.ignored_paths import SparseFiles
 from syncd.git.repository import Repository
 from syncd.history.audit_log import ADOPTION, acting_as
 from syncd.indexes.index_builds import Build, IndexBuilds
@@ -58,6 +60,7 @@ class Sync:
     ) -> None:
         self.vault, self.builds, self.edits = vault, builds, edits
         self.other_files = OtherFileNames(vault)
+        self.sparse_files = SparseFiles(repo)
         self.ready = threading.Event()  # set once the first listing has been indexed
         self._pending_paths = PendingPaths(quiet=settings.quiet_s, patience=settings.patience_s)
         self._removal_rules = RemovalRules(repo, state / "head", share=settings.removal_share)
@@ -187,7 +190,10 @@ class Sync:
         return any(index.paths_named((f"{folded}.md",)) for index in self.builds.live.indexes.values())
 
     def is_name_taken(self, folded: str) -> bool:
-        """Return whether a note or another file of the vault has this base name."""
+        """Return whether a note or another file of the vault has this base name, also one that is only in Git."""
+        left_out = {fold(path.rpartition("/")[2]) for path in self.sparse_files.paths()}
+        if not left_out.isdisjoint((folded, f"{folded}.md")):
+            return True
         return self.has_note(folded) or self.other_files.is_taken(folded)
 
     def on_listing(self, callback: Callable[[Listing, Collection[str] | None], object]) -> None:

@@ -11,7 +11,9 @@ from syncd.documents.owner_marks import read_marks
 from syncd.notes.checkboxes import read_answers
 from syncd.notes.front_matter import split
 from syncd.promotion import marked_captures as marked_job
+from syncd.promotion.promoted_note import Problem
 from tests.support.promotion_vault import capture, consistent, files, marked
+from tests.support.world import promote
 
 
 def asked(world):
@@ -239,3 +241,43 @@ def test_what_was_changed_since_it_was_shown_is_not_merged(world):
     assert (done.done, done.said) == (False, "Notes/Heron.md has changed since then")
     assert (world.vault / "Notes/Heron.md").read_text() == "edited since\n"
     assert (world.vault / "Captures/default/Heron.md").exists()
+
+
+def leave_out_of_the_checkout(world):
+    """Commit two notes, one of them with the capture's name, and leave their folder out of the work tree."""
+    for name in ("Heron", "Egret"):
+        world.write(f"Notes/{name}.md", "An old note.\n")
+    world.git("add", "Notes")
+    world.git("commit", "-qm", "notes")
+    world.git("sparse-checkout", "set", "Areas", "Daily", "Captures")
+    world.run()
+    assert not (world.vault / "Notes").exists()
+
+
+def test_a_note_that_a_sparse_checkout_leaves_out_is_not_overwritten(world):
+    leave_out_of_the_checkout(world)
+    before = files(world)
+    with pytest.raises(Problem, match=r"Notes/Heron\.md is in Git, and the sparse checkout leaves it out"):
+        promote(world, "c1", to="Notes")
+    assert files(world) == before
+    assert world.git("show", "HEAD:Notes/Heron.md") == "An old note.\n"
+
+
+def test_a_mark_for_a_note_that_a_sparse_checkout_leaves_out_waits_with_the_reason(world):
+    leave_out_of_the_checkout(world)
+    world.write("Captures/default/Heron.md", capture("promote: true\npromote_to: Notes\n"))
+    world.run()
+    marked(world)
+    problem = read_marks((world.vault / "Captures/default/Heron.md").read_text()).promote_problem
+    assert problem is not None
+    assert problem.startswith("Notes/Heron.md is in Git, and the sparse checkout leaves it out")
+    assert world.git("show", "HEAD:Notes/Heron.md") == "An old note.\n"
+
+
+def test_a_new_note_gets_no_name_of_a_note_that_a_sparse_checkout_leaves_out(world):
+    leave_out_of_the_checkout(world)
+    assert world.app.opened.sync.is_name_taken("egret")
+    world.git("sparse-checkout", "set", "Areas", "Daily", "Captures", "Notes")
+    world.git("rm", "-q", "Notes/Egret.md")
+    world.run()
+    assert not world.app.opened.sync.is_name_taken("egret")
