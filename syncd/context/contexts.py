@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache, partial
 from typing import Any, Final
 
 from index.errors import Conflict, NotFound, Unavailable
@@ -331,7 +332,7 @@ class Contexts:
         text = decode(raw)
         if not written.versions and not has_callout(text):
             return _NoteState(raw, stat, Decisions(), is_foreign=True)
-        current = {} if written.versions else self._current_lines(workspace)
+        current = cache(partial(self._current_lines, workspace))
         decisions = self._decided[workspace] = read_decisions(text, written.versions, current, written.decisions)
         return _NoteState(raw, stat, decisions, has_merge_conflict(text))
 

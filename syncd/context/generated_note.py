@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -110,45 +110,69 @@ def has_callout(text: str) -> bool:
 def read_decisions(
     text: str,
     versions: Sequence[Mapping[str, str]],
-    current: Mapping[str, str] | None = None,
+    current: Callable[[], Mapping[str, str]] | None = None,
     recorded: Decisions | None = None,
 ) -> Decisions:
     """Read the owner's decisions.
 
     `versions`: the lines that Memex wrote last, except those that stay out, by mark. There are several if it is unknown
-    which of them reached the disk; a line counts as deleted only if it was in all of them. `current`: the lines of the facts as they
-    are now, for a note of which no version is known. A line with a mark that nobody knows is Memex's, of a fact that is gone.
-    `recorded`: the decisions with which the last of several versions was made; what the text does not contradict stands."""
+    which of them reached the disk; a line counts as deleted only if it was in all of them. `current` returns the lines of the facts as they
+    are now; they are asked for only if the text differs from the versions. A line with a mark that nobody knows is Memex's, of a fact that is
+    gone or that only another device has. `recorded`: the decisions with which the last of several versions was made; what the text does not
+    contradict stands."""
     front, body = split(text)
     kept: dict[str, NoteLine] = {}
     left_out: dict[str, NoteLine] = {}
-    present: set[str] = set()
+    lines, present = list(_read_lines(body)), set()
     if recorded is None or len(versions) < 2:
         recorded = Decisions()
-    for heading, line in _read_lines(body):
+    for heading, line in lines:
         present.add(line.mark)
         if line.mark and (line.struck is not None or heading == LEFT_OUT):
             if not _is_other(left_out, line := NoteLine(line.struck or line.body, line.mark)):
                 left_out[line.mark] = line
             else:
                 _keep(kept, NoteLine(f"~~{line.body}~~"))
-        elif (
-            heading != CHOSEN or not line.mark or line in recorded.kept or _is_changed(line, (*versions, current or {}))
-        ):
+        elif heading != CHOSEN or not line.mark or line in recorded.kept or _is_changed(line, versions, current):
             _keep(kept, NoteLine(line.body) if _is_other(kept, line) else line)
-    for mark, body in versions[0].items() if versions else ():
-        if mark not in present and all(mark in version for version in versions):
-            left_out[mark] = NoteLine(body, mark)
+    chosen = [line for heading, line in lines if heading == CHOSEN and line.mark and line.mark not in kept]
+    for mark, body in _find_deleted(present, chosen, versions, current).items():
+        left_out[mark] = NoteLine(body, mark)
     for mark, line in recorded.left_out.items():
         if mark not in present:
             left_out.setdefault(mark, line)
     return Decisions(front, tuple(kept.values()), left_out)
 
 
-def _is_changed(line: NoteLine, versions: Sequence[Mapping[str, str]]) -> bool:
+def _is_changed(
+    line: NoteLine, versions: Sequence[Mapping[str, str]], current: Callable[[], Mapping[str, str]] | None
+) -> bool:
     """Return whether a line that Memex chose differs from all that is known of it."""
     bodies = {version[line.mark] for version in versions if line.mark in version}
-    return bool(bodies) and line.body not in bodies
+    if line.body in bodies or (versions and not bodies):
+        return False
+    now = current().get(line.mark) if current else None
+    return bool(bodies or now) and line.body != now
+
+
+def _find_deleted(
+    present: Collection[str],
+    chosen: Sequence[NoteLine],
+    versions: Sequence[Mapping[str, str]],
+    current: Callable[[], Mapping[str, str]] | None,
+) -> dict[str, str]:
+    """Return the lines that the owner deleted: those of all versions that are missing, and whose facts still exist.
+
+    A chosen line that is in no version shows that another device composed the text; then no line counts as deleted."""
+    missing = {
+        mark: body
+        for mark, body in (versions[0].items() if versions else ())
+        if mark not in present and all(mark in version for version in versions)
+    }
+    if not missing or any(all(version.get(line.mark) != line.body for version in versions) for line in chosen):
+        return {}
+    existing = current() if current else missing
+    return {mark: body for mark, body in missing.items() if mark in existing}
 
 
 def _is_other(known: Mapping[str, NoteLine], line: NoteLine) -> bool:

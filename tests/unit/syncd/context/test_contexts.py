@@ -449,3 +449,26 @@ def test_a_workspace_can_not_be_called_context(world):
 def test_a_namespace_can_be_called_context(world):
     capture(world, FILTER, namespace="context")
     assert lines(world) == {FILTER}
+
+
+def test_a_change_that_another_device_made_to_a_capture_keeps_no_line(world):
+    file = world.write("Captures/default/Heat pump.md", f"---\nid: h1\n---\n{FILTER}\n")
+    world.run()
+    assert write(world) == 1
+    for changed in (world.vault / NOTE, file):
+        changed.write_text(changed.read_text().replace("due in May", "due in June"))
+    world.run()
+    write(world)
+    assert "## Kept" not in read(world)
+    assert lines(world) == {"The filter of the heat pump is due in June"}
+
+
+def test_a_capture_that_another_device_deleted_is_not_left_out(world):
+    first, _ = capture(world, FILTER, TABS)
+    assert write(world) == 1
+    edit(world, "".join(line for line in read(world).splitlines(keepends=True) if FILTER not in line))
+    (world.vault / first.path).unlink()
+    world.run()
+    write(world)
+    assert FILTER not in read(world)
+    assert lines(world) == {TABS}

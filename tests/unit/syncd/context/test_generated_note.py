@@ -10,6 +10,7 @@ from syncd.context.generated_note import Decisions, NoteLine, compose_note, line
 from tests.support.context_facts import fact
 
 FILTER = fact("The filter is due in May")
+JUNE, ROOF = fact("The filter is due in June", key=FILTER.key), fact("The roof is new")
 TABS = fact("Ada prefers tabs (not spaces)", author="claude (mac)", stale=True)
 
 
@@ -137,6 +138,31 @@ def test_a_line_that_only_one_version_has_is_not_deleted():
     assert read_decisions(composed(FILTER), versions) == Decisions()
     assert read_decisions(composed(FILTER, TABS), versions) == Decisions()
     assert read_decisions(composed(TABS), versions).decided == {FILTER.mark}
+
+
+def test_a_note_that_another_device_wrote_leaves_no_line_out():
+    text = composed(FILTER, ROOF)
+    assert read_decisions(text, [lines(FILTER, TABS)], lambda: lines(FILTER, TABS, ROOF)) == Decisions()
+    text = composed(JUNE)
+    assert read_decisions(text, [lines(FILTER, TABS)], lambda: lines(JUNE, TABS)) == Decisions()
+
+
+def test_a_line_that_equals_the_present_fact_is_not_kept():
+    text = composed(JUNE, TABS)
+    assert read_decisions(text, [lines(FILTER, TABS)], lambda: lines(JUNE, TABS)) == Decisions()
+    assert read_decisions(text, [lines(FILTER, TABS)], lambda: lines(FILTER, TABS)).decided == {FILTER.mark}
+
+
+def test_a_missing_line_of_a_deleted_note_is_no_decision():
+    assert read_decisions(composed(TABS), [lines(FILTER, TABS)], lambda: lines(TABS)) == Decisions()
+    assert read_decisions(composed(TABS), [lines(FILTER, TABS)], lambda: lines(FILTER, TABS)).decided == {FILTER.mark}
+
+
+def test_a_changed_line_beside_a_deleted_one_are_two_decisions():
+    text = composed(TABS, ROOF).replace("The roof is new", "The roof is old")
+    decisions = read_decisions(text, [lines(FILTER, TABS, ROOF)], lambda: lines(FILTER, TABS, ROOF))
+    assert [line.mark for line in decisions.kept] == [ROOF.mark]
+    assert list(decisions.left_out) == [FILTER.mark]
 
 
 @given(st.text(min_size=1, max_size=120), st.text(max_size=40), st.text(max_size=40))
