@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -237,7 +238,7 @@ def written_at(snapshot: VaultSnapshot, repo: Repository, path: str, note: Docum
     It is never earlier than the times in the note, which a file that was moved or restored may contradict."""
     raw, stat = snapshot.vault.read(path)
     written = stat.mtime_ns // 1_000_000_000
-    if head_moves.is_from_git(repo, path, raw, written):
+    if any(head_moves.is_from_git(repo, path, before, written) for before in _before_adoption(raw)):
         output = repo.query("rev-list", "--max-count=1", "--timestamp", "HEAD", "--stdin", stdin=f"--\n{path}\n")
         first = (output or "").partition(" ")[0]
         written = int(first) if first.isdigit() else written
@@ -245,3 +246,11 @@ def written_at(snapshot: VaultSnapshot, repo: Repository, path: str, note: Docum
     made = note.created_at if dated else 0
     stated = -(-max(made, note.updated_at or 0) // 1000)  # the next whole second
     return min(max(written, stated, 0) * 1000, LATEST_MS - 1000)
+
+
+def _before_adoption(raw: bytes) -> Iterator[bytes]:
+    """Yield these bytes, and as they were if Memex has added the properties of an adopted note."""
+    yield raw
+    with suppress(FrontmatterError):
+        for names in (["id"], ["id", "created_at"]):
+            yield encode(edit(decode(raw), dict.fromkeys(names)))

@@ -151,14 +151,18 @@ def test_a_problem_goes_with_the_mark(world):
     assert file.read_text() == capture("promote: false\npromote_to: .x\n")
 
 
-def test_two_daemons_that_see_the_same_mark_write_the_same_bytes(world, tmp_path):
-    world.write("Captures/default/Heron.md", capture("promote: true\n"))
+@pytest.mark.parametrize(
+    "text", [capture("promote: true\n"), "---\npromote: true\n---\nFrom the phone.\n"], ids=["adopted", "without an id"]
+)
+def test_two_daemons_that_see_the_same_mark_write_the_same_bytes(world, tmp_path, text):
+    world.write("Captures/default/Heron.md", text)
     world.git("add", "-A")
     world.git("commit", "-qm", "ticked on the phone", "--date=2026-11-21T08:00:00Z")
     worlds = []
     for name in ("one", "two"):
         subprocess.run(["git", "clone", "-q", str(world.vault), str(tmp_path / name / "vault")], check=True)
         other = World(tmp_path / name)
+        other.run()
         other.run()
         other.app.opened.sync.ready.set()
         other.app.services.marked_captures.run()
