@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from index.deferred_patterns import possessive
 from index.model import Defect
 
 DEFECT: Final = "unsafe-link"
@@ -27,8 +28,9 @@ _GAP: Final = r"[ \t\n\r\v\f>]*+"  # white space, also across a line end in a qu
 _WORD: Final = re.compile(rf"[^ \t\n\r\v\f]{{0,{LONGEST + 1}}}")
 _BRACKETED: Final = re.compile(rf"[^<>\n]{{0,{LONGEST + 1}}}")
 _INLINE: Final = re.compile(rf"\]\({_GAP}(<?)")
+_LABEL: Final = possessive(r"[^\[\]\\]|\\.", "{1,999}")
 _DEFINITION: Final = re.compile(
-    rf"^[ \t>]*+(?:(?:[-*+]|\d{{1,9}}[.)])[ \t][ \t>]*+){{0,20}}\[(?!\^)(?:[^\[\]\\]|\\.){{1,999}}+\]:{_GAP}(<?)",
+    rf"^[ \t>]*+(?:(?:[-*+]|\d{{1,9}}[.)])[ \t][ \t>]*+){{0,20}}\[(?!\^){_LABEL}\]:{_GAP}(<?)",
     re.MULTILINE | re.DOTALL,
 )
 _AFTER_INLINE: Final = re.compile(rf"{_GAP}[)\"'(]|\Z")

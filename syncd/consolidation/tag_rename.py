@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, Final
 
+from index.deferred_patterns import possessive
 from index.model import Document
 from index.names import fold
 from syncd.documents.collection_membership import tag_texts
@@ -23,7 +24,9 @@ from syncd.notes.property_reader import find_fences, scan
 _WORD: Final = re.compile(r"(?<![^\s,\[\"'])(#?)([^\s,\[\]\"'#]+)(?![^\s,\]\"'])")
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
 # The pieces of a property between brackets or line ends: quoted text, a comment, anything else.
-_PIECES: Final = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^']|'')*+'|(?<!\S)#[^\r\n]*+|[^\"'#]++|[\"'#]")
+_DOUBLE: Final = possessive(r"[^\"\\]|\\.", "*")
+_SINGLE: Final = possessive("[^']|''", "*")
+_PIECES: Final = re.compile(rf"\"{_DOUBLE}\"|'{_SINGLE}'|(?<!\S)#[^\r\n]*+|[^\"'#]++|[\"'#]")
 
 
 def rename_tag(text: str, document: Document, old: str, new: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+from index.deferred_patterns import possessive
 from syncd.notes.block_ids import BLOCK, BlockId, ends_like_block_id, find_block_ids, needs_blank_line, remove_block_ids
 from syncd.notes.inline_fields import InlineField, find_fields
 from syncd.notes.inline_syntax import COMMENT
@@ -19,11 +20,11 @@ LARGEST = 10**12 - 1  # ordinal
 
 _LINES = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n)|[^\r\n]++")
 _ITEM = re.compile(r"( {0,3}(?:[-+*]|[0-9]{1,9}[.)]))([ \t]++|\Z)")
-_RULE = re.compile(r" {0,3}([-*])(?:[ \t]*+\1){2,}+[ \t]*+\Z")
+_RULE = re.compile(r" {0,3}([-*])" + possessive(r"[ \t]*+\1", "{2,}") + r"[ \t]*+\Z")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|\Z)")
 _UNDERLINE = re.compile(r" {0,3}(=++|--++)[ \t]*+(?:[\r\n]|\Z)")  # a single "-" is the beginning of a list
 _FENCE = re.compile(r"`{3,}+(?=[^`]*\Z)|~{3,}+")
-_LEADS = re.compile(r"(?:[> \t]|(?:[-+*]|[0-9]{1,9}[.)])[ \t])*+")
+_LEADS = re.compile(possessive(r"[> \t]|(?:[-+*]|[0-9]{1,9}[.)])[ \t]", "*"))
 _ARROW = re.compile("-->")
 
 

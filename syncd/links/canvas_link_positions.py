@@ -9,10 +9,12 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from index.deferred_patterns import possessive
 from index.model import Link
 from syncd.links.note_link_positions import LinkPosition, LinkPositions, find_in_body
 
-_TOKEN: Final = re.compile(r'[ \t\r\n]*+(?:([{}\[\],:])|("(?:[^"\\\x00-\x1f]|\\.)*+")|[^\s{}\[\],:"]++)')
+_CHARACTERS: Final = possessive(r'[^"\\\x00-\x1f]|\\.', "*")
+_TOKEN: Final = re.compile(r'[ \t\r\n]*+(?:([{}\[\],:])|("' + _CHARACTERS + r'")|[^\s{}\[\],:"]++)')
 _UNIT: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL
 )

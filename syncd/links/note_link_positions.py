@@ -14,11 +14,9 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from index.model import Link
-from syncd.notes.inline_syntax import ESCAPE, SCHEME, parse_wikilink, scan
+from syncd.notes.inline_syntax import ESCAPE, SCHEME, WIKI, parse_wikilink, scan
 from syncd.notes.markdown_outline import parse_outline
 from syncd.notes.property_reader import find_fences, find_scalars
-
-WIKI: Final = re.compile(r"\[\[((?:[^\[\]\r\n]|\[(?!\[)|\](?!\]))++)\]\]")
 
 _BLANKS: Final = re.compile(r"\s*")
 _OPENING: Final = re.compile(r"\]\(\s*+(<?)|\]:[ \t]++(<?)")

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from index.deferred_patterns import compile_later
+from index.deferred_patterns import compile_later, possessive
 from index.model import Statement
 from syncd.notes.inline_syntax import scan
 
@@ -23,7 +23,8 @@ UNTYPED = compile_later(r"::|[\[\]`]|%%|<!--|:\Z")
 _MARK = r"[ \t>]*+((?:[-+*]|[0-9]{1,9}[.)])[ \t]++)?"
 _LEAD = compile_later(_MARK)
 _LINE = compile_later(_MARK + r"([^\[\]`]{1,300}?)::")
-_BRACKET = compile_later(r"\[([^\[\]`]{1,300}?)::((?:[^\[\]]++|\[\[[^\[\]]*+\]\])*+)\]")
+_INNER = possessive(r"[^\[\]]++|\[\[[^\[\]]*+\]\]", "*")
+_BRACKET = compile_later(r"\[([^\[\]`]{1,300}?)::(" + _INNER + r")\]")
 _SEPARATOR = compile_later(r"[ \t]*[,;、，][ \t]*|[ \t]++")
 
 

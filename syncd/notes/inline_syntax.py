@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 from urllib.parse import unquote
 
+from index.deferred_patterns import possessive
 from index.model import Link
 
 # Any punctuation ends a tag; Obsidian and the plug-ins that read its tags share this set.
@@ -21,9 +22,12 @@ TAG = re.compile(r"[^\u2000-\u206f\u2e00-\u2e7f'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\
 COMMENT = re.compile(r"(?<!%)%%(?!%)")  # exactly two percent signs
 
 _NEXT = re.compile(r"\\(?s:.)|`+|!?\[|\]|\$|<|(?<!%)%%(?!%)|#")
-_WIKI = re.compile(r"\[\[((?:[^\[\]\r\n]|\[(?!\[)|\](?!\]))++)\]\]")
+_INNER = possessive(r"[^\[\]\r\n]|\[(?!\[)|\](?!\])", "+")
+WIKI = re.compile(rf"\[\[({_INNER})\]\]")
+_NESTED = possessive(r"[^\s()\\]|\\.", "*")
+_BARE = possessive(rf"[^\s()\\<]|\\.|\({_NESTED}\)", "*")
 _DESTINATION = re.compile(
-    r"""\(\s*+(?:<([^<>\r\n]*+)>|((?:[^\s()\\<]|\\.|\((?:[^\s()\\]|\\.)*+\))*+))"""
+    rf"""\(\s*+(?:<([^<>\r\n]*+)>|({_BARE}))"""
     r"""(?:\s++(?:"[^"]*+"|'[^']*+'|\([^()]*+\)))?\s*+\)"""
 )
 _DEFINITION = re.compile(
@@ -69,7 +73,7 @@ def parse_wikilink(inner: str, kind: Literal["wikilink", "embed"]) -> Link | Non
 
 def find_wikilinks(text: str) -> list[Link]:
     """Return the wikilinks of a property's text, with line -1."""
-    links = (parse_wikilink(match[1], "wikilink") for match in _WIKI.finditer(text)) if "[[" in text else ()
+    links = (parse_wikilink(match[1], "wikilink") for match in WIKI.finditer(text)) if "[[" in text else ()
     return [Link(link.kind, link.target, link.subpath, link.display, -1) for link in links if link]
 
 
@@ -165,7 +169,7 @@ class _Scanner:
         return math.end() if math and "[[" not in math[0] else end
 
     def _open(self, start: int, end: int) -> int:
-        wiki = _WIKI.match(self.text, end - 1)
+        wiki = WIKI.match(self.text, end - 1)
         if not wiki:
             self.openers.append((start, end))
             return end

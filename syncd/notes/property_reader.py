@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import frontmatter
 import yaml
 
+from index.deferred_patterns import possessive
+
 # Prefix of the properties with suggestions that come from notes of the vault.
 SUGGESTED = "suggested_"
 # Properties for the person alone: no agent sets, changes or reads them.
@@ -69,7 +71,8 @@ _DECIMAL = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:e[-+][0-9]{1,3})?")
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 
 # Lines that YAML reads in one way only, so that they can be read without its parser.
-_VALUE = r"""(\w(?:[\w./+@(),;!?&=%*'-]|:(?=[\w/])| (?=[\w(&]))*+|"[\w !#-\[\]-~]*+")\n"""
+_PLAIN = possessive(r"[\w./+@(),;!?&=%*'-]|:(?=[\w/])| (?=[\w(&])", "*")
+_VALUE = rf"""(\w{_PLAIN}|"[\w !#-\[\]-~]*+")\n"""
 _SIMPLE_LINE = re.compile(rf"([A-Za-z_][\w-]{{0,99}}):(?: {_VALUE}|\n)")
 _SIMPLE_ITEM = re.compile(rf"( *)- {_VALUE}")
 _MOST_SIMPLE = 1_000  # lines

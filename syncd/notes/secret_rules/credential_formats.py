@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from index.deferred_patterns import possessive
+
 GITLEAKS: Final = "gitleaks, config/gitleaks.toml at 009e025 (MIT)"
 DETECT: Final = "detect-secrets 1.5.0, plugins (Apache-2.0)"
 MEMEX: Final = "syncd/workspaces/api_keys.py"
@@ -41,6 +43,7 @@ class CredentialFormat(NamedTuple):
 
 _B62, _URL = "[A-Za-z0-9]", "[A-Za-z0-9_-]"
 _HEX: Final = "[0-9a-f]"
+_SIGNATURE: Final = possessive("[A-Za-z0-9+/]|%[0-9A-Fa-f]{2}", "{40,120}")
 
 FORMATS: Final = (
     CredentialFormat(
@@ -117,7 +120,7 @@ FORMATS: Final = (
         AZURE,
         folds=True,
     ),
-    CredentialFormat("azure-signature", ("sig=",), r"(?P<value>(?:[A-Za-z0-9+/]|%[0-9A-Fa-f]{2}){40,120}+=?)", AZURE),
+    CredentialFormat("azure-signature", ("sig=",), rf"(?P<value>{_SIGNATURE}=?)", AZURE),
     CredentialFormat("azure-client-secret", ("Q~",), r"[A-Za-z0-9_~.-]{31,34}", GITLEAKS, head=rf"(?:(?<![A-Za-z0-9_~.])|{_ESCAPE})[A-Za-z0-9_~.]{{3}}[0-9]", before=4),
     CredentialFormat("age-key", ("AGE-SECRET-KEY-1",), r"[AC-HJ-NP-Z02-9]{58}", GITLEAKS),
     CredentialFormat("jwt", ("eyJ",), rf"{_URL}{{8,4096}}+\.eyJ{_URL}{{8,8192}}+\.{_URL}{{16,2048}}+", GITLEAKS, head=rf"(?:(?<![A-Za-z0-9_-])|{_ESCAPE})", random=False),
@@ -167,7 +170,8 @@ _WORDS: Final = (
 _SUFFIX: Final = r"[A-Za-z0-9_\u00f1-]{0,24}+"
 _SIGN: Final = r"[\"'`*_\]]{0,4}+\s{0,3}+(?:=>|->|:=|[=:|\uff1a]|is(?![a-z])|ist(?![a-z])|是|为|は)"
 _CHAR: Final = r"[^\s\"'`<>(){}\[\],;|\\&:\x80-\U0010ffff]"
-_VALUE: Final = rf"[\s\"'`*]{{0,8}}+(?P<value>(?:{_CHAR}|&(?![A-Za-z0-9_.-]{{1,40}}=)|:(?!//)){{12,512}}+)"
+_CHARS: Final = possessive(rf"{_CHAR}|&(?![A-Za-z0-9_.-]{{1,40}}=)|:(?!//)", "{12,512}")
+_VALUE: Final = rf"[\s\"'`*]{{0,8}}+(?P<value>{_CHARS})"
 _KEY_OF: Final = (
     "(?:(?<=api)|(?<=access)|(?<=private)|(?<=auth)|(?<=secret)|(?<=[ _-])|(?<![A-Za-z]))(?<!public[ _-])(?<!public)"
 )
