@@ -21,7 +21,7 @@ from syncd.documents.file_types import KNOWN
 from syncd.documents.owner_marks import read_marks
 from syncd.git.repository import Repository
 from syncd.history.change_journal import Entry, FileChange, MovePlan, move_steps, note_step, sha256
-from syncd.notes.front_matter import FrontmatterError, decode, encode, split
+from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
 from syncd.notes.markdown_outline import is_open_ended
 from syncd.promotion.link_updates import LinkUpdates, plan_link_updates
 from syncd.promotion.promoted_note import (
@@ -118,7 +118,7 @@ def read_promotable(snapshot: VaultSnapshot, record: Record) -> tuple[Document, 
     if sha256(raw) != record.digest:
         raise Conflict("the capture changed a moment ago; try again in a moment", retryable=True)
     document = snapshot.parse(raw, record.path, stat)
-    if why := refusal_reason(document, read_marks(decode(raw))) or _find_duplicate_id(snapshot, document):
+    if why := refusal_reason(document, read_marks(decode(raw))) or _id_problem(snapshot, document, raw):
         raise Problem(why)
     return document, raw
 
@@ -203,9 +203,15 @@ def free_id(
     return freed
 
 
-def _find_duplicate_id(snapshot: VaultSnapshot, document: Document) -> str:
-    """Return why the capture's id prevents its promotion; "" = it does not."""
+def _id_problem(snapshot: VaultSnapshot, document: Document, raw: bytes) -> str:
+    """Return why the capture's id, or the lack of it, prevents its promotion; "" = it does not."""
     if document.claimed_id is None:
+        if not raw.strip():
+            return "it is empty: write something into it"
+        try:
+            edit(decode(raw), {"id": "new"})
+        except FrontmatterError as error:
+            return f"its properties can't be changed: {error}"
         raise Conflict(
             "the capture has no id yet; it gets one once it is quiet, so try again in a moment", retryable=True
         )

@@ -8,10 +8,11 @@ import pytest
 
 from syncd.documents.owner_marks import read_marks
 from syncd.notes.front_matter import read_properties, split
+from syncd.promotion.promoted_note import Problem
 from syncd.promotion.promotions import Promotions
 from syncd.settings.automation import PromoteSettings
 from tests.support.promotion_vault import capture, consistent, files, marked, promotions
-from tests.support.world import World
+from tests.support.world import World, promote
 
 
 def test_a_tick_is_carried_out_once_it_is_quiet(world, tmp_path):
@@ -149,6 +150,21 @@ def test_a_problem_goes_with_the_mark(world):
     world.run()
     marked(world)
     assert file.read_text() == capture("promote: false\npromote_to: .x\n")
+
+
+def test_a_marked_capture_that_can_get_no_id_is_reported(world):
+    world.write("Captures/default/Pool.md", "---\n{promote: true}\n---\nA pool.\n")
+    world.run()
+    marked(world)
+    problems = {entry["path"]: entry["problem"] for entry in world.app.services.marked_captures.facts()["problems"]}
+    assert "one `{…}` block" in problems.get("Captures/default/Pool.md", "")
+
+
+def test_an_empty_capture_is_refused_with_its_reason(world):
+    world.write("Captures/default/Pool.md", "")
+    world.run()
+    with pytest.raises(Problem, match="it is empty"):
+        promote(world, "Pool")
 
 
 @pytest.mark.parametrize(
