@@ -7,5 +7,5 @@ from datetime import UTC, datetime
 
 def iso(epoch_ms: int) -> str:
     """Format a time for a note: UTC with milliseconds, which also sorts as text."""
-    moment = datetime.fromtimestamp(epoch_ms // 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{epoch_ms % 1000:03d}Z"
+    moment = datetime.fromtimestamp(epoch_ms // 1000, UTC).replace(tzinfo=None)
+    return f"{moment.isoformat()}.{epoch_ms % 1000:03d}Z"  # not %Y, which writes the year 1 with one digit
