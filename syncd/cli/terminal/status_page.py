@@ -34,7 +34,7 @@ class StatusVerdict:
 
 def verdict(now: Mapping[str, Any]) -> StatusVerdict:
     """Judge a status. `now` may lack fields that a daemon of another version does not report."""
-    problems = [line(_with_git_advice(str(text), now), 600) for text in now.get("degraded", ())]
+    problems = list(dict.fromkeys(line(_with_git_advice(str(text), now), 600) for text in now.get("degraded", ())))
     running = now.get("daemon", {})
     if running.get("state") == "down":
         return StatusVerdict(

@@ -253,3 +253,11 @@ def test_a_merge_under_way_is_told_how_to_end_it_not_how_to_begin_it():
     assert "mend them" in render_page(WELL | {"git": told}, at=AT)
     assert "git pull" not in render_page(WELL | {"git": told}, at=AT)
     assert "git pull" in render_page(WELL | {"git": told | {"state": "diverged"}}, at=AT)
+
+
+def test_two_reports_of_one_git_problem_count_once():
+    parts = ("there are unresolved conflicts", "the vault and its remote both have new commits")
+    degraded = [f"git: {part}; memex status shows how to fix this" for part in parts]
+    now = WELL | {"degraded": degraded, "git": {"state": "conflict", "advice": "run git merge --continue"}}
+    assert verdict(now).says == "1 problem found"
+    assert verdict(now).problems == ("git: run git merge --continue",)
