@@ -393,7 +393,7 @@ class IndexPass:
                 self._pending_paths.recheck(path, FINAL)
             except Unavailable as error:
                 outcome.failed += 1
-                self.failed[path] = error.message
+                self.failed[path] = f"can't be read: {error.message.removeprefix(f'{path}: ')}"
                 tries = self._tries.get(path, 0)
                 if error.retryable and tries < TRIES:
                     self._tries[path] = tries + 1

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from index.errors import Unavailable
 from tests.support.world import PROMPT, World, until
 
 
@@ -143,3 +144,13 @@ def test_a_look_at_a_note_goes_through_no_others_and_one_at_a_folder_finds_what_
     outcome = world.run(under=["A.md", "D.md", "New.md", "Gone.md"])
     assert (outcome.modified, outcome.added, outcome.unchanged) == (1, 1, 1)
     world.close()
+
+
+def test_a_note_that_can_not_be_read_is_named_once(slow_to_adopt, monkeypatch):
+    def closed(path):
+        raise Unavailable(f"{path}: permission denied")
+
+    slow_to_adopt.write("Notes/Closed.md", "text\n")
+    monkeypatch.setattr(slow_to_adopt.app.opened.vault, "read", closed)
+    slow_to_adopt.run()
+    assert slow_to_adopt.app.opened.sync.failures == {"Notes/Closed.md": "can't be read: permission denied"}
