@@ -31,9 +31,9 @@ def backup(file: str | None, force: bool) -> None:
     """Back up the state that can't be rebuilt to FILE, a .tar.gz that only you can read; the daemon may keep running.
 
     The archive contains the ledger with the hashes of the keys, your own key, the settings, and every other file of the
-    state folder that Memex can't derive again. It contains no notes and no captures (back them up with Git or as files) and
-    no index (Memex rebuilds it). Keep the archive as safe as a password. The default FILE is memex-VAULT-TIME.tar.gz in the
-    current folder."""
+    state folder that Memex can't derive again. It contains no notes and no captures (back them up with Git or as files), no
+    index (Memex rebuilds it), and no overwritten or deleted versions, which may hold a secret. Keep the archive as safe as a
+    password. The default FILE is memex-VAULT-TIME.tar.gz in the current folder."""
     from syncd.installation.backup import check_target, pack
 
     chosen = load_settings()
