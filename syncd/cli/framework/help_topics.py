@@ -98,6 +98,7 @@ EXIT_CODES = (
     ("6", "a limit is exceeded: too large, or too many requests"),
     ("7", "the daemon, the model, the disk or Git failed; nothing was changed"),
     ("130", "interrupted"),
+    ("141", "the program that reads the output has ended, such as head"),
 )
 SERVE_EXIT_CODES = (
     ("0", "stopped on request"),

@@ -24,7 +24,7 @@ _BY_CODE: Final = {
     "INVALID_ARGUMENT": (400, "Check what you entered", "Go back, correct it, and send it again."),
     "UNAUTHENTICATED": (401, "Not signed in", "Run `memex open` in a terminal."),
     "PERMISSION_DENIED": (403, "Not allowed", "Reload the page, and try again."),
-    "NOT_FOUND": (404, "Not found", "It may have been moved or deleted. Search finds notes by their text."),
+    "NOT_FOUND": (404, "Not found", "It may have been moved or deleted. If it is a note, search finds it by its text."),
     "CONFLICT": (409, "Something changed in the meantime", "Nothing was changed. Reload, compare, and decide again."),
     "RESOURCE_EXHAUSTED": (429, "Too much at once", "Wait a moment, then try again."),
     "UNAVAILABLE": (503, "Not available at the moment", "Nothing was changed. Try again in a moment."),
