@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from syncd.context.note_facts import LONGEST, ContextFact
-from syncd.notes.front_matter import has_merge_conflict, split
+from syncd.notes.front_matter import FrontmatterError, decode, encode, has_merge_conflict, split
 from syncd.notes.quoted_text import link_to, quote_inline
 
 KEPT, CHOSEN, LEFT_OUT = "Kept", "Chosen by Memex", "Left out"
@@ -142,6 +142,32 @@ def read_decisions(
         if mark not in present:
             left_out.setdefault(mark, line)
     return Decisions(front, tuple(kept.values()), left_out)
+
+
+def merge_notes(ours: bytes, theirs: bytes) -> bytes | None:
+    """Return `ours` with the lines that only `theirs` has, each below its heading; None if only a person can merge them.
+
+    So the text has the decisions that were made on both devices, from which each of them composes the note again."""
+    try:
+        (front, body), (other_front, other_body) = split(decode(ours)), split(decode(theirs))
+    except FrontmatterError:
+        return None
+    if any(has_merge_conflict(text) or not has_callout(text) for text in (body, other_body)):
+        return None
+    if front and other_front and front != other_front:
+        return None
+    known = {(_section_of(heading), line) for heading, line in _read_lines(body)}
+    new: dict[str, list[NoteLine]] = {KEPT: [], CHOSEN: [], LEFT_OUT: []}
+    for heading, line in _read_lines(other_body):
+        if (_section_of(heading), line) not in known:
+            new[_section_of(heading)].append(line)
+    added = ["\n".join(["", f"## {name}", "", *map(_format_line, lines), ""]) for name, lines in new.items() if lines]
+    return encode((front or other_front) + body + "".join(added))
+
+
+def _section_of(heading: str) -> str:
+    """Return the section that lines below `heading` count for."""
+    return heading if heading in (CHOSEN, LEFT_OUT) else KEPT
 
 
 def _is_changed(

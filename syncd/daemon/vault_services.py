@@ -24,6 +24,7 @@ from syncd.consolidation.consolidation import Consolidation
 from syncd.consolidation.graph_proposals import graph_kinds
 from syncd.consolidation.note_proposals import note_kinds
 from syncd.consolidation.proposal_execution import KINDS, ProposalExecution
+from syncd.context.generated_note import merge_notes
 from syncd.daemon.open_parts import OpenParts
 from syncd.git.head_follower import HeadFollower
 from syncd.history.audit_log import Events
@@ -277,6 +278,7 @@ def _build_remote_sync(
         settings.state,
         settings.git,
         inbox=settings.vault.inbox,
+        merge_note=merge_notes,
         flush=flush,
         reserved=opened.vault.reservations.reserve,
         moved=head_follower.notify_head_moved,

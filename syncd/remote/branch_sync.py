@@ -30,6 +30,7 @@ from syncd.remote.fast_forward import (
     finish_interrupted,
     redo_undone_step,
 )
+from syncd.remote.generated_notes import MergeNote, merge_generated
 from syncd.remote.outgoing_secrets import find_leaks
 from syncd.remote.upstream_branch import (
     TrackedBranch,
@@ -41,6 +42,7 @@ from syncd.remote.upstream_branch import (
     push_command,
 )
 from syncd.settings.automation import GitSettings
+from syncd.vault.location import CONTEXT
 
 log = logging.getLogger(__name__)
 
@@ -87,12 +89,13 @@ class RemoteSync:
         settings: GitSettings,
         *,
         inbox: str,
+        merge_note: MergeNote,
         flush: Callable[[], object],
         reserved: Callable[[Collection[str]], AbstractContextManager[None]],
         moved: Callable[[], None],
         untied: Callable[[], None],
     ) -> None:
-        """`flush` commits what Memex has written; `reserved` keeps Memex's writers away from files.
+        """`merge_note` merges notes that Memex generates. `flush` commits what Memex has written; `reserved` keeps Memex's writers away from files.
 
         `moved` is called after files have changed. `untied` is called when a push was announced but there is no
         remote to fetch it from."""
@@ -100,6 +103,7 @@ class RemoteSync:
         self._logged = ""  # the last problem that was logged; a manual sync reports its problem in the answer instead
         self.unwell = ""  # the failure as a sentence without names of notes
         self._repo, self._state, self._settings, self._inbox = repo, state, settings, inbox
+        self._merge_note = merge_note
         self._flush, self._reserved, self._moved, self._untied = flush, reserved, moved, untied
         self._alone = threading.RLock()
         self._ended = threading.Event()
@@ -321,19 +325,7 @@ class RemoteSync:
             upstream = tracked.tracking.removeprefix("refs/remotes/")
             raise MergeNeedsPerson(self._repo.advice(RepositoryState("rewritten", upstream=upstream)), "rewritten")
         tell("merging")
-        options = ("--write-tree", "--name-only", "-z", "--no-messages")
-        result = self._repo.run_in_session(*PLAIN, "merge-tree", *options, "--end-of-options", ours, theirs)
-        tree, *conflicts = result.out.decode("utf-8", "surrogateescape").split("\0")
-        if result.code == 1 and tree:
-            kept = self._park(PARKED, theirs)
-            raise MergeNeedsPerson(
-                f"the vault and {tracked.remote} have both changed {format_paths(list(filter(None, conflicts)))}; Memex changed no "
-                f"file, and keeps the commits of {tracked.remote} as {kept}: run `{self._git_command()} {' '.join(PLAIN)} pull --no-rebase`, resolve the conflicts that Git lists, "
-                "add and commit the files; then Memex resumes the sync",
-                "diverged",
-            )
-        if result.code:
-            raise Conflict(f"Git can't merge the commits (Git 2.38 or later is required): {result.said.strip()[:300]}")
+        tree = self._merge_trees(tracked, ours, theirs)
         # The message contains constants and the remote's name, and no text of a note.
         message = f"Merge {tracked.remote}\n\nMemex-Tool: pull\n".encode()
         made = self._repo.run_in_session(
@@ -342,6 +334,27 @@ class RemoteSync:
         if made.code:
             raise Unavailable(f"Git can't commit the merge: {made.said.strip()[:300]}")
         return made.out.decode().strip()
+
+    def _merge_trees(self, tracked: TrackedBranch, ours: str, theirs: str) -> str:
+        """Return the tree that merges both commits; see `_merge`."""
+        options = ("--write-tree", "--name-only", "-z", "--no-messages")
+        result = self._repo.run_in_session(*PLAIN, "merge-tree", *options, "--end-of-options", ours, theirs)
+        tree, *conflicts = list(filter(None, result.out.decode("utf-8", "surrogateescape").split("\0"))) or [""]
+        if result.code == 1 and tree:
+            are_generated = all(path.startswith(f"{self._inbox}/{CONTEXT}/") for path in conflicts)
+            merged = are_generated and merge_generated(self._repo, tree, (ours, theirs), conflicts, self._merge_note)
+            if merged:
+                return merged
+            kept = self._park(PARKED, theirs)
+            raise MergeNeedsPerson(
+                f"the vault and {tracked.remote} have both changed {format_paths(conflicts)}; Memex changed no "
+                f"file, and keeps the commits of {tracked.remote} as {kept}: run `{self._git_command()} {' '.join(PLAIN)} pull --no-rebase`, resolve the conflicts that Git lists, "
+                "add and commit the files; then Memex resumes the sync",
+                "diverged",
+            )
+        if result.code:
+            raise Conflict(f"Git can't merge the commits (Git 2.38 or later is required): {result.said.strip()[:300]}")
+        return tree
 
     def _park(self, folder: str, commit: str) -> str:
         """Keep a commit reachable by a ref below this folder of refs, and return the ref."""

@@ -281,6 +281,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/unit/syncd/history/test_audit_log_events.py": ("syncd/history/unlogged_changes.py",),
     "tests/unit/syncd/history/test_audit_log_writes.py": ("syncd/history/audited_vault.py",),
     "tests/unit/syncd/history/test_audit_log_tools.py": ("mcp_server/tools/families.py",),
+    "tests/unit/syncd/remote/test_branch_sync_conflicts.py": ("syncd/remote/generated_notes.py",),
     "tests/unit/syncd/remote/test_branch_sync_secrets.py": ("syncd/remote/outgoing_secrets.py",),
 }
 PROOF_OF: Final = {module: proof for proof, modules in MODULES_BY_PROOF.items() for module in modules}

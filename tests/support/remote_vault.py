@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from syncd.context.generated_note import merge_notes
 from syncd.git.repository import Repository
 from syncd.history.audit_log import AuditLog
 from syncd.history.audited_vault import AuditedVault
@@ -34,6 +35,7 @@ class SyncedDevice:
             self.state,
             GitSettings(**{"timeout_s": 5.0, **settings}),
             inbox="Captures",
+            merge_note=merge_notes,
             flush=lambda: self.flushed.pop() if self.flushed else 0,
             reserved=self.notes.reservations.reserve,
             moved=lambda: self.calls.append("moved"),

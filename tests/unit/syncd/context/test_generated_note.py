@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.context.generated_note import Decisions, NoteLine, compose_note, line_of, read_decisions
+from syncd.context.generated_note import Decisions, NoteLine, compose_note, line_of, merge_notes, read_decisions
 from tests.support.context_facts import fact
 
 FILTER = fact("The filter is due in May")
 JUNE, ROOF = fact("The filter is due in June", key=FILTER.key), fact("The roof is new")
+GATE = fact("The gate is shut")
 TABS = fact("Ada prefers tabs (not spaces)", author="claude (mac)", stale=True)
 
 
@@ -145,6 +146,35 @@ def test_a_note_that_another_device_wrote_leaves_no_line_out():
     assert read_decisions(text, [lines(FILTER, TABS)], lambda: lines(FILTER, TABS, ROOF)) == Decisions()
     text = composed(JUNE)
     assert read_decisions(text, [lines(FILTER, TABS)], lambda: lines(JUNE, TABS)) == Decisions()
+
+
+def test_the_merged_note_of_two_devices_has_the_decisions_of_both():
+    out, kept = Decisions(left_out={FILTER.mark: line_of(FILTER)}), Decisions(kept=(line_of(ROOF), NoteLine("mine")))
+    ours, theirs = composed(TABS, ROOF, decisions=out), composed(FILTER, GATE, decisions=kept)
+    for first, second in ((ours, theirs), (theirs, ours)):
+        merged = merge_notes(first.encode(), second.encode()).decode()
+        assert merged.startswith(first)
+        for written in ([TABS, ROOF], [FILTER, GATE]):  # by either device
+            decisions = read_decisions(merged, [lines(*written)], lambda: lines(FILTER, TABS, ROOF, GATE))
+            assert decisions == Decisions(left_out=out.left_out, kept=kept.kept)
+        assert merge_notes(merged.encode(), second.encode()).decode() == merged
+    assert merge_notes(ours.encode(), ours.encode()).decode() == ours
+
+
+def test_properties_of_one_device_stay_in_the_merged_note():
+    ours, theirs = composed(TABS), composed(ROOF)
+    assert merge_notes(ours.encode(), f"---\na: 1\n---\n{theirs}".encode()).startswith(b"---\na: 1\n---\n# ")
+    assert merge_notes(f"---\na: 2\n---\n{ours}".encode(), f"---\na: 1\n---\n{theirs}".encode()) is None
+
+
+@given(st.lists(st.text(max_size=60), max_size=6), st.lists(st.text(max_size=60), max_size=6))
+def test_every_line_of_both_owners_is_in_the_merged_note(mine, theirs):
+    texts = [composed(FILTER) + "\n## Kept\n\n" + "\n".join(written) for written in (mine, theirs)]
+    merged = merge_notes(*map(str.encode, texts))
+    if merged is not None:
+        bodies = {line.body for line in decided(merged.decode(), FILTER).kept}
+        for text in texts:
+            assert {line.body for line in decided(text, FILTER).kept} <= bodies
 
 
 def test_a_line_that_equals_the_present_fact_is_not_kept():

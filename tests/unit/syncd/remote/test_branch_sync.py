@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict
+from syncd.context.generated_note import merge_notes
 from syncd.git.repository import Repository
 from syncd.git.repository_state import UNWELL
 from syncd.remote.branch_sync import RemoteSync, SyncOutcome
@@ -208,6 +209,7 @@ def test_in_every_state_it_works_or_says_what_to_do_and_touches_nothing(tmp_path
     remote = RemoteSync(
         *(repo, tmp_path / "state", GitSettings(timeout_s=5.0)),
         inbox="Captures",
+        merge_note=merge_notes,
         flush=lambda: 0,
         reserved=lambda _: contextlib.nullcontext(),
         moved=lambda: None,

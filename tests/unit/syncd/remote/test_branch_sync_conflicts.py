@@ -8,6 +8,8 @@ import subprocess
 import pytest
 
 from index.errors import Conflict
+from syncd.context.generated_note import Decisions, compose_note, line_of, read_decisions
+from tests.support.context_facts import fact
 from tests.support.git_states import only_command, run
 
 pytestmark = [
@@ -34,6 +36,53 @@ def test_a_conflict_is_parked_touches_no_byte_and_goes_on_once_a_person_has_merg
     assert device.remote.sync().sent == 2
     assert (device.parked(), device.remote.problem, device.remote.unwell) == ([], "", "")
     assert device.head() == device.head(device.bare, "main")
+
+
+def test_a_context_that_two_devices_wrote_is_merged_with_the_decisions_of_both(device):
+    here, there, gone = fact("Here"), fact("There"), fact("Gone")
+
+    def note(*facts, left_out=()):
+        lines = {line.mark: line for line in map(line_of, left_out)}
+        return compose_note("work", 1_200, facts, Decisions(left_out=lines))
+
+    path = "Captures/Context/work.md"
+    device.there(path, note(there, gone))
+    device.here(path, note(here, left_out=[gone]))
+    device.here("mine.md", "mine\n")
+    before = device.head()
+    outcome = device.remote.sync()
+    assert outcome.merged
+    assert outcome.sent == 3
+    text = device.text(path)
+    assert text.startswith(note(here, left_out=[gone]))
+    known = {line.mark: line.body for line in map(line_of, (here, there, gone))}
+    assert read_decisions(text, [known]).decided == {gone.mark}
+    assert text.count("There") == 2, "once in the link"
+    assert device.files()["mine.md"] == b"mine\n"
+    assert run(device.vault, "merge-base", "--is-ancestor", before, "HEAD") == ""
+    assert run(device.vault, "status", "--porcelain") == ""
+    device.there(path, note(there))
+    device.there("n.md", "theirs\n")
+    device.here(path, note(here))
+    device.here("n.md", "ours\n")
+    with pytest.raises(Conflict, match=r"both changed .*n\.md"):  # one that only a person can merge
+        device.remote.sync()
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [("ours\n", None), ("---\na: 1\n---\n", "---\na: 2\n---\n"), (b"\xff\n", None)],
+    ids=["foreign", "properties", "bytes"],
+)
+def test_a_file_in_the_folder_of_contexts_that_only_a_person_can_merge_is_parked(device, ours, theirs):
+    made = compose_note("work", 1_200, [fact("There")], Decisions())
+    path = "Captures/Context/work.md"
+    device.there(path, (theirs or "") + made)
+    device.here(path, ours if theirs is None else ours + made.replace("There", "Here"))
+    before = device.files()
+    with pytest.raises(Conflict, match=r"both changed Captures/Context/work\.md"):
+        device.remote.sync()
+    assert device.files() == before
 
 
 def test_a_note_goes_where_it_was_put_though_its_folder_is_called_otherwise_elsewhere(device):
