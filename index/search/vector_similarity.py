@@ -249,7 +249,7 @@ def _highest(scores: Matrix, count: int) -> Numbers:
 def _multiply_tiles(rows: Matrix) -> Iterator[tuple[Numbers, Numbers, Matrix]]:
     """Yield numbers of some rows, numbers of some others, and the products of all these with all those.
 
-    Each pair of rows is in one tile, once; in all other places of a tile is -2."""
+    Each pair of rows is in one tile, once; all other places of a tile hold -2."""
     numbers = np.arange(len(rows))
     for start in range(0, len(rows), BLOCK):
         block = rows[start : start + BLOCK]

@@ -181,7 +181,7 @@ class CommitBuilder:
         result = self._stage(order)
         if result.status and "filter" in result.err:
             refused = [path for path in order if self._stage([path]).status]
-            self._run("read-tree", self._last, env=self._index)
+            self.drop_changes()
             if refused:
                 raise FilterFailed(refused, result.err)
         if result.status:
@@ -194,6 +194,10 @@ class CommitBuilder:
         self._tip = self._last = self._commit_tree(tree, message, author)
         self._made |= changed
         return self._tip
+
+    def drop_changes(self) -> None:
+        """Forget the changes of a commit that could not be added; the commits before it stay."""
+        self._run("read-tree", self._last, env=self._index)
 
     def _commit_tree(self, tree: str, message: str, author: str) -> str:
         """Make a commit of a tree, in the name of the person or, if Git has no identity, of Memex."""

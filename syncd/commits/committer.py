@@ -139,27 +139,38 @@ class Committer:
         changes = {path: raw for commit in due for path, raw in commit.changes.items()}
         whole = DueCommit(changes, "", {path for commit in due for path in commit.approved})
 
+        refused: list[Unavailable] = []
+
         def build(builder: CommitBuilder) -> list[str | None]:
+            refused.clear()
             selection = self._select_due(builder, whole)
             self._record_outcome(selection, changes)
-            made = [self._add_due(builder, commit, selection, alone=len(due) == 1) for commit in due]
+            made = [self._add_due(builder, commit, selection, refused) for commit in due]
+            if len(due) == 1 and refused:
+                raise refused[0]
             builder.move_head()
             self.made += sum(map(bool, made))
             return made
 
         with self._lock:
             made = self._run_on_head(build, PATIENCE_S) if self.is_on else None
+            if made is not None and refused:
+                self._record_failure(refused[0])
         return [None] * len(due) if made is None else made
 
     @staticmethod
-    def _add_due(builder: CommitBuilder, due: DueCommit, selection: CommitSelection, *, alone: bool) -> str | None:
-        """Add a due commit without what was not selected; None if a filter fails on it, which does not prevent others."""
+    def _add_due(
+        builder: CommitBuilder, due: DueCommit, selection: CommitSelection, refused: list[Unavailable]
+    ) -> str | None:
+        """Add a due commit without what was not selected; None if Git refuses it, which is then in `refused`."""
         contents = {path: selection.contents[path] for path in due.changes if path in selection.contents}
         try:
             return builder.add_commit(contents, due.message, "Memex") if contents else ""
-        except FilterFailed:
-            if alone:
-                raise
+        except FilterHangs:
+            raise
+        except Unavailable as error:  # such as a filter that fails; the other commits may still be made
+            refused.append(error)
+            builder.drop_changes()
             return None
 
     def flush(self, patience_s: float = PATIENCE_S) -> int:
@@ -348,8 +359,7 @@ class Committer:
                     why = _STATES["locked"]
                 except (Unavailable, OSError) as error:
                     self._hung = time.monotonic() if isinstance(error, FilterHangs) else None
-                    log.warning("could not commit: %s", error)
-                    why = f"git: Memex can't commit its changes now ({_reason(error)})"
+                    why = _describe_failure(error)
                 else:
                     self.problem, self._hung = "", None
                     return done
@@ -360,6 +370,10 @@ class Committer:
             if why:
                 time.sleep(pause)
                 pause = min(2 * pause, PAUSES[1])
+
+    def _record_failure(self, error: Unavailable) -> None:
+        """Record that a commit could not be made, although others were."""
+        self.problem, self._tried = _describe_failure(error), time.monotonic()
 
     def hindrance(self) -> str:
         """Return why nothing may be committed now; "" = it may."""
@@ -430,6 +444,12 @@ class Committer:
 
 def _subject(message: str) -> str:
     return message.partition("\n")[0]
+
+
+def _describe_failure(error: Exception) -> str:
+    """Log why a commit failed, and describe it without a path."""
+    log.warning("could not commit: %s", error)
+    return f"git: Memex can't commit its changes now ({_reason(error)})"
 
 
 def _reason(error: Exception) -> str:

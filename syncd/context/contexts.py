@@ -226,6 +226,8 @@ class Contexts:
                 return 0
             if stat is not None and 0 <= time.time() - stat.mtime_ns / 1e9 < quiet_s:
                 return 0  # the owner is editing
+            foreground.give_way()
+            self._keep_promoted(workspace, is_promoted)  # before it is read, so that their deleted lines are known
             note = self._read_note(workspace)
             if note.is_foreign:
                 log.warning(
@@ -239,7 +241,7 @@ class Contexts:
                 # Before they are recorded: if the note then can't be written, they are not new at the next try.
                 for callback in tuple(self.told):
                     callback([f"{self._inbox}/{workspace}/"])
-            changed = may_write and self._write_note(workspace, note, is_promoted)
+            changed = may_write and self._write_note(workspace, note)
             stat = self._vault.stat(self.path_of(workspace))
             self._done[workspace] = (*state[:2], stat)
         except (Conflict, NotFound, Unavailable) as error:  # the note has just changed, or the disk fails: try again
@@ -280,10 +282,8 @@ class Contexts:
         del self._waiting[workspace]
         return True
 
-    def _write_note(self, workspace: str, note: _NoteState, is_promoted: Callable[[str], bool]) -> bool:
+    def _write_note(self, workspace: str, note: _NoteState) -> bool:
         """Choose the facts again, and write the note if its text changes."""
-        foreground.give_way()
-        self._keep_promoted(workspace, is_promoted)
         plan = self._plan(workspace, "", None, note.decisions)
         chosen = [choice.fact for choice in plan.chosen]
         if note.raw is None and not chosen:

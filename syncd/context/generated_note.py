@@ -189,13 +189,15 @@ def _find_deleted(
 ) -> dict[str, str]:
     """Return the lines that the owner deleted: those of all versions that are missing, and whose facts still exist.
 
-    A chosen line that is in no version shows that another device composed the text; then no line counts as deleted."""
+    A chosen line whose words are in no version shows that another device composed the text; then no line counts as deleted. Its
+    link and date may differ, because the owner may have renamed or promoted the capture."""
     missing = {
         mark: body
         for mark, body in (versions[0].items() if versions else ())
         if mark not in present and all(mark in version for version in versions)
     }
-    if not missing or any(all(version.get(line.mark) != line.body for version in versions) for line in chosen):
+    known = {(mark, NoteLine(body).text) for version in versions for mark, body in version.items()}
+    if not missing or any((line.mark, line.text) not in known for line in chosen):
         return {}
     existing = current() if current else missing
     return {mark: body for mark, body in missing.items() if mark in existing}

@@ -5,10 +5,12 @@ Law: nothing is changed here; paths reach Git through standard input, and appear
 from __future__ import annotations
 
 import shlex
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from index.errors import Unavailable
+from index.names import fold
 from syncd.git.repository_folder import file_fingerprint
 
 if TYPE_CHECKING:
@@ -22,18 +24,37 @@ class SparseFiles:
 
     def __init__(self, repo: Repository) -> None:
         self._repo = repo
-        self._known: tuple[object, frozenset[str]] = (None, frozenset())
+        self._seen: object = None  # the fingerprint of the index for which the rest holds
+        self._names: frozenset[str] = frozenset()  # folded names of the files
+        self._by_folder: dict[str, list[str]] = {}  # folded folder → names of its files
 
-    def paths(self) -> frozenset[str]:
-        """Return the paths of these files. Costs two stats while Git's index is unchanged, or without sparse checkouts."""
+    def has_name(self, folded: str) -> bool:
+        """Return whether one of these files, in any folder, has this folded name, as `names_in` does."""
+        return self._read() and folded in self._names
+
+    def names_in(self, folder: str) -> list[str]:
+        """Return the names of these files in one folder.
+
+        Costs two stats while Git's index is unchanged, or without a sparse checkout. Raises Unavailable if Git can't list them."""
+        return self._by_folder.get(fold(folder), []) if self._read() else []
+
+    def _read(self) -> bool:
+        """Read the list if the index has changed; return whether there may be such files."""
         folder = self._repo.git_folder()
         seen = file_fingerprint(folder / "index") if (folder / "info/sparse-checkout").exists() else None
-        if seen is None:
-            return frozenset()
-        if self._known[0] != seen:
-            lines = self._repo.run("ls-files", "-t", "-z").out.decode("utf-8", "surrogateescape").split("\0")
-            self._known = seen, frozenset(line[2:] for line in lines if line.startswith("S "))
-        return self._known[1]
+        if seen is not None and self._seen != seen:
+            result = self._repo.run("ls-files", "-t", "-z")
+            if result.status:
+                raise Unavailable(f"git ls-files failed: {result.err or result.status}", retryable=True)
+            lines = result.out.decode("utf-8", "surrogateescape").split("\0")
+            by_folder = defaultdict[str, list[str]](list)
+            for line in lines:
+                if line.startswith("S "):
+                    parent, _, name = line[2:].rpartition("/")
+                    by_folder[fold(parent)].append(name)
+            self._names = frozenset(fold(name) for names in by_folder.values() for name in names)
+            self._seen, self._by_folder = seen, dict(by_folder)
+        return seen is not None
 
 
 def find_ignored(repo: Repository, paths: Iterable[str], environ: Mapping[str, str] | None = None) -> set[str]:

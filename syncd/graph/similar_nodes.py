@@ -51,7 +51,7 @@ class ComparedNodes:
     def find_pairs_and_clusters(
         self, near: Sequence[frozenset[int]], most: int
     ) -> tuple[list[tuple[int, int]], list[tuple[int, ...]]]:
-        """Return the `most` similar pairs of nodes that are not related, and groups of similar nodes."""
+        """Return at most `most` pairs of similar nodes that are not related, and groups of similar nodes."""
         row = self.row
         related = {(row[a], row[b]) for a in row for b in near[a] if b > a and b in row}  # `near` has both directions
         least = self.typical + self.spread

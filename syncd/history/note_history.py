@@ -135,8 +135,8 @@ class NoteHistory:
     def log(self, name: str, limit: int, *, patch: bool = False) -> dict[str, Any]:
         """Return the newest `limit` events of a note, newest last; with `patch`, with differences.
 
-        An event with a difference is `restorable` if its text is kept and not the present one; `exists` says whether the
-        file is there. Raises NotFound for no event."""
+        An event with a difference is `restorable` if its text is kept and not the present one; `exists`: whether
+        the file exists. Raises NotFound for no event."""
         entries, path = self.entries(name)
         commits = self._find_commits(dict.fromkeys([path or name, *(entry.path for entry in reversed(entries))]))
         if not entries and not commits:

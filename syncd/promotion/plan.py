@@ -16,11 +16,12 @@ from index.model import Document, Record, Stat
 from index.names import fold
 from syncd.changes.change_approval import APPLY, UNAPPLY
 from syncd.commits.commit_message import format_message
+from syncd.commits.committer import DueCommit
 from syncd.documents.file_names import known_ending, numbered_names, rename_instruction_file
 from syncd.documents.file_types import KNOWN
 from syncd.documents.owner_marks import read_marks
 from syncd.git.repository import Repository
-from syncd.history.change_journal import Entry, FileChange, MovePlan, move_steps, note_step, sha256
+from syncd.history.change_journal import ChangeJournal, Entry, FileChange, MovePlan, move_steps, note_step, sha256
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
 from syncd.notes.markdown_outline import is_open_ended
 from syncd.promotion.link_updates import LinkUpdates, plan_link_updates
@@ -38,8 +39,10 @@ from syncd.promotion.promoted_note import (
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.sync.hand_edits import LOCKED_S
 from syncd.vault.path_rules import join, objection
+from syncd.vault.vault import Vault
 
 _UNLINKED: Final = re.compile(r'[<>:"|?*#^\[\]]')  # characters that names can't have on Windows, or in links
+CHANGES: Final = (APPLY, "merge")  # the moves that change a note of the vault, and take the text from the inbox
 # How the subject of a commit begins; for other kinds it begins with the kind.
 _SUBJECTS: Final = {APPLY: "Apply a proposed change of", UNAPPLY: "Undo a change of"}
 
@@ -266,13 +269,14 @@ def resolve_folder(snapshot: VaultSnapshot, folder: str, spoken: Mapping[str, st
 def _choose_name(snapshot: VaultSnapshot, folder: str, wanted: str, current: str, spoken: Mapping[str, str]) -> str:
     """Return a base name that no other note of the vault has. Raises TakenDestination when the destination has it."""
     there = {fold(name): name for name in snapshot.vault.list_names(folder)}
-    left_out = {fold(name): name for name in snapshot.sparse_names(folder)}
+    left_out = {fold(name): name for name in snapshot.sync.sparse_files.names_in(folder)}
     for name in candidate_names(wanted, current):
         file = fold(f"{name}.md")
         if file in left_out and file not in there:
             if name == wanted:
                 raise Problem(
-                    f"{join(folder, left_out[file])} is in Git, and the sparse checkout leaves it out; Memex does not overwrite it"
+                    f"{join(folder, left_out[file])} is in Git, and the sparse checkout leaves it out: promote to another folder, or add "
+                    "this one with `git sparse-checkout add`"
                 )
         elif file in there or fold(join(folder, f"{name}.md")) in spoken:
             if name == wanted:
@@ -373,3 +377,34 @@ def format_commit_message(entry: Entry) -> str:
     )
     subject = _SUBJECTS.get(entry.kind, entry.kind.capitalize())
     return format_message(f"{subject} {about.get('title', '')}", lines, trailers)
+
+
+def make_due_commit(
+    vault: Vault, journal: ChangeJournal, entry: Entry, steps: Sequence[FileChange]
+) -> DueCommit | None:
+    """Return the commit of a move; None when the capture exists again.
+
+    Raises Unavailable when the files can't be read."""
+    changes: dict[str, bytes | None] = {}
+    for step in steps:
+        try:
+            if journal.current_digest(step) == step.now:
+                changes[step.path] = _bytes_after(vault, step)
+        except MemexError:
+            if step.path == entry.source:
+                raise
+    if entry.source not in changes:
+        return None
+    # Moved, new and removed files are committed whole; elsewhere a person's edits stay out.
+    approved = {step.path for step in steps if step.twin or not step.was or not step.now}
+    if entry.kind not in (*CHANGES, UNAPPLY):
+        approved |= {entry.source, entry.target}
+    return DueCommit(changes, format_commit_message(entry), approved)
+
+
+def _bytes_after(vault: Vault, step: FileChange) -> bytes | None:
+    if not step.now or not step.twin:
+        return step.after
+    pieces: list[bytes] = []
+    vault.digest_file(step.path, pieces.append)
+    return b"".join(pieces)

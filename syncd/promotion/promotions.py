@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -27,11 +27,13 @@ from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
 from syncd.promotion.link_updates import MoveSeries, plan_link_updates
 from syncd.promotion.plan import (
+    CHANGES,
     Plan,
     choose_id,
     compose_text,
     describe_links,
     format_commit_message,
+    make_due_commit,
     make_plan,
     plan_merge,
 )
@@ -42,7 +44,6 @@ from syncd.promotion.vault_snapshot import VaultSnapshot
 log = logging.getLogger(__name__)
 
 WAYS: Final = ("promote", "unpromote", "merge", APPLY, UNAPPLY)  # kinds in the journal
-CHANGES: Final = (APPLY, "merge")  # those that change a note of the vault, and take the text from the inbox
 TRIES: Final = 5  # a try fails when somebody changes a note at the same moment
 NOTHING: Final = "-"  # in place of a commit id, when there was nothing to commit
 NO_HISTORY: Final = frozenset({"no-git", "no-repo", "bare"})
@@ -134,11 +135,7 @@ class Promotions:
         try:
             again = plan.source in earlier.relinked or plan.id in earlier.ids
             move_plan = self.make_move_plan(self._renew_plan(plan, earlier.ids) if again else plan, series)
-            paths = {step.path for step in move_plan.steps}
-            waiting = earlier.uncommitted
-            # Each commit has all changes of its move, and a person's commits seldom collide with those of a short series.
-            if len(waiting) >= SERIES or any(step.path in paths for move in waiting for step in move.steps):
-                self._commit(waiting)
+            self._commit_before(move_plan, earlier.uncommitted)
             move = self._move_files(move_plan, by)
         except MemexError as error:
             return error
@@ -152,6 +149,14 @@ class Promotions:
         earlier.unindexed += move.steps
         earlier.uncommitted.append(move)
         return move.outcome
+
+    def _commit_before(self, move_plan: MovePlan, waiting: list[_Move]) -> None:
+        """Commit the moves that wait, if there are many, or if the next one changes a file of theirs.
+
+        So each commit has all changes of its move, and a person's commits seldom collide with those of a short series."""
+        paths = {step.path for step in move_plan.steps}
+        if len(waiting) >= SERIES or any(step.path in paths for move in waiting for step in move.steps):
+            self._commit(waiting)
 
     def _finish_moves(self, earlier: _Earlier) -> None:
         """Update the index, and make the commits, after the latest moves of a call."""
@@ -249,7 +254,7 @@ class Promotions:
                 steps = self._journal.steps(entry.seq)
                 outcome: dict[str, Any] = {"commit": "", "left_out": []}
                 self._commit([_Move(entry, steps, outcome)])
-                if self._not_before > time.monotonic():  # Git refuses the other commits too
+                if self._not_before > time.monotonic() and self._commits.hindrance():  # Git refuses the others too
                     break
                 if outcome["commit"]:
                     subject = format_commit_message(entry).partition("\n")[0]
@@ -261,7 +266,7 @@ class Promotions:
         """Yield the recent promotions that still lack a commit, with the commit to make."""
         for entry in self._journal.uncommitted(_now_ms() - RECENT_MS):
             with suppress(MemexError):  # a file can't be read
-                if due := self._make_due_commit(entry, self._journal.steps(entry.seq)):
+                if due := make_due_commit(self._snapshot.vault, self._journal, entry, self._journal.steps(entry.seq)):
                     yield due
 
     def last_action(self, id: str) -> tuple[str, str, str]:
@@ -431,23 +436,34 @@ class Promotions:
             self._snapshot.sync.request_listing()
 
     def _commit(self, moves: list[_Move]) -> None:
-        """Commit these moves, and write into their outcomes the commit, and the notes left out because of a person's edits."""
-        due: list[tuple[_Move, DueCommit]] = []
-        for move in moves:
-            try:
-                commit = self._make_due_commit(move.entry, move.steps)
-            except MemexError:
-                self._owed = True
-                continue
-            if commit is not None:
-                due.append((move, commit))
-            else:
-                self._journal.set_state(move.entry.seq, "done", commit_id=NOTHING)
+        """Commit these moves, and write into their outcomes the commit, and the notes left out because of a person's edits.
+
+        A failure is logged, and `finish_pending` tries again."""
+        waiting, due = moves.copy(), list[tuple[_Move, DueCommit]]()
         moves.clear()
-        if due:
-            made = self._commits.commit_series([commit for _, commit in due])
+        for move in waiting:
+            with self._trying_later():
+                commit = make_due_commit(self._snapshot.vault, self._journal, move.entry, move.steps)
+                if commit is not None:
+                    due.append((move, commit))
+                else:
+                    self._journal.set_state(move.entry.seq, "done", commit_id=NOTHING)
+        with self._trying_later():
+            made = self._commits.commit_series([commit for _, commit in due]) if due else []
             for (move, commit), name in zip(due, made, strict=True):
                 self._record_commit(move, commit, name)
+
+    @contextmanager
+    def _trying_later(self) -> Iterator[None]:
+        """Log an error of the block: it must not prevent the promotion or the commit of other notes."""
+        try:
+            yield
+        except MemexError as error:
+            log.warning("a promotion is committed later: %s", error.message)
+            self._owed = True
+        except Exception:  # a bug that one note triggers
+            log.exception("could not commit a promotion")
+            self._owed, self._not_before = True, time.monotonic() + AGAIN_S
 
     def _record_commit(self, move: _Move, due: DueCommit, made: str | None) -> None:
         """Record the commit of a move, and the notes that are not in it; None = it can't be made now."""
@@ -461,33 +477,6 @@ class Promotions:
             asked = ("-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made)
             there = set((self._repo.query("diff-tree", *asked) or "").split("\0"))
             move.outcome["left_out"] = [path for path in others if path not in there]
-
-    def _make_due_commit(self, entry: Entry, steps: Sequence[FileChange]) -> DueCommit | None:
-        """Return the commit of a move; None when the capture exists again.
-
-        Raises Unavailable when the files can't be read."""
-        changes = {}
-        for step in steps:
-            try:
-                if self._journal.current_digest(step) == step.now:
-                    changes[step.path] = self._bytes_after(step)
-            except MemexError:
-                if step.path == entry.source:
-                    raise
-        if entry.source not in changes:
-            return None
-        # Moved, new and removed files are committed whole; elsewhere a person's edits stay out.
-        approved = {step.path for step in steps if step.twin or not step.was or not step.now}
-        if entry.kind not in (*CHANGES, UNAPPLY):
-            approved |= {entry.source, entry.target}
-        return DueCommit(changes, format_commit_message(entry), approved)
-
-    def _bytes_after(self, step: FileChange) -> bytes | None:
-        if not step.now or not step.twin:
-            return step.after
-        pieces: list[bytes] = []
-        self._snapshot.vault.digest_file(step.path, pieces.append)
-        return b"".join(pieces)
 
 
 class _FilesChanged(Conflict):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from index.model import Document, Record, Stat
-from index.names import fold
 from syncd.captures.automatic_values import AutomaticValues, file_stem
 from syncd.documents.parser import parse
 from syncd.indexes import note_lookup
@@ -45,14 +44,9 @@ class VaultSnapshot:
         """Return whether a path is that of an archived capture."""
         return path.startswith(f"{self.inbox}/{ARCHIVE}/")
 
-    def sparse_names(self, folder: str) -> list[str]:
-        """Return the names of the files in `folder` that are only in Git, because a sparse checkout leaves them out."""
-        paths = (path.rpartition("/") for path in self.sync.sparse_files.paths())
-        return [name for parent, _, name in paths if fold(parent) == fold(folder)]
-
     def names_in(self, folder: str) -> list[str]:
         """Return the names that a new file in `folder` can't have."""
-        return self.vault.list_names(folder) + self.sparse_names(folder)
+        return self.vault.list_names(folder) + self.sync.sparse_files.names_in(folder)
 
     def keeps_old_title(self, record: Record) -> bool:
         """Return whether Memex made the file's name from an earlier title, so that no person chose it."""

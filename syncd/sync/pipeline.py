@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from index.errors import MemexError, Unavailable
-from index.names import fold
 from syncd.git.ignored_paths import SparseFiles
 from syncd.git.repository import Repository
 from syncd.history.audit_log import ADOPTION, acting_as
@@ -191,10 +190,8 @@ class Sync:
 
     def is_name_taken(self, folded: str) -> bool:
         """Return whether a note or another file of the vault has this base name, also one that is only in Git."""
-        left_out = {fold(path.rpartition("/")[2]) for path in self.sparse_files.paths()}
-        if not left_out.isdisjoint((folded, f"{folded}.md")):
-            return True
-        return self.has_note(folded) or self.other_files.is_taken(folded)
+        is_left_out = self.sparse_files.has_name(folded) or self.sparse_files.has_name(f"{folded}.md")
+        return is_left_out or self.has_note(folded) or self.other_files.is_taken(folded)
 
     def on_listing(self, callback: Callable[[Listing, Collection[str] | None], object]) -> None:
         """Set the callback that gets each pass's listing, and the paths it covers (None: everything)."""

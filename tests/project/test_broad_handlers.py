@@ -32,6 +32,7 @@ BROAD = {
     ("syncd/promotion/marked_captures.py", "MarkedCaptures._decide"): "each marked capture: the others are planned",
     ("syncd/promotion/marked_captures.py", "MarkedCaptures._write_problem"): "each marked capture: the others get their reason",
     ("syncd/promotion/promotions.py", "Promotions._carry_out_plan"): "each plan: the others are carried out",
+    ("syncd/promotion/promotions.py", "Promotions._trying_later"): "each promotion: the others are committed",
     ("syncd/promotion/proposal_store.py", "Proposals._carry_out_one"): "each proposal: the others are carried out",
     ("syncd/sync/index_pass.py", "IndexPass._process_window"): "each window of notes: which one is at fault is found out",
     ("syncd/sync/index_pass.py", "IndexPass._read_notes"): "each note: the others are read",

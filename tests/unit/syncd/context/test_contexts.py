@@ -472,3 +472,26 @@ def test_a_capture_that_another_device_deleted_is_not_left_out(world):
     write(world)
     assert FILTER not in read(world)
     assert lines(world) == {TABS}
+
+
+def test_a_line_that_the_owner_deletes_stays_out_although_they_renamed_another_capture(world):
+    _, other = capture(world, FILTER, TABS)
+    assert write(world) == 1
+    name = other.path.rpartition("/")[2].removesuffix(".md")
+    (world.vault / other.path).rename(world.vault / "Captures/default/Spaces.md")
+    left = "".join(line for line in read(world).splitlines(keepends=True) if FILTER not in line)
+    edit(world, left.replace(f"default/{name}|", "default/Spaces|"))
+    world.run()
+    write(world)
+    assert FILTER not in lines(world)
+    assert "Spaces" in read(world)
+
+
+def test_a_line_that_the_owner_deletes_stays_out_although_they_promoted_its_capture(world):
+    first, _ = capture(world, FILTER, TABS)
+    assert write(world) == 1
+    promote(world, first.id)
+    edit(world, "".join(line for line in read(world).splitlines(keepends=True) if FILTER not in line))
+    world.run()
+    write(world)
+    assert FILTER not in lines(world)

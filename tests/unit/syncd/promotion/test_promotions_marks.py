@@ -8,6 +8,7 @@ import pytest
 
 from syncd.documents.owner_marks import read_marks
 from syncd.notes.front_matter import read_properties, split
+from syncd.promotion.plan import make_due_commit
 from syncd.promotion.promoted_note import Problem
 from syncd.promotion.promotions import Promotions
 from syncd.settings.automation import PromoteSettings
@@ -140,6 +141,31 @@ def test_a_mistake_of_ours_in_one_capture_keeps_no_other_from_being_promoted(wor
         "Captures/default/Early.md"
     ]
     assert "a defect" in caplog.text
+
+
+def test_a_mistake_of_ours_in_one_commit_keeps_no_other_from_being_promoted_and_committed(world, monkeypatch, caplog):
+    for number in range(25):  # more than a series
+        world.write(f"Captures/default/N{number}.md", f"---\nid: n{number}\npromote: true\n---\nAlone {number}\n")
+    world.git("add", "-A")
+    world.git("commit", "-qm", "many")
+    world.run()
+
+    def mistaken(vault, journal, entry, steps):
+        if entry.document_id == "n3":
+            raise RuntimeError("a defect")
+        return make_due_commit(vault, journal, entry, steps)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("syncd.promotion.promotions.make_due_commit", mistaken)
+        marked(world)
+    assert len(list((world.vault / "Notes").glob("N*.md"))) == 25
+    assert world.git("log", "--format=%s").count("Promote N") == 24
+    assert "a defect" in caplog.text
+    own = promotions(world)
+    assert own.facts()["uncommitted"] == 1
+    own._not_before = float("-inf")  # as if it were half a minute later
+    own.finish_pending()
+    assert world.git("log", "-1", "--format=%s").strip() == "Promote N3"
 
 
 def test_a_problem_goes_with_the_mark(world):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import pytest
 
-from index.errors import Conflict, NotFound
+from index.errors import Conflict, NotFound, Unavailable
 from syncd.documents.owner_marks import read_marks
+from syncd.git.repository import Repository
 from syncd.notes.checkboxes import read_answers
 from syncd.notes.front_matter import split
 from syncd.promotion import marked_captures as marked_job
@@ -260,6 +262,24 @@ def test_a_note_that_a_sparse_checkout_leaves_out_is_not_overwritten(world):
     with pytest.raises(Problem, match=r"Notes/Heron\.md is in Git, and the sparse checkout leaves it out"):
         promote(world, "c1", to="Notes")
     assert files(world) == before
+    assert world.git("show", "HEAD:Notes/Heron.md") == "An old note.\n"
+
+
+def test_while_git_can_not_list_what_a_sparse_checkout_leaves_out_nothing_is_promoted(world, monkeypatch):
+    leave_out_of_the_checkout(world)
+    run = Repository.run
+
+    def failing(self, command, *options, **more):
+        result = run(self, command, *options, **more)
+        return replace(result, status=128, out=b"") if (command, options[:1]) == ("ls-files", ("-t",)) else result
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Repository, "run", failing)
+        world.app.opened.sync.sparse_files._seen = None
+        with pytest.raises(Unavailable):
+            promote(world, "c1", to="Notes")
+    with pytest.raises(Problem, match="sparse"):
+        promote(world, "c1", to="Notes")
     assert world.git("show", "HEAD:Notes/Heron.md") == "An old note.\n"
 
 
