@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, Final
 
 from index.errors import MemexError, NotFound
@@ -24,7 +24,15 @@ from syncd.history.change_journal import ChangeJournal
 from syncd.history.change_journal import Entry as Passage
 from syncd.history.digest_chain import Entry
 from syncd.history.overwritten_bytes import OverwrittenBytes
-from syncd.history.write_lineage import WRITES, IdHistory, find_additions, id_histories, writes_in_force
+from syncd.history.write_lineage import (
+    WRITES,
+    IdHistory,
+    find_additions,
+    find_manual_moves,
+    id_histories,
+    is_manual_arrival,
+    writes_in_force,
+)
 from syncd.indexes.note_lookup import LEAST, Candidate, choose, find_candidates, missing_note
 from syncd.vault.path_rules import is_note
 from syncd.vault.vault import Vault
@@ -141,7 +149,8 @@ class NoteHistory:
         commits = self._find_commits(dict.fromkeys([path or name, *(entry.path for entry in reversed(entries))]))
         if not entries and not commits:
             raise _unrecorded(path) if path else self.missing(name)
-        logged = list(_log_events(entries, self._current_state(path), self._find_moves(entries)))
+        moves = self._find_manual_moves(entries) | self._find_moves(entries)
+        logged = list(_log_events(entries, self._current_state(path), moves))
         within = {event.commit for event in logged}
         others = [_commit_event(commit) for commit in reversed(commits) if commit.commit not in within]
         events = merge_events(logged, others, self._blob_digest)
@@ -228,6 +237,22 @@ class NoteHistory:
                 if entry.at >= passage.at and entry.seq not in moves and steps.get(entry.path) == held:
                     moves[entry.seq] = event
                     del steps[entry.path]
+        return moves
+
+    def _find_manual_moves(self, entries: Sequence[Entry]) -> dict[int, Event]:
+        """Return the manual moves of the note like `_find_moves`. The removal from the old path may not be logged yet."""
+        moves: dict[int, Event] = {}
+        origins = find_manual_moves(entries)
+        for last, entry in pairwise(entries):
+            if origin := origins.get(entry.seq):
+                moves[origin.seq] = moves[entry.seq] = _manual_move_event(entry, origin.path, origin.before)
+            elif (
+                is_manual_arrival(entry)
+                and last.after
+                and last.path != entry.path
+                and self.read_current(last.path) is None
+            ):
+                moves[entry.seq] = _manual_move_event(entry, last.path, last.after)
         return moves
 
     def read_blobs(self, names: Collection[str]) -> dict[str, bytes]:
@@ -320,11 +345,12 @@ def _log_events(entries: Sequence[Entry], now: tuple[str, int] | None, moves: Ma
     stands = {entry.seq for entry in writes_in_force(entries)}
     void = {entry.undoes for entry in entries if entry.kind == "undone"}
     last: Entry | Event | None = None
+    yielded: set[Event] = set()
     for entry in entries:
         if entry.kind not in ENTRIES or entry.seq in void:
             continue
         event = moves.get(entry.seq)
-        if event is not None and event is last:
+        if event in yielded:
             continue
         at, before = (entry.at, entry.before) if event is None else (event.at, event.before or "")
         if last is not None and last.after != before:
@@ -344,6 +370,7 @@ def _log_events(entries: Sequence[Entry], now: tuple[str, int] | None, moves: Ma
             after=entry.after,
         )
         last = event or entry
+        yielded |= {event} if event else set()
     if last is not None and now is not None and now[0] != last.after:
         yield _hand_edit_event(now[1] or last.at, last, now[0], last.path)
 
@@ -367,6 +394,13 @@ def _move_event(passage: Passage, steps: Mapping[str, tuple[str, str]]) -> Event
         commit=passage.commit_id if len(passage.commit_id) > 1 else "",
         before=before or ("" if passage.kind in CHANGES else steps.get(passage.target, nothing)[0]),
         after=after,
+    )
+
+
+def _manual_move_event(entry: Entry, source: str, before: str) -> Event:
+    """Return the event of a manual move; `entry` is about the new path."""
+    return Event(
+        entry.at, "moved", entry.path, surface="file", entry=entry.seq, source=source, before=before, after=entry.after
     )
 
 

@@ -20,7 +20,10 @@ from syncd.history.write_lineage import (
     WRITES,
     UndoReach,
     find_last_call,
+    find_manual_moves,
     find_undo_reach,
+    is_manual_arrival,
+    is_manual_removal,
     is_restore,
     writes_in_force,
 )
@@ -208,6 +211,8 @@ class Undo:
     def _current_path(self, path: str, wanted: Collection[int]) -> str:
         """Return the current path of the file that was at `path`."""
         chain = writes_in_force(self._audit.entries_about(path=path), wanted)
+        while chain and is_manual_removal(chain[-1]):
+            chain.pop()  # or a move away
         if chain and chain[-1].after and not self._exists(path):
             return self._history.current_path(chain[-1])
         return path
@@ -224,7 +229,7 @@ class Undo:
         entries = sorted(
             {entry.seq: entry for path in {home, *paths} for entry in self._audit.entries_about(path=path)}.items()
         )
-        chain = [entry for _, entry in entries]
+        chain = _without_manual_moves([entry for _, entry in entries], home)
         id = next((entry.id for entry in reversed(chain) if entry.seq in wanted), "")
         try:
             now = self._vault.digest_file(home).digest
@@ -255,6 +260,19 @@ class Undo:
             return None, "" if self._history.overwritten.holds(first.before) else KEPT_NO_MORE
         raw = self._history.read_version(first.before, home)
         return raw, "" if raw is not None else KEPT_NO_MORE
+
+
+def _without_manual_moves(entries: Sequence[Entry], home: str) -> list[Entry]:
+    """Leave out that the file which is at `home` now left its earlier paths, and came to others with the same bytes."""
+    left = {origin.seq for origin in find_manual_moves(entries).values()}
+    kept: list[Entry] = []
+    for entry in entries:
+        came = bool(kept) and is_manual_arrival(entry) and entry.path != kept[-1].path
+        if came and (kept[-1].id, kept[-1].after) == (entry.id, entry.after):
+            continue
+        if entry.seq not in left and not (is_manual_removal(entry) and entry.path != home):
+            kept.append(entry)
+    return kept
 
 
 def _caller(entry: Entry) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ class IdHistory:
         self.paths[entry.path] = entry.workspace
         if entry.after:
             self.home, self.live = entry.path, True
-        elif entry.path == self.home:
+        elif entry.path == self.home and not is_manual_removal(entry):  # a person may have moved it
             self.live = False
 
 
@@ -139,6 +139,41 @@ def is_follow_up(entry: Entry) -> bool:
 def is_restore(entry: Entry) -> bool:
     """Return whether an entry restored a version of a note outside the inbox, or undid that."""
     return not entry.workspace and (entry.tool == RESTORE or bool(entry.undoes))
+
+
+def is_manual_removal(entry: Entry) -> bool:
+    """Return whether an entry says that a person removed the file or moved it away."""
+    return entry.surface == "file" and bool(entry.before) and not entry.after
+
+
+def is_manual_arrival(entry: Entry) -> bool:
+    """Return whether an entry says that a person created the file or moved it there."""
+    return entry.surface == "file" and not entry.before
+
+
+def find_manual_moves(entries: Iterable[Entry]) -> dict[int, Entry]:
+    """Return the manual moves among these entries: by the number of the entry about the new path, the one about the old path.
+
+    The log may have either of the two first."""
+    moves, lately = dict[int, Entry](), dict[str, int]()  # the last entry's number by path
+    left, came = list[Entry](), list[Entry]()
+    for entry in entries:
+        others = [other for other in left if other.id == entry.id and other.path != entry.path]
+        if is_manual_removal(entry):
+            since = lately.get(entry.path, entry.seq)
+            match = [other for other in came if other.id == entry.id and other.seq > since]
+            if match:
+                moves[match[-1].seq] = entry
+                came.remove(match[-1])
+            else:
+                left.append(entry)
+        elif is_manual_arrival(entry) and others:
+            moves[entry.seq] = others[-1]
+            left.remove(others[-1])
+        elif is_manual_arrival(entry):
+            came.append(entry)
+        lately[entry.path] = entry.seq
+    return moves
 
 
 def find_additions(entries: Iterable[Entry], write: Entry) -> list[Entry]:
@@ -237,7 +272,7 @@ def _explain_difference(last: Entry, now: str) -> str:
 def _explain_later_write(entry: Entry) -> str:
     """Return which write came after the writes to undo."""
     if entry.surface == "file":
-        return EDITED
+        return EDITED if entry.after else GONE
     if entry.tool in _AWAY and not (entry.after and entry.workspace):  # otherwise it only changed a link in the note
         return _AWAY[entry.tool]
     who = entry.name or entry.key or {"cli": "you"}.get(entry.surface, "memex")

@@ -10,10 +10,11 @@ import pytest
 from index.errors import Conflict, InvalidArgument, NotFound
 from syncd.cli.main import run_command
 from syncd.git.note_commits import list_commits
+from syncd.graph.node_request import NewNode
 from syncd.history.audit_log import Author, acting_as
 from syncd.history.note_history import Event, merge_events
 from syncd.history.write_lineage import PROMOTED
-from tests.support.agent_writes import capture, delete, space, undo, update
+from tests.support.agent_writes import by, capture, delete, space, undo, update
 from tests.support.git_history import commit, log
 from tests.support.world import World, answering
 
@@ -66,6 +67,35 @@ def test_a_note_is_followed_over_edits_a_move_a_promotion_and_its_deletion(world
         "Gone",
     ]
     assert ("create", "claude") in whats(log(world, kept.id))
+
+
+@pytest.mark.parametrize("written_first", [False, True], ids=["moved first", "written at the new place first"])
+def test_a_manual_move_of_an_entity_is_one_event(world, written_first):
+    with by(tool="create_entities"):
+        path = space(world).nodes.create([NewNode("Zoe", "person")])[0].path
+    new = "Captures/default/Entities/Ada.md"
+    world.run()
+    (world.vault / path).rename(world.vault / new)
+    world.run()
+    if not written_first:
+        world.app.opened.unlogged_changes.log_hand_edits()
+    with by(tool="add_observations"):
+        space(world).nodes.add_observations([("Ada", ["one"])])
+    for _ in range(2):  # before it is logged that the file left its old place, and after
+        events = [(one["what"], one["source"], one["path"]) for one in log(world, "Ada")["events"]]
+        assert events == [("create", "", path), ("moved", path, new), ("update", "", new)]
+        world.app.opened.unlogged_changes.log_hand_edits()
+    (world.vault / new).rename(world.vault / path)  # and back
+    world.run()
+    world.app.opened.unlogged_changes.log_hand_edits()
+    assert [(one["what"], one["source"], one["path"]) for one in log(world, "Zoe")["events"]] == [
+        *events,
+        ("moved", new, path),
+    ]
+    (world.vault / path).unlink()
+    world.run()
+    world.app.opened.unlogged_changes.log_hand_edits()
+    assert [one["what"] for one in log(world, path)["events"]] == ["create", "moved", "update", "moved", "delete"]
 
 
 def test_what_was_taken_back_is_marked_and_the_newest_are_shown(world):

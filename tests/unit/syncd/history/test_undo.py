@@ -233,6 +233,56 @@ def test_a_note_that_was_moved_within_the_inbox_is_restored_where_it_is(world):
     assert inbox(world) == {"Captures/default/elsewhere.md": before}
 
 
+def entity(world, name):
+    with by(tool="create_entities"):
+        return space(world).nodes.create([NewNode(name, "thing", ("one",))])[0].path
+
+
+def add_fact(world, name, fact):
+    with by(tool="add_observations"):
+        space(world).nodes.add_observations([(name, [fact])])
+
+
+@pytest.mark.parametrize(
+    ("written_first", "removal_logged"),
+    [(False, True), (True, True), (True, False)],
+    ids=["moved first", "written at the new place first", "only its arrival is logged"],
+)
+def test_an_entity_that_a_person_renamed_is_restored_where_it_is(world, written_first, removal_logged):
+    path, new = entity(world, "Ada"), "Captures/default/Entities/Ada Lovelace.md"
+    before = (world.vault / path).read_bytes()
+    add_fact(world, "Ada", "two")
+    written = (world.vault / path).read_bytes()
+    world.run()
+    (world.vault / path).rename(world.vault / new)
+    world.run()
+    if not written_first:
+        world.app.opened.unlogged_changes.log_hand_edits()
+    add_fact(world, "Ada Lovelace", "three")
+    if removal_logged:
+        world.app.opened.unlogged_changes.log_hand_edits()
+    else:
+        world.app.opened.unlogged_changes._paths.clear()
+    assert [(one["path"], one["did"]) for one in undo(world, "Ada Lovelace")["done"]] == [(new, "restored")]
+    assert (world.vault / new).read_bytes() == written
+    told = undo(world, "Ada Lovelace")
+    assert ([(one["path"], one["did"]) for one in told["done"]], reasons(told)) == ([(new, "restored")], {})
+    assert (world.vault / new).read_bytes() == before
+    assert reasons(undo(world)) == {new: MOVED}
+
+
+def test_of_an_entity_that_a_person_removed_or_moved_away_the_reason_stays_true_once_that_is_logged(world):
+    gone, away, edited = (entity(world, name) for name in ("Gone", "Away", "Edited"))
+    world.run()
+    (world.vault / gone).unlink()
+    (world.vault / away).rename(world.vault / "Away.md")
+    (world.vault / edited).write_bytes((world.vault / edited).read_bytes() + b"\nmine\n")
+    world.run()
+    told = undo(world)
+    world.app.opened.unlogged_changes.log_hand_edits()
+    assert reasons(undo(world)) == reasons(told) == {gone: GONE, "Away.md": OUTSIDE, edited: EDITED}
+
+
 def test_a_workspace_that_is_gone_is_not_made_again(world):
     world.app.agent_access.create_workspace("work")
     there = capture(world, "one", workspace="work")
