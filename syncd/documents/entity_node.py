@@ -54,9 +54,10 @@ def checked_type(text: str) -> str:
 
     Raises InvalidArgument if it can't be the type of a relation."""
     type = unicodedata.normalize("NFC", _check_line(text, "relation type", LONGEST))
-    if UNTYPED.search(type):
+    if UNTYPED.search(type) or find_statements(parse_page(f"- {type}:: [[x]]")) != (Statement(type, "x"),):
         raise InvalidArgument(
-            f"relation type {type!r} can't be written in a note: use no [ ] ` :: %% or <!--, and no : at the end"
+            f"relation type {type!r} can't be written in a note: use no [ ] ` :: %% or <!--, no ~~~ at the beginning, "
+            "and no : at the end"
         )
     return type
 

@@ -154,7 +154,11 @@ def test_a_name_that_is_no_line_of_text_is_refused(given):
 
 
 @pytest.mark.parametrize(
-    "given", ["", " ", "x" * 101, "a\nb", "a::b", "a:", "[a", "a]", "`a`", "a %% b", "a <!-- b", "\ud800", None]
+    "given",
+    [
+        *("", " ", "x" * 101, "a\nb", "a::b", "a:", "[a", "a]", "`a`", "a %% b", "a <!-- b", "\ud800", None),
+        *("~~~", "~~~~ a", "- ~~~a", "> 1. ~~~"),  # the line would begin a code block
+    ],
 )
 def test_a_type_that_would_be_read_as_something_else_is_refused(given):
     with pytest.raises(InvalidArgument):
@@ -163,6 +167,7 @@ def test_a_type_that_would_be_read_as_something_else_is_refused(given):
 
 def test_types_and_kinds_are_kept_in_normal_form():
     assert checked_type(" cafe\u0301: of | - # ") == "caf\xe9: of | - #"
+    assert [checked_type(text) for text in ("a ~~~", "~~a~~", "- a", "> a")] == ["a ~~~", "~~a~~", "- a", "> a"]
     assert checked_kind(" cafe\u0301 ") == "caf\xe9"
     with pytest.raises(InvalidArgument, match="entity_type"):
         checked_kind("x" * 101)
