@@ -21,12 +21,12 @@ from index.graph.vertex import Edge
 from index.names import fold
 from syncd.documents.capture_note import MAX_CONTENT, compose_note, split_metadata
 from syncd.documents.entity_edits import checked_content, checked_kind, checked_name, checked_type
+from syncd.documents.entity_lines import LARGEST
 from syncd.documents.entity_node import OWN
 from syncd.graph.node_request import check_summary
 from syncd.notes.tag_names import check_tags
 
 MAX_LINE: Final = 32 * 1024 * 1024  # most bytes of one line, or of a file that is one object
-MAX_ORDINAL: Final = 10**9
 TIMES = ("created_at", "updated_at", "observed_at", "summary_updated_at")
 _WHOLE = re.compile(rb'\s*\{\s*(?:"(?:entities|relations)"\s*:.*|\Z)', re.DOTALL)
 
@@ -195,7 +195,7 @@ class _ObjectReader:
     def _read_ordinals(self, contents: list[str | None]) -> list[int]:
         ordinals = self._value.get("ordinals") or []
         good = isinstance(ordinals, list) and all(
-            type(ordinal) is int and 1 <= ordinal <= MAX_ORDINAL for ordinal in ordinals
+            type(ordinal) is int and 1 <= ordinal <= LARGEST for ordinal in ordinals
         )
         if good and (not ordinals or (len(ordinals) == len(contents) and sorted(set(ordinals)) == ordinals)):
             return list(ordinals)
@@ -249,7 +249,7 @@ def _passes(checked: Callable[[Any], object], value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= MAX_ORDINAL
+    return type(value) is int and 0 <= value <= LARGEST
 
 
 # Other values of a node, by the name of the property in its note: the check, and a description.

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from index.graph.vertex import Edge, name_key
 from syncd.cli.main import run_command
+from syncd.documents.entity_lines import LARGEST
 from syncd.graph import memory_json_reader
 from syncd.graph.memory_json import MAX_LINE, Entity, format_line, is_single_object, parse_lines, parse_object
 from tests.support.daemon_process import daemon
@@ -38,12 +39,17 @@ facts = (
 @st.composite
 def entities(draw):
     observations = tuple(draw(st.lists(facts, max_size=5)))
-    ordinals = draw(st.lists(st.integers(1, 99), min_size=len(observations), max_size=len(observations), unique=True))
+    ordinals = draw(
+        st.lists(
+            st.integers(1, 99) | st.just(LARGEST), min_size=len(observations), max_size=len(observations), unique=True
+        )
+    )
     own = {
         "summary": draw(facts),
         "tags": draw(st.lists(st.sampled_from(["a", "b/c", "山"]), unique=True)),
         "created_at": "2026-11-20T14:32:05.120Z",
         "version": draw(st.integers(1, 9)),
+        "last_ordinal": max([draw(st.sampled_from([99, LARGEST])), *ordinals]),
         "collection": draw(st.sampled_from(["memory", "workspace"])),
         "metadata": {"project": draw(names)},
     }
