@@ -98,10 +98,14 @@ class NoteDrafts:
         return True
 
     def version(self, path: str) -> int:
-        """Return the note's present version. `compare` gets its path and bytes, and may raise, for example if they changed."""
+        """Return the note's present version, after `compare_before`."""
+        self.compare_before(path)
+        return parse(encode(self.text(path)), path, mtime_ms=UNDATED).version
+
+    def compare_before(self, path: str) -> None:
+        """Let `compare` have the note's path and bytes; it may raise, for example if they changed."""
         self.text(path)
         self._compare(path, self._before[path])
-        return parse(encode(self.text(path)), path, mtime_ms=UNDATED).version
 
     def set_text(self, path: str, text: str) -> None:
         """Change the note's text to `text`."""

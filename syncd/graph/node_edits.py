@@ -85,14 +85,14 @@ def set_properties(
     changes: Callable[[int], Mapping[str, PropertyValue]],
 ) -> str:
     """Set properties of a node; return its path."""
-    vertex = require_node(graph, drafts, name, version)
+    vertex = _require_read(graph, drafts, name, version)
     _rewrite_draft(drafts, vertex, partial(entity_edits.set_properties, changes=changes(now), now=now))
     return vertex.path
 
 
 def set_tags(graph: Graph, drafts: NoteDrafts, now: int, *, name: str, version: int | None, tags: Sequence[str]) -> str:
     """Replace the tags of a node, except those that name its collection; return its path."""
-    vertex = require_node(graph, drafts, name, version)
+    vertex = _require_read(graph, drafts, name, version)
     with _explaining_defects(vertex):
         changes = tag_changes(split(drafts.text(vertex.path))[0], tags, None)
     _rewrite_draft(drafts, vertex, partial(entity_edits.set_properties, changes=changes, now=now))
@@ -146,7 +146,7 @@ def replace_observation(
     graph: Graph, drafts: NoteDrafts, now: int, *, name: str, ordinal: int, content: str, version: int | None
 ) -> tuple[str, str, str]:
     """Replace an observation; return the node's name, the old text and the new text."""
-    vertex = require_node(graph, drafts, name, version)
+    vertex = _require_read(graph, drafts, name, version)
     old = _edit_draft(
         drafts, vertex, partial(entity_edits.replace_observation, ordinal=ordinal, content=content, now=now)
     )
@@ -161,6 +161,7 @@ def remove_observations(
     wanted: dict[str, tuple[Vertex, list[int]]] = {}
     for _, vertex, ordinals in entries:
         if vertex:
+            drafts.compare_before(vertex.path)
             wanted.setdefault(vertex.path, (vertex, []))[1].extend(ordinals)
     gone = {
         path: set(_edit_draft(drafts, vertex, partial(entity_edits.remove_observations, ordinals=ordinals, now=now)))
@@ -252,6 +253,13 @@ def require_node(graph: Graph, drafts: NoteDrafts, name: str, version: int | Non
             raise Conflict(
                 f"{vertex.name!r} has version {now}, not {version}; open it again, then repeat your change", version=now
             )
+    return vertex
+
+
+def _require_read(graph: Graph, drafts: NoteDrafts, name: str, version: int | None) -> Vertex:
+    """Do as `require_node`; raise Conflict too if a person has just edited the node, for a change that replaces a part of it."""
+    vertex = require_node(graph, drafts, name, version)
+    drafts.compare_before(vertex.path)
     return vertex
 
 

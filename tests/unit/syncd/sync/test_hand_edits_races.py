@@ -57,6 +57,35 @@ def test_a_node_s_version_does_not_stand_for_an_edit(slow):
     space.nodes.replace_observation("Ada", 1, "agent's", version=2)  # the version says by now what it is of
 
 
+@pytest.mark.parametrize(
+    "overwrite",
+    [
+        lambda nodes: nodes.replace_observation("Ada", 2, "agent's"),
+        lambda nodes: nodes.remove_observations([("Ada", [2])]),
+        lambda nodes: nodes.set_summary("Ada", "agent's"),
+        lambda nodes: nodes.set_tags("Ada", ["agent-s"]),
+    ],
+    ids=["replace_observation", "remove_observations", "set_summary", "set_tags"],
+)
+def test_without_a_version_too_an_agent_overwrites_nothing_of_a_node_that_was_just_edited(slow, overwrite):
+    nodes = slow.app.agent_access.workspace("default").nodes
+    path = "Captures/default/Entities/Ada.md"
+    front = "---\nid: ada\ncreated_at: 2026-01-02\nlast_ordinal: 1\n"
+    written(slow, f"{front}---\n## Observations\n- one ^o1\n- two\n- three\n", path)
+    slow.run()
+    edited = f"{front}summary: by hand\ntags: [by-hand]\n---\n## Observations\n- one ^o1\n- three\n- two\n"
+    written(slow, edited, path, at=None)  # the second fact is another one now
+    for _ in range(2):  # before it is indexed, and after
+        with pytest.raises(Conflict, match="just edited") as caught:
+            overwrite(nodes)
+        assert caught.value.retryable
+        assert (slow.vault / path).read_text() == edited
+        slow.run()
+    nodes.add_observations([("Ada", ["four"])])  # builds on the edit
+    overwrite(nodes)
+    assert "agent's" in (text := (slow.vault / path).read_text()) or "agent-s" in text or "three" not in text
+
+
 # Against a person who goes on writing
 
 
