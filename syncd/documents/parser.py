@@ -166,7 +166,7 @@ def _proposes_change(note: _ParsedNote, owned: _OwnProperties) -> bool:
 
 def _assemble(note: _ParsedNote, owned: _OwnProperties, kind: _Class, mtime_ms: int) -> Document:
     page, body = kind.page, before_diff(note.body) if kind.type == CHANGE else note.body
-    outlined = parse_outline(body, (*find_ids(page), *find_numbers(page)) if page else ())
+    outlined = parse_outline(body, (*find_ids(page), *find_numbers(page)) if page else (), note.front)
     claimed_id, aliases, updated_at, version = owned.id(), owned.aliases(), owned.time("updated_at"), owned.version()
     return Document(
         path=note.path,

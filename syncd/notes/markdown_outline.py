@@ -66,11 +66,11 @@ class Outline:
     defects: list[Defect] = field(default_factory=list)
 
 
-def parse_outline(body: str, hidden: Sequence[tuple[int, int]] = ()) -> Outline:
-    """Parse the body; the `hidden` spans are left out of its text, like comments.
+def parse_outline(body: str, hidden: Sequence[tuple[int, int]] = (), front: str = "") -> Outline:
+    """Parse the body; the `hidden` spans are left out of its text, like comments. Defects count the lines of `front` too.
 
     Never raises: a body that the grammar can't read is outlined as paragraphs."""
-    reader = _Reader(body, hidden)
+    reader = _Reader(body, hidden, len(_LINE_END.findall(front)) + 1)
     try:
         tokens = _grammar().parse(body) if len(reader.starts) <= MOST_LINES else None
         why = f"it has more than {MOST_LINES:,} lines"
@@ -116,8 +116,9 @@ def _parse_paragraphs(body: str, starts: Sequence[int]) -> list[Token]:
 class _Reader:
     """Reads one body's tokens into an outline."""
 
-    def __init__(self, body: str, hidden: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, body: str, hidden: Sequence[tuple[int, int]], first_line: int) -> None:
         self.body = body
+        self.first_line = first_line  # the number of the body's first line in the file
         self.starts = _line_starts(body)
         self.out = Outline(body)
         self.hidden = list(hidden)
@@ -156,7 +157,8 @@ class _Reader:
                 self._read_block(tokens, at, first, behind)
             elif token.level >= DEEPEST - 1 and not any(d.name == "deep-nesting" for d in self.out.defects):
                 self.add_defect(
-                    "deep-nesting", f"line {first + 1} is nested too deep: links and tags below it are not found"
+                    "deep-nesting",
+                    f"line {self.first_line + first} is nested too deep: links and tags below it are not found",
                 )
         self._assemble()
         return self.out
@@ -211,14 +213,15 @@ class _Reader:
     def _report_unclosed(self, mark: str, line: int) -> None:
         self.add_defect(
             "unclosed-comment",
-            f"the comment {mark} in line {line + 1} is not closed: the text after it is not searched",
+            f"the comment {mark} in line {self.first_line + line} is not closed: the text after it is not searched",
         )
 
     def _check_fence(self, token: Token, first: int, behind: int) -> None:
         last = self.body[self.starts[behind - 1] : self.starts[behind]].rstrip()
         if behind - first == 1 or not last.endswith(token.markup) or last.lstrip(" \t>").strip(token.markup[0]):
             self.add_defect(
-                "unclosed-fence", f"the code fence in line {first + 1} is not closed: the text after it is code"
+                "unclosed-fence",
+                f"the code fence in line {self.first_line + first} is not closed: the text after it is code",
             )
 
     def _read_callout(self, inner: list[Token], line: int) -> None:

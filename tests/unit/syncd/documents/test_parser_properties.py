@@ -235,3 +235,19 @@ NODE = Node("Ada", "person", (), (), 0, False, None, None)
 )
 def test_metadata_are_the_properties_that_the_writer_owns(values, node, aliases, stored, left):
     assert metadata_of(values, node, aliases=aliases, stored=stored) == left
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("word\n```\nopen", "the code fence in line 6"),
+        ("word\n\n%% open", "the comment %% in line 7"),
+        ("word\n\n<!-- open", "the comment <!-- in line 7"),
+        (">" * 60 + " deep", "line 5 is nested"),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_defect_names_the_line_of_the_file(body, said, end):
+    text = f"---\nsource: me\nproject: x\n---\n{body}".replace("\n", end)
+    (defect,) = parsed(text.encode(), "Captures/default/A.md").defects
+    assert defect.detail.startswith(said)
