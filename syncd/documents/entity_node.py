@@ -54,7 +54,8 @@ def checked_type(text: str) -> str:
 
     Raises InvalidArgument if it can't be the type of a relation."""
     type = unicodedata.normalize("NFC", _check_line(text, "relation type", LONGEST))
-    if UNTYPED.search(type) or find_statements(parse_page(f"- {type}:: [[x]]")) != (Statement(type, "x"),):
+    is_code = "~~~" in type and find_statements(parse_page(f"- {type}:: [[x]]")) != (Statement(type, "x"),)
+    if UNTYPED.search(type) or is_code:
         raise InvalidArgument(
             f"relation type {type!r} can't be written in a note: use no [ ] ` :: %% or <!--, no ~~~ at the beginning, "
             "and no : at the end"
