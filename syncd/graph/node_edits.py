@@ -92,7 +92,7 @@ def set_properties(
 
 def set_tags(graph: Graph, drafts: NoteDrafts, now: int, *, name: str, version: int | None, tags: Sequence[str]) -> str:
     """Replace the tags of a node, except those that name its collection; return its path."""
-    vertex = _require_read(graph, drafts, name, version)
+    vertex = require_node(graph, drafts, name, version)
     with _explaining_defects(vertex):
         changes = tag_changes(split(drafts.text(vertex.path))[0], tags, None)
     _rewrite_draft(drafts, vertex, partial(entity_edits.set_properties, changes=changes, now=now))
