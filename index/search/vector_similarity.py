@@ -156,21 +156,16 @@ def _compare(
     """Compare the rows once, for the arguments of `_BestPairs` and of `_Nearest`; None = that is not wanted."""
     n = len(rows)
     best = _BestPairs(n, *pairs) if pairs and pairs[1] >= 1 and n > 1 else None
-    found_near = _Nearest(n, *(neighbours or (1, 2.0)))
-    if n > exact:
-        for ones, others, products in _multiply_cells(rows):
-            if best:
-                best.add(ones, others, products)
-            if neighbours:
-                products[ones[:, None] == others[None, :]] = -2
-                found_near.add(ones, others, products)
-    else:
-        for ones, others, products in _multiply_tiles(rows):
-            if best:
-                best.add(ones, others, products)
-            if neighbours:
-                found_near.add_both(ones, others, products)
-    return best.pairs() if best else [], (found_near.best, found_near.scores)
+    closest = _Nearest(n, *(neighbours or (1, 2.0)))
+    for ones, others, products in _multiply_cells(rows) if n > exact else _multiply_tiles(rows):
+        if best:
+            best.add(ones, others, products)
+        if neighbours and n > exact:
+            products[ones[:, None] == others[None, :]] = -2
+            closest.add(ones, others, products)
+        elif neighbours:
+            closest.add_both(ones, others, products)
+    return best.pairs() if best else [], (closest.best, closest.scores)
 
 
 def neighbour_pairs(neighbours: Neighbours, numbers: Sequence[int], least: float) -> Numbers:

@@ -103,7 +103,7 @@ class NoteDrafts:
         return parse(encode(self.text(path)), path, mtime_ms=UNDATED).version
 
     def compare_before(self, path: str) -> None:
-        """Let `compare` have the note's path and bytes; it may raise, for example if they changed."""
+        """Call `compare` with the note's path and bytes; it raises, for example, if a person has just edited the note."""
         self.text(path)
         self._compare(path, self._before[path])
 

@@ -135,10 +135,9 @@ class Committer:
     def commit_series(self, due: Sequence[DueCommit]) -> list[str | None]:
         """Make these commits in their order, as `commit` makes one; no two of them may have a path in common.
 
-        They are selected together, and HEAD moves once, which takes about half the time of single commits."""
+        They are selected together, and HEAD moves once, so each takes half as many Git processes."""
         changes = {path: raw for commit in due for path, raw in commit.changes.items()}
         whole = DueCommit(changes, "", {path for commit in due for path in commit.approved})
-
         refused: list[Unavailable] = []
 
         def build(builder: CommitBuilder) -> list[str | None]:
@@ -155,7 +154,7 @@ class Committer:
         with self._lock:
             made = self._run_on_head(build, PATIENCE_S) if self.is_on else None
             if made is not None and refused:
-                self._record_failure(refused[0])
+                self.problem, self._tried = _describe_failure(refused[0]), time.monotonic()
         return [None] * len(due) if made is None else made
 
     @staticmethod
@@ -370,10 +369,6 @@ class Committer:
             if why:
                 time.sleep(pause)
                 pause = min(2 * pause, PAUSES[1])
-
-    def _record_failure(self, error: Unavailable) -> None:
-        """Record that a commit could not be made, although others were."""
-        self.problem, self._tried = _describe_failure(error), time.monotonic()
 
     def hindrance(self) -> str:
         """Return why nothing may be committed now; "" = it may."""

@@ -341,10 +341,10 @@ class RemoteSync:
         result = self._repo.run_in_session(*PLAIN, "merge-tree", *options, "--end-of-options", ours, theirs)
         tree, *conflicts = list(filter(None, result.out.decode("utf-8", "surrogateescape").split("\0"))) or [""]
         if result.code == 1 and tree:
-            are_generated = all(path.startswith(f"{self._inbox}/{CONTEXT}/") for path in conflicts)
-            merged = are_generated and merge_generated(self._repo, tree, (ours, theirs), conflicts, self._merge_note)
-            if merged:
-                return merged
+            if all(path.startswith(f"{self._inbox}/{CONTEXT}/") for path in conflicts):
+                merged = merge_generated(self._repo, tree, (ours, theirs), conflicts, self._merge_note)
+                if merged is not None:
+                    return merged
             kept = self._park(PARKED, theirs)
             raise MergeNeedsPerson(
                 f"the vault and {tracked.remote} have both changed {format_paths(conflicts)}; Memex changed no "

@@ -85,6 +85,21 @@ def test_a_file_in_the_folder_of_contexts_that_only_a_person_can_merge_is_parked
     assert device.files() == before
 
 
+@pytest.mark.parametrize("inbox", ["Captures", "My inbox"])
+def test_a_context_that_one_device_deleted_and_the_other_changed_is_parked(device, inbox):
+    device.remote._inbox = inbox
+    path = f"{inbox}/Context/work.md"
+    made = compose_note("work", 1_200, [fact("There")], Decisions())
+    device.there(path, made)
+    device.remote.sync()
+    device.there(path, None)
+    device.here(path, made.replace("There", "Here"))
+    before = device.files()
+    with pytest.raises(Conflict, match=rf"both changed {path}"):
+        device.remote.sync()
+    assert device.files() == before
+
+
 def test_a_note_goes_where_it_was_put_though_its_folder_is_called_otherwise_elsewhere(device):
     device.here("Notes/b.md", "b\n")
     device.remote.sync()
