@@ -36,7 +36,7 @@ def _read_versions(repo: Repository, path: str, commits: tuple[str, str]) -> tup
         return None
     asked = "".join(f"{commit}:{path}\n" for commit in commits)
     answer = repo.query("cat-file", "--batch-check=%(objectname)", stdin=asked) or ""
-    names = [name for name in answer.split("\n") if " " not in name]  # of a missing file Git says so, with a blank
+    names = [name for name in answer.split("\n") if " " not in name]  # the answer for a missing file has blanks
     blobs = repo.read_blobs(names)
     return (blobs[names[0]], blobs[names[1]]) if len(names) == 2 and blobs.keys() >= set(names) else None
 
