@@ -4,6 +4,7 @@ HTTP statuses, MCP results and exit codes are tables in `mcp_server` and the com
 
 from __future__ import annotations
 
+import errno
 from typing import Any, ClassVar, Final
 
 # In a sentence, why no index can be written or searched; status says it too.
@@ -90,3 +91,13 @@ def from_dict(error: dict[str, Any]) -> MemexError:
     """Rebuild the error that `as_dict` encoded on the other side of a connection."""
     kind = CODES.get(error["code"], Unavailable)
     return kind(error["message"], retryable=error["retryable"], **error.get("details", {}))
+
+
+def from_os_error(error: OSError) -> MemexError:
+    """Return an error of the system as one of Memex, for the owner: it names the file and the reason."""
+    if isinstance(error, PermissionError):
+        return PermissionDenied(f"{error.filename or 'a file'} can't be read or written: {error.strerror}")
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        where = f" ({error.filename})" if error.filename else ""
+        return Unavailable(f"the disk is full{where}: free some space, then run the command again")
+    return Unavailable(f"{error.filename or 'the system'}: {error.strerror or error}")

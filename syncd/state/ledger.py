@@ -326,7 +326,7 @@ class Ledger:
 def check_integrity(path: Path) -> str:
     """Return what is wrong with the ledger at `path`, without changing it; "" = nothing."""
     try:
-        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as reader:
+        with contextlib.closing(_open_read_only(path, timeout=5)) as reader:
             (version,) = reader.execute("PRAGMA user_version").fetchone()
             if version > len(SCHEMA):
                 return f"it was written by a newer Memex (schema {version}, known {len(SCHEMA)})"
@@ -345,7 +345,7 @@ def is_damaged(path: Path) -> bool:
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         return True
     try:
-        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as reader:
+        with contextlib.closing(_open_read_only(path, timeout=5)) as reader:
             return bool(reader.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",))
     except sqlite3.OperationalError:  # it can't be read now: locked, no permission, a failing disk
         return False
@@ -356,9 +356,9 @@ def is_damaged(path: Path) -> bool:
 def query_read_only(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a query on the ledger at `path`, without changing it; none if a table is missing."""
     try:
-        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as reader:
+        with contextlib.closing(_open_read_only(path, timeout=5)) as reader:
             yield from reader.execute(statement)
-    except sqlite3.OperationalError as error:
+    except sqlite3.DatabaseError as error:
         if "no such table" not in str(error):
             raise Unavailable(f"the ledger {path.name} can't be read: {error}", retryable=False) from error
 
@@ -368,13 +368,20 @@ def back_up(path: Path, target: Path) -> None:
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     try:
         with (
-            contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30)) as source,
+            contextlib.closing(_open_read_only(path, timeout=30)) as source,
             contextlib.closing(sqlite3.connect(target)) as made,
         ):
             source.backup(made)
             made.execute("PRAGMA journal_mode = DELETE")  # one complete file
     except sqlite3.Error as error:
         raise Unavailable(f"the ledger {path.name} can't be copied: {error}", retryable=False) from error
+
+
+def _open_read_only(path: Path, *, timeout: float) -> sqlite3.Connection:
+    """Open the ledger at `path` for reading. SQLite would wait forever for a pipe, and follow a link."""
+    if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+        raise sqlite3.DatabaseError("it is not a regular file")
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=timeout)
 
 
 def _ensure_private(path: Path) -> None:

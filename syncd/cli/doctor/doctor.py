@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from index.errors import MemexError
+from index.errors import MemexError, from_os_error
 from syncd.cli.terminal.result_text import BOLD, DIM, GREEN, RED, YELLOW, colorize, line
 from syncd.cli.terminal.text_width import pad, wrap
 from syncd.daemon import control_socket
@@ -98,16 +98,28 @@ def examine(
     progress({"stage": "asking the daemon", "done": 0, "total": len(checks)})
     context = read_context(settings, environ)
     for number, check in enumerate(checks):
-        stage = check.__name__.removeprefix("check_").replace("_", " ")
-        progress({"stage": f"checking {stage}", "done": number, "total": len(checks)})
-        findings = list(check(context))
+        progress({"stage": f"checking {_name(check)}", "done": number, "total": len(checks)})
+        findings = list(_run_check(check, context))
         mended = [done for finding in findings if fix and finding.fix and (done := _apply_fix(finding)).mended]
         if mended:
             context = read_context(settings, environ)
             yield from mended
-            yield from (finding for finding in check(context) if finding.is_ != "ok")
+            yield from (finding for finding in _run_check(check, context) if finding.is_ != "ok")
         else:
             yield from findings
+
+
+def _run_check(check: Check, context: DoctorContext) -> Iterator[Finding]:
+    """Yield the findings of a check; a check that fails is a finding too, so that the other checks run."""
+    try:
+        yield from check(context)
+    except (MemexError, OSError) as error:
+        reason = (error if isinstance(error, MemexError) else from_os_error(error)).message
+        yield Finding(_name(check), "wrong", f"the check could not finish: {reason}", "memex status")
+
+
+def _name(check: Check) -> str:
+    return check.__name__.removeprefix("check_").strip("_").replace("_", " ")
 
 
 def _apply_fix(finding: Finding) -> Finding:

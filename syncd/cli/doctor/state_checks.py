@@ -21,7 +21,7 @@ from index.errors import LibrariesMissing, MemexError, Unavailable
 from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none, quote_path, remove_files, restrict_mode
 from syncd.daemon import control_socket
 from syncd.state.damage import STAGED, find_misfits
-from syncd.state.folder import KEY_FILE, read_vault_path
+from syncd.state.folder import KEY_FILE, read_regular_file, read_vault_path
 from syncd.version import installed
 
 if TYPE_CHECKING:
@@ -267,8 +267,10 @@ def _verify_chain(path: Path) -> dict[str, Any]:
     from syncd.state.ledger import query_read_only
 
     pruned = (Entry(*row) for row in query_read_only(path, PRUNINGS))
-    noted = path.with_name(HEAD)
-    head = Head.parse(noted.read_text("ascii", "replace").partition("\n")[0]) if lstat_or_none(noted) else None
+    try:
+        head = Head.parse(read_regular_file(path.with_name(HEAD)).decode("ascii", "replace").partition("\n")[0])
+    except OSError:  # it is missing, or `check_state` reports it
+        head = None
     entries = (Entry(*row) for row in query_read_only(path, EVERY))
     return asdict(check(entries, find_base(pruned), heads=[head] if head else []))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable
+from index.errors import InvalidArgument, MemexError, Unavailable, from_os_error
 from index.names import did_you_mean
 from syncd.cli.terminal import result_text
 from syncd.telemetry import log
@@ -92,10 +92,8 @@ def _as_memex_error(error: Exception) -> MemexError | None:
                 near = did_you_mean(error.option_name, error.possibilities or ())
                 text = f"no option {error.option_name!r} in `{path}`{near}"
             return InvalidArgument(f"{text}{' See' if text.endswith('?') else '; see'} `{path} --help`")
-        case PermissionError():
-            return PermissionDenied(f"{error.filename or 'a file'} can't be read or written: {error.strerror}")
         case OSError():
-            return Unavailable(f"{error.filename or 'the system'}: {error.strerror or error}")
+            return from_os_error(error)
         case _:
             return None
 

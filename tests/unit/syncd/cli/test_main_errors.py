@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shlex
 import signal
@@ -11,7 +12,7 @@ import time
 
 import pytest
 
-from index.errors import CODES
+from index.errors import CODES, from_os_error
 from syncd.cli.framework.command_outcome import EXIT, SERVE_EXIT
 from syncd.cli.main import run_command
 from syncd.daemon.control_socket import DAEMON, ControlServer
@@ -46,6 +47,28 @@ def test_each_failure_has_its_exit_code(daemon, capfd, line, exit_code):
 
 def test_every_error_code_has_an_exit_code():
     assert EXIT.keys() == SERVE_EXIT.keys() == CODES.keys()
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (OSError(errno.ENOSPC, "x"), "UNAVAILABLE", "the disk is full: free some space, then run the command again"),
+        (
+            OSError(errno.EDQUOT, "x", "/a"),
+            "UNAVAILABLE",
+            "the disk is full (/a): free some space, then run the command again",
+        ),
+        (OSError(errno.EIO, "Input/output error", "/a"), "UNAVAILABLE", "/a: Input/output error"),
+        (
+            OSError(errno.EACCES, "Permission denied", "/a"),
+            "PERMISSION_DENIED",
+            "/a can't be read or written: Permission denied",
+        ),
+    ],
+)
+def test_an_error_of_the_system_names_the_file_and_the_reason(error, code, message):
+    shown = from_os_error(error)
+    assert (shown.code, shown.message) == (code, message)
 
 
 def test_an_error_is_one_line_or_one_json_object_on_stderr(daemon, capfd):

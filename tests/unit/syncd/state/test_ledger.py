@@ -174,3 +174,21 @@ def test_a_thread_that_asks_after_the_end_is_refused_and_no_fault_is_logged(path
         opened.execute("DELETE FROM keys")
     assert opened.problem == ""
     assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        pytest.param(lambda path: path.write_bytes(b"no database" * 100), "not a database", id="not a database"),
+        pytest.param(os.mkfifo, "not a regular file", id="a pipe"),
+        pytest.param(Path.mkdir, "not a regular file", id="a folder"),
+        pytest.param(lambda path: path.symlink_to("x"), "not a regular file", id="a link"),
+    ],
+)
+def test_a_file_that_is_no_ledger_is_read_by_nothing_and_ends_no_reader(path, make, words):
+    make(path)
+    assert words in ledger.check_integrity(path)
+    with pytest.raises(Unavailable, match=words):
+        list(ledger.query_read_only(path, "SELECT id FROM keys"))
+    with pytest.raises(Unavailable, match=words):
+        ledger.back_up(path, path.with_name("copy.db"))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 
 import pytest
 
+from index.errors import Unavailable
 from syncd.cli.doctor.doctor import Finding, examine, format_finding, format_summary, is_healthy
 from syncd.cli.doctor.host_checks import HOST_CHECKS
-from syncd.cli.doctor.state_checks import STATE_CHECKS
+from syncd.cli.doctor.share_checks import SHARE_CHECKS
+from syncd.cli.doctor.state_checks import STATE_CHECKS, check_settings
 from tests.support.clinic import bytes_of
 from tests.support.daemon_process import Failed, daemon
 
@@ -37,6 +40,50 @@ def test_what_is_well_is_called_well_and_nothing_is_changed(clinic):
     }
     assert bytes_of(clinic.vault) == before
     assert format_summary(found).startswith("no problems found")
+
+
+def _refused(_context):
+    raise PermissionError(13, "Permission denied", "/state/index")
+
+
+def _unavailable(_context):
+    yield Finding("queue", "ok", "no job waits")
+    raise Unavailable("the ledger ledger.db can't be read: file is not a database")
+
+
+def test_a_check_that_fails_is_a_problem_and_the_others_run(clinic):
+    looks = examine(clinic.settings, {}, (_refused, _unavailable, check_settings), fix=True)
+    assert [(finding.check, finding.is_, finding.says) for finding in looks] == [
+        ("refused", "wrong", "the check could not finish: /state/index can't be read or written: Permission denied"),
+        ("queue", "ok", "no job waits"),
+        (
+            "unavailable",
+            "wrong",
+            "the check could not finish: the ledger ledger.db can't be read: file is not a database",
+        ),
+        ("settings", "ok", "no settings file; flags, environment variables and defaults apply"),
+    ]
+
+
+def _replace_head(state, make):
+    (state / "audit.head").unlink(missing_ok=True)
+    make(state / "audit.head")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda state: (state / "ledger.db").write_bytes(os.urandom(9000)), id="a ledger of random bytes"),
+        pytest.param(lambda state: _replace_head(state, os.mkfifo), id="a seal that is a pipe"),
+        pytest.param(lambda state: _replace_head(state, lambda path: path.symlink_to("gone")), id="a broken link"),
+    ],
+)
+def test_damage_of_the_state_folder_ends_no_check(clinic, damage):
+    damage(clinic.state)
+    findings = list(examine(clinic.settings, {}, (*STATE_CHECKS, *SHARE_CHECKS, check_settings), fix=False))
+    assert [finding.check for finding in findings if finding.is_ == "wrong"]
+    assert not [finding.says for finding in findings if "could not finish" in finding.says]
+    assert findings[-1].check == "settings"
 
 
 # The command
