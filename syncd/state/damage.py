@@ -5,6 +5,7 @@ Law, tested: a damaged file keeps its bytes under a new name beside it; nothing 
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import time
 from collections.abc import Iterator
@@ -18,8 +19,16 @@ ASIDE = ".damaged-"  # in the names of damaged files, before the time
 STAGED = "staged"  # the files of queued jobs
 LOGS = tuple(f"{LEDGER}-{log}" for log in ("wal", "shm", "journal"))  # SQLite's files beside the ledger
 UNLINKED = ("lock", "audit.head", "audit.done", *LOGS)  # files that must not be links
-FILES = ("vault", "head", "deep_check.json", "daemon.json", "control.token", *UNLINKED)
+REPLACED = (
+    "vault",
+    "head",
+    "deep_check.json",
+    "daemon.json",
+    "control.token",
+)  # Memex replaces them, even those of another user
+FILES = (*REPLACED, *UNLINKED)
 FOLDERS = ("bells", "commit", "index", "models", "past", STAGED, "uploads")
+READ_ONLY, REMOUNT = "is on a disk that is mounted read-only", "mount the disk so that you can write to it"
 OF_LEDGER = (LEDGER, *LOGS, "audit.head", "audit.done")  # the files of a ledger, and the seals of its log
 
 
@@ -27,11 +36,13 @@ OF_LEDGER = (LEDGER, *LOGS, "audit.head", "audit.done")  # the files of a ledger
 class Misfit:
     """Describes a file or folder that Memex can't use.
 
-    `mode`: the mode that repairs it; None = it must be set aside."""
+    `way`: what a person can do about it; "" = `mend` repairs it. `mode`: the mode that repairs it; None = it must be set
+    aside."""
 
     path: Path
     says: str
     mode: int | None = None
+    way: str = ""
 
     def mend(self) -> str:
         """Repair it, and return what was done."""
@@ -42,7 +53,12 @@ class Misfit:
 
 
 def find_misfits(state: Path) -> Iterator[Misfit]:
-    """Yield the files and folders of the state folder with a wrong kind, or without read and write access."""
+    """Yield the files and folders of the state folder with a wrong kind, or without read and write access.
+
+    If the folder itself can't be used, only this is reported, because its files can't be judged."""
+    if whole := find_obstacle(state):
+        yield whole
+        return
     for name in (*FILES, "control.sock", *FOLDERS, LEDGER, KEY_FILE) if state.is_dir() else ():
         path = state / name
         try:
@@ -59,13 +75,45 @@ def find_misfits(state: Path) -> Iterator[Misfit]:
         elif status.st_uid == os.geteuid() and not os.access(path, os.R_OK | os.W_OK):
             mode = 0o700 if stat.S_ISDIR(status.st_mode) else 0o600
             yield Misfit(path, f"you have no read and write access to {path}", mode)
+        elif status.st_uid != os.geteuid() and (
+            name == LEDGER or (name not in REPLACED and not os.access(path, os.R_OK | os.W_OK))
+        ):
+            yield Misfit(path, f"{path} belongs to another user", way=take_over(state))
+
+
+def take_over(state: Path) -> str:
+    """Return the command with which a person becomes the owner of the state folder."""
+    return f"sudo chown -R $(id -u) {shlex.quote(str(state))}"
+
+
+def find_obstacle(state: Path) -> Misfit | None:
+    """Return why nothing in the state folder can be used; None = it can be used, or is missing."""
+    try:
+        status = state.stat()
+    except OSError:
+        return None
+    if not stat.S_ISDIR(status.st_mode):
+        return None
+    if is_read_only(state):
+        return Misfit(state, f"{state} {READ_ONLY}", way=REMOUNT)
+    if status.st_uid != os.geteuid() and not os.access(state, os.R_OK | os.W_OK | os.X_OK):
+        return Misfit(state, f"{state} belongs to another user", way=take_over(state))
+    return None
+
+
+def is_read_only(folder: Path) -> bool:
+    """Return whether the disk of `folder` is mounted read-only, so that no permission helps."""
+    try:
+        return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
 
 
 def check_shapes(state: Path) -> None:
     """Raise Unavailable for the first misfit of the state folder, with the command that repairs it."""
     for misfit in find_misfits(state):
         how = "gives you access" if misfit.mode is not None else "renames it and continues without it"
-        raise Unavailable(f"{misfit.says}: `memex doctor --fix` {how}", retryable=False)
+        raise Unavailable(f"{misfit.says}: {misfit.way or f'`memex doctor --fix` {how}'}", retryable=False)
 
 
 def set_aside(path: Path) -> Path:

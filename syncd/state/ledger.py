@@ -22,6 +22,7 @@ WAYS_OUT = (
     "restore a backup with `memex restore BACKUP --force`, or start with an empty ledger and a new owner's key with "
     "`memex key reset --yes`"
 )
+NEWER = "it was written by a newer Memex"
 CACHE = 512  # KiB of pages that each connection keeps, of 2,000 by default: the system keeps the file in memory anyway
 CLOSED = "Memex is stopping: its ledger is closed"  # for a thread that asks after the end
 log = logging.getLogger(__name__)
@@ -329,7 +330,7 @@ def check_integrity(path: Path) -> str:
         with contextlib.closing(_open_read_only(path, timeout=5)) as reader:
             (version,) = reader.execute("PRAGMA user_version").fetchone()
             if version > len(SCHEMA):
-                return f"it was written by a newer Memex (schema {version}, known {len(SCHEMA)})"
+                return f"{NEWER} (schema {version}, known {len(SCHEMA)})"
             lines = [str(line) for (line,) in reader.execute("PRAGMA integrity_check(3)")]
     except sqlite3.Error as error:
         return str(error)
@@ -390,9 +391,11 @@ def _ensure_private(path: Path) -> None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except FileExistsError:
         status = path.lstat()
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+        if not stat.S_ISREG(status.st_mode):
+            raise Unavailable(f"the ledger {path.name} is not a regular file; {WAYS_OUT}", retryable=False) from None
+        if status.st_uid != os.geteuid():
             raise Unavailable(
-                f"the ledger {path.name} is not a regular file of this user; {WAYS_OUT}", retryable=False
+                f"the ledger {path.name} belongs to another user; run `sudo chown $(id -u)` on it", retryable=False
             ) from None
         if status.st_mode & 0o077:
             raise Unavailable(

@@ -59,11 +59,11 @@ def check_host_memory(context: DoctorContext) -> Iterator[Finding]:
 def _connected_clients(context: DoctorContext) -> set[str]:
     """Return the clients that have a valid key of `memex connect`."""
     file = context.state / LEDGER
-    if not file.exists():
-        return set()
     try:
+        if not file.exists():
+            return set()
         rows = list(ledger.query_read_only(file, "SELECT name FROM keys WHERE revoked_at IS NULL"))
-    except Unavailable:  # another check reports the ledger
+    except (Unavailable, OSError):  # another check reports the ledger, or its folder
         return set()
     return {str(name).partition("@")[0] for (name,) in rows if "@" in str(name)}
 

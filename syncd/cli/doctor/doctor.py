@@ -138,7 +138,7 @@ def is_healthy(findings: Iterable[Finding]) -> bool:
 def format_finding(finding: Finding, *, width: int = 80, color: bool = False) -> str:
     """Format one finding for people."""
     mark, style = MARKS["mended" if finding.mended else finding.is_]
-    head = f"{mark} {pad(finding.check, LABEL)}"
+    head = f"{mark} {pad(finding.check, LABEL - 1)} "
     says = f"repaired: {finding.mended}" if finding.mended else finding.says
     first, *others = (line(part, 1_000) for part in says.splitlines() or [""])
     lines = _hang_indent(head, first, width)

@@ -16,6 +16,7 @@ from pathlib import Path
 from index.errors import InvalidArgument, MemexError
 from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none, quote_path
 from syncd.git.repository_state import UNWELL
+from syncd.state.damage import READ_ONLY, REMOUNT, is_read_only
 from syncd.state.ledger import SQLITE_HERE
 from syncd.vault.vault import Vault
 from syncd.version import installed
@@ -50,7 +51,9 @@ def check_vault(context: DoctorContext) -> Iterator[Finding]:
     if not os.access(root, os.R_OK | os.X_OK):
         yield Finding("vault", "wrong", f"Memex has no permission to read {root}", f"chmod u+rx {quote_path(root)}")
         return
-    if not os.access(root, os.W_OK):
+    if is_read_only(root):
+        yield Finding("vault", "wrong", f"{root} {READ_ONLY}, so captures fail", REMOUNT)
+    elif not os.access(root, os.W_OK):
         yield Finding(
             "vault",
             "wrong",
@@ -89,6 +92,8 @@ def check_inbox(context: DoctorContext) -> Iterator[Finding]:
             f"{name} is {what}",
             f"mv {quote_path(folder)} {quote_path(folder)}.aside; memex init {quote_path(context.vault)}",
         )
+    elif is_read_only(folder):
+        yield Finding("inbox", "wrong", f"{name}/ {READ_ONLY}, so captures fail", REMOUNT)
     elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         yield Finding(
             "inbox", "wrong", f"Memex has no permission to read and write {name}/", f"chmod u+rwx {quote_path(folder)}"

@@ -63,7 +63,7 @@ def _read_share_problems(context: DoctorContext) -> tuple[list[dict[str, Any]], 
     entries: dict[str, list[str]] = {}
     try:
         rows = list(ledger.query_read_only(file, "SELECT workspace, entry FROM shares")) if file.exists() else []
-    except Unavailable:  # another check reports the ledger
+    except (Unavailable, OSError):  # another check reports the ledger, or its folder
         return [], 0
     for workspace, entry in rows:
         entries.setdefault(workspace, []).append(entry)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from index.errors import LibrariesMissing, MemexError, Unavailable
 from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none, quote_path, remove_files, restrict_mode
 from syncd.daemon import control_socket
-from syncd.state.damage import STAGED, find_misfits
+from syncd.state.damage import STAGED, find_misfits, find_obstacle, take_over
 from syncd.state.folder import KEY_FILE, read_regular_file, read_vault_path
 from syncd.version import installed
 
@@ -77,9 +77,10 @@ def check_state(context: DoctorContext) -> Iterator[Finding]:
         yield Finding("state", "wrong", f"{folder} is not a folder", "memex status --state ANOTHER_FOLDER")
         return
     if info.st_uid != os.geteuid():
-        yield Finding(
-            "state", "wrong", f"{folder} belongs to another user", f"sudo chown -R $(id -u) {quote_path(folder)}"
-        )
+        yield Finding("state", "wrong", f"{folder} belongs to another user", take_over(folder))
+        return
+    if whole := find_obstacle(folder):
+        yield Finding("state", "wrong", whole.says, whole.way)
         return
     vault = read_vault_path(folder)
     if vault is not None and vault != context.vault:
@@ -88,7 +89,7 @@ def check_state(context: DoctorContext) -> Iterator[Finding]:
         )
     for misfit in find_misfits(folder):
         how = f"chmod {misfit.mode:o} {quote_path(misfit.path)}" if misfit.mode is not None else "memex doctor --fix"
-        yield Finding("state", "wrong", misfit.says, how, misfit.mend)
+        yield Finding("state", "wrong", misfit.says, misfit.way or how, None if misfit.way else misfit.mend)
     open_to_others = [folder] if info.st_mode & 0o077 else []
     open_to_others += [path for name in SECRETS if (path := folder / name) and _is_readable_by_others(path)]
     for path in open_to_others:
@@ -102,6 +103,11 @@ def check_state(context: DoctorContext) -> Iterator[Finding]:
         yield Finding("state", "ok", f"{folder}, accessible only to you")
 
 
+def _is_unusable(context: DoctorContext) -> bool:
+    """Return whether nothing in the state folder can be checked; `check_state` reports it."""
+    return find_obstacle(context.state) is not None
+
+
 def _is_readable_by_others(path: Path) -> bool:
     info = lstat_or_none(path)
     return info is not None and not stat.S_ISLNK(info.st_mode) and bool(info.st_mode & 0o077)
@@ -111,6 +117,8 @@ def check_key_file(context: DoctorContext) -> Iterator[Finding]:
     """Check the file with the owner's key; `check_state` checks its permissions."""
     from syncd.workspaces.api_keys import SECRET
 
+    if _is_unusable(context):
+        return
     path = context.state / KEY_FILE
     info = lstat_or_none(path)
     if info is None:
@@ -154,6 +162,8 @@ def _refusal(context: DoctorContext, id: str) -> str:
 def check_daemon(context: DoctorContext) -> Iterator[Finding]:
     """Check that a daemon holds the state folder and answers, and look for files that a crashed daemon left behind."""
     folder, pid = context.state, context.pid
+    if _is_unusable(context):
+        return
     if context.silent:
         mend = "memex stop; memex serve" if pid else "memex serve"
         yield Finding("daemon", "wrong", f"process {pid or '?'} runs, but does not answer: {context.silent}", mend)
@@ -219,17 +229,25 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
 def check_ledger(context: DoctorContext) -> Iterator[Finding]:
     """Check the integrity of the ledger, which can't be rebuilt from the notes."""
     from syncd.state.folder import LEDGER
-    from syncd.state.ledger import check_integrity
+    from syncd.state.ledger import NEWER, check_integrity, is_damaged
 
     path = context.state / LEDGER
-    if lstat_or_none(path) is None:
+    if _is_unusable(context):
+        return
+    info = lstat_or_none(path)
+    if info is None:
         if lstat_or_none(context.state) is not None:
             yield Finding(
                 "ledger", "wrong", f"{path} is missing, so no key works", f"memex init {quote_path(context.vault)}"
             )
         return
+    if info.st_uid != os.geteuid():
+        return  # `check_state` reports it
     if wrong := check_integrity(path):
         mend = "memex restore BACKUP --force; without a backup: memex key reset --yes"
+        if not is_damaged(path):
+            newer = "update Memex; or, with an older backup: memex restore BACKUP --force"
+            mend = newer if wrong.startswith(NEWER) else "memex status; another program may hold the file"
         yield Finding("ledger", "wrong", f"{path.name}: {wrong}", mend)
     else:
         yield Finding("ledger", "ok", f"{path.name} is intact")
@@ -241,8 +259,8 @@ def check_audit(context: DoctorContext) -> Iterator[Finding]:
     from syncd.state.ledger import check_integrity
 
     path = context.state / LEDGER
-    if lstat_or_none(path) is None or check_integrity(path):
-        return  # `check_ledger` reports it
+    if _is_unusable(context) or lstat_or_none(path) is None or check_integrity(path):
+        return  # `check_ledger` or `check_state` reports it
     try:
         asked = context.daemon is not None
         result = control_socket.call(context.state, "audit.verify", {"files": False}) if asked else _verify_chain(path)
@@ -283,8 +301,8 @@ def check_queue(context: DoctorContext) -> Iterator[Finding]:
     from syncd.state.ledger import check_integrity, query_read_only
 
     path = context.state / LEDGER
-    if lstat_or_none(path) is None or check_integrity(path):
-        return  # `check_ledger` reports it
+    if _is_unusable(context) or lstat_or_none(path) is None or check_integrity(path):
+        return  # `check_ledger` or `check_state` reports it
     jobs = unfinished_of_rows(query_read_only(path, UNFINISHED))
     staged = StagedFiles(context.state / STAGED)
     lost = [job.id for job in jobs if job.needs_file and not staged.find(job.id)]
@@ -318,7 +336,7 @@ def check_queue(context: DoctorContext) -> Iterator[Finding]:
 
 def check_index(context: DoctorContext) -> Iterator[Finding]:
     """Check the index in use. It is derived from the notes, so a rebuild repairs every fault."""
-    if lstat_or_none(context.state) is None:
+    if lstat_or_none(context.state) is None or _is_unusable(context):
         return
     try:
         wrong = _examine_index(context)

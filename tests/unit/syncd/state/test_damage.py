@@ -8,12 +8,14 @@ import shutil
 import pytest
 
 from index.errors import Unavailable
+from syncd.state import damage
 from syncd.state.damage import check_shapes, find_misfits, set_aside
 from tests.support.fast_daemon import somebody_else
 
 LOCKED = """
 import sys
 from pathlib import Path
+from syncd.state import damage
 from syncd.state.damage import find_misfits
 for misfit in find_misfits(Path(sys.argv[1])):
     print(misfit.says.removeprefix("you have no read and write access to ").rpartition("/")[2], misfit.mend())
@@ -71,3 +73,27 @@ def test_what_its_owner_may_not_read_is_given_back(tmp_path):
     names = ("index", "ledger.db", "key")
     assert told == [f"{name} you can read and write {name} again" for name in names]
     assert run(LOCKED, str(root)).stdout == ""
+
+
+def test_a_file_of_another_user_is_named_with_the_command_that_helps(tmp_path):
+    if os.geteuid():
+        pytest.skip("needs root to give a file away")
+    (tmp_path / "ledger.db").write_text("x")
+    shutil.chown(tmp_path / "ledger.db", 65534)
+    [misfit] = find_misfits(tmp_path)
+    assert (misfit.says, misfit.way) == (
+        f"{tmp_path}/ledger.db belongs to another user",
+        f"sudo chown -R $(id -u) {tmp_path}",
+    )
+    with pytest.raises(Unavailable, match="belongs to another user: sudo chown"):
+        check_shapes(tmp_path)
+
+
+def test_on_a_disk_that_is_mounted_read_only_nothing_else_is_called_damaged(tmp_path, monkeypatch):
+    (tmp_path / "lock").mkdir()
+    monkeypatch.setattr(damage, "is_read_only", lambda folder: folder == tmp_path)
+    [misfit] = find_misfits(tmp_path)
+    assert misfit.says == f"{tmp_path} is on a disk that is mounted read-only"
+    with pytest.raises(Unavailable, match="mount the disk so that you can write to it"):
+        check_shapes(tmp_path)
+    assert [*tmp_path.iterdir()] == [tmp_path / "lock"]

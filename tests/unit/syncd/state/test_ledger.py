@@ -192,3 +192,13 @@ def test_a_file_that_is_no_ledger_is_read_by_nothing_and_ends_no_reader(path, ma
         list(ledger.query_read_only(path, "SELECT id FROM keys"))
     with pytest.raises(Unavailable, match=words):
         ledger.back_up(path, path.with_name("copy.db"))
+
+
+def test_a_ledger_of_another_user_is_not_called_damaged(path):
+    if os.geteuid():
+        pytest.skip("needs root to give a file away")
+    Ledger.open(path).close()
+    os.chown(path, 65534, -1)
+    with pytest.raises(Unavailable) as caught:
+        Ledger.open(path)
+    assert caught.value.message == "the ledger ledger.db belongs to another user; run `sudo chown $(id -u)` on it"

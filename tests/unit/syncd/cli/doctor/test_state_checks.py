@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -14,9 +15,11 @@ import httpx2
 import pytest
 
 from syncd.cli.doctor import state_checks
-from syncd.cli.doctor.doctor import DoctorContext
+from syncd.cli.doctor.doctor import DoctorContext, examine
+from syncd.cli.doctor.share_checks import check_shares
 from syncd.installation.vault_setup import reset_owner_key
 from syncd.settings.access import LimitsSettings
+from syncd.state import damage
 from tests.support.clinic import only
 from tests.support.live_server import PLAIN, running
 from tests.support.until import until
@@ -304,3 +307,35 @@ def test_failed_jobs_are_advice(clinic):
         app.opened.queue.cancel(app.opened.queue.add_note("k", "default", {"text": "a note"}, title="a note").id)
     found = only(clinic.look(state_checks.check_queue))
     assert (found.is_, found.mend) == ("advice", "memex job queue --status failed")
+
+
+# A state folder that can't be used, though nothing in it is damaged
+
+OF_THE_FOLDER = (*state_checks.STATE_CHECKS[1:7], state_checks.check_index, check_shares)
+
+
+def wrong_of(clinic):
+    looks = examine(clinic.settings, {}, OF_THE_FOLDER, fix=False)
+    return [(finding.check, finding.says, finding.mend) for finding in looks if finding.is_ == "wrong"]
+
+
+def test_a_state_folder_on_a_disk_that_is_mounted_read_only_is_one_problem(clinic, monkeypatch):
+    monkeypatch.setattr(damage, "is_read_only", lambda folder: folder == clinic.state)
+    says = f"{clinic.state} is on a disk that is mounted read-only"
+    assert wrong_of(clinic) == [("state", says, "mount the disk so that you can write to it")]
+
+
+def test_a_ledger_of_another_user_is_one_problem_and_no_damage(clinic):
+    if os.geteuid():
+        pytest.skip("needs root to give a file away")
+    os.chown(clinic.state / "ledger.db", 65534, -1)
+    says = f"{clinic.state}/ledger.db belongs to another user"
+    assert wrong_of(clinic) == [("state", says, f"sudo chown -R $(id -u) {clinic.state}")]
+
+
+def test_a_ledger_of_a_newer_memex_needs_a_newer_memex(clinic):
+    with contextlib.closing(sqlite3.connect(clinic.state / "ledger.db")) as ledger:
+        ledger.execute("PRAGMA user_version = 1000")
+    [(check, says, mend)] = wrong_of(clinic)
+    assert (check, mend) == ("ledger", "update Memex; or, with an older backup: memex restore BACKUP --force")
+    assert "newer Memex" in says
