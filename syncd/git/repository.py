@@ -178,11 +178,16 @@ class Repository:
         if state.operation:
             return replace(state, state="mid-operation")
         if state.head is None:
-            return replace(state, state="unborn")
+            return replace(state, state="unborn" if state.branch and not self._has_lost_commit() else "broken")
         if state.branch is None:
             contains = ("--contains", "HEAD", "--count=1", "--format=%(refname:short)", "refs/heads")
             return replace(state, state="detached", branch=self.query("for-each-ref", *contains) or None)
         return state
+
+    def _has_lost_commit(self) -> bool:
+        """Return whether HEAD names a commit that Git can't read; a branch without a commit has no name for one."""
+        names_commit = not self._ask("rev-parse", "--quiet", "--verify", "HEAD").status
+        return names_commit and self._ask("cat-file", "-e", "HEAD^{commit}").status != 0
 
     def _add_upstream_state(self, state: RepositoryState) -> RepositoryState:
         upstream = self.query("rev-parse", "--abbrev-ref", "--symbolic-full-name", "@{upstream}") or ""

@@ -41,6 +41,7 @@ SECRETS = (
     "lock",
 )
 OF_A_DAEMON = (control_socket.DAEMON, control_socket.NAME, control_socket.TOKEN)  # exist while a daemon runs
+SEE_DOCTOR = "; see memex doctor"  # the end of a sentence in the daemon's status
 ANSWER_S = 10.0  # timeout of a request to the daemon
 STRAY_S = 3600.0  # least age of a leftover staged file; a younger one without a job may get its job in a moment
 PROBE = "A note about nothing."
@@ -199,8 +200,9 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
         ):
             continue  # another check reports it, with its repair
         way = re.search("`(memex [^`]+)`", rest)
-        passes = settling or rest.startswith("still loading")
-        yield Finding(part, "advice" if passes else "wrong", rest, way[1] if way else "memex status")
+        rank: Rank = "advice" if settling or rest.startswith("still loading") else "wrong"
+        other = "memex service logs" if rest.endswith(SEE_DOCTOR) else "memex status"
+        yield Finding(part, rank, rest.removesuffix(SEE_DOCTOR), way[1] if way else other)
     try:
         url = str(json.loads((context.state / control_socket.DAEMON).read_text())["url"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -200,6 +200,38 @@ def test_a_repository_that_can_t_be_read_is_broken(vault):
     assert only_command(repo.advice(repo.read_state())).endswith(" fsck")
 
 
+def ref_of(vault):
+    return vault / ".git/refs/heads/main"
+
+
+def lose_object(vault):
+    commit = run(vault, "rev-parse", "HEAD")
+    (vault / ".git/objects" / commit[:2] / commit[2:]).unlink()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lose_object, id="the commit is missing"),
+        pytest.param(lambda vault: ref_of(vault).write_text("zzz\n"), id="the branch names no commit"),
+        pytest.param(lambda vault: ref_of(vault).write_text(""), id="the branch is empty"),
+        pytest.param(lambda vault: (run(vault, "switch", "-qd"), lose_object(vault)), id="detached, and it is missing"),
+    ],
+)
+def test_a_history_whose_last_commit_can_t_be_read_is_broken_and_not_new(vault, damage):
+    assert Repository(vault).local_state() == "ok"
+    damage(vault)
+    repo = Repository(vault)
+    state = repo.read_state()
+    assert state.state == "broken"
+    assert "fsck" in repo.advice(state)
+
+
+def test_a_new_branch_without_a_commit_is_not_broken(vault):
+    run(vault, "switch", "-q", "--orphan", "new")
+    assert Repository(vault).local_state() == "unborn"
+
+
 def test_without_git_there_is_a_command_that_installs_it(vault, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     repo = Repository(vault)

@@ -14,6 +14,7 @@ import pytest
 from syncd.cli.doctor import host_checks
 from syncd.cli.doctor.doctor import DoctorContext, examine
 from syncd.cli.main import run_command
+from syncd.remote.branch_sync import UNREACHED
 from syncd.settings.settings import ServerSettings, VaultSettings
 from tests.support.clinic import only
 from tests.support.world import until
@@ -135,6 +136,23 @@ def test_the_state_of_git_is_told_with_its_command(clinic):
     assert lock.exists()
 
 
+@pytest.mark.parametrize(
+    ("sentence", "mend"),
+    [
+        ("git: Memex can't commit its changes now (Git failed; see the daemon's log)", "memex service logs"),
+        (UNREACHED, "memex sync"),
+    ],
+)
+def test_a_commit_or_a_sync_that_fails_in_the_daemon_is_a_problem(clinic, sentence, mend):
+    commit(clinic.vault)
+    context = DoctorContext(clinic.settings, {}, 1, {"degraded": [sentence, "index: being built"]})
+    failed = only(host_checks.check_git(context))
+    assert (failed.is_, f"git: {failed.says}", failed.mend) == ("wrong", sentence, mend)
+    (clinic.vault / ".git/index.lock").write_text("")
+    locked = only(host_checks.check_git(context))
+    assert (locked.is_, locked.says) == ("advice", "locked: another program works in the repository")
+
+
 def test_a_vault_in_a_subfolder_of_a_repository_is_not_advised_to_become_a_repository(clinic):
     subprocess.run(["git", "init", "-q", str(clinic.vault.parent)], check=True)
     found = only(clinic.look(host_checks.check_git))
@@ -151,6 +169,11 @@ def test_a_hook_that_was_changed_is_told(clinic):
         assert app.health.facts()["git"]["hooks_amiss"]
         found = [one for one in clinic.look(host_checks.check_git) if one.mend == "memex hook install"]
     assert "post-commit" in only(found).says
+
+
+def commit(vault):
+    git(vault, "init", "-q")
+    git(vault, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "--allow-empty", "-m", "one")
 
 
 def git(vault, *words):

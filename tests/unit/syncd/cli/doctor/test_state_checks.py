@@ -17,6 +17,7 @@ import pytest
 from syncd.cli.doctor import state_checks
 from syncd.cli.doctor.doctor import DoctorContext, examine
 from syncd.cli.doctor.share_checks import check_shares
+from syncd.history.audit_log import FAILS, UNREAD
 from syncd.installation.vault_setup import reset_owner_key
 from syncd.settings.access import LimitsSettings
 from syncd.state import damage
@@ -339,3 +340,11 @@ def test_a_ledger_of_a_newer_memex_needs_a_newer_memex(clinic):
     [(check, says, mend)] = wrong_of(clinic)
     assert (check, mend) == ("ledger", "update Memex; or, with an older backup: memex restore BACKUP --force")
     assert "newer Memex" in says
+
+
+@pytest.mark.parametrize("sentence", [FAILS, UNREAD])
+def test_a_problem_of_the_daemon_does_not_lead_from_the_doctor_to_the_doctor(clinic, sentence):
+    context = DoctorContext(clinic.settings, {}, 1, {"ready": True, "degraded": [sentence]})
+    problem = next(iter(state_checks.check_daemon(context)))
+    assert (problem.check, problem.mend) == ("audit", "memex service logs")
+    assert f"audit: {problem.says}; see memex doctor" == sentence
