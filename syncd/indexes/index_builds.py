@@ -305,8 +305,9 @@ class IndexBuilds:
             retired.close()
             if isinstance(retired, Build):
                 self._discard(retired.folder)
-        if self.live.folder.is_dir() and current_folder(self._root) != self.live.folder:
-            self._name_current(self.live)
+        live = self.live
+        if not self._is_passing(live) and live.folder.is_dir() and current_folder(self._root) != live.folder:
+            self._name_current(live)
 
     def drop_unused(self, *, older_s: float) -> list[str]:
         """Remove unused builds of this age that can't be resumed; return their names."""

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from index.encoders.embedder import Embedder, EmbedSettings
+from syncd.indexes.index_builds import IndexBuilds, IndexBuildSettings
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.world import World
 
@@ -106,3 +107,10 @@ def test_another_encoder_is_stated_until_the_index_is_made_with_it(world):
     assert sentence.startswith("index: built with another encoder; ")
     world.app.opened.sync.rebuild(fresh=False)
     assert world.app.opened.builds.degraded() == []
+
+
+def test_a_command_that_needs_no_index_leaves_none_behind(tmp_path):
+    root, embedder = tmp_path / "index", fake_embedder()
+    IndexBuilds(root, embedder, IndexBuildSettings(), later=True).close()
+    assert [*root.iterdir()] == []
+    embedder.close()

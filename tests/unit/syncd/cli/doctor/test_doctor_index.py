@@ -76,6 +76,12 @@ def test_an_index_that_is_not_made_yet_is_no_ailment(clinic):
     assert only(clinic.look(state_checks.check_index)).is_ == "advice"
 
 
+def test_a_command_that_was_killed_before_the_first_index_is_no_ailment(clinic):
+    shutil.rmtree(clinic.state / "index")
+    (clinic.state / "index/none").mkdir(parents=True)
+    assert only(clinic.look(state_checks.check_index)).is_ == "advice"
+
+
 def test_a_daemon_compares_what_it_has_open(clinic):
     with clinic.serving() as app:
         assert only(clinic.look(state_checks.check_index)).is_ == "ok"
