@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import os
 import tomllib
+from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -404,8 +405,8 @@ def resolve_state_and_vault(
 
 def _read_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, GivenValue]:
     try:
-        with file.open("rb") as stream:
-            data = tomllib.load(stream)
+        raw = file.read_bytes()
+        data = tomllib.loads(raw.decode())
     except FileNotFoundError:
         if must:
             mistakes.append(f"the settings file {file} does not exist")
@@ -413,8 +414,12 @@ def _read_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, Give
     except OSError as error:
         mistakes.append(f"the settings file {file} can't be read: {error.strerror}")
         return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        mistakes.append(f"the settings file {file} is not TOML: {error}")
+    except UnicodeDecodeError:
+        mistakes.append(f"the settings file {file} is not UTF-8 text: save it as UTF-8")
+        return {}
+    except tomllib.TOMLDecodeError as error:
+        reason = "it begins with a byte order mark: save it as UTF-8 without one" if raw.startswith(BOM_UTF8) else error
+        mistakes.append(f"the settings file {file} is not TOML: {reason}")
         return {}
     source = {}
     for key, value in data.items():

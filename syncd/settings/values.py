@@ -11,11 +11,14 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass
 from importlib import import_module
+from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 TRUE, FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
 NUMBERS = {int: "a whole number", float: "a number"}
+# No setting needs more, and a larger number of days or MiB does not fit into 64 bits as milliseconds or bytes.
+LARGEST = {int: 10**12, float: 10**9}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,8 @@ def convert(setting: Setting, value: Any, *, text: bool) -> Any:
             raise ValueError(f"must be at least {setting.least:g}")
         if setting.most is not None and converted > setting.most:
             raise ValueError(f"must be at most {setting.most:g}")
+        if converted > (largest := LARGEST[type(converted)]):
+            raise ValueError(f"must be at most {largest:,}")
     return converted
 
 
@@ -175,7 +180,7 @@ def _to_number(kind: type[int | float]) -> Callable[[Any, bool], Any]:
             converted = kind(value)
         except (TypeError, ValueError, OverflowError):
             raise ValueError(f"must be {NUMBERS[kind]}") from None
-        if (kind is int and isinstance(value, float)) or converted != converted:  # noqa: PLR0124 - NaN is not equal to itself
+        if isinstance(value, float) if kind is int else not isfinite(converted):
             raise ValueError(f"must be {NUMBERS[kind]}")
         return converted
 

@@ -68,6 +68,17 @@ def test_a_file_that_is_not_toml_is_one_mistake_among_others(home):
     assert len(caught.value.details["mistakes"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("encoding", "reason"),
+    [("utf-8-sig", "without one"), ("utf-16", "is not UTF-8 text"), ("latin-1", "is not UTF-8 text")],
+)
+def test_a_file_in_another_encoding_names_the_one_that_is_needed(home, encoding, reason):
+    write(home, "").write_bytes('[vault]\nname = "Zürich"\n'.encode(encoding))
+    with pytest.raises(InvalidArgument, match=reason) as caught:
+        load({}, home)
+    assert "UTF-8" in caught.value.message
+
+
 def test_a_file_that_was_named_must_exist(home, tmp_path):
     with pytest.raises(InvalidArgument, match="does not exist"):
         load({"config": "no.toml", "vault.path": "v"}, home, cwd=tmp_path)
