@@ -129,7 +129,7 @@ def why_not_imported(path: str, size: int, *, known: Collection[str], most: int,
     if size > most:
         return f"is too large: {size:,} bytes, and the limit (kb.max_file) is {most:,}"
     if link_to(path) is None:
-        return "has a character in its path that a link can't contain (# ^ | [ ]): rename it"
+        return "has a character in its path that a link can't contain (# ^ | [ ] or a line break): rename it"
     return ""
 
 

@@ -16,7 +16,7 @@ from index.model import Record
 from index.names import fold
 from syncd.captures.batch_writer import Change, NoteDrafts, write_batch
 from syncd.captures.writer import hide_file_name, lock_workspace
-from syncd.documents.file_names import known_ending, link_to, note_folder, numbered_names
+from syncd.documents.file_names import known_ending, link_to, note_folder, numbered_names, stored_name
 from syncd.documents.file_note import FileFacts, digest_of, is_untouched, revise, without_front_matter
 from syncd.files.file_note_writer import Converter, FileOrder, Noted, PlannedNote, is_done, read_facts, write_note
 from syncd.files.imported_files import ImportedFiles
@@ -24,6 +24,7 @@ from syncd.notes.front_matter import FrontmatterError, edit, encode
 from syncd.notes.timestamps import iso
 from syncd.uploads.chunk_files import has_space
 from syncd.vault.location import locate
+from syncd.vault.path_rules import objection
 from syncd.vault.taken_names import OtherFileNames
 from syncd.vault.vault import FileDigest
 
@@ -73,7 +74,7 @@ class InboxFiles:
         name = path.rpartition("/")[2]
         file_facts = without_front_matter(read_facts(self._converter, order, copy, name, file_digest))
         planned = PlannedNote(order, folder, name, file_facts)
-        for candidate in numbered_names(name, known_ending(name, self._converter.known)):
+        for candidate in self._note_names(folder, name, file_facts.media_type):
             folded = fold(candidate)
             with self._other_files.reserve(folded) as ours:
                 if not ours or self._taken(folded) or self._other_files.find_paths(folded) - {path}:
@@ -81,6 +82,13 @@ class InboxFiles:
                 if record := write_note(self._inbox, self._taken, planned, path, f"{folder}/{candidate}.md"):
                     return record.id
         raise AssertionError
+
+    def _note_names(self, folder: str, name: str, media_type: str) -> Iterator[str]:
+        """Yield the names, without ".md", for the note of the file `name`, which may have a name that no note can have."""
+        known = self._converter.known
+        if objection(f"{folder}/{name}.md", new=True):
+            name = stored_name(name, media_type, known)
+        return numbered_names(name, known_ending(name, known))
 
     # A file that already has a note
 

@@ -58,6 +58,27 @@ def test_a_folder_of_any_name_will_do(filing, folder):
     assert filing.world.found("walrus sleeps") == filing.notes()
 
 
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        pytest.param("-walrus.pdf", "walrus.pdf.md", id="a dash first"),
+        pytest.param("CON.pdf", "CON note.pdf.md", id="a device of Windows"),
+        pytest.param("the\twalrus.pdf", "the walrus.pdf.md", id="a control character"),
+        pytest.param("sea\\walrus.pdf", "walrus.pdf.md", id="a backslash"),
+        pytest.param("é" * 125 + ".pdf", "é" * 80 + ".pdf.md", id="too long for a note beside it"),
+    ],
+)
+def test_a_file_whose_name_no_note_can_have_gets_a_note_of_another_name(filing, name, note):
+    path = f"Captures/default/{name}"
+    filing.world.write(path, PDF)
+    id = read(filing, path)
+    assert filing.notes() == [f"Captures/default/Files/{note}"]
+    assert filing.workspace.get(id).record.file == path
+    assert filing.world.found("walrus sleeps") == filing.notes()
+    assert read(filing, path) == id
+    assert (filing.world.vault / path).read_bytes() == PDF
+
+
 def test_a_second_run_makes_nothing_twice(filing):
     filing.world.write(PATH, PDF)
     assert read(filing) == read(filing)
