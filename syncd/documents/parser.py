@@ -135,6 +135,8 @@ def _classify(note: _ParsedNote, owned: _OwnProperties, inbox: str, collections:
     captured = owned.where.scope == "captures"
     collection, tags = owned.collection_and_tags(note.front, collections)
     created_at = owned.creation()
+    if captured:
+        owned.time("expires")  # with an invalid date the capture never expires, so it is a defect
     named = owned.text("type")
     kind = named if named in TYPES - {CHANGE} else owned.where.type
     if captured and _proposes_change(note, owned):

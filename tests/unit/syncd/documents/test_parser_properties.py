@@ -53,6 +53,14 @@ def test_a_time_that_cannot_be_read_is_the_files_and_a_defect(written):
     assert names(document) == ["bad-date"]
 
 
+@pytest.mark.parametrize(("written", "defects"), [("29/11/2026", ["bad-date"]), ("2026-11-29", []), ("", [])])
+def test_an_expiry_that_is_no_date_is_a_defect_of_a_capture(written, defects):
+    document = parsed(f"---\nexpires: {written}\n---\n", "Captures/default/a.md")
+    assert names(document) == defects
+    assert all("`expires`" in defect.detail for defect in document.defects)
+    assert parsed(f"---\nexpires: {written}\n---\n", "Own.md").defects == ()  # a property of the owner's own
+
+
 @pytest.mark.parametrize(
     ("front", "made"),
     [
