@@ -19,13 +19,8 @@ ASIDE = ".damaged-"  # in the names of damaged files, before the time
 STAGED = "staged"  # the files of queued jobs
 LOGS = tuple(f"{LEDGER}-{log}" for log in ("wal", "shm", "journal"))  # SQLite's files beside the ledger
 UNLINKED = ("lock", "audit.head", "audit.done", *LOGS)  # files that must not be links
-REPLACED = (
-    "vault",
-    "head",
-    "deep_check.json",
-    "daemon.json",
-    "control.token",
-)  # Memex replaces them, even those of another user
+# Files that Memex replaces, even those of another user.
+REPLACED = ("vault", "head", "deep_check.json", "daemon.json", "control.token")
 FILES = (*REPLACED, *UNLINKED)
 FOLDERS = ("bells", "commit", "index", "models", "past", STAGED, "uploads")
 READ_ONLY, REMOUNT = "is on a disk that is mounted read-only", "mount the disk so that you can write to it"

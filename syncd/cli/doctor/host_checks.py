@@ -29,7 +29,9 @@ INOTIFY = Path("/proc/sys/fs/inotify")
 FULL, TIGHT = 200 << 20, 2 << 30  # free bytes on a disk below which the check fails, or warns
 INODES = 1_000  # least free inodes
 AHEAD_S = 300.0  # most seconds that a file's time may be in the future
-_TOLD = frozenset({*UNWELL, "locked", "mid-operation", "detached"})  # states whose advice says why Memex can't commit
+_EXPLAINED = frozenset(
+    {*UNWELL, "locked", "mid-operation", "detached"}
+)  # states whose advice says why Memex can't commit
 BEFORE = 1_735_689_600  # 2025-01-01: an earlier time means that the clock is wrong
 
 
@@ -170,7 +172,7 @@ def check_git(context: DoctorContext) -> Iterator[Finding]:
     if amiss := facts.get("hooks_amiss") if isinstance(facts, dict) else None:
         says = f"hooks of Memex were changed or replaced: {', '.join(sorted(amiss))}; Memex follows Git without them"
         yield Finding("git", "advice", says, "memex hook install")
-    failures = [] if standing.state in _TOLD else list(_git_failures(context))
+    failures = [] if standing.state in _EXPLAINED else list(_git_failures(context))
     yield from failures
     if not advice and not failures:
         yield Finding("git", "ok", f"the vault has a history{f', on {standing.branch}' if standing.branch else ''}")

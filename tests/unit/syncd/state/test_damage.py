@@ -15,7 +15,6 @@ from tests.support.fast_daemon import somebody_else
 LOCKED = """
 import sys
 from pathlib import Path
-from syncd.state import damage
 from syncd.state.damage import find_misfits
 for misfit in find_misfits(Path(sys.argv[1])):
     print(misfit.says.removeprefix("you have no read and write access to ").rpartition("/")[2], misfit.mend())
