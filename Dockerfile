@@ -30,7 +30,8 @@ RUN useradd --uid ${UID} --home-dir /state --shell /usr/sbin/nologin memex \
     && install --directory --owner memex --group memex --mode 700 /state && install --directory --owner memex /vault
 USER memex
 ENV PATH=/opt/memex/bin:/usr/local/bin:/usr/bin:/bin HOME=/state MEMEX_VAULT=/vault MEMEX_STATE=/state/memex \
-    MEMEX_SERVER__HOST=0.0.0.0 PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+    MEMEX_SERVER__HOST=0.0.0.0 PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
+    GLIBC_TUNABLES=glibc.malloc.tcache_count=0
 WORKDIR /vault
 VOLUME ["/vault", "/state"]
 EXPOSE 8765

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import httpx2
 import psutil
 
+from syncd.installation.unit_files import LINUX_ENVIRONMENT
 from tests.bench.record import Row
 from tests.support.paths import ROOT
 
@@ -152,9 +153,9 @@ def daemon(
     environ: Mapping[str, str] | None = None,
     module: str = "tests.bench.daemon",
 ) -> Iterator[Daemon]:
-    """A daemon on `vault` in a process of its own, stopped at the end; `environ` is added to its environment."""
+    """A daemon on `vault` in a process of its own, stopped at the end; `environ` is added to a service's environment."""
     command = [sys.executable, "-m", module, str(vault), str(state), *flags]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)} | dict(environ or {})
+    environment = os.environ | LINUX_ENVIRONMENT | {"PYTHONPATH": str(ROOT)} | dict(environ or {})
     with (state.parent / f"{state.name}.log").open("a") as log:
         pipe = subprocess.PIPE
         running = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=log, text=True, env=environment, cwd=ROOT)
