@@ -38,7 +38,10 @@ class GitSettings:
         least=0,
     )
     past_mb: int = setting(
-        256, "Megabytes of compressed overwritten versions to keep; the oldest are removed first.", least=1
+        256,
+        "Megabytes of compressed overwritten versions to keep; the oldest are removed first.",
+        least=1,
+        most=1_000_000,
     )
 
 

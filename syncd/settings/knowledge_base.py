@@ -31,13 +31,15 @@ class KbSettings:
     queued: int = setting(10_000, "The most waiting jobs per key.", least=1)
     free: int = setting(536_870_912, "Bytes of disk space that uploads must leave free.", least=0)
     convert_s: float = setting(120.0, "The most seconds to read one file.", least=1)
-    convert_mb: int = setting(1_024, "The most memory to read one file, in MiB.", least=128)
+    convert_mb: int = setting(1_024, "The most memory to read one file, in MiB.", least=128, most=1_000_000)
     confined: Literal["required", "preferred"] = setting(
         "required",
         "What to do if a layer of the converter's sandbox is missing (Landlock, seccomp; macOS has neither): `required` refuses PDF and Office files, `preferred` reads them without it.",
     )
     pages: int = setting(2_000, "The most pages, slides or sheets to read from one file.", least=1)
-    inflated_mb: int = setting(1_024, "The largest unpacked size of a compressed file, in MiB.", least=1)
+    inflated_mb: int = setting(
+        1_024, "The largest unpacked size of a compressed file, in MiB.", least=1, most=1_000_000
+    )
     text_kb: int = setting(
         4_000, "The most text to keep from one file, in kB; longer text is cut and marked.", least=1, most=4_500
     )

@@ -17,8 +17,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 TRUE, FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
 NUMBERS = {int: "a whole number", float: "a number"}
-# No setting needs more, and a larger number of days or MiB does not fit into 64 bits as milliseconds or bytes.
-LARGEST = {int: 10**12, float: 10**9}
+# No setting needs more: an exbibyte in bytes, and a number of days that fits into 64 bits as milliseconds.
+LARGEST = {int: 2**60, float: 10**9}
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def test_text_of_the_environment_means_a_typed_value(kind, written, meant):
         pytest.param(float, "nan", True, "a number", id="not a number"),
         pytest.param(float, float("inf"), False, "a number", id="without an end"),
         pytest.param(float, "-inf", True, "a number", id="without a beginning"),
-        pytest.param(int, 10**400, False, "at most 1,000,000,000,000", id="a number that no float can hold"),
+        pytest.param(int, 10**400, False, "at most 1,152,921,504,606,846,976", id="a number that no float can hold"),
         pytest.param(float, 1e300, False, "at most 1,000,000,000", id="more seconds than a clock has"),
         pytest.param(bool, "maybe", True, "true or false", id="maybe"),
         pytest.param(bool, 1, False, "true or false", id="one for true in the file"),
