@@ -48,7 +48,7 @@ class Misfit:
 
 
 def find_misfits(state: Path) -> Iterator[Misfit]:
-    """Yield the files and folders of the state folder with a wrong kind, or without read and write access.
+    """Yield the files and folders of the state folder that have a wrong kind or owner, or that can't be read and written.
 
     If the folder itself can't be used, only this is reported, because its files can't be judged."""
     if whole := find_obstacle(state):

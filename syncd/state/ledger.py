@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shlex
 import sqlite3
 import stat
 import threading
@@ -395,7 +396,7 @@ def _ensure_private(path: Path) -> None:
             raise Unavailable(f"the ledger {path.name} is not a regular file; {WAYS_OUT}", retryable=False) from None
         if status.st_uid != os.geteuid():
             raise Unavailable(
-                f"the ledger {path.name} belongs to another user; run `sudo chown $(id -u)` on it", retryable=False
+                f"the ledger belongs to another user: sudo chown $(id -u) {shlex.quote(str(path))}", retryable=False
             ) from None
         if status.st_mode & 0o077:
             raise Unavailable(

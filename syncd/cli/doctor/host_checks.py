@@ -29,9 +29,8 @@ INOTIFY = Path("/proc/sys/fs/inotify")
 FULL, TIGHT = 200 << 20, 2 << 30  # free bytes on a disk below which the check fails, or warns
 INODES = 1_000  # least free inodes
 AHEAD_S = 300.0  # most seconds that a file's time may be in the future
-_EXPLAINED = frozenset(
-    {*UNWELL, "locked", "mid-operation", "detached"}
-)  # states whose advice says why Memex can't commit
+# States of a repository whose advice says why Memex can't commit.
+_EXPLAINED = frozenset({*UNWELL, "locked", "mid-operation", "detached"})
 BEFORE = 1_735_689_600  # 2025-01-01: an earlier time means that the clock is wrong
 
 

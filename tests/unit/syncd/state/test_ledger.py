@@ -201,4 +201,4 @@ def test_a_ledger_of_another_user_is_not_called_damaged(path):
     os.chown(path, 65534, -1)
     with pytest.raises(Unavailable) as caught:
         Ledger.open(path)
-    assert caught.value.message == "the ledger ledger.db belongs to another user; run `sudo chown $(id -u)` on it"
+    assert caught.value.message == f"the ledger belongs to another user: sudo chown $(id -u) {path}"
