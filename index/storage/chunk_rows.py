@@ -98,11 +98,6 @@ class RowFilter:
     until: int | None
     documents: frozenset[str] | None  # None = any row passes, empty = no row passes
 
-    def has_tags(self, tags: Sequence[str]) -> bool:
-        """Return whether a row with these tags passes the filter's tags."""
-        every = self.tags is None or (bool(self.tags) and self.tags.issubset(tags))
-        return every and (self.any_tags is None or not self.any_tags.isdisjoint(tags))
-
 
 def to_row_filter(restriction: Filter) -> RowFilter:
     """Convert `restriction`. Raises InvalidArgument for a lone surrogate in it."""

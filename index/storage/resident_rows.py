@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 from index.errors import ResourceExhausted
 from index.model import Filter
 from index.storage.chunk_rows import Match, Row, to_row_filter
-from index.storage.resident_words import Split, WordIndex
+from index.storage.resident_words import Split, TagColumns, WordIndex
 
 EQUAL: Final = ("workspace", "namespace", "collection", "type", "source")
-TAGS: Final = len(EQUAL)  # index in `codes` for the tags
 # The integer for a vector's largest component. Those of 16 bits are finer than what is stored.
 LARGEST: Final = {np.dtype(kind): np.float32(np.iinfo(kind).max) for kind in (np.int8, np.int16)}
 SMALLEST: Final = np.float32(2**-24)  # the smallest component above 0 that is stored
@@ -150,16 +149,15 @@ class SharedRowMemory:
     starts: NDArray[np.int64]  # [room + 1]: where those of each row begin in `texts`, and the end of the last ones
     numbers: NDArray[np.int32]  # [3, room]: `ord` and `cut` of each row, and the bytes of its heading
     values: tuple[dict[str | None, int], ...]  # for each field: value → number, in the order of their appearance
-    tags: dict[tuple[str, ...], int]  # tags of a row → number
-    strings: dict[str, str]  # each tag, so that it is in memory once
+    tags: TagColumns
     words: WordIndex
 
     @classmethod
-    def allocate(cls, vectors: VectorColumns, room: int, words: WordIndex) -> SharedRowMemory:
-        """Allocate memory for `room` rows with these vectors and words."""
+    def allocate(cls, vectors: VectorColumns, room: int, words: WordIndex, tags: TagColumns) -> SharedRowMemory:
+        """Allocate memory for `room` rows with these vectors, words and tags."""
         return cls(
             vectors,
-            np.empty((TAGS + 1, room), np.int32),
+            np.empty((len(EQUAL), room), np.int32),
             np.empty(room, np.int64),
             [],
             {},
@@ -167,15 +165,14 @@ class SharedRowMemory:
             np.zeros(room + 1, np.int64),
             np.empty((3, room), np.int32),
             tuple({} for _ in EQUAL),
-            {},
-            {},
+            tags,
             words,
         )
 
     def write_row(self, at: int, doc_id: str, row: Row) -> bool:
         """Write `row` of `doc_id` to `at`, the first free place; return whether it has a vector that can be compared.
 
-        Strings that many rows have in common are kept once: the id that the caller keeps too, and tags."""
+        Strings that many rows have in common are kept once."""
         heading, text = row.heading.encode(), row.text.encode()
         self.doc_ids.append(doc_id)
         self.texts.extend(heading + text)
@@ -183,9 +180,7 @@ class SharedRowMemory:
         self.words.add(at, row.text)
         for number, (name, known) in enumerate(zip(EQUAL, self.values, strict=True)):
             self.codes[number, at] = known.setdefault(getattr(row, name), len(known))
-        if row.tags not in self.tags:
-            self.tags[tuple(self.strings.setdefault(tag, tag) for tag in row.tags)] = len(self.tags)
-        self.codes[TAGS, at] = self.tags[row.tags]
+        self.tags.write(at, row.tags)
         self.created[at] = row.created_at
         if row.vector is None:
             return False
@@ -234,7 +229,7 @@ class Rows:
         `split` returns the words of a text. Raises ResourceExhausted if they have too many different words."""
         room, documents = capacity_for(count), dict[str, dict[int, int]]()
         vectors = VectorColumns.allocate(room, dimensions, np.int16)
-        memory = SharedRowMemory.allocate(vectors, room, WordIndex(split, room))
+        memory = SharedRowMemory.allocate(vectors, room, WordIndex(split, room), TagColumns(room))
         near = np.zeros(count, np.bool_)
         doc_ids = dict[str, str]()
         for at, row in enumerate(rows):
@@ -354,9 +349,11 @@ class Rows:
         for name, value in row_filter.equal.items():
             number = EQUAL.index(name)
             passing &= memory.codes[number, :count] == memory.values[number].get(value, -1)
-        if row_filter.tags is not None or row_filter.any_tags is not None:
-            known = list(memory.tags)  # copied in one step, because a writer may add to it at the same time
-            passing &= np.array(list(map(row_filter.has_tags, known)), np.bool_)[memory.codes[TAGS, :count]]
+        if row_filter.tags is not None:
+            having = [memory.tags.rows_with([tag], count) for tag in row_filter.tags]
+            passing &= np.logical_and.reduce(having) if having else False
+        if row_filter.any_tags is not None:
+            passing &= memory.tags.rows_with(row_filter.any_tags, count)
         if row_filter.since is not None:
             passing &= memory.created[:count] >= row_filter.since
         if row_filter.until is not None:
@@ -374,7 +371,9 @@ class Rows:
         kept, old = np.flatnonzero(self.live), self._memory
         count = len(kept)
         room = capacity_for(count + added)
-        memory = SharedRowMemory.allocate(old.vectors.copy(kept, room), room, old.words.repack(kept, room))
+        memory = SharedRowMemory.allocate(
+            old.vectors.copy(kept, room), room, old.words.repack(kept, room), old.tags.repack(kept, room)
+        )
         memory.codes[:, :count], memory.created[:count] = old.codes[:, kept], old.created[kept]
         memory.doc_ids.extend(map(old.doc_ids.__getitem__, kept.tolist()))
         memory.numbers[:, :count] = old.numbers[:, kept]
@@ -384,8 +383,6 @@ class Rows:
             memory.texts.extend(old.texts[start:end])
         for new, known in zip(memory.values, old.values, strict=True):
             new.update(known)
-        memory.tags.update(old.tags)
-        memory.strings.update(old.strings)
         memory.vectors.centre_signs(np.flatnonzero(self.near[kept]))
         moved = (np.cumsum(self.live) - 1).tolist()
         for doc_id in old.places:

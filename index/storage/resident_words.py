@@ -1,13 +1,13 @@
-"""Keep the words of the resident rows in memory, as an inverted index, and score rows by the words of a query (BM25).
+"""Keep the words and tags of the resident rows in memory, and score rows by the words of a query (BM25).
 
-A word index belongs to the memory that successive `Rows` share: it only grows, and an earlier state sees none of the later
-rows. Law, tested: the scores are those of LanceDB's word index right after it was built, so they depend on the rows and
+Both belong to the memory that successive `Rows` share: it only grows, and an earlier state sees none of the later rows.
+Law, tested: the scores are those of LanceDB's word index right after it was built, so they depend on the rows and
 not on the order in which they were written."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
 from typing import Final, TypeAlias
@@ -162,6 +162,47 @@ class WordIndex:
             late_rows,
             len(late_rows),
         )
+        return packed
+
+
+class TagColumns:
+    """Holds the tags of rows, which are numbered from 0. One thread may write while others read."""
+
+    def __init__(self, room: int) -> None:
+        self._numbers: dict[str, int] = {}  # tag → number, in the order of their appearance
+        self._starts = np.zeros(
+            room + 1, np.int64
+        )  # where the tags of each row begin in `_tags`, and the end of the last ones
+        self._tags = np.empty(room, np.int32)  # the tags of each row, one after the other; replaced when it is full
+
+    def write(self, row: int, tags: Sequence[str]) -> None:
+        """Write the tags of `row`, the first one without any."""
+        begin = int(self._starts[row])
+        end = begin + len(tags)
+        if end > len(self._tags):
+            self._tags = np.concatenate([self._tags[:begin], np.empty(end * 3 // 2 - begin, np.int32)])
+        self._tags[begin:end] = [self._numbers.setdefault(tag, len(self._numbers)) for tag in tags]
+        self._starts[row + 1] = end
+
+    def rows_with(self, tags: Iterable[str], count: int) -> NDArray[np.bool_]:
+        """Return for each of the first `count` rows whether it has one of these tags."""
+        ends = self._starts[1 : count + 1]
+        known = [number for tag in tags if (number := self._numbers.get(tag)) is not None]
+        rows = np.zeros(count, np.bool_)
+        if known and count:
+            rows[np.searchsorted(ends, np.flatnonzero(np.isin(self._tags[: ends[-1]], known)), side="right")] = True
+        return rows
+
+    def repack(self, kept: NDArray[np.int64], room: int) -> TagColumns:
+        """Copy the tags of the rows `kept`, which get the numbers from 0 on in this order; tags of no row are forgotten."""
+        begins, counts = self._starts[kept], self._starts[kept + 1] - self._starts[kept]
+        ends, names = np.cumsum(counts), list(self._numbers)
+        tags = self._tags[np.repeat(begins - ends + counts, counts) + np.arange(counts.sum())]
+        used, tags = np.unique(tags, return_inverse=True)
+        packed = TagColumns(room)
+        packed._numbers.update((names[number], n) for n, number in enumerate(used.tolist()))
+        packed._starts[1 : len(kept) + 1] = ends
+        packed._tags = tags.astype(np.int32)
         return packed
 
 

@@ -424,14 +424,7 @@ def test_strings_that_rows_have_in_common_are_in_memory_once():
     def copy(text: str) -> str:
         return "".join(list(text))
 
-    written = [
-        replace(
-            row(copy("d1"), number, "some words"),
-            workspace=copy("a workspace"),
-            tags=(copy("a tag"), copy(f"tag {number}")),
-        )
-        for number in range(2)
-    ]
+    written = [replace(row(copy("d1"), number, "some words"), workspace=copy("a workspace")) for number in range(2)]
     for rows in (
         Rows.of(written, 2, DIMENSIONS, split_words),
         Rows.of([], 0, DIMENSIONS, split_words).replace({"d1": written}),
@@ -440,5 +433,3 @@ def test_strings_that_rows_have_in_common_are_in_memory_once():
         first, second = rows._memory.read_rows(np.arange(2))
         assert first[0] is second[0] is doc_id
         assert first[2] is second[2]
-        (one, _), (other, _) = rows._memory.tags
-        assert one is other

@@ -1,4 +1,4 @@
-"""index/storage/resident_words.py: the scores are those of LanceDB's own word index, whatever the writes were."""
+"""index/storage/resident_words.py: the scores are those of LanceDB's own word index, whatever the writes were; rows keep their tags."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from index.storage.chunk_rows import Row
 from index.storage.chunk_store import ChunkStore
 from index.storage.lancedb_table import split_words
 from index.storage.resident_rows import Rows
+from index.storage.resident_words import TagColumns
 from tests.support.chunk_rows import ALL, DIMENSIONS, row
 from tests.support.example_counts import examples
 
@@ -150,3 +152,33 @@ def test_words_that_no_row_has_any_more_are_forgotten():
     assert scores(state, "stays word9999") == pytest.approx(
         scores(fresh({"a": [row("a", 0, "stays")], "b": [row("b", 0, "word9999")]}), "stays word9999")
     )
+
+
+TAGS = st.lists(st.lists(st.sampled_from(["a", "b", "c", "d/e", "東京"]), max_size=4, unique=True), max_size=20)
+
+
+@examples(60)
+@given(TAGS, TAGS, st.data())
+def test_rows_keep_their_tags(before, after, data):
+    columns = TagColumns(max(1, len(before) + len(after)))
+    for at, tags in enumerate(before):
+        columns.write(at, tags)
+    cut = data.draw(st.integers(0, len(before)))  # the rows from there on were never visible, and are overwritten
+    rows = [*before[:cut], *after]
+    for at, tags in enumerate(rows[cut:], cut):
+        columns.write(at, tags)
+    kept = sorted(data.draw(st.sets(st.sampled_from(range(len(rows)))))) if rows else []
+    packed = columns.repack(np.array(kept, np.int64), len(kept) + 5)
+    packed.write(len(kept), ["new", "a"])
+    for held, expected in ((columns, rows), (packed, [*(rows[at] for at in kept), ["new", "a"]])):
+        for asked in (["a"], ["b", "東京"], ["nobody"], []):
+            having = held.rows_with(asked, len(expected)).tolist()
+            assert having == [not set(asked).isdisjoint(tags) for tags in expected]
+
+
+def test_tags_that_no_row_has_any_more_are_forgotten():
+    state = Rows.of([replace(row("a", 0, "stays"), tags=("stays",))], 1, DIMENSIONS, split_words)
+    for turn in range(5_000):
+        state = state.replace({"b": [replace(row("b", 0, "b", vector=None), tags=(f"tag{turn}",))]})
+    assert len(state._memory.tags._numbers) < 4_000
+    assert state.passing_rows(Filter(tags=("stays",))).sum() == state.passing_rows(Filter(tags=("tag4999",))).sum() == 1
