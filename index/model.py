@@ -5,10 +5,11 @@ Times of notes are epoch milliseconds (UTC) everywhere; they become ISO text onl
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 Scope: TypeAlias = Literal["captures", "vault"]
 IndexName: TypeAlias = Literal[
@@ -25,6 +26,7 @@ COLLECTIONS = ("documents", "memory", "workspace")
 COLLECTION_TAG = "collection:"  # how a tag that names a collection begins
 # Defects of a note whose collection may change with the settings or with an edit of the owner.
 SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION = "two-collections", "unknown-collection"
+_STAT = struct.Struct("=qqQ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,13 +197,36 @@ class Chunk:
         return hashlib.sha256(self.embedded.encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
-    """Holds the file attributes that show a change cheaply."""
+class Stat(bytes):
+    """Holds the file attributes that show a change cheaply, packed, because there is one of each file in memory.
 
-    size: int
-    mtime_ns: int
-    ino: int
+    Three numbers and an object with them took 160 bytes, and this takes 80."""
+
+    __slots__ = ()
+
+    def __new__(cls, size: int, mtime_ns: int, ino: int) -> Self:
+        """Pack the attributes."""
+        return super().__new__(cls, _STAT.pack(size, mtime_ns, ino))
+
+    def __repr__(self) -> str:
+        return f"Stat(size={self.size}, mtime_ns={self.mtime_ns}, ino={self.ino})"
+
+    __str__ = __repr__
+
+    @property
+    def size(self) -> int:
+        """Return the size in bytes."""
+        return int(_STAT.unpack(self)[0])
+
+    @property
+    def mtime_ns(self) -> int:
+        """Return the time of the last change, in nanoseconds since 1970."""
+        return int(_STAT.unpack(self)[1])
+
+    @property
+    def ino(self) -> int:
+        """Return the number of the inode."""
+        return int(_STAT.unpack(self)[2])
 
 
 @dataclass(frozen=True, slots=True)
