@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import functools
 import gc
+import resource
 import sys
 import threading
+from pathlib import Path
 from typing import Any, Final
 
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
@@ -17,6 +19,7 @@ ARENAS: Final = 2
 USUAL: Final = gc.get_threshold()  # the interpreter's own, for each of its three generations
 STARTING: Final = 20_000  # new objects, less those that are gone, that cause a collection while a program starts
 LARGE_TEXT: Final = 500_000  # characters from which indexing a text requires the lock `one_large_text`
+GROWN: Final = 4 << 20  # bytes of growth after which free memory is returned
 LARGE: Final = 128 << 10  # bytes from which a block is mapped separately: glibc's default, set so that it does not grow
 
 one_large_text = threading.Lock()  # indexing a text may need about ten times its size in memory until it is stored
@@ -33,6 +36,21 @@ def release_unused() -> None:
     """Return free memory to the system; takes a few milliseconds."""
     if trim := _libc_function("malloc_trim"):
         trim(0)
+
+
+class GrowthWatch:
+    """Returns free memory to the system when the process has grown."""
+
+    def __init__(self) -> None:
+        self._level = 0  # the bytes in memory when free memory was last returned, or the fewest since then
+
+    def release_after_growth(self) -> None:
+        """Return free memory if the process has grown by GROWN or more since it was last returned."""
+        if (resident := _resident_bytes()) >= self._level + GROWN:
+            release_unused()
+            self._level = _resident_bytes()
+        else:
+            self._level = min(self._level, resident)
 
 
 def collect_rarely() -> None:
@@ -58,6 +76,13 @@ def freeze_objects() -> None:
     gc.collect()
     gc.freeze()
     gc.collect()  # counts what is left, which is nothing, as the base of that quarter
+
+
+def _resident_bytes() -> int:
+    """Return the bytes of this process that are in memory; 0 without Linux. Source: https://man7.org/linux/man-pages/man5/proc.5.html."""
+    if sys.platform != "linux":
+        return 0
+    return int(Path("/proc/self/statm").read_bytes().split()[1]) * resource.getpagesize()
 
 
 @functools.cache

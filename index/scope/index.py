@@ -72,7 +72,6 @@ class Index(Reader):
         self.on_commit: Callable[[Collection[str]], object] | None = None  # given the paths; quick, raises nothing
         self.memos = MemoRows(catalog, store, lambda: self.manifest, self._usable_embedder)
         self._postponed = 0  # how often maintenance was postponed since it ran last
-        self._swollen = False  # whether commits used memory since it was last returned to the system
         self._orphans: set[str] = set()  # keys of rows without a row in the catalog; the next commit removes them
         if not later:
             self._reconcile_stores()
@@ -224,7 +223,6 @@ class Index(Reader):
                 self._forget_rows([*gone, *(new.document.path for new in ready)])
                 raise
             self._remember(ready, gone)
-            self._swollen = True
             if many:
                 release_unused()
             if self.on_commit:
@@ -458,9 +456,6 @@ class Index(Reader):
         finally:
             if alone:
                 one_large_text.release()
-        if due or self._swollen:  # steady small writes leave free pieces everywhere: 6 MB in a minute
-            self._swollen = False
-            release_unused()
         return bool(due)
 
     @contextmanager

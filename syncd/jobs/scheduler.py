@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from index.errors import MemexError, NotFound, Unavailable
+from index.process_memory import GrowthWatch
 from syncd.jobs.job_names import job_name
 from syncd.jobs.run_history import Run, RunHistory
 from syncd.settings.cron_schedule import parse_cron
@@ -81,6 +82,7 @@ class Scheduler:
         self._keeping = threading.Lock()  # separate, so that reading job states does not wait for the disk
         self._planned: dict[str, Callable[[Timer], None]] = {}  # by name: the function that adds a job to the timer
         self._timer: Timer | None = None  # set by `start`
+        self._growth = GrowthWatch()
         self._waking = threading.Lock()  # no other lock is taken while it is held
         self._may_rest = False
         self._woken, self._resting = time.monotonic(), False
@@ -288,6 +290,7 @@ class Scheduler:
         except Exception as failure:  # top of the job's thread: it must stay scheduled
             log.exception("the job %s failed", name)
             error = str(failure) or type(failure).__name__
+        self._growth.release_after_growth()
         with self._changed:
             run = Run(job.started_at, time.monotonic() - job.began, error)
             asked, before = job.asked, job.last

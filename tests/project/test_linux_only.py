@@ -19,7 +19,7 @@ LINUX_ONLY = re.compile(
 ELSEWHERE = {
     "index/encoders/onnx_session.py": "knows Apple's processors, and takes all others for slow at products in 8 bits",
     "index/foreground.py": "counts the cores of the machine",
-    "index/process_memory.py": "leaves the allocator as it is",
+    "index/process_memory.py": "leaves the allocator as it is, and counts no memory",
     "mcp_server/http/metrics_page.py": "counts the age of the process from the load of the module",
     "syncd/cli/daemon/serve.py": "waits for a daemon by its lock",
     "syncd/cli/doctor/host_checks.py": "has nothing to check",

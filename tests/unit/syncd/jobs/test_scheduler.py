@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import threading
 import time
 from contextvars import ContextVar
@@ -426,3 +428,35 @@ def test_nothing_rests_where_nobody_reports_changes(jobs, quick_rests):
     time.sleep(0.3)
     so_far = work.runs
     until(lambda: work.runs > so_far + 5)
+
+
+MEMORY = """
+import ctypes, psutil
+from index.process_memory import limit_arenas
+from syncd.jobs.scheduler import Scheduler
+limit_arenas()
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+sizes = []
+def work():
+    blocks = [libc.malloc(60_000) for _ in range(2_000)]
+    for block in blocks:
+        ctypes.memset(block, 1, 60_000)
+    libc.malloc(60_000)  # above them: the heap's end can't be cut
+    sizes.append(psutil.Process().memory_info().rss)
+    for block in blocks:
+        libc.free(block)
+jobs = Scheduler()
+jobs.every("work", 60, work)
+for _ in range(2):
+    jobs.run("work")
+    sizes.append(psutil.Process().memory_info().rss)
+print(sizes[0] - sizes[1], sizes[2] - sizes[3])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the C library of Linux is the one that holds memory")
+def test_memory_that_a_job_freed_is_returned_when_it_ends():
+    done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
+    assert min(map(int, done.stdout.split())) > 60_000_000
