@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from syncd.git.repository import GitPosition, Repository
@@ -18,6 +20,7 @@ _STEP = re.compile(
 _UNKNOWN = re.compile(r"[0-9a-f]{40,64} [0-9a-f]{40,64}\n")  # Git echoes the line when it lacks one of the commits
 RECENT: Final = 64 * 1024  # bytes of HEAD's log that are read: some hundreds of moves
 ASKED: Final = 200  # most commits checked for one file
+AT_ONCE: Final = 5_000  # most of these checks in one process
 _GONE: Final = "--diff-filter=D"
 _NAMES = ("-r", "-z", "--name-only")
 
@@ -57,21 +60,58 @@ def diff_paths(repo: Repository, old: str, new: str, *options: str) -> set[str] 
     return None if output is None else _split_paths(output)
 
 
-def is_from_git(repo: Repository, path: str, raw: bytes, written: int) -> bool:
-    """Return whether Git put these bytes at `path`: HEAD lately moved to a commit that has them there.
+class RecentCommits:
+    """Knows what the commits to which HEAD lately moved have at some paths; Git is asked once for many paths."""
 
-    A commit made here took its bytes from the file, unless the file was `written` (epoch seconds) after it."""
-    if "\n" in path or repo.head() is None:
-        return False
-    start = max(0, repo.position().log - RECENT)
-    steps = [match for line in (repo.read_reflog(start) or [])[start > 0 :] if (match := _STEP.match(line))]
-    commits = [
-        step[1].decode() for step in steps if not (step[3] or b"").startswith(b"commit") or int(step[2]) < written
-    ] or ([] if steps else [str(repo.head())])  # without a log, the current HEAD counts
-    asked = [f"{commit}:{path}" for commit in dict.fromkeys(reversed(commits))][:ASKED]
-    output = repo.query("cat-file", "--batch-check=%(objectname)", stdin="\n".join(asked) + "\n") if asked else None
-    blob_ids = {*(output or "").split()}
-    return any(_blob_id(content, len(repo.head() or "")) in blob_ids for content in (raw, raw.replace(b"\r\n", b"\n")))
+    def __init__(self, repo: Repository, written: Mapping[str, int]) -> None:
+        """Ask Git about these paths; `written`: for each, when its file was written (epoch seconds)."""
+        self._repo, self._written, self._position = repo, dict(written), repo.position()
+        self._blobs = defaultdict[str, set[str]](set)  # path → names of blobs
+        steps = self._read_steps() if self._position.head else []
+        asked = [
+            (path, commit) for path, at in written.items() if "\n" not in path for commit in self._commits_of(steps, at)
+        ]
+        for start in range(0, len(asked), AT_ONCE):
+            part = asked[start : start + AT_ONCE]
+            names = "".join(f"{commit}:{path}\n" for path, commit in part)
+            output = repo.query("cat-file", "--batch-check=%(objectname)", stdin=names) or ""
+            for (path, _), line in zip(part, output.split("\n"), strict=False):  # none at all if Git fails
+                self._blobs[path].add(line)
+
+    def are_current(self, path: str, written: int) -> bool:
+        """Return whether the path was asked about, its file was written then, and HEAD has not moved since."""
+        return self._written.get(path) == written and self._repo.position() == self._position
+
+    def have(self, path: str, raw: bytes) -> bool:
+        """Return whether one of these commits has these bytes at `path`, so that Git may have put them there.
+
+        A commit made here took its bytes from the file, unless the file was written after it."""
+        blobs, digits = self._blobs.get(path, ()), len(self._position.head or "")
+        contents = (raw, raw.replace(b"\r\n", b"\n")) if blobs else ()
+        return any(_blob_id(content, digits) in blobs for content in contents)
+
+    def _read_steps(self) -> list[re.Match[bytes]]:
+        start = max(0, self._position.log - RECENT)
+        lines = (self._repo.read_reflog(start) or [])[start > 0 :]
+        return [match for line in lines if (match := _STEP.match(line))]
+
+    def _commits_of(self, steps: Sequence[re.Match[bytes]], written: int) -> list[str]:
+        """Return the commits that a file of this time may come from, the latest first; without a log, HEAD's."""
+        if not steps:
+            return [self._position.head] if self._position.head else []
+        commits = (
+            step[1].decode()
+            for step in reversed(steps)
+            if not (step[3] or b"").startswith(b"commit") or int(step[2]) < written
+        )
+        return list(dict.fromkeys(commits))[:ASKED]
+
+
+def is_from_git(repo: Repository, path: str, raw: bytes, written: int) -> bool:
+    """Return whether Git put these bytes at `path`, into a file that was `written` then (epoch seconds).
+
+    That is so if HEAD lately moved to a commit that has them there. For many paths, use `RecentCommits`."""
+    return RecentCommits(repo, {path: written}).have(path, raw)
 
 
 def _blob_id(raw: bytes, digits: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -65,6 +65,7 @@ class _Batch:
     taken: list[tuple[Record, str]] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)  # path → why it can't be promoted
     spoken: dict[str, str] = field(default_factory=dict)  # paths that plans create, folded → as they are spelled
+    recent: head_moves.RecentCommits | None = None  # what Git knows about the captures
     again: bool = False
     unsure: bool = False  # whether a capture may have a conflict that is not known yet
 
@@ -137,8 +138,10 @@ class MarkedCaptures:
         """Plan the marked captures, carry out the plans, and record the problems."""
         batch, last_look = _Batch(), self._look
         try:
-            for record, asked in self._waiting.find_captures(_needs_attention):
-                batch.add(record, self._decide(record, asked, batch.spoken))
+            captures = self._waiting.find_captures(_needs_attention)
+            batch.recent = self._ask_git(record.path for record, asked in captures if asked.promote)
+            for record, asked in captures:
+                batch.add(record, self._decide(record, asked, batch))
         finally:
             last_look.again |= batch.again  # also when reading the marks fails midway
         problems = batch.problems
@@ -148,10 +151,17 @@ class MarkedCaptures:
         self._write_problems(problems)
         last_look.problems = problems
 
-    def _decide(self, record: Record, asked: OwnerMarks, spoken: Mapping[str, str]) -> Result | None:
-        """Decide what to do with one capture; None = nothing to do, and no problem.
+    def _ask_git(self, paths: Iterable[str]) -> head_moves.RecentCommits:
+        """Ask Git about these captures together: a process for each takes several milliseconds."""
+        written = dict[str, int]()
+        for path in paths:
+            with suppress(MemexError):  # reading it fails too, and is reported
+                if stat := self._snapshot.vault.stat(path):
+                    written[path] = stat.mtime_ns // 1_000_000_000
+        return head_moves.RecentCommits(self._repo, written)
 
-        `spoken`: paths that other plans create."""
+    def _decide(self, record: Record, asked: OwnerMarks, batch: _Batch) -> Result | None:
+        """Decide what to do with one capture of a batch; None = nothing to do, and no problem."""
         try:
             if is_in_use(self._snapshot, self._repo, record.path):
                 return UndecidedCapture()
@@ -160,11 +170,15 @@ class MarkedCaptures:
                 return None
             is_change = record.type == CHANGE
             return (
-                self._apply_change(record, asked) if is_change else ReadyCapture(self._make_plan(record, asked, spoken))
+                self._apply_change(record, asked) if is_change else ReadyCapture(self._make_plan(record, asked, batch))
             )
         except Problem as error:
             # The other capture is promoted first; then a person can be asked about the conflict.
-            return UndecidedCapture() if isinstance(error, TakenDestination) and fold(error.target) in spoken else error
+            return (
+                UndecidedCapture()
+                if isinstance(error, TakenDestination) and fold(error.target) in batch.spoken
+                else error
+            )
         except MemexError as error:
             log.info("promoting a marked capture later: %s", error.message)
             return UndecidedCapture()
@@ -186,12 +200,12 @@ class MarkedCaptures:
         self._look.promoted += 1
         return None
 
-    def _make_plan(self, record: Record, asked: OwnerMarks, spoken: Mapping[str, str]) -> Plan:
+    def _make_plan(self, record: Record, asked: OwnerMarks, batch: _Batch) -> Plan:
         if not asked.promote:
             read_promotable(self._snapshot, record)
             raise Problem(UNCLEAR)
-        at = written_at(self._snapshot, self._repo, record.path, record)
-        return self._promotions.make_plan(record, tool="mark", at=at, spoken=spoken)
+        at = written_at(self._snapshot, self._repo, record.path, record, batch.recent)
+        return self._promotions.make_plan(record, tool="mark", at=at, spoken=batch.spoken)
 
     def _write_problems(self, problems: Mapping[str, str]) -> None:
         for record, asked in self._waiting.find_captures(_needs_attention):
@@ -232,13 +246,22 @@ def _needs_attention(marks: OwnerMarks) -> bool:
     return marks.may_be_promotion or marks.promote_problem is not None
 
 
-def written_at(snapshot: VaultSnapshot, repo: Repository, path: str, note: Document | Record) -> int:
+def written_at(
+    snapshot: VaultSnapshot,
+    repo: Repository,
+    path: str,
+    note: Document | Record,
+    recent: head_moves.RecentCommits | None = None,
+) -> int:
     """Return when a note was written, equal on every machine that has it: the time of its commit, or of its file.
 
-    It is never earlier than the times in the note, which a file that was moved or restored may contradict."""
+    It is never earlier than the times in the note, which a file that was moved or restored may contradict. `recent`: what
+    Git answered about this path and others, if it was asked."""
     raw, stat = snapshot.vault.read(path)
     written = stat.mtime_ns // 1_000_000_000
-    if any(head_moves.is_from_git(repo, path, before, written) for before in _before_adoption(raw)):
+    if recent is None or not recent.are_current(path, written):
+        recent = head_moves.RecentCommits(repo, {path: written})
+    if any(recent.have(path, before) for before in _before_adoption(raw)):
         output = repo.query("rev-list", "--max-count=1", "--timestamp", "HEAD", "--stdin", stdin=f"--\n{path}\n")
         first = (output or "").partition(" ")[0]
         written = int(first) if first.isdigit() else written

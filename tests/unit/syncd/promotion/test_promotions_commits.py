@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import time
 
 import pytest
 
@@ -151,12 +153,16 @@ def test_many_at_once_are_one_look_and_a_commit_each(world, tmp_path, request):
     consistent(world, tmp_path)
 
 
-def mark_many(world, many):
-    """Commit captures that are marked for promotion and linked from nowhere, N0, N1 and so on."""
+def mark_many(world, many, *, later=False):
+    """Commit captures that are marked for promotion and linked from nowhere, N0, N1 and so on; `later`: and edit them."""
     for number in range(many):
         world.write(f"Captures/default/N{number}.md", f"---\nid: n{number}\npromote: true\n---\nAlone {number}\n")
     world.git("add", "-A")
     world.git("commit", "-qm", "many")
+    for number in range(many if later else 0):
+        file = world.vault / f"Captures/default/N{number}.md"
+        file.write_text(f"{file.read_text()}More\n")
+        os.utime(file, (time.time() + 5,) * 2)
     world.run()
 
 
@@ -167,9 +173,10 @@ def one_series(monkeypatch):
 
 
 @pytest.mark.usefixtures("one_series")
-def test_many_promotions_move_head_once_and_start_few_git_processes(world, begun):
+@pytest.mark.parametrize("later", [False, True])
+def test_many_promotions_move_head_once_and_start_few_git_processes(world, begun, later):
     many = 10
-    mark_many(world, many)
+    mark_many(world, many, later=later)
     head, moves = world.git("rev-parse", "HEAD").strip(), len(world.git("reflog").splitlines())
     begun.clear()
     marked(world)
