@@ -95,9 +95,13 @@ class CommitBuilder:
             (folder / "index").write_bytes(index)
         else:
             self._run("read-tree", *([base] if base else ["--empty"]), env=self._index)
-        self._last = base or self._run("write-tree", env=self._index).text  # the latest commit, at first an empty tree
+        # What the first commit is added to: a commit, or an empty tree; and the latest commit, or else that.
+        self._first = self._last = base or self._run("write-tree", env=self._index).text
         self._tip = base
-        self._made: dict[str, IndexChange] = {}  # the changes of all commits, by path
+        self._tree_id = ""  # of the latest commit that was added
+        self._changed: dict[
+            str, IndexChange
+        ] = {}  # what the commits change together, if it was read after the latest one
 
     def __enter__(self) -> Self:
         return self
@@ -187,13 +191,19 @@ class CommitBuilder:
         if result.status:
             raise _command_error("update-index", result)
         shutil.rmtree(self._tree)
-        output = self._run("diff-index", "--cached", *INDEX_CHANGES, self._last, env=self._index).out
-        if not (changed := parse_index_changes(output)):
+        # Each process counts: one comparison shows whether the first commit changes anything; of later ones the trees do.
+        self._changed = {} if self._tree_id else self._read_changes()
+        tree = self._run("write-tree", env=self._index).text if self._tree_id or self._changed else ""
+        if tree == self._tree_id:
             return ""
-        tree = self._run("write-tree", env=self._index).text
         self._tip = self._last = self._commit_tree(tree, message, author)
-        self._made |= changed
+        self._tree_id = tree
         return self._tip
+
+    def _read_changes(self) -> dict[str, IndexChange]:
+        """Return what all commits change together, by path; a change that a later commit takes back is not among it."""
+        output = self._run("diff-index", "--cached", *INDEX_CHANGES, self._first, env=self._index).out
+        return parse_index_changes(output)
 
     def drop_changes(self) -> None:
         """Forget the changes of a commit that could not be added; the commits before it stay."""
@@ -229,7 +239,7 @@ class CommitBuilder:
         Raises HeadMoved when HEAD or the staged files changed."""
         if self._tip is None or self._tip == self.base:
             return
-        made, stage = self._made, self.read_staged()
+        made, stage = self._changed or self._read_changes(), self.read_staged()
         if any(stage.get(path, to.blob) != to.blob for path, to in made.items()) or self._repo.head() != self.base:
             raise HeadMoved("HEAD or the index has moved")
         if self._repo.busy_reason():
