@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -193,14 +194,15 @@ def serve(
     stop: threading.Event | None = None,
     traces: Traces | None = None,
     clock: Callable[[], int] = now_ms,
+    any_port: bool = False,
 ) -> None:
     """Serve until `stop` is set, and block until everything is closed. Without `stop`, the main thread serves until SIGTERM or SIGINT.
 
-    `on_bound` gets the address when the server answers requests. Raises Unavailable if the address can't be used."""
+    `on_bound` gets the address when the server answers requests. `any_port`: use a free port if the chosen one is taken. Raises Unavailable if the address can't be used."""
     server_settings = settings.server
     signals = _stop_on_signals if stop is None else contextlib.nullcontext
     stop = stop or threading.Event()
-    with contextlib.closing(_bind_socket(server_settings)) as listener:
+    with contextlib.closing(bind_socket(server_settings, any_port=any_port)) as listener:
         port = int(listener.getsockname()[1])
         proxies = parse_proxies(server_settings.trusted_proxies)
         metrics = Metrics(agent_access.samples, version=installed_version())
@@ -282,8 +284,20 @@ async def _flush_keys(agent_access: AgentAccess) -> None:
             log.warning("could not write the keys' times of last use: %s", error.message)
 
 
-def _bind_socket(settings: ServerSettings) -> socket.socket:
-    """Bind the listening address; an error names the setting to change."""
+def bind_socket(settings: ServerSettings, *, any_port: bool) -> socket.socket:
+    """Bind the listening address, or with `any_port` a free port if the chosen one is taken.
+
+    The check is the binding itself: a port that was free a moment before may be another daemon's by now."""
+    try:
+        return _listen(settings)
+    except Unavailable as error:
+        if not (any_port and error.retryable):
+            raise
+        return _listen(replace(settings, port=0))
+
+
+def _listen(settings: ServerSettings) -> socket.socket:
+    """Listen on the address of the settings; an error names the setting to change."""
     where = f"{bracket_ipv6(settings.host)}:{settings.port}"
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(

@@ -211,15 +211,16 @@ class App:
         on_ready: Callable[[Ready], None],
         stop: threading.Event | None = None,
         watchdog: ServiceWatchdog | None = None,
+        *,
+        any_port: bool = False,
     ) -> None:
         """Run the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when everything is released.
 
-        `watchdog` gets the health checks once requests are answered."""
+        `watchdog` gets the health checks once requests are answered. `any_port`: use a free port if the chosen one is taken."""
         from mcp_server.server import installed_version, serve  # noqa: PLC0415 - imported only where it serves
 
         shorten_turns()
-        answering = threading.Event()
-        state = self.settings.state
+        answering, state = threading.Event(), self.settings.state
         daemon = state / "daemon.json"
 
         def announce_url(url: str) -> None:
@@ -243,7 +244,8 @@ class App:
             self.traces = request_traces.open_traces(self.settings.telemetry, os.environ, version=installed_version())
             if self.traces:
                 running.callback(self.traces.close)
-            serve(self.agent_access, self.settings, on_bound=announce_url, stop=stop, traces=self.traces)
+            access, settings, traces = self.agent_access, self.settings, self.traces
+            serve(access, settings, on_bound=announce_url, stop=stop, traces=traces, any_port=any_port)
 
     def _start_parts(self, running: ExitStack, answering: threading.Event | None = None) -> None:
         sync = self.opened.sync

@@ -79,7 +79,7 @@ def demo(folder: str | None, port: int | None) -> None:
         address = read_address(state_home(os.environ) / ADDRESS)
         chosen = _choose_port(load_settings(), address)
         key = _keep_address(chosen, address)
-        run(chosen, partial(_announce, key="" if address else key))
+        run(chosen, partial(_announce, key="" if address else key), any_port=port is None)
 
 
 def _announce(chosen: Settings, ready: Ready, key: str) -> None:

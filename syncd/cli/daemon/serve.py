@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
@@ -62,11 +63,9 @@ def serve(host: str | None, port: int | None, connect: bool, any_port: bool, for
     set_flag("server.host", host)
     set_flag("server.port", port)
     chosen = load_settings()
-    if any_port and "server.port" not in chosen.origins and not is_port_free(chosen.server.host, chosen.server.port):
-        set_flag("server.port", pick_free_port(chosen.server.host))
-        taken, chosen = chosen.server.port, load_settings()
-        print_message(f"memex: port {taken} is taken, so this daemon uses port {chosen.server.port}")
-    run(chosen, print_connect_help if connect else print_summary, alone=not force, welcome=connect or None)
+    any_port = any_port and "server.port" not in chosen.origins
+    on_ready = print_connect_help if connect else print_summary
+    run(chosen, on_ready, alone=not force, welcome=connect or None, any_port=any_port)
 
 
 @click.command(cls=Command)
@@ -245,10 +244,11 @@ def run(
     *,
     alone: bool = True,
     welcome: bool | None = None,
+    any_port: bool = False,
 ) -> None:
     """Serve until a signal arrives; a second signal ends the process at once. `alone`: refuse a vault that another daemon serves.
 
-    `welcome`: passed to `set_up_vault`."""
+    `welcome`: passed to `set_up_vault`. `any_port`: use a free port if the chosen one is taken, and report it."""
     from syncd.app import App, import_server_early
     from syncd.installation.vault_setup import set_up_vault
 
@@ -272,12 +272,20 @@ def run(
         with _open_when_free(lambda: App.open(chosen, alone=alone), chosen.state, signal_stop.wished) as app:
 
             def announce(ready: Ready) -> None:  # on a thread, because the server must answer the requests made here
-                threading.Thread(target=on_ready, args=(chosen, ready), name="talk", daemon=True).start()
+                threading.Thread(target=_talk, args=(chosen, ready, on_ready), name="talk", daemon=True).start()
 
-            app.serve(announce, signal_stop.wished, watchdog)
+            app.serve(announce, signal_stop.wished, watchdog, any_port=any_port)
     finally:
         signal_stop.finish()
         watchdog.stop()
+
+
+def _talk(chosen: Settings, ready: Ready, on_ready: Callable[[Settings, Ready], None]) -> None:
+    """Print which port the daemon uses if it is not the chosen one, then what `on_ready` prints."""
+    wanted, used = chosen.server.port, urlsplit(ready.url).port
+    if wanted not in (0, used):
+        print_message(f"memex: port {wanted} is taken, so this daemon uses port {used}")
+    on_ready(chosen, ready)
 
 
 def _exit_at_once() -> None:
