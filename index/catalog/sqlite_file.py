@@ -98,6 +98,8 @@ def to_unavailable(error: sqlite3.Error) -> Unavailable:
 
 def query_read_only(path: Path, *queries: str) -> list[list[Any]]:
     """Run queries on the file at `path` without changing it. Raises Unavailable with the reason if it can't be read."""
+    if path.exists() and not path.is_file():  # SQLite would wait forever for the writer of a pipe
+        raise Unavailable(f"the catalog {path.name} can't be read: it is not a regular file")
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)) as reader:
             [(version,)] = reader.execute("pragma user_version")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from index.errors import InvalidArgument
-from syncd.state.folder import read_vault_path, write_private
+from syncd.state.folder import read_regular_file, read_vault_path, write_private
 
 CHOICE = "chosen-vault"  # file in the folder of settings files; it contains the name of the file that `memex use` chose
 Reason: TypeAlias = Literal["named", "vault", "directory", "choice", "default"]
@@ -94,7 +94,7 @@ def read_choice(environ: Mapping[str, str]) -> str:
 
     Raises InvalidArgument if the choice can't be read or its file is missing."""
     try:
-        name = (settings_folder(environ) / CHOICE).read_text(encoding="utf-8").strip()
+        name = read_regular_file(settings_folder(environ) / CHOICE).decode().strip()
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except (OSError, UnicodeDecodeError) as error:
@@ -125,8 +125,7 @@ def _named_vault(flags: Mapping[str, Any], environ: Mapping[str, str], cwd: Path
 def _vault_of(file: Path) -> Path | None:
     """Return the vault that a settings file names; None if it names none or can't be read."""
     try:
-        with file.open("rb") as stream:
-            path = tomllib.load(stream)["vault"]["path"]
+        path = tomllib.loads(read_regular_file(file).decode())["vault"]["path"]
         return None if "\0" in path else file.parent / Path(path).expanduser()
     except (OSError, ValueError, KeyError, TypeError, RuntimeError):
         return None

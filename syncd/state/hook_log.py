@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from syncd.state.folder import read_regular_file
+
 NAME: Final = "hooks.jsonl"
 LARGEST: Final = 32_768  # bytes, about 300 starts; then the older half is dropped
 
@@ -35,7 +37,8 @@ def append_run(state: Path, run: HookRun) -> None:
     file = state / NAME
     with contextlib.suppress(OSError):
         _drop_older_half(file)
-        opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        opened = os.open(file, flags, 0o600)  # O_NONBLOCK, because a pipe without a reader would never open
         try:
             os.write(opened, line)
         finally:
@@ -45,7 +48,7 @@ def append_run(state: Path, run: HookRun) -> None:
 def read_runs(state: Path) -> list[HookRun]:
     """Return the logged runs, the oldest first; lines that can't be read are left out."""
     try:
-        lines = (state / NAME).read_bytes()[-LARGEST * 2 :].splitlines()
+        lines = read_regular_file(state / NAME)[-LARGEST * 2 :].splitlines()
     except OSError:
         return []
     runs = []
@@ -61,7 +64,7 @@ def _drop_older_half(file: Path) -> None:
             return
     except FileNotFoundError:
         return
-    lines = file.read_bytes().splitlines(keepends=True)
+    lines = read_regular_file(file).splitlines(keepends=True)
     fresh = file.with_name(f".{NAME}.{os.getpid()}")
     opened = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:

@@ -41,7 +41,7 @@ class SearchLog:
                 log.warning("the search could not be recorded: %s", error.strerror)
 
     def _append(self, line: str) -> None:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         with open(os.open(self._file, flags, 0o600), "a", encoding="utf-8") as stream:  # noqa: PTH123 - the mode makes it private
             stream.write(line)
             size = stream.tell()

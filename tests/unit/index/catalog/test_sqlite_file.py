@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from unittest.mock import patch
 
+import pytest
+
 from index.catalog.catalog import Catalog
-from index.catalog.sqlite_file import TERMS, Database
+from index.catalog.sqlite_file import TERMS, Database, query_read_only
+from index.errors import Unavailable
 from tests.support.catalog_rows import document, write
 
 QUERY = "select path from skipped where path in"
@@ -44,3 +48,9 @@ def test_only_equal_values_are_found(tmp_path):
             list(database.rows_in(QUERY, ["weir.md", "Weir.md\0", "Weir.md\ud800", "\ud800", "Weir%", "[]", ""])) == []
         )
         assert list(database.rows_in(QUERY, ["\ud800", "Weir.md"])) == [("Weir.md",)]
+
+
+def test_a_pipe_in_place_of_the_catalog_is_not_waited_for(tmp_path):
+    os.mkfifo(path := tmp_path / "captures.db")
+    with pytest.raises(Unavailable, match="not a regular file"):
+        query_read_only(path, "select 1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,14 @@ def test_a_settings_file_that_names_no_vault_is_none_of_them(home, tmp_path, tex
     (tmp_path / "cfg/memex/folder.toml").mkdir()
     assert [vault.file.name for vault in known_vaults(home)] == ["config.toml", "b.toml", "inner.toml"]
     assert choose_settings_file({}, home, tmp_path / "B").file.name == "b.toml"
+
+
+def test_pipes_among_the_settings_files_are_not_waited_for(home, tmp_path):
+    os.mkfifo(tmp_path / "cfg/memex/pipe.toml")
+    os.mkfifo(tmp_path / "cfg/memex" / CHOICE)
+    assert [vault.file.name for vault in known_vaults(home)] == ["config.toml", "b.toml", "inner.toml"]
+    with pytest.raises(InvalidArgument, match="memex use"):
+        read_choice(home)
 
 
 def test_a_folder_behind_a_circle_of_links_is_no_vault(home, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,13 @@ def test_a_file_that_was_named_must_exist(home, tmp_path):
         load({"config": "no.toml", "vault.path": "v"}, home, cwd=tmp_path)
     with pytest.raises(InvalidArgument, match="does not exist"):
         load({"vault.path": "v"}, home | {"MEMEX_CONFIG": "no.toml"}, cwd=tmp_path)
+
+
+def test_a_pipe_in_place_of_the_file_is_not_waited_for_and_an_empty_device_is_no_setting(home, tmp_path):
+    os.mkfifo(pipe := tmp_path / "pipe.toml")
+    with pytest.raises(InvalidArgument, match=r"pipe\.toml can't be read: not a regular file"):
+        load({"config": str(pipe), "vault.path": "v"}, home)
+    assert load({"config": os.devnull, "vault.path": str(tmp_path)}, home).vault.path == tmp_path
 
 
 def test_other_variables_of_the_name_are_none_of_our_business(home):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 
 from syncd.state.hook_log import LARGEST, NAME, HookRun, append_run, read_runs
@@ -41,3 +42,9 @@ def test_a_link_is_not_followed(tmp_path):
     (tmp_path / NAME).symlink_to(tmp_path / "target")
     append_run(tmp_path, run(1))
     assert (tmp_path / "target").read_text() == ""
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / NAME)
+    append_run(tmp_path, run(1))
+    assert read_runs(tmp_path) == []
