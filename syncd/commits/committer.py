@@ -52,6 +52,7 @@ _STATES: Final[Mapping[str, str]] = {
     "detached": "git: no branch is checked out, so Memex can't commit its changes; memex status shows how to fix this",
     "conflict": "git: there are unresolved conflicts, so Memex can't commit its changes",
     "mid-operation": "git: an operation is not finished; Memex commits its changes after it",
+    "no-files": "git: core.bare says that the repository has no files, so Memex can't commit its changes; memex status shows how to fix this",
     "stale-lock": "git: a stale lock blocks Git, so Memex can't commit its changes; memex status shows how to fix this",
     "locked": "git: another program holds the repository lock; Memex commits its changes after it",
 }

@@ -143,13 +143,19 @@ class Repository:
             head = self.head()
             result = self._ask_staged(head) if head else self._ask("ls-files", "--unmerged", "-z")
         if result.status:
-            if "dubious ownership" in result.err:
-                return replace(state, state="dubious")
-            whole = all((find_common_folder(folder) / name).exists() for name in ("HEAD", "objects", "refs"))
-            return replace(state, state="broken" if whole else "unmade")
+            return replace(state, state=self._name_failure(folder, result))
         unmerged = any(change.unmerged for change in parse_index_changes(result.out).values()) if head else result.out
         state = replace(state, head=head, branch=self._read_branch(folder))
         return self._read_work_tree_state(state, folder, unmerged=bool(unmerged))
+
+    def _name_failure(self, folder: Path, result: GitResult) -> str:
+        """Return the state of a repository whose work tree Git can't read."""
+        if "dubious ownership" in result.err:
+            return "dubious"
+        if self.query("rev-parse", "--is-bare-repository") == "true":
+            return "no-files"
+        whole = all((find_common_folder(folder) / name).exists() for name in ("HEAD", "objects", "refs"))
+        return "broken" if whole else "unmade"
 
     def _ask_work_tree(self, folder: Path) -> GitResult:
         """Ask Git for the work tree; a success holds until the configuration of the repository changes."""

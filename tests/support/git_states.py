@@ -98,6 +98,10 @@ def unmade(vault):
     (vault / ".git" / "HEAD").unlink()
 
 
+def files_denied(vault):
+    run(vault, "config", "core.bare", "true")
+
+
 def stale_lock(vault):
     lock = vault / ".git" / "index.lock"
     lock.write_bytes(b"")
@@ -123,6 +127,7 @@ CASES = [
     pytest.param(no_repo, "no-repo", "", "unborn", id="no repository"),
     pytest.param(unborn, "unborn", "", "no-remote", id="nothing committed"),
     pytest.param(unmade, "unmade", "", "ok", id="no HEAD"),
+    pytest.param(files_denied, "no-files", "", "ok", id="called bare"),
     pytest.param(detached, "detached", "", "ok", id="detached at a branch"),
     pytest.param(detached_alone, "detached", "", "no-upstream", id="detached and moved on"),
     pytest.param(no_upstream, "no-upstream", "", "ok", id="no upstream"),
