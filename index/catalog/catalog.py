@@ -37,6 +37,11 @@ class Catalog:
         """Open or create the catalog at `path`. A damaged catalog, or one of another version, is dropped first."""
         return cls(path)
 
+    @property
+    def is_damaged(self) -> bool:
+        """Return whether a query failed because the file is damaged."""
+        return self._db.is_damaged
+
     # Reading
 
     def manifest(self) -> dict[str, Entry]:

@@ -31,6 +31,7 @@ class Database:
     """Store the tables of `index/catalog/schema.py` in one file; safe to use from any thread. A read never waits for a write."""
 
     fresh: bool  # just created: empty
+    is_damaged = False  # a query failed because of damage, which only a new file ends
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -40,16 +41,13 @@ class Database:
 
     def rows(self, query: str, *values: Any) -> list[Any]:
         """Return the rows of a query."""
-        try:
-            connection = self._idle.pop()  # atomic: no lock
-        except IndexError:
-            connection = _connect(self._path, f"cache_size = -{READER_CACHE}")
+        connection = self._reader()
         try:
             return connection.execute(query, values).fetchall()
         except UnicodeEncodeError:  # half a character: nothing that is stored equals it
             return []
         except sqlite3.Error as error:
-            raise to_unavailable(error) from error
+            raise self._failure(error) from error
         finally:
             if len(self._idle) < IDLE:
                 self._idle.append(connection)
@@ -79,7 +77,7 @@ class Database:
                     raise
                 self._writer.commit()
             except sqlite3.Error as error:
-                raise to_unavailable(error) from error
+                raise self._failure(error) from error
 
     def close(self) -> None:
         """Let go of the file; nobody may be reading."""
@@ -88,12 +86,32 @@ class Database:
                 connection.close()
             self._idle.clear()
 
+    def _reader(self) -> sqlite3.Connection:
+        try:
+            return self._idle.pop()  # atomic: no lock
+        except IndexError:
+            pass
+        try:
+            return _connect(self._path, f"cache_size = -{READER_CACHE}")
+        except sqlite3.Error as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: sqlite3.Error) -> Unavailable:
+        """Return the error for callers, and remember damage: the file may be cut or overwritten while it is open."""
+        self.is_damaged = self.is_damaged or _is_damage(error)
+        return to_unavailable(error)
+
 
 def to_unavailable(error: sqlite3.Error) -> Unavailable:
     """Turn a failure in SQLite into the error for callers."""
     if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
         return Unavailable("the catalog can't be written: the disk is full; free some space and try again")
     return IndexUnusable("the catalog can't be used; if this persists, rebuild the index: memex index --full")
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0)  # the lowest byte is the primary code
+    return code & 0xFF in DAMAGE or "no such table" in str(error)  # an emptied file has no tables
 
 
 def query_read_only(path: Path, *queries: str) -> list[list[Any]]:
@@ -124,7 +142,7 @@ def _open_or_create(path: Path) -> tuple[sqlite3.Connection, bool]:
         if version:
             log.warning("%s is damaged or has another version; Memex rebuilds it from the files", path)
     except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode not in DAMAGE:
+        if not _is_damage(error):
             raise to_unavailable(error) from error
         log.warning("%s is damaged; Memex rebuilds it from the files: %s", path, error)
     for leftover in ("", "-wal", "-shm"):

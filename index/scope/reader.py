@@ -332,7 +332,7 @@ class Reader:
     @property
     def is_damaged(self) -> bool:
         """Return whether its files are damaged, so that searches fail."""
-        return any(store.is_damaged for store in self._stores)
+        return self._catalog.is_damaged or any(store.is_damaged for store in self._stores)
 
     @property
     def _stores(self) -> tuple[ChunkStore, ...]:

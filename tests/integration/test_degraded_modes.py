@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from contextlib import contextmanager
+import sqlite3
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -258,3 +260,18 @@ def test_observations_that_vanish_are_made_anew(tmp_path):
         until(lambda: not world.app.opened.builds.is_lost() and answered())
         assert space.nodes.add_observations([("Ada", ["and of quaggas"])])[0][1]
     world.close()
+
+
+def test_a_catalog_that_is_cut_while_the_daemon_runs_is_made_anew(world):
+    with world.serving():
+        until(lambda: world.app.opened.builds.is_complete and world.app.opened.sync.ready.is_set())
+        builds = world.app.opened.builds
+        folder = builds.live.folder
+        with closing(sqlite3.connect(folder / "captures.db")) as other:
+            other.execute("pragma wal_checkpoint(truncate)")
+        os.truncate(folder / "captures.db", 100)
+        with pytest.raises(Unavailable):
+            builds.indexes["captures"].counts  # noqa: B018 - the property asks the catalog
+        world.write("Captures/default/D.md", "words of another capture")
+        until(lambda: builds.live.folder != folder and builds.facts()["captures"]["documents"] == 2)
+        assert not [one for one in answers(world)["status"] if one.startswith("index")]

@@ -11,7 +11,7 @@ import pytest
 
 from index.catalog.catalog import Catalog
 from index.catalog.sqlite_file import TERMS, Database, query_read_only
-from index.errors import Unavailable
+from index.errors import IndexUnusable, Unavailable
 from tests.support.catalog_rows import document, write
 
 QUERY = "select path from skipped where path in"
@@ -54,3 +54,16 @@ def test_a_pipe_in_place_of_the_catalog_is_not_waited_for(tmp_path):
     os.mkfifo(path := tmp_path / "captures.db")
     with pytest.raises(Unavailable, match="not a regular file"):
         query_read_only(path, "select 1")
+
+
+@pytest.mark.parametrize("end", [0, 100, 5_000])
+def test_a_file_that_is_cut_while_it_is_open_counts_as_damaged(tmp_path, end):
+    with closing(Database(path := tmp_path / "catalog.db")) as database:
+        assert not database.rows(f"{QUERY} (?)", "A.md")
+        assert not database.is_damaged
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("pragma wal_checkpoint(truncate)")
+        os.truncate(path, end)
+        with pytest.raises(IndexUnusable):
+            database.rows(f"{QUERY} (?)", "A.md")
+        assert database.is_damaged
