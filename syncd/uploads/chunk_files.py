@@ -60,6 +60,7 @@ class ChunkFiles:
     def begin(self) -> None:
         """Create the upload's folder and save its description."""
         with hiding_disk_errors():
+            self.folder.parent.mkdir(mode=0o700, exist_ok=True)  # a person may have removed it meanwhile
             self.folder.mkdir(mode=0o700)
             write_private(self.folder / ABOUT, json.dumps(asdict(self.about)))
             sync_folder(self.folder.parent)
@@ -142,6 +143,7 @@ def remove_leftovers(root: Path, kept: frozenset[str], *, before: int) -> list[s
 
     An upload that was changed after `before` (epoch milliseconds) stays."""
     with hiding_disk_errors():
+        root.mkdir(mode=0o700, exist_ok=True)
         there = [path for path in root.iterdir() if path.name not in kept]
     gone = []
     for path in there:

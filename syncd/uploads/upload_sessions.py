@@ -295,6 +295,7 @@ class SingleUpload:
     def __enter__(self) -> Self:
         try:
             with hiding_disk_errors():
+                self.path.parent.mkdir(mode=0o700, exist_ok=True)
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
                 self._file = os.open(self.path, flags, 0o600)
         except Unavailable:

@@ -313,3 +313,16 @@ def test_of_many_who_finish_at_once_all_have_the_one_job(place):
         thread.join(60)
     assert jobs == [uuid.UUID(id).hex] * 8
     assert len(place.queue.jobs()) == 1
+
+
+def test_a_folder_of_uploads_that_was_removed_meanwhile_is_made_again(place):
+    folder = place.state / "uploads"
+    folder.rmdir()
+    assert place.uploads.remove_stale() == []
+    folder.rmdir()
+    place.chunk(id := place.start(5), 0, b"abcde")
+    assert place.staged(place.finish(id)) == b"abcde"
+    folder.rmdir()
+    with place.uploads.receive("k1", "default") as upload:
+        upload.write(b"vwxyz")
+        assert place.staged(upload.queue(filename="b.md")) == b"vwxyz"
