@@ -8,7 +8,7 @@ import socket
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -161,16 +161,16 @@ def check_git(context: DoctorContext) -> Iterator[Finding]:
         return
     from syncd.git.repository import Repository
 
+    facts = (context.daemon or {}).get("git")
+    amiss = facts.get("hooks_amiss") if isinstance(facts, dict) else None
     repo = Repository(context.vault)
     try:
         standing = repo.read_state()
         advice = repo.advice(standing)
+        if amiss:
+            yield _describe_hooks(repo.hooks_folder(), amiss)
     finally:
         repo.close()
-    facts = (context.daemon or {}).get("git")
-    if amiss := facts.get("hooks_amiss") if isinstance(facts, dict) else None:
-        says = f"hooks of Memex were changed or replaced: {', '.join(sorted(amiss))}; Memex follows Git without them"
-        yield Finding("git", "advice", says, "memex hook install")
     failures = [] if standing.state in _EXPLAINED else list(_git_failures(context))
     yield from failures
     if not advice and not failures:
@@ -180,6 +180,14 @@ def check_git(context: DoctorContext) -> Iterator[Finding]:
         says, _, mend = advice.partition(": ")
         alone = re.fullmatch("run `([^`]+)`", mend)
         yield Finding("git", rank, f"{standing.state}: {says}", alone[1] if alone else mend or says)
+
+
+def _describe_hooks(folder: Path, amiss: Mapping[str, str]) -> Finding:
+    """Describe the hooks that are not as Memex wrote them. `memex hook install` overwrites no hook that a person changed."""
+    changed = [quote_path(folder / name) for name, state in sorted(amiss.items()) if state == "changed"]
+    moves = [f"mv -i {path} {path}.changed" for path in changed]
+    says = f"hooks of Memex were changed or replaced: {', '.join(sorted(amiss))}; Memex follows Git without them"
+    return Finding("git", "advice", says, "; ".join([*moves, "memex hook install"]))
 
 
 def _git_failures(context: DoctorContext) -> Iterator[Finding]:

@@ -163,12 +163,17 @@ def test_a_vault_in_a_subfolder_of_a_repository_is_not_advised_to_become_a_repos
 def test_a_hook_that_was_changed_is_told(clinic):
     with clinic.serving() as app:
         git(clinic.vault, "init", "-q")
-        run_command(["hook", "install", "--vault", str(clinic.vault), "--state", str(clinic.state)])
+        install = ["hook", "install", "--vault", str(clinic.vault), "--state", str(clinic.state)]
+        run_command(install)
         hook = clinic.vault / ".git/hooks/post-commit"
         hook.write_text(hook.read_text() + "echo mine\n")
         assert app.health.facts()["git"]["hooks_amiss"]
-        found = [one for one in clinic.look(host_checks.check_git) if one.mend == "memex hook install"]
-    assert "post-commit" in only(found).says
+        found = [one for one in clinic.look(host_checks.check_git) if one.mend.endswith("; memex hook install")]
+        assert "post-commit" in only(found).says
+        subprocess.run(["sh", "-c", only(found).mend.removesuffix("; memex hook install")], check=True)
+        run_command(install)
+        assert not app.health.facts()["git"]["hooks_amiss"]
+    assert hook.with_name("post-commit.changed").read_text().endswith("echo mine\n")
 
 
 def commit(vault):
