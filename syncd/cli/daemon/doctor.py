@@ -41,6 +41,7 @@ def doctor(fix: bool) -> int:
     from syncd.cli.doctor.doctor import Finding, examine, format_finding, format_summary, is_healthy
     from syncd.cli.doctor.host_checks import HOST_CHECKS
     from syncd.cli.doctor.service_checks import SERVICE_CHECKS
+    from syncd.cli.doctor.settings_checks import SETTINGS_CHECKS
     from syncd.cli.doctor.share_checks import SHARE_CHECKS
     from syncd.cli.doctor.state_checks import STATE_CHECKS
 
@@ -48,7 +49,7 @@ def doctor(fix: bool) -> int:
     width = min(shutil.get_terminal_size().columns if sys.stdout.isatty() else 80, 120)
     with show_progress() as progress:
         try:
-            checks = (*STATE_CHECKS, *HOST_CHECKS, *SERVICE_CHECKS, *SHARE_CHECKS, *AGENT_CHECKS)
+            checks = (*SETTINGS_CHECKS, *STATE_CHECKS, *HOST_CHECKS, *SERVICE_CHECKS, *SHARE_CHECKS, *AGENT_CHECKS)
             looks = examine(load_settings(), os.environ, checks, fix=fix, progress=progress)
         except InvalidArgument as error:
             looks = iter(

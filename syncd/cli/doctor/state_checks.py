@@ -48,20 +48,6 @@ PROBE = "A note about nothing."
 PASSAGE = "A passage as long as the one of a note usually is. " * 15
 
 
-def check_settings(context: DoctorContext) -> Iterator[Finding]:
-    """Check that other users can't write the settings file."""
-    file = context.settings.file
-    if file is None:
-        yield Finding("settings", "ok", "no settings file; flags, environment variables and defaults apply")
-        return
-    info = file.stat()
-    if info.st_mode & 0o022:
-        fix = partial(restrict_mode, file, stat.S_IMODE(info.st_mode) & ~0o022) if info.st_uid == os.geteuid() else None
-        yield Finding("settings", "wrong", f"other users can write {file}", f"chmod go-w {quote_path(file)}", fix)
-    else:
-        yield Finding("settings", "ok", str(file))
-
-
 def check_state(context: DoctorContext) -> Iterator[Finding]:
     """Check the state folder: its owner, its vault, the types of its files, and that other users can't open them."""
     folder = context.state
@@ -464,7 +450,6 @@ def check_reranker(context: DoctorContext) -> Iterator[Finding]:
 
 
 STATE_CHECKS = (
-    check_settings,
     check_state,
     check_key_file,
     check_daemon,

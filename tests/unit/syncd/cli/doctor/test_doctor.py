@@ -11,15 +11,16 @@ import pytest
 from index.errors import Unavailable
 from syncd.cli.doctor.doctor import Finding, examine, format_finding, format_summary, is_healthy
 from syncd.cli.doctor.host_checks import HOST_CHECKS
+from syncd.cli.doctor.settings_checks import SETTINGS_CHECKS, check_settings
 from syncd.cli.doctor.share_checks import SHARE_CHECKS
-from syncd.cli.doctor.state_checks import STATE_CHECKS, check_settings
+from syncd.cli.doctor.state_checks import STATE_CHECKS
 from tests.support.clinic import bytes_of
 from tests.support.daemon_process import Failed, daemon
 
 
 def test_what_is_well_is_called_well_and_nothing_is_changed(clinic):
     before = bytes_of(clinic.vault)
-    found = list(examine(clinic.settings, {}, (*STATE_CHECKS, *HOST_CHECKS), fix=False))
+    found = list(examine(clinic.settings, {}, (*SETTINGS_CHECKS, *STATE_CHECKS, *HOST_CHECKS), fix=False))
     assert is_healthy(found), [one for one in found if one.is_ == "wrong"]
     assert {one.check for one in found} >= {
         "settings",

@@ -9,7 +9,6 @@ import shutil
 import socket
 import sqlite3
 import stat
-from dataclasses import replace
 
 import httpx2
 import pytest
@@ -138,17 +137,6 @@ def test_a_key_that_opens_nothing_any_more_is_named_and_a_reset_replaces_it(clin
 def test_a_state_folder_of_another_vault(clinic):
     (clinic.state / "vault").write_text("/elsewhere\n")
     assert any("belongs to the vault /elsewhere" in one.says for one in clinic.look(state_checks.check_state))
-
-
-def test_a_settings_file_that_others_may_write(clinic, tmp_path):
-    file = tmp_path / "config.toml"
-    file.write_text("")
-    file.chmod(0o666)
-    clinic.settings = replace(clinic.settings, file=file)
-    assert only(clinic.look(state_checks.check_settings)).is_ == "wrong"
-    clinic.look(state_checks.check_settings, fix=True)
-    assert only(clinic.look(state_checks.check_settings)).is_ == "ok"
-    assert stat.S_IMODE(file.stat().st_mode) == 0o644
 
 
 # The daemon
@@ -312,7 +300,7 @@ def test_failed_jobs_are_advice(clinic):
 
 # A state folder that can't be used, though nothing in it is damaged
 
-OF_THE_FOLDER = (*state_checks.STATE_CHECKS[1:7], state_checks.check_index, check_shares)
+OF_THE_FOLDER = (*state_checks.STATE_CHECKS[:6], state_checks.check_index, check_shares)
 
 
 def wrong_of(clinic):
