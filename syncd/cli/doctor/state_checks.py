@@ -185,7 +185,7 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
             part == "inbox" and not (context.vault / context.settings.vault.inbox).is_dir()
         ):
             continue  # another check reports it, with its repair
-        way = re.search("`(memex [^`]+)`", rest)
+        way = re.search("`(memex [^`]+)`", rest) or re.search(": (memex [^:]+)$", rest)
         rank: Rank = "advice" if settling or rest.startswith("still loading") else "wrong"
         other = "memex service logs" if rest.endswith(SEE_DOCTOR) else "memex status"
         yield Finding(part, rank, rest.removesuffix(SEE_DOCTOR), way[1] if way else other)

@@ -336,3 +336,23 @@ def test_a_problem_of_the_daemon_does_not_lead_from_the_doctor_to_the_doctor(cli
     problem = next(iter(state_checks.check_daemon(context)))
     assert (problem.check, problem.mend) == ("audit", "memex service logs")
     assert f"audit: {problem.says}; see memex doctor" == sentence
+
+
+@pytest.mark.parametrize(
+    ("sentence", "mend"),
+    [
+        (
+            "webhooks: off, because the file is empty; create a new secret: memex hook secret --rotate",
+            "memex hook secret --rotate",
+        ),
+        (
+            "indexing: the catalog can't be used; if this persists, rebuild the index: memex index --full",
+            "memex index --full",
+        ),
+        ("inbox: no workspace; create it with `memex workspace create default`", "memex workspace create default"),
+        ("watch: the watcher is not running", "memex status"),
+    ],
+)
+def test_the_command_that_a_problem_of_the_daemon_names_is_the_advice(clinic, sentence, mend):
+    context = DoctorContext(clinic.settings, {}, 1, {"ready": True, "degraded": [sentence]})
+    assert next(iter(state_checks.check_daemon(context))).mend == mend
