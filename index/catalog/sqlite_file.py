@@ -10,9 +10,10 @@ import itertools
 import json
 import logging
 import sqlite3
+import stat
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from index.errors import IndexUnusable, Unavailable
 TERMS: Final = 500  # values of one query
 IDLE: Final = 4  # connections that are kept for the next reader
 READER_CACHE: Final = 512  # KiB of pages that each of them keeps; with the default of 2,000, reads are no faster
+FILES: Final = "", "-wal", "-shm"  # the ends of the names of the files of one catalog
 DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 log = logging.getLogger(__name__)
@@ -131,6 +133,8 @@ def query_read_only(path: Path, *queries: str) -> list[list[Any]]:
 
 
 def _open_or_create(path: Path) -> tuple[sqlite3.Connection, bool]:
+    for end in FILES:
+        _allow_writes(path.with_name(path.name + end))
     try:
         writer = _connect(path)
         [(version,)] = writer.execute("pragma user_version").fetchall()
@@ -145,11 +149,19 @@ def _open_or_create(path: Path) -> tuple[sqlite3.Connection, bool]:
         if not _is_damage(error):
             raise to_unavailable(error) from error
         log.warning("%s is damaged; Memex rebuilds it from the files: %s", path, error)
-    for leftover in ("", "-wal", "-shm"):
+    for leftover in FILES:
         path.with_name(path.name + leftover).unlink(missing_ok=True)
     writer = _connect(path)
     writer.executescript(f"begin; {SCHEMA} pragma user_version = {VERSION}; commit;")
     return writer, True
+
+
+def _allow_writes(file: Path) -> None:
+    """Let the owner read and write the file; otherwise each write would fail, and no restart would help."""
+    with suppress(OSError):  # missing, or another user's
+        mode = stat.S_IMODE(file.stat().st_mode)
+        if mode & 0o600 != 0o600:
+            file.chmod(mode | 0o600)
 
 
 def _upgrade(writer: sqlite3.Connection, steps: str) -> None:

@@ -365,6 +365,8 @@ class IndexBuilds:
         if self._settings.uri:
             self._discard(folder)
         else:
+            with contextlib.suppress(OSError):
+                folder.chmod(0o700)  # a folder that can't be written keeps its files
             (folder / "made.json").unlink(missing_ok=True)  # so that it is not resumed
             folder.rename(_free_name(folder))  # removed later with other unused builds
         return None

@@ -67,3 +67,13 @@ def test_a_file_that_is_cut_while_it_is_open_counts_as_damaged(tmp_path, end):
         with pytest.raises(IndexUnusable):
             database.rows(f"{QUERY} (?)", "A.md")
         assert database.is_damaged
+
+
+def test_a_file_that_its_owner_can_not_write_becomes_writable(tmp_path):
+    with closing(Database(path := tmp_path / "catalog.db")):
+        pass
+    path.chmod(0o400)
+    with closing(Database(path)) as database, database.transaction() as writer:
+        writer.execute("insert into skipped (path, workspace, reason) values ('A.md', '', '')")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert not database.fresh

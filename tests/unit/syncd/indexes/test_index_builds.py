@@ -78,10 +78,12 @@ def test_an_index_that_cannot_be_opened_is_kept_beside_until_it_is_swept(world):
     world.close()
     shutil.rmtree(folder / "captures.lance")
     (folder / "captures.lance").write_text("no folder at all")
+    folder.chmod(0o500)
     world.app = world._open()
     builds = world.app.opened.builds
     assert builds.degraded() == ["index: it was damaged and is being rebuilt; until then searches miss notes"]
     assert (folder.parent / "damaged-1/captures.lance").read_text() == "no folder at all"
+    assert (folder.parent / "damaged-1").stat().st_mode & 0o777 == 0o700
     assert builds.live.folder != folder.parent / "damaged-1"
     world.run()
     assert builds.degraded() == []
