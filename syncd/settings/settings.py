@@ -27,6 +27,7 @@ from syncd.settings.known_vaults import choose_settings_file, is_same_folder
 from syncd.settings.logs_and_traces import AuditSettings, LogSettings, TelemetrySettings
 from syncd.settings.values import Setting, Variants, convert, did_you_mean, setting, settings_of
 from syncd.state.folder import default_state_folder, read_regular_file, read_vault_path
+from syncd.vault.path_rules import objection
 
 if TYPE_CHECKING:
     from index.encoders.embedder import EmbedSettings
@@ -46,7 +47,9 @@ class VaultSettings:
     path: Path = setting(None, "The vault: the folder that holds your notes. Also --vault and MEMEX_VAULT.", kind=Path)  # noqa: RUF009 - it is dataclasses.field
     name: str = setting("", "The vault's name in Obsidian, for links that open a note. Empty: the name of the folder.")
     inbox: str = setting(
-        "Captures", "The folder of the vault that agents read and write; they see nothing else, unless you share it."
+        "Captures",
+        "The folder of the vault that agents read and write; they see nothing else, unless you share it.",
+        wrong=objection,
     )
     ignore: tuple[str, ...] = setting((), "Folders and files that are not indexed, as patterns like `Archive/**`.")
     max_bytes: int = setting(

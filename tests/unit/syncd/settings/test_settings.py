@@ -219,6 +219,15 @@ def test_a_passage_that_fits_or_that_only_the_model_can_judge_is_taken(home, tmp
     assert settings.embed.passage == settings.index.chunk_tokens
 
 
+@pytest.mark.parametrize(
+    ("inbox", "reason"),
+    [("", "is empty"), ("../x", "relative"), ("/x", "relative"), ("a/", "relative"), (".git", "Git"), (".x", "hidden")],
+)
+def test_an_inbox_that_can_not_be_a_folder_of_the_vault_is_refused(home, tmp_path, inbox, reason):
+    with pytest.raises(InvalidArgument, match=rf"vault\.inbox = .*{reason}"):
+        load({"vault.path": str(tmp_path)}, home | {"MEMEX_VAULT__INBOX": inbox})
+
+
 def test_encoders_are_read_in_their_order(home):
     write(
         home,
