@@ -37,6 +37,7 @@ STATES: Mapping[str, str] = {
     "no-remote": "",  # a vault needs only its local history
 }
 SUBFOLDER = "the vault is a subfolder of the repository at {top}: Memex commits and uses hooks only in a vault that is the top folder of its repository"
+UNREADABLE = ("no-git", "broken", "unmade", "dubious", "bare")  # states in which Git lists no commits
 REWRITTEN = "refs/memex/rewritten"  # refs below it: histories that replaced one the vault had already
 # Problems that prevent commits or damage notes: reported in every health report.
 UNWELL: Mapping[str, str] = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -19,6 +20,7 @@ from index.model import Record
 from index.scope.index import Index
 from syncd.git.note_commits import NoteCommit, list_commits
 from syncd.git.repository import Repository
+from syncd.git.repository_state import UNREADABLE
 from syncd.history.audit_log import AuditLog
 from syncd.history.change_journal import ChangeJournal
 from syncd.history.change_journal import Entry as Passage
@@ -148,7 +150,7 @@ class NoteHistory:
         entries, path = self.entries(name)
         commits = self._find_commits(dict.fromkeys([path or name, *(entry.path for entry in reversed(entries))]))
         if not entries and not commits:
-            raise _unrecorded(path) if path else self.missing(name)
+            raise self._unrecorded(path) if path else self.missing(name)
         moves = self._find_manual_moves(entries) | self._find_moves(entries)
         logged = list(_log_events(entries, self._current_state(path), moves))
         within = {event.commit for event in logged}
@@ -212,6 +214,16 @@ class NoteHistory:
             reason = "is no longer kept" if match.before else "did not exist: the note was created then"
             raise NotFound(f"the text of {match.path} before entry {entry} {reason}")
         return match.path, raw
+
+    def _unrecorded(self, path: str) -> NotFound:
+        """Return the error for a note without any history; no search for similar names, which takes long among many notes."""
+        state, git = self._repo.read_state(), "Git has no commit of it"
+        if state.top:
+            show = f"git -C {shlex.quote(self._repo.vault)} log --follow -- {shlex.quote(path)}"
+            git = f"Memex does not read the history of {state.top}, because the vault is a subfolder of it; Git shows it: {show}"
+        elif state.state in UNREADABLE:
+            git = f"Memex can't read the history: {self._repo.advice(state)}"
+        return NotFound(f"no change of {path} is recorded: Memex has not written this note, and {git}")
 
     def _find_commits(self, paths: Iterable[str]) -> list[NoteCommit]:
         """Return the commits that touched a note with these paths, newest first."""
@@ -333,11 +345,6 @@ class _Texts:
             raw = self._history.read_version(name, self._path, self._commits)
             self._known[name] = None if raw is None else _decode(raw)
         return self._known[name]
-
-
-def _unrecorded(path: str) -> NotFound:
-    """Return the error for a note without any history; no search for similar names, which takes long among many notes."""
-    return NotFound(f"no change of {path} is recorded: Memex has not written this note, and Git has no commit of it")
 
 
 def _log_events(entries: Sequence[Entry], now: tuple[str, int] | None, moves: Mapping[int, Event]) -> Iterator[Event]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import subprocess
 
 import pytest
 
@@ -32,6 +33,38 @@ def world(tmp_path):
 
 def whats(told):
     return [(one["what"], one["key"] or one["author"] or one["surface"]) for one in told["events"]]
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        pytest.param(lambda vault: init(vault), "and Git has no commit of it", id="an empty history"),
+        pytest.param(
+            lambda vault: init(vault.parent),
+            "and Memex does not read the history of {parent}, because the vault is a subfolder of it; "
+            "Git shows it: git -C {vault} log --follow -- 'By Ann.md'",
+            id="a subfolder",
+        ),
+        pytest.param(
+            lambda vault: (init(vault), (vault / ".git/HEAD").write_text("nothing\n")),
+            "and Memex can't read the history: Git can't read the repository: run `git -C {vault} fsck` to see what is damaged",
+            id="a damaged repository",
+        ),
+    ],
+)
+def test_a_note_without_history_names_the_reason(tmp_path, make, reason):
+    world = World(tmp_path)
+    make(world.vault)
+    world.write("By Ann.md", "text\n")
+    world.run()
+    with pytest.raises(NotFound) as refused:
+        log(world, "By Ann.md")
+    world.close()
+    assert str(refused.value).endswith(reason.format(vault=world.vault, parent=world.vault.parent))
+
+
+def init(folder):
+    subprocess.run(["git", "init", "-q", folder], check=True)
 
 
 def test_a_note_is_followed_over_edits_a_move_a_promotion_and_its_deletion(world):
