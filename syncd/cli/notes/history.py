@@ -105,15 +105,12 @@ def undo(
     if version is not None:
         return _restore(id, version, dry_run=dry_run, yes=yes)
     wanted = {"id": id, "since": parse_time(since, now()), "until": parse_time(until, now()), **narrow}
-    if not dry_run:
-        require_terminal("Undo this?", yes=yes)
     with open_session() as ask:
-        if dry_run:
-            result = ask("undo", {**wanted, "dry_run": True})
-        else:
-            if not yes:
-                _confirm_many(ask("undo", {**wanted, "dry_run": True}))
-            result = ask("undo", wanted)
+        if not dry_run and not yes:
+            plan = ask("undo", {**wanted, "dry_run": True})  # first, so that nobody confirms a name that is unknown
+            require_terminal("Undo this?", yes=yes)
+            _confirm_many(plan)
+        result = ask("undo", {**wanted, "dry_run": True} if dry_run else wanted)
     print_answer(result, lambda: format_undo(result, dry_run=dry_run))
     return ALL_SKIPPED if result["skipped"] and not result["done"] else 0
 
@@ -122,9 +119,11 @@ def _restore(id: str | None, version: str, *, dry_run: bool, yes: bool) -> int:
     """Restore a note as it was at a version, or show what that would change."""
     if id is None:
         raise InvalidArgument("--to needs the note: memex undo NOTE --to VERSION")
-    if not dry_run:
+    wanted = {"id": id, "version": version}
+    if not dry_run and not yes:
+        asked("restore", {**wanted, "dry_run": True})  # first, so that nobody confirms a version that is unknown
         require_terminal("Restore this?", yes=yes)
-    result = asked("restore", {"id": id, "version": version, "dry_run": dry_run})
+    result = asked("restore", {**wanted, "dry_run": dry_run})
     print_answer(result, lambda: format_restore(result, color=has_color()))
     return 0
 

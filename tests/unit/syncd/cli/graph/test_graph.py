@@ -324,3 +324,8 @@ def test_the_graph_is_told_in_numbers_and_in_a_report(world, said, ada):
     assert report["of"]["orphaned_nodes"] == len(report["orphaned_nodes"]) == 1
     empty = said("graph", "--report", "-w", "work")
     assert empty.startswith("Since ")
+
+
+def test_an_entity_to_remove_is_looked_up_before_the_confirmation(ada, said):
+    assert "no node 'Nope'" in said("node", "remove", "Ada Lovelace", "Nope", fails=4)
+    assert "add --yes" in said("node", "remove", "Ada Lovelace", fails=2)

@@ -62,5 +62,20 @@ def test_the_log_names_the_versions_that_are_kept(world, capsys):
 def test_a_version_without_a_note_and_a_restore_that_nobody_confirms_are_refused(world, capsys):
     assert ask(world, "undo", "--since", "1h", "--to", "abcdef", "--yes") == 2
     assert "--to needs the note" in capsys.readouterr().err
-    assert ask(world, "undo", "Mine.md", "--to", "abcdef") == 2
+    first = world.git("log", "--format=%H").split()[-1]
+    assert ask(world, "undo", "Mine.md", "--to", first) == 2
     assert "add --yes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["Nope"], "no note 'Nope'"),
+        (["Mine.md", "--to", "zzzz"], "Mine.md has no version 'zzzz'"),
+        (["--since", "2h", "--key", "nope"], "no key named 'nope' has written anything"),
+    ],
+    ids=["a note", "a version", "a key"],
+)
+def test_an_unknown_name_is_reported_before_a_confirmation(world, capsys, words, reason):
+    assert ask(world, "undo", *words) == 4
+    assert reason in capsys.readouterr().err
