@@ -8,13 +8,15 @@ import json
 import os
 import sys
 import tempfile
+import unicodedata
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from index.errors import InvalidArgument, MemexError
-from index.names import pluralize
+from index.names import did_you_mean, pluralize
 from index.text.hidden_characters import DEFECT as HIDDEN
 from index.text.link_schemes import DEFECT as UNSAFE_LINK
 from index.text.runnable_code import DEFECT as RUNNABLE
@@ -106,8 +108,22 @@ def search(
             f"memex: left out {pluralize(count, 'note')} (templates, files that Obsidian excludes, Memex's reports): "
             "to include them: --hidden"
         )
+    if not result["hits"]:
+        _name_missing_folders(rest)
     hits = [{name: hit.get(name) for name in HIT} for hit in result["hits"]]
     print_answer(hits, lambda: result_text.format_hits(hits, color=has_color()))
+
+
+def _name_missing_folders(narrow: Mapping[str, Any]) -> None:
+    """Report a folder or a namespace without notes, in which every search finds nothing."""
+    if not (narrow["folder"] or narrow["namespace"]):
+        return
+    known = [unicodedata.normalize("NFC", folder) for folder in ask("folders", {})]
+    below = ["/".join(parts[at:]) for parts in (folder.split("/") for folder in known) for at in range(1, len(parts))]
+    for kind, names in (("folder", known), ("namespace", below)):
+        name = unicodedata.normalize("NFC", narrow[kind] or "").strip().strip("/")
+        if name and name not in names:
+            print_message(f"memex: no notes in a {kind} {result_text.line(name, 200)!r}{did_you_mean(name, names)}")
 
 
 @click.command(cls=Command)

@@ -191,3 +191,23 @@ def test_a_capture_to_delete_is_looked_up_before_the_confirmation(world, note, c
     assert run_command(["delete", "T"]) == 2
     assert "add --yes" in capfd.readouterr().err
     assert content(world, note) == "old text\r\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--folder", "Projetcs/"), "memex: no notes in a folder 'Projetcs'. Did you mean \"Projects\"?\n"),
+        (("--folder", "Nope"), "memex: no notes in a folder 'Nope'\n"),
+        (("--namespace", "travle"), "memex: no notes in a namespace 'travle'. Did you mean \"travel\"?\n"),
+        (("--folder", "Projects", "--namespace", "travel"), ""),
+        (("--tag", "nope"), ""),
+    ],
+    ids=["a folder", "no near folder", "a namespace", "both exist", "neither"],
+)
+def test_a_search_without_hits_reports_a_folder_that_has_no_notes(world, capfd, words, message):
+    world.write("Projects/Pump.md", "heat\n")
+    world.write("Captures/default/travel/Bag.md", "heat\n")
+    world.run()
+    for shown, nothing in (((), "nothing found\n"), (("--json",), "[]\n")):
+        assert run_command(["search", "heat", *words, *shown]) == 0
+        assert capfd.readouterr() == (nothing, message)
