@@ -75,6 +75,8 @@ def graph(name: str | None, depth: int, form: str | None, output: str | None, fo
 
     Mermaid output is a code block for a note. A canvas opens in Obsidian from any folder of the vault, and its cards are the
     notes of the entities. GraphML is for programs that lay out large graphs."""
+    if wants_json() and not output and form not in (None, "json", "canvas"):
+        raise InvalidArgument(f"--format {form} is not JSON: leave out --json, or use --format json")
     drawn = form or ENDINGS.get(Path(output or "").suffix.lower(), "table")
     view = _fetch_view(name, depth, options, colored=has_color() and not output)
     if drawn in DRAWINGS:
