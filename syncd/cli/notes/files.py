@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import click
 
 from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable, from_dict
+from index.names import pluralize
 from syncd.cli.framework.arguments import tags_option, wait_for_jobs
 from syncd.cli.framework.commands import (
     Command,
@@ -21,6 +22,7 @@ from syncd.cli.framework.commands import (
     print_answer,
     print_message,
     show_progress,
+    wants_json,
 )
 from syncd.cli.framework.completion import collections, files, workspaces
 from syncd.cli.terminal import result_text
@@ -161,11 +163,14 @@ class AddedFiles:
     def raise_errors(self) -> None:
         """Raise the error of files that could not be added, or InvalidArgument if there was no file to add."""
         if self._errors:
-            first = self._errors[0]
-            if len(self._errors) == 1:
+            first, failed = self._errors[0], len(self._errors)
+            if failed == 1 and wants_json():
                 raise first
-            many = f"{len(self._errors):,} of {len(self.files):,} files could not be added; the first: {first.message}"
-            raise type(first)(many, retryable=first.retryable)
+            many = f"{failed:,} of {pluralize(len(self.files), 'file')} could not be added"
+            reason = (
+                f"; the first: {first.message}" if wants_json() else ""
+            )  # people have read it in the line of the file
+            raise type(first)(f"{many}{reason}", retryable=first.retryable)
         if not self.counts().keys() - {"skipped"}:
             raise InvalidArgument("no files to add")
 

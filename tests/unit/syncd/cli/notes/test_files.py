@@ -288,6 +288,18 @@ def test_one_that_can_t_be_read_is_told_and_the_others_are_added(door, here, ran
     assert "2 of 3 files could not be added" in err
 
 
+def test_people_read_the_reason_for_each_file_once(door, here, capfd):
+    (here / "a.md").write_bytes(TEXT)
+    (here / "bad.pdf").write_bytes(b"%PDF-1")
+    door.reasons["bad.pdf"] = InvalidArgument("the file is damaged")
+    assert run_command(["addfile", "."]) == 2
+    bad, end = capfd.readouterr().err.splitlines()
+    assert (bad.endswith("bad.pdf: the file is damaged"), end) == (True, "memex: 1 of 2 files could not be added")
+    (here / "bad.pdf").write_bytes(b"%PDF-2")
+    assert run_command(["addfile", "bad.pdf"]) == 2
+    assert capfd.readouterr().err == "memex: bad.pdf: the file is damaged\nmemex: 1 of 1 file could not be added\n"
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")
 def test_a_file_that_may_not_be_read_is_told(door, here, ran):
     (here / "a.md").write_bytes(TEXT)
