@@ -73,8 +73,8 @@ def checked_tag(tag: str) -> str:
 
 
 def round_weight(weight: float) -> float:
-    """Round `weight` to two decimals."""
-    return float(Decimal(str(weight)).quantize(Decimal("0.01"), ROUND_HALF_UP))
+    """Round `weight` to two decimals; -0.0 becomes 0.0."""
+    return float(Decimal(str(weight)).quantize(Decimal("0.01"), ROUND_HALF_UP)) + 0.0
 
 
 def _read_entries(text: str) -> dict[int, MemoRelation]:

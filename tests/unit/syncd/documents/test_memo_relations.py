@@ -77,9 +77,11 @@ def test_entities_and_the_vault_proper_state_no_memo_relations():
     assert len(parse(text, "Captures/default/x.md", mtime_ms=1).memo_relations) == 1
 
 
-@pytest.mark.parametrize(("weight", "two"), [(0.005, 0.01), (0.455, 0.46), (1, 1.0), (0.1 + 0.2, 0.3), (1e-9, 0.0)])
+@pytest.mark.parametrize(
+    ("weight", "two"), [(0.005, 0.01), (0.455, 0.46), (1, 1.0), (0.1 + 0.2, 0.3), (1e-9, 0.0), (-0.0, 0.0)]
+)
 def test_a_weight_has_two_decimals(weight, two):
-    assert round_weight(weight) == two
+    assert repr(round_weight(weight)) == repr(two)
 
 
 @pytest.mark.parametrize("tag", ["", " ", "x" * 65, "a\nb", "a\x00", "\u2028"])
