@@ -2,13 +2,15 @@
 
 A filter is a part of the metadata. An object matches an object with at least these keys, a list matches a list with at
 least these items, and any other value matches itself. `{"contains": "x"}` matches a text, or a list with a text, that
-contains x in upper or lower case.
+contains x in upper or lower case. Keys and texts match in both Unicode forms, such as é in one code point or two, because
+keyboards and file names write different ones.
 
 Law, tested: the JSON of metadata that passes contains each of the filter's `required_substrings`."""
 
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,10 +24,12 @@ def matches(value: Any, wanted: Any) -> bool:
         if len(wanted) == 1 and isinstance(part, str) and not isinstance(value, Mapping):
             return _contains(value, fold(part))
         return isinstance(value, Mapping) and all(
-            key in value and matches(value[key], expected) for key, expected in wanted.items()
+            any(matches(inner, expected) for inner in _values_of(value, key)) for key, expected in wanted.items()
         )
     if isinstance(wanted, list):
         return isinstance(value, list) and all(any(matches(item, expected) for item in value) for expected in wanted)
+    if isinstance(value, str) and isinstance(wanted, str):
+        return _is_same(value, wanted)
     same = isinstance(value, bool) == isinstance(wanted, bool)  # to Python, true is 1
     return same and not isinstance(value, Mapping | list) and bool(value == wanted)
 
@@ -35,13 +39,26 @@ def required_substrings(wanted: Any) -> Iterator[str]:
     if isinstance(wanted, Mapping):
         if not (len(wanted) == 1 and isinstance(wanted.get("contains"), str)):
             for key, expected in wanted.items():
-                yield json.dumps(key) + ":"
+                if key.isascii():
+                    yield json.dumps(key) + ":"
                 yield from required_substrings(expected)
     elif isinstance(wanted, list):
         for expected in wanted:
             yield from required_substrings(expected)
-    elif isinstance(wanted, str):
+    elif isinstance(wanted, str) and wanted.isascii():
         yield json.dumps(wanted)
+
+
+def _values_of(value: Mapping[str, Any], key: str) -> list[Any]:
+    """Return the values of a key, which may be there in several forms."""
+    return [inner for name, inner in value.items() if _is_same(name, key)]
+
+
+def _is_same(text: str, wanted: str) -> bool:
+    """Return whether the texts are equal. ASCII has one form; the signs that look like ASCII, such as K for kelvin, differ."""
+    if text == wanted or wanted.isascii():
+        return text == wanted
+    return unicodedata.normalize("NFC", text) == unicodedata.normalize("NFC", wanted)
 
 
 def _contains(value: Any, part: str) -> bool:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from index.memos.metadata_filter import matches, required_substrings
 
-TEXTS = st.text(max_size=8)
+TEXTS = st.text(max_size=8) | st.sampled_from(["é", "e\u0301", "\u212b", "Å", "A\u030a", "\u212a", "K"])
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.floats(allow_nan=False, allow_infinity=False), TEXTS),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXTS, inner, max_size=3)),
@@ -27,6 +27,8 @@ VALUES = st.recursive(
         (["x", "abc"], {"contains": "B"}, True), ([["abc"]], {"contains": "b"}, False), ({"contains": "b"}, {"contains": "b"}, True),
         ({"contains": "abc"}, {"contains": "b"}, False), ("x", {"contains": 1}, False), ({"contains": 1}, {"contains": 1}, True),
         ([{"a": 1, "b": 2}], [{"a": 1}], True), ("x", {"contains": "x", "b": 1}, False),
+        ("é", "e\u0301", True), ("e\u0301", "é", True), (["é"], ["e\u0301"], True), ("é", "e", False), ("\u212a", "K", False),
+        ({"é": {"ö": 1}}, {"e\u0301": {"o\u0308": 1}}, True), ({"é": 1, "e\u0301": 2}, {"e\u0301": 1}, True), ({"é": 1}, {"e": 1}, False),
     ],
 )  # fmt: skip
 def test_a_filter_is_a_part_of_what_it_lets_pass(value, wanted, passes):
