@@ -213,6 +213,16 @@ def test_static_files_hold_no_data_and_need_no_session(page):
     assert httpx2.get(f"{page.browser.page}/static/%2e%2e/web/view.py", trust_env=False).status_code in (401, 404)
 
 
+def test_a_page_without_a_session_does_not_name_the_vault(page):
+    name = page.memex.vault.name
+    shown = (f"· {name} ·", f'title="{name}"', f"<span>{name}</span>")
+    assert all(text in page.browser.text("/") for text in shown)
+    for path in ("/", "/review", "/nothing", "/static/nothing"):
+        answer = httpx2.get(page.browser.page + path, trust_env=False).text
+        assert ("<title>Open the page with memex open · Memex</title>" in answer) is not path.startswith("/static")
+        assert not any(text in answer for text in shown)
+
+
 def test_no_address_ends_the_page_or_makes_a_link(page):
     for path in ("/link", "/stop", "/sessions", "/revoke"):
         assert page.browser.get(path).status_code == 404

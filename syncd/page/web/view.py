@@ -175,7 +175,8 @@ def render_page(request: Request, template: str, *, status: int = 200, **values:
         "csrf": session.csrf if session else "",
         "messages": messages,
         "stamp": request.scope.get("stamp", ""),
-        "vault": state.settings.vault.name or state.settings.vault.path.name,
+        # A browser without a session gets nothing of the vault, not even its name.
+        "vault": (state.settings.vault.name or state.settings.vault.path.name) if session else "",
         "waits": False,
         "letter_keys": session is None or session.has_letter_keys,
         "address": _address(request),
