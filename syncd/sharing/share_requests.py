@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -39,28 +39,33 @@ class ShareRequests:
         workspace = self._workspace(arguments)
         self.shares.add(workspace, arguments["paths"])
         self.widened()
-        return self.preview({"workspace": workspace})
+        return self._preview(workspace, [])
 
     def remove(self, arguments: Arguments) -> dict[str, Any]:
         """Stop sharing folders and notes with a workspace, and return what its agents can still read."""
         workspace = arguments.get("workspace") or "default"
         self.shares.remove(workspace, arguments["paths"])
         self.narrowed()
-        return self.preview({"workspace": workspace})
+        return self._preview(workspace, [])
 
     def list(self, arguments: Arguments) -> list[dict[str, Any]]:
         """Return the shares of one workspace, or of all."""
         named = arguments.get("workspace")
+        if named is not None and not self.shares.entries_of(named):  # shares outlive a workspace that was deleted
+            self.require_workspace(named)
         every = sorted({*self.workspaces(), *self.shares.rules.entries}) if named is None else [named]
         return [{"workspace": name, "entries": entries} for name in every if (entries := self.shares.entries_of(name))]
 
     def preview(self, arguments: Arguments) -> dict[str, Any]:
         """Return what agents of a workspace can read or, with paths, what they could also read if these were shared."""
-        workspace, rules = arguments.get("workspace") or "default", self.shares.rules
-        entries = self.shares.entries_of(workspace)
+        workspace = arguments.get("workspace") or "default"
         added = sorted({make_entry(path) for path in arguments.get("paths") or ()})
-        if added:
+        if added or not self.shares.entries_of(workspace):
             self.require_workspace(workspace)
+        return self._preview(workspace, added)
+
+    def _preview(self, workspace: str, added: Sequence[str]) -> dict[str, Any]:
+        rules, entries = self.shares.rules, self.shares.entries_of(workspace)
         proposed = replace(rules, entries={**rules.entries, workspace: added or entries})
         preview = preview_shares(self.vault, proposed, workspace)
         return {

@@ -56,6 +56,8 @@ def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool, 
         raise InvalidArgument("--editor needs a terminal, and can't be combined with --list or --json")
     with open_session(current=True) as ask:
         listing = ask("review.list", {"workspace": workspace, "limit": limit})
+        if workspace and not listing["total"]:
+            ask("recent", {"workspace": workspace, "limit": 1})  # reports an unknown workspace
         if listed or wants_json() or not is_person:
             print_answer(listing, lambda: table(listing, color=has_color()))
         elif editor and listing["waiting"]:

@@ -119,3 +119,14 @@ def test_a_path_cannot_control_the_terminal():
         {"workspace": "w", "entries": ["a"], "shared": ["a/\x1b[2Jb.md"], "withheld": {"c\u202e.md": "x\x07"}}
     )
     assert not {"\x1b", "\u202e", "\x07"} & set(text)
+
+
+@pytest.mark.parametrize("request_name", ["list", "preview"])
+def test_an_unknown_workspace_is_reported_unless_something_is_shared_with_it(world, request_name):
+    with pytest.raises(NotFound, match="no workspace 'nope'"):
+        ask(world, request_name, workspace="nope")
+    (world.vault / "Captures/work").mkdir()
+    ask(world, "add", paths=["Notes"], workspace="work")
+    (world.vault / "Captures/work").rmdir()
+    assert "Notes/**" in str(ask(world, request_name, workspace="work"))
+    assert ask(world, "remove", paths=["Notes"], workspace="work")["shared"] == []

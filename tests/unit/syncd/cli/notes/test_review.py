@@ -79,7 +79,10 @@ def test_where_nobody_sits_at_a_terminal_it_is_a_list(world, capfd):
     first = told["waiting"][0]
     assert (first["id"], first["suggested_folder"], first["promote"]) == ("first", "Recipes", False)
     assert first["suggested_similar"]
+    (world.vault / "Captures/other").mkdir()
     assert json.loads(said(capfd, "review", "--json", "--workspace", "other"))["waiting"] == []
+    assert run_command(["review", "--workspace", "nope"]) == 4
+    assert "no workspace 'nope'" in capfd.readouterr().err
 
 
 def test_code_that_obsidian_may_run_is_told_before_the_note_is_opened(world, capfd):
