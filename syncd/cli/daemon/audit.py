@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from syncd.cli.framework.arguments import parse_time
+from syncd.cli.framework.arguments import check_workspace, parse_time
 from syncd.cli.framework.commands import (
     Group,
     ask,
@@ -88,6 +88,7 @@ def audit(
         "until": parse_time(until, now()),
     }
     entries = ask("audit.list", {**asked, "limit": limit})
+    check_workspace(ask, None if entries else wanted["workspace"])
     if not follow:
         print_answer(entries, lambda: table(entries, None, color=has_color()))
         return

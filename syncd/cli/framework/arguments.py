@@ -59,6 +59,12 @@ def require_terminal(question: str, *, yes: bool) -> None:
         )
 
 
+def check_workspace(ask: Callable[[str, dict[str, Any]], Any], name: str | None) -> None:
+    """Raise NotFound if no workspace has this name: called after an empty answer, so that nobody trusts a misspelt name."""
+    if name:
+        ask("recent", {"workspace": name, "limit": 1})
+
+
 def read_stdin() -> str:
     """Read the text that is typed or piped to stdin."""
     if sys.stdin.isatty():

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument
-from syncd.cli.framework.arguments import YES, confirm, parse_time, require_terminal
+from syncd.cli.framework.arguments import YES, check_workspace, confirm, parse_time, require_terminal
 from syncd.cli.framework.commands import Command, has_color, now, open_session, print_answer, print_message
 from syncd.cli.framework.commands import ask as asked
 from syncd.cli.framework.completion import captures, keys, workspaces
@@ -106,11 +106,14 @@ def undo(
         return _restore(id, version, dry_run=dry_run, yes=yes)
     wanted = {"id": id, "since": parse_time(since, now()), "until": parse_time(until, now()), **narrow}
     with open_session() as ask:
-        if not dry_run and not yes:
-            plan = ask("undo", {**wanted, "dry_run": True})  # first, so that nobody confirms a name that is unknown
+        # A name is looked up before the question, so that nobody confirms one that is unknown.
+        result = ask("undo", wanted if yes and not dry_run else {**wanted, "dry_run": True})
+        if not (result["done"] or result["skipped"]):
+            check_workspace(ask, narrow["workspace"])
+        if not (yes or dry_run):
             require_terminal("Undo this?", yes=yes)
-            _confirm_many(plan)
-        result = ask("undo", {**wanted, "dry_run": True} if dry_run else wanted)
+            _confirm_many(result)
+            result = ask("undo", wanted)
     print_answer(result, lambda: format_undo(result, dry_run=dry_run))
     return ALL_SKIPPED if result["skipped"] and not result["done"] else 0
 

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, from_dict
+from syncd.cli.framework.arguments import check_workspace
 from syncd.cli.framework.commands import (
     Command,
     Group,
@@ -56,8 +57,8 @@ def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool, 
         raise InvalidArgument("--editor needs a terminal, and can't be combined with --list or --json")
     with open_session(current=True) as ask:
         listing = ask("review.list", {"workspace": workspace, "limit": limit})
-        if workspace and not listing["total"]:
-            ask("recent", {"workspace": workspace, "limit": 1})  # reports an unknown workspace
+        if not listing["total"]:
+            check_workspace(ask, workspace)
         if listed or wants_json() or not is_person:
             print_answer(listing, lambda: table(listing, color=has_color()))
         elif editor and listing["waiting"]:

@@ -98,6 +98,11 @@ def test_an_entry_is_shown_with_what_it_changed(served, capfd):
     assert "+one" in entry["diff"]
 
 
+def test_an_unknown_workspace_is_reported(served, capfd):
+    assert run_command(["audit", "--workspace", "nope"]) == 4
+    assert "no workspace 'nope'" in capfd.readouterr().err
+
+
 def test_an_entry_that_is_not_in_the_log_is_named_with_those_that_are(served, capfd):
     assert run_command(["audit", "show", "9"]) == 4
     assert "no entry 9; it has entries 1 to 3" in capfd.readouterr().err

@@ -73,8 +73,11 @@ def test_a_version_without_a_note_and_a_restore_that_nobody_confirms_are_refused
         (["Nope"], "no note 'Nope'"),
         (["Mine.md", "--to", "zzzz"], "Mine.md has no version 'zzzz'"),
         (["--since", "2h", "--key", "nope"], "no key named 'nope' has written anything"),
+        (["--since", "2h", "--workspace", "nope"], "no workspace 'nope'"),
+        (["--since", "2h", "--workspace", "nope", "--yes"], "no workspace 'nope'"),
+        (["--since", "2h", "--workspace", "nope", "--dry-run"], "no workspace 'nope'"),
     ],
-    ids=["a note", "a version", "a key"],
+    ids=["a note", "a version", "a key", "a workspace", "a workspace, confirmed", "a workspace, as a trial"],
 )
 def test_an_unknown_name_is_reported_before_a_confirmation(world, capsys, words, reason):
     assert ask(world, "undo", *words) == 4
