@@ -204,7 +204,7 @@ class Committer:
         Raises Conflict when Git does not allow it."""
         with self._lock:
             if why := self.hindrance():
-                raise Conflict(why)
+                raise Conflict(self.explain(why))
             self._collect_written(self._audit.head.seq)
             with CommitBuilder(self._repo, self._folder, self._repo.head()) as builder:
                 asked = sorted((self._waiting | self.kept.keys()) - self._list_promoted())
@@ -376,6 +376,11 @@ class Committer:
         """Return why nothing may be committed now; "" = it may."""
         state = self._repo.local_state()
         return "" if state in _ABLE else _STATES.get(state, _BLOCKED)
+
+    def explain(self, why: str) -> str:
+        """Return a hindrance as the owner reads it: it may name a repository around the vault."""
+        state = self._repo.read_state() if why == _NONE else None
+        return f"git: {self._repo.advice(state)}" if state and state.top else why
 
     # Memex's own changes
 

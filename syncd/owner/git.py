@@ -40,7 +40,7 @@ def commit_operations(
         if not commits.hindrance() and (settled := settle()):
             done += settled + commits.commit_pending()  # writes that were left for those commits, but are not in them
         if not done and (why := commits.problem or commits.hindrance()):
-            raise Conflict(why)
+            raise Conflict(commits.explain(why))
         return {
             "commits": [asdict(commit) for commit in done],
             "kept": _kept_rows(commits.kept),

@@ -88,3 +88,13 @@ def test_a_daemon_commits_once_it_is_quiet_and_when_it_ends(world):
         until(lambda: world.git("status", "--porcelain") == "")
         assert len(world.git("log", "--format=%s").splitlines()) == 3
     world.close()
+
+
+def test_a_vault_in_a_subfolder_of_a_repository_is_named_as_the_reason(world, capsys):
+    shutil.rmtree(world.vault / ".git")
+    world.git("init", "-q", str(world.vault.parent))
+    reason = f"memex: git: the vault is a subfolder of the repository at {world.vault.parent}: Memex commits "
+    with answering(world):
+        for words in (["commit"], ["commit", "--dry-run"]):
+            assert run_command(words) == 5
+            assert capsys.readouterr().err.startswith(reason)
