@@ -52,6 +52,7 @@ LOCKED_S: Final = 30.0  # seconds to wait for another program's lock
 WATCHED_S: Final = 20.0  # seconds to keep checking a pull during which another Git was running
 BACKOFF_S: Final = 60.0, 3600.0  # seconds to wait after a failure: the first pause, and the longest
 PARKED: Final = "refs/memex/conflict"  # refs below this one keep commits that only a person can merge
+_NO_BRANCH: Final = ("no-git", "no-repo", "bare")  # states of a vault without a repository of its own
 UNREACHED: Final = "git: Memex could not sync the vault with its remote; memex sync tries again and shows the reason"
 _READY: Final = ("ok", "ahead", "behind", "rewritten", "diverged", "shallow")
 Tell = Callable[[str], None]
@@ -76,7 +77,7 @@ class MergeNeedsPerson(Conflict):
 
 
 class NothingTracked(Conflict):
-    """The checked-out branch follows no branch of a remote."""
+    """The checked-out branch follows no branch of a remote, or the vault has no branch at all."""
 
 
 class RemoteSync:
@@ -180,7 +181,7 @@ class RemoteSync:
                 outcome = self._exchange(pull, push, tell, planned=planned)
             except MemexError as error:
                 if isinstance(error, NothingTracked) and not self._is_planned:
-                    self._record_success()  # a vault without a remote is fine
+                    self._record_success()  # a vault without a remote, or without Git, is fine
                 else:
                     self._record_failure(error)
                     self._owed = pull, push
@@ -241,7 +242,8 @@ class RemoteSync:
                 break
             pause = min(2 * pause, 5.0)
         if state.state not in (*_READY, "no-remote", "no-upstream"):
-            raise Conflict(f"Memex did not sync with the remote: {self._repo.advice(state)}", state=state.state)
+            error = NothingTracked if state.state in _NO_BRANCH else Conflict
+            raise error(f"Memex did not sync with the remote: {self._repo.advice(state)}", state=state.state)
 
     def _finish_interrupted(self) -> None:
         if not (self._state / JOURNAL).exists():

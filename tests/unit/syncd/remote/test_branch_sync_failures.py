@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from index.errors import Unavailable
+from index.errors import Conflict, Unavailable
 from syncd.remote.branch_sync import UNREACHED, SyncOutcome
 from tests.support.git_states import run
 from tests.support.remote_vault import SECRET, SyncedDevice
@@ -22,6 +22,16 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
     pytest.mark.usefixtures("person"),
 ]
+
+
+@pytest.mark.parametrize("planned", [False, True])
+def test_a_manual_sync_of_a_vault_without_a_repository_leaves_no_problem(device, planned):
+    shutil.rmtree(device.vault / ".git")
+    run(device.vault.parent, "init", "-q")
+    device.remote = device.made(push=planned)
+    with pytest.raises(Conflict, match="the vault is a subfolder of the repository"):
+        device.remote.sync()
+    assert (device.remote.unwell, bool(device.remote.problem)) == (UNREACHED if planned else "", planned)
 
 
 def transport(device, script):
