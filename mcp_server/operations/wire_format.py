@@ -40,6 +40,7 @@ STATUS: Final[Mapping[str, int]] = {
     ResourceExhausted.code: 429,
     Unavailable.code: 503,
 }
+SHA256: Final = "^[0-9a-fA-F]{64}$"
 LONGEST_DETAIL: Final = 64
 PROBLEMS: Final[Mapping[str, str]] = {  # in words of JSON instead of pydantic's words of Python
     "extra_forbidden": "unknown argument",
@@ -281,6 +282,8 @@ def _is_consequence(error: Mapping[str, Any], errors: Sequence[Mapping[str, Any]
 
 
 def _problem_text(error: Mapping[str, Any]) -> str:
+    if error.get("ctx", {}).get("pattern") == SHA256:
+        return "must be the 64 hexadecimal digits of a SHA-256 digest"
     if known := PROBLEMS.get(error["type"]):
         return known.format(**error.get("ctx", {}))
     return str(error["msg"]).removeprefix("Value error, ")

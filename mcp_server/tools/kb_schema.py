@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from index.model import Mode
 from mcp_server.operations.wire_format import (
+    SHA256,
     AnswerModel,
     HitQuality,
     NoteLink,
@@ -78,9 +79,7 @@ class StartUpload(RequestModel):
     tags: Tags | None = Field(None, description="Default: derived from the text")
     collection: Collection | None = Field(None, description="Default: documents")
     title: Title | None = Field(None, description="Default: derived from the file")
-    sha256: str | None = Field(
-        None, pattern="^[0-9a-fA-F]{64}$", description="Expected SHA-256 digest of the file, in hex"
-    )
+    sha256: str | None = Field(None, pattern=SHA256, description="Expected SHA-256 digest of the file, in hex")
 
 
 class UploadChunk(RequestModel):

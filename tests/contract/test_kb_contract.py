@@ -491,6 +491,8 @@ def test_what_can_not_be_a_chunk_is_refused_and_what_is_missing_is_told(rim):
             {"filename": "a.md", "total_size": 1, "collection": "nowhere"},
         ):
             assert one.refused("kb_upload_start", **given) == "INVALID_ARGUMENT", given
+        _, error = one.ask("kb_upload_start", filename="a.md", total_size=1, sha256="xyz")
+        assert error["message"] == "sha256: must be the 64 hexadecimal digits of a SHA-256 digest"
         assert one.refused("kb_upload_start", filename="a.md", total_size=2**40) == "RESOURCE_EXHAUSTED"
 
 
