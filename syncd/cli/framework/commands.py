@@ -101,11 +101,24 @@ def shared_options() -> list[click.Parameter]:
     ]
 
 
+def _refuse_empty_names(ctx: click.Context) -> None:
+    """Refuse an empty name of a workspace or key, which an unset variable of a script gives: it would mean all, or the default."""
+    for parameter in ctx.command.params:
+        value = ctx.params.get(parameter.name or "")
+        if not {"--workspace", "--key"}.isdisjoint(parameter.opts) and value in ("", ("",)):
+            raise click.UsageError(f"{parameter.opts[0]} is empty: give a name, or leave the option out", ctx)
+
+
 class Command(click.Command):
     """Give a command the shared options, and help with examples."""
 
     def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
         super().__init__(name, params=[*(params or []), *shared_options()], **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, unless a name is empty."""
+        _refuse_empty_names(ctx)
+        return super().invoke(ctx)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the summary, the arguments, examples, then the options."""
@@ -120,6 +133,11 @@ class Group(click.Group):
 
     def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
         super().__init__(name, params=[*(params or []), *shared_options()], **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the group, unless a name is empty."""
+        _refuse_empty_names(ctx)
+        return super().invoke(ctx)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the summary, the commands, then the options."""

@@ -253,3 +253,20 @@ def test_a_write_waits_for_an_encoder_that_loads_slowly(vault, encoders, shown):
     opener.join()
     assert shown.count("loading the model") >= 2
     assert run_command(["node", "show", "Old weir"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["capture", "text"], "--workspace"),
+        (["graph"], "--workspace"),
+        (["review"], "--workspace"),
+        (["key", "create", "--name", "k"], "--workspace"),
+        (["undo", "--since", "1h"], "--workspace"),
+        (["undo", "--since", "1h"], "--key"),
+        (["audit"], "--key"),
+    ],
+)
+def test_an_empty_name_means_neither_the_default_nor_all(capfd, words, option):
+    assert run_command([*words, option, ""]) == 2
+    assert f"{option} is empty: give a name, or leave the option out" in capfd.readouterr().err
