@@ -39,6 +39,8 @@ def test_a_proposed_change_is_applied_with_a_key_and_taken_back(demo, tab):
     tab.press("p")
     tab.wait('.message:has-text("Weir.md")')
     assert "shut" in note.read_text()
+    assert "Weir.md" in tab.value("document.activeElement.textContent")  # so a screen reader reads the outcome
+    assert tab.value("document.activeElement.className") == "message"
     tab.wait("body[data-settled]")
     tab.press("u")
     tab.wait('.message:has-text("Undone")')
