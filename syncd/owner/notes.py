@@ -105,8 +105,6 @@ def write_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str, 
 
     def delete(arguments: Arguments, _: Any) -> dict[str, Any]:
         record = _find_capture(opened, arguments)
-        if arguments.get("dry_run"):
-            return _record_fields(opened, record) | {"deleted": False, "undo": None}
         deleted = agent_access.workspace(record.workspace).delete(record.id)
         return _record_fields(opened, deleted) | {"deleted": True, "undo": AUTHOR.get().request}
 

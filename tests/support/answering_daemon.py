@@ -55,6 +55,7 @@ class Daemon:
             "get": RECORD | {"content": "héllo\r\nno newline at the end"},
             "recent": [RECORD],
             "delete": RECORD | {"deleted": True, "undo": "0123456789abcdef"},
+            "undo": {"undo": None, "done": [], "skipped": []},
             "status": STATUS | {"git": "ok"},
             "index": REPORT,
             "enrich": {"path": "Captures/default/A.md", "summary": "S.", "tags": ["a", "b"], "changed": ["summary"]},

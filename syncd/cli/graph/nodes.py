@@ -118,14 +118,11 @@ def node_rename(name: str, new_name: str, workspace: str) -> None:
 @WORKSPACE
 def node_remove(names: tuple[str, ...], yes: bool, workspace: str) -> None:
     """Delete entities: their notes, and the relations to them in other notes. `memex undo` restores them."""
-    wanted = {"workspace": workspace, "names": list(names)}
-    if not yes:
-        ask("node.open", wanted)  # first, so that nobody confirms a name that is unknown
     confirm(
         f"Delete {', '.join(result_text.line(name) for name in names)}, and all relations to {'it' if len(names) == 1 else 'them'}?",
         yes=yes,
     )
-    gone = ask("node.delete", wanted)
+    gone = ask("node.delete", {"workspace": workspace, "names": list(names)})
     print_answer(gone, lambda: format_deleted(gone))
 
 

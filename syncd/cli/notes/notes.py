@@ -200,11 +200,8 @@ def recent(workspace: str | None, limit: int) -> None:
 @YES
 def delete(id: str, workspace: str | None, yes: bool) -> None:
     """Delete a capture: its file, and its entries in the index. `memex undo` restores it."""
-    wanted = {"id": id, "workspace": workspace}
-    if not yes:
-        ask("delete", {**wanted, "dry_run": True})  # first, so that nobody confirms a name that is unknown
     confirm(f"Delete {result_text.line(id, 200)}?", yes=yes)
-    gone = ask("delete", wanted)
+    gone = ask("delete", {"id": id, "workspace": workspace})
     print_answer(gone, lambda: f"deleted {result_text.line(gone['path'], 300)}  {gone['id']}\n{way_back(gone['undo'])}")
 
 

@@ -168,7 +168,8 @@ def test_what_destroys_is_refused_where_nobody_can_be_asked(daemon, monkeypatch,
         monkeypatch.setattr(sys, "stdin", stdin)
         assert run_command([*line.split(), *more]) == 2
         assert "--yes" in capfd.readouterr().err
-    assert daemon.asked == []
+    plans = [("undo", True)] * 2 if line.startswith("undo") else []  # changes nothing, and reports an unknown name
+    assert [(name, arguments.get("dry_run")) for name, arguments in daemon.asked] == plans
     assert sorted(daemon.state.iterdir()) == before
 
 

@@ -326,11 +326,6 @@ def test_the_graph_is_told_in_numbers_and_in_a_report(world, said, ada):
     assert empty.startswith("Since ")
 
 
-def test_an_entity_to_remove_is_looked_up_before_the_confirmation(ada, said):
-    assert "no node 'Nope'" in said("node", "remove", "Ada Lovelace", "Nope", fails=4)
-    assert "add --yes" in said("node", "remove", "Ada Lovelace", fails=2)
-
-
 @pytest.mark.parametrize("form", ["table", "mermaid", "graphml"])
 def test_a_format_that_is_not_json_is_refused_with_json_unless_it_goes_to_a_file(ada, said, tmp_path, form):
     refused = json.loads(said("graph", "--format", form, "--json", fails=2))

@@ -184,15 +184,6 @@ def test_a_file_s_document_is_filed_otherwise_and_keeps_its_text(world, capfd):
     assert "it contains the text of a file" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("words", [("Nope",), ("T", "--workspace", "work")], ids=["no note", "another workspace"])
-def test_a_capture_to_delete_is_looked_up_before_the_confirmation(world, note, capfd, words):
-    assert run_command(["delete", *words]) == 4
-    assert f"no capture '{words[0]}'" in capfd.readouterr().err
-    assert run_command(["delete", "T"]) == 2
-    assert "add --yes" in capfd.readouterr().err
-    assert content(world, note) == "old text\r\n"
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
