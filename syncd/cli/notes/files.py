@@ -167,9 +167,8 @@ class AddedFiles:
             if failed == 1 and wants_json():
                 raise first
             many = f"{failed:,} of {pluralize(len(self.files), 'file')} could not be added"
-            reason = (
-                f"; the first: {first.message}" if wants_json() else ""
-            )  # people have read it in the line of the file
+            # People have read the reason in the line of the file.
+            reason = f"; the first: {first.message}" if wants_json() else ""
             raise type(first)(f"{many}{reason}", retryable=first.retryable)
         if not self.counts().keys() - {"skipped"}:
             raise InvalidArgument("no files to add")
