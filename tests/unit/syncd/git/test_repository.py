@@ -148,7 +148,7 @@ def test_what_is_staged_is_asked_each_time_where_files_have_whole_seconds_until_
 def test_a_work_tree_is_asked_for_again_once_the_configuration_changes(history, repo):
     assert repo.local_state() == "ok"
     run(history, "config", "core.bare", "true")
-    assert repo.local_state() == "broken"
+    assert repo.local_state() == "no-files"
     run(history, "config", "core.bare", "false")
     assert repo.local_state() == "ok"
 
