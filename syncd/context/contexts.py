@@ -154,7 +154,8 @@ class Contexts:
         return replace(context, tokens=sum(self._count(context.text.split("\n"))) if lines else 0)
 
     def _plan(self, workspace: str, project: str, namespace: str | None, decisions: Decisions) -> _Plan:
-        facts = self._read_facts(workspace, project, namespace)
+        uses = self.uses.read()
+        facts = self._read_facts(workspace, project, namespace, uses)
         by_mark = {weighed.fact.mark: weighed.fact for weighed in facts}
         kept = [
             _kept_line(line, by_mark.get(line.mark))
@@ -169,16 +170,18 @@ class Contexts:
         chosen = choose_facts(
             [weighed for weighed in facts if weighed.fact.mark not in decisions.decided],
             left,
-            uses=self.uses.read(),
+            uses=uses,
             project=project,
             kept=[words_of(line.line) for line in fitting],
             left_out=[words_of(line.text) for line in decisions.left_out.values()],
         )
         return _Plan(tuple(fitting), tuple(chosen), facts, len(kept) - len(fitting))
 
-    def _read_facts(self, workspace: str, project: str, namespace: str | None) -> list[WeighedFact]:
+    def _read_facts(
+        self, workspace: str, project: str, namespace: str | None, uses: Mapping[str, float]
+    ) -> list[WeighedFact]:
         """Return the facts of the captures, and those that promoted notes had as captures."""
-        facts = self._reader.read(workspace, self.uses.read(), project)
+        facts = self._reader.read(workspace, uses, project)
         there = {weighed.fact.id for weighed in facts}
         written = self._written_in(workspace).facts
         facts += self._reader.weigh([fact for fact in written if fact.promoted and fact.id not in there])
@@ -337,7 +340,7 @@ class Contexts:
         return _NoteState(raw, stat, decisions, has_merge_conflict(text))
 
     def _current_lines(self, workspace: str) -> dict[str, str]:
-        lines = [line_of(weighed.fact) for weighed in self._read_facts(workspace, "", None)]
+        lines = [line_of(weighed.fact) for weighed in self._read_facts(workspace, "", None, self.uses.read())]
         return {line.mark: line.body for line in lines}
 
     # What Memex wrote last

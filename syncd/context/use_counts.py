@@ -18,7 +18,6 @@ class UseCounts:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger, self._lock = ledger, threading.Lock()
         self._counted: defaultdict[str, float] = defaultdict(float)  # since the last flush
-        self._kept: dict[str, float] | None = None
         self.version = 0  # grows with every flush that changed a count
 
     def add(self, ids: Collection[str]) -> None:
@@ -29,16 +28,11 @@ class UseCounts:
                 self._counted[id] += 1 / len(distinct)
 
     def read(self) -> dict[str, float]:
-        """Return the uses of each note as of the last flush, by its id."""
-        with self._lock:
-            if self._kept is None:
-                rows = self._ledger.query("SELECT id, uses FROM note_uses")
-                self._kept = {str(id): float(uses) for id, uses in rows}
-            return self._kept
+        """Return the uses of each note as of the last flush, by its id. Reads the ledger, because they are needed rarely."""
+        return {str(id): float(uses) for id, uses in self._ledger.query("SELECT id, uses FROM note_uses")}
 
     def flush(self) -> None:
         """Write the counted uses to the ledger. Raises Unavailable when it can't be written; they are then kept for the next flush."""
-        kept = self.read()
         with self._lock:
             counted = dict(self._counted)
         if not counted:
@@ -50,7 +44,6 @@ class UseCounts:
                     (id, uses),
                 )
         with self._lock:
-            self._kept = kept | {id: kept.get(id, 0.0) + uses for id, uses in counted.items()}
             for id, uses in counted.items():
                 self._counted[id] -= uses
                 if self._counted[id] <= 0:
@@ -66,5 +59,3 @@ class UseCounts:
         with self._ledger.transaction():
             for id in gone:
                 self._ledger.execute("DELETE FROM note_uses WHERE id = ?", (id,))
-        with self._lock:
-            self._kept = {id: uses for id, uses in kept.items() if id not in gone}
