@@ -213,6 +213,10 @@ class Stat(bytes):
 
     __str__ = __repr__
 
+    def __getnewargs__(self) -> tuple[int, int, int]:  # type: ignore[override]
+        """Return what a copy is made of."""
+        return self.size, self.mtime_ns, self.ino
+
     @property
     def size(self) -> int:
         """Return the size in bytes."""

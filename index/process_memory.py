@@ -79,10 +79,13 @@ def freeze_objects() -> None:
 
 
 def _resident_bytes() -> int:
-    """Return the bytes of this process that are in memory; 0 without Linux. Source: https://man7.org/linux/man-pages/man5/proc.5.html."""
+    """Return the bytes of this process that are in memory; 0 if they are unknown. Source: https://man7.org/linux/man-pages/man5/proc.5.html."""
     if sys.platform != "linux":
         return 0
-    return int(Path("/proc/self/statm").read_bytes().split()[1]) * resource.getpagesize()
+    try:
+        return int(Path("/proc/self/statm").read_bytes().split()[1]) * resource.getpagesize()
+    except OSError:  # no file can be opened now, or there is no /proc; a job must not fail because of that
+        return 0
 
 
 @functools.cache

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import os
 import sqlite3
 import stat
 import threading
@@ -33,7 +34,7 @@ class Database:
     """Store the tables of `index/catalog/schema.py` in one file; safe to use from any thread. A read never waits for a write."""
 
     fresh: bool  # just created: empty
-    is_damaged = False  # a query failed because of damage, which only a new file ends
+    is_damaged = False  # whether a query failed because of damage; only a new file helps
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -118,7 +119,8 @@ def _is_damage(error: sqlite3.Error) -> bool:
 
 def query_read_only(path: Path, *queries: str) -> list[list[Any]]:
     """Run queries on the file at `path` without changing it. Raises Unavailable with the reason if it can't be read."""
-    if path.exists() and not path.is_file():  # SQLite would wait forever for the writer of a pipe
+    # SQLite would wait forever for the writer of a pipe. The functions of `os.path` raise nothing.
+    if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113 - see above
         raise Unavailable(f"the catalog {path.name} can't be read: it is not a regular file")
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)) as reader:

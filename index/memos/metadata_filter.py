@@ -56,7 +56,7 @@ def _values_of(value: Mapping[str, Any], key: str) -> list[Any]:
 
 def _is_same(text: str, wanted: str) -> bool:
     """Return whether the texts are equal. ASCII has one form; the signs that look like ASCII, such as K for kelvin, differ."""
-    if text == wanted or wanted.isascii():
+    if text == wanted or wanted.isascii() or text.isascii():
         return text == wanted
     return unicodedata.normalize("NFC", text) == unicodedata.normalize("NFC", wanted)
 

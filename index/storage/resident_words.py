@@ -170,13 +170,12 @@ class TagColumns:
 
     def __init__(self, room: int) -> None:
         self._numbers: dict[str, int] = {}  # tag → number, in the order of their appearance
-        self._starts = np.zeros(
-            room + 1, np.int64
-        )  # where the tags of each row begin in `_tags`, and the end of the last ones
-        self._tags = np.empty(room, np.int32)  # the tags of each row, one after the other; replaced when it is full
+        # The tags of each row, one after the other, in an array that is replaced when it is full; and where those of each row
+        # begin, and the end of the last ones.
+        self._tags, self._starts = np.empty(room, np.int32), np.zeros(room + 1, np.int64)
 
     def write(self, row: int, tags: Sequence[str]) -> None:
-        """Write the tags of `row`, the first one without any."""
+        """Write the tags of `row`, which comes after the last row that is still in use."""
         begin = int(self._starts[row])
         end = begin + len(tags)
         if end > len(self._tags):

@@ -95,13 +95,12 @@ class CommitBuilder:
             (folder / "index").write_bytes(index)
         else:
             self._run("read-tree", *([base] if base else ["--empty"]), env=self._index)
-        # What the first commit is added to: a commit, or an empty tree; and the latest commit, or else that.
+        # The commit, or the empty tree, that the first new commit follows; and the latest commit, at first the same.
         self._first = self._last = base or self._run("write-tree", env=self._index).text
         self._tip = base
         self._tree_id = ""  # of the latest commit that was added
-        self._changed: dict[
-            str, IndexChange
-        ] = {}  # what the commits change together, if it was read after the latest one
+        # What the commits change together; empty if it was not read after the latest one.
+        self._changed: dict[str, IndexChange] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -201,7 +200,7 @@ class CommitBuilder:
         return self._tip
 
     def _read_changes(self) -> dict[str, IndexChange]:
-        """Return what all commits change together, by path; a change that a later commit takes back is not among it."""
+        """Return what all commits change together, by path, without changes that a later one of them takes back."""
         output = self._run("diff-index", "--cached", *INDEX_CHANGES, self._first, env=self._index).out
         return parse_index_changes(output)
 

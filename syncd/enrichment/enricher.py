@@ -33,7 +33,7 @@ from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import decode, edit, encode, split
 from syncd.notes.secret_patterns import redact
 from syncd.settings.settings import EnrichSettings
-from syncd.state.folder import read_regular_file
+from syncd.state.folder import read_named_file
 from syncd.state.ledger import Ledger
 
 PAUSE_S: Final = (5.0, 300.0)  # first and longest pause after a failure of the endpoint
@@ -353,7 +353,7 @@ def _read_api_key(settings: EnrichSettings) -> str:
         return key
     if settings.api_key_file:
         try:
-            return read_regular_file(settings.api_key_file).decode().strip()
+            return read_named_file(settings.api_key_file).decode().strip()
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidArgument(f"enrich.api_key_file {settings.api_key_file} can't be read") from error
     return ""

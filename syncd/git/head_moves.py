@@ -68,19 +68,21 @@ class RecentCommits:
         self._repo, self._written, self._position = repo, dict(written), repo.position()
         self._blobs = defaultdict[str, set[str]](set)  # path → names of blobs
         steps = self._read_steps() if self._position.head else []
-        asked = [
-            (path, commit) for path, at in written.items() if "\n" not in path for commit in self._commits_of(steps, at)
-        ]
+        commits = {at: self._commits_of(steps, at) for at in set(written.values())}
+        asked = [(path, commit) for path, at in written.items() if "\n" not in path for commit in commits[at]]
+        self._failed = False
         for start in range(0, len(asked), AT_ONCE):
             part = asked[start : start + AT_ONCE]
             names = "".join(f"{commit}:{path}\n" for path, commit in part)
-            output = repo.query("cat-file", "--batch-check=%(objectname)", stdin=names) or ""
-            for (path, _), line in zip(part, output.split("\n"), strict=False):  # none at all if Git fails
+            output = repo.query("cat-file", "--batch-check=%(objectname)", stdin=names)
+            self._failed = self._failed or output is None
+            for (path, _), line in zip(part, (output or "").split("\n"), strict=False):
                 self._blobs[path].add(line)
 
     def are_current(self, path: str, written: int) -> bool:
-        """Return whether the path was asked about, its file was written then, and HEAD has not moved since."""
-        return self._written.get(path) == written and self._repo.position() == self._position
+        """Return whether Git answered about the path and its file of this time, and HEAD has not moved since."""
+        asked = self._written.get(path) == written and not self._failed
+        return asked and self._repo.position() == self._position
 
     def have(self, path: str, raw: bytes) -> bool:
         """Return whether one of these commits has these bytes at `path`, so that Git may have put them there.

@@ -63,7 +63,7 @@ def find(folder: Path, names: Sequence[str], state: Path) -> list[Hook]:
         Hook(
             name,
             _hook_state(folder / name, bell_path(state, name)),
-            os.path.lexists(_previous_hook_path(folder / name)),
+            os.path.lexists(previous_hook_path(folder / name)),
         )
         for name in names
     ]
@@ -93,7 +93,7 @@ def install(folder: Path, names: Sequence[str], state: Path) -> list[Hook]:
             if bell in bells:
                 continue
             if not bells and os.path.lexists(path):
-                path.rename(_previous_hook_path(path))
+                path.rename(previous_hook_path(path))
             _write_atomically(kept, script(name, [*bells, bell]))
     return find(folder, names, state)
 
@@ -111,9 +111,9 @@ def uninstall(folder: Path, names: Sequence[str], state: Path) -> list[Hook]:
                 case "installed" | "wrapped" if left:
                     _write_atomically(kept, script(hook.name, left))
                 case "installed" | "wrapped":
-                    _restore(_previous_hook_path(path), kept)
+                    _restore(previous_hook_path(path), kept)
                 case "absent":
-                    _restore(_previous_hook_path(path), path)
+                    _restore(previous_hook_path(path), path)
                 case "other" | "replaced":
                     pass  # no hook of Memex runs there
     return find(folder, names, state)
@@ -150,7 +150,7 @@ def _hook_state(path: Path, bell: str) -> Found:
         return "other"
     if text is not None and MARK in text:
         return "changed"
-    return "replaced" if os.path.lexists(_previous_hook_path(path)) else "other"
+    return "replaced" if os.path.lexists(previous_hook_path(path)) else "other"
 
 
 def _find_hook_file(path: Path) -> Path:
@@ -196,7 +196,8 @@ def _restore(before: Path, path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _previous_hook_path(path: Path) -> Path:
+def previous_hook_path(path: Path) -> Path:
+    """Return where a hook of the person is kept that Memex's hook at `path` runs too."""
     return path.with_name(path.name + BEFORE)
 
 
@@ -205,7 +206,7 @@ def _describe_problem(folder: Path, hook: Hook) -> str:
     if hook.state == "changed":
         return f"{path} is Memex's hook, but somebody has changed it: move it away, then run `memex hook install` again"
     return (
-        f"{path} replaced Memex's hook, which also ran {_previous_hook_path(path).name}: "
+        f"{path} replaced Memex's hook, which also ran {previous_hook_path(path).name}: "
         "move away the hook that you no longer need, then run `memex hook install` again"
     )
 

@@ -26,7 +26,7 @@ from syncd.settings.knowledge_base import KbSettings
 from syncd.settings.known_vaults import choose_settings_file, is_same_folder
 from syncd.settings.logs_and_traces import AuditSettings, LogSettings, TelemetrySettings
 from syncd.settings.values import Setting, Variants, convert, did_you_mean, setting, settings_of
-from syncd.state.folder import default_state_folder, read_regular_file, read_vault_path
+from syncd.state.folder import default_state_folder, read_named_file, read_vault_path
 from syncd.vault.path_rules import objection
 
 if TYPE_CHECKING:
@@ -408,7 +408,7 @@ def resolve_state_and_vault(
 
 def _read_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, GivenValue]:
     try:
-        raw = b"" if file == Path(os.devnull) else read_regular_file(file)
+        raw = read_named_file(file)
         data = tomllib.loads(raw.decode())
     except FileNotFoundError:
         if must:

@@ -87,6 +87,13 @@ def read_regular_file(path: Path) -> bytes:
         return file.read()
 
 
+def read_named_file(path: Path) -> bytes:
+    """Return the bytes of a file that a person names: a regular file, or one of the system's, such as `/dev/stdin`.
+
+    Raises OSError as `read_regular_file` does."""
+    return path.read_bytes() if path.is_relative_to("/dev") else read_regular_file(path)
+
+
 def _open_without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 

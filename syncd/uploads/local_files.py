@@ -97,8 +97,8 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def _expand_word(word: str) -> list[Path]:
-    if not word:  # such as an unset variable of a script, for which Path("") would be the present folder
-        raise InvalidArgument("a PATH is empty; for the present folder: memex addfile .")
+    if not word:  # such as an unset variable of a script, for which Path("") would be the current folder
+        raise InvalidArgument("a PATH is empty; for the current folder: memex addfile .")
     path = Path(word).expanduser()
     if path.exists() or path.is_symlink():
         return [path]

@@ -262,7 +262,7 @@ def test_observations_that_vanish_are_made_anew(tmp_path):
     world.close()
 
 
-def test_a_catalog_that_is_cut_while_the_daemon_runs_is_made_anew(world):
+def test_a_catalog_that_is_cut_while_the_daemon_runs_is_rebuilt(world):
     with world.serving():
         until(lambda: world.app.opened.builds.is_complete and world.app.opened.sync.ready.is_set())
         builds = world.app.opened.builds

@@ -215,7 +215,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/unit/syncd/git/test_repository.py": (
         "syncd/git/child_process.py",
         "syncd/git/command.py",
-        "syncd/git/head_moves.py",
         "syncd/git/repository_folder.py",
         "syncd/git/stale_locks.py",
     ),

@@ -88,8 +88,8 @@ def audit(
         "until": parse_time(until, now()),
     }
     entries = ask("audit.list", {**asked, "limit": limit})
-    check_workspace(ask, None if entries else wanted["workspace"])
     if not follow:
+        check_workspace(ask, None if entries else wanted["workspace"])
         print_answer(entries, lambda: table(entries, None, color=has_color()))
         return
     after = 0

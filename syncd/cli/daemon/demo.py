@@ -18,6 +18,7 @@ from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
@@ -78,14 +79,22 @@ def demo(folder: str | None, port: int | None) -> None:
                 put_under_git(vault)
         address = read_address(state_home(os.environ) / ADDRESS)
         chosen = _choose_port(load_settings(), address)
-        key = _keep_address(chosen, address)
-        run(chosen, partial(_announce, key="" if address else key), any_port=port is None)
+        key = _install_key(chosen, address)
+        run(chosen, partial(_announce, address=address, key=key), any_port=port is None)
 
 
-def _announce(chosen: Settings, ready: Ready, key: str) -> None:
-    """Print how to connect to the demo; `key` is "" after the first demo, because the key is shown only once."""
+def _announce(chosen: Settings, ready: Ready, address: DemoAddress | None, key: str) -> None:
+    """Print how to connect to the demo, and keep its address; after the first demo, the key is not shown again."""
+    port = urlsplit(ready.url).port or 0
+    # A port that the system picks differs each time, so it is not kept.
+    if kept := port if chosen.server.port else (address.port if address else 0):
+        file = state_home(os.environ) / ADDRESS
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(file, json.dumps(asdict(DemoAddress(kept, key))) + "\n")
     connection = "Lines that you pasted for an earlier demo keep working."
-    if key:
+    if address and address.port != port:
+        connection = f"Lines that you pasted for an earlier demo work again once they name port {port}."
+    if not address:
         lines = Connection(ENTRY, ready.url, key, WORKSPACE, tuple(memex_words(chosen)))
         connection = (
             "Lines to paste, with a key that works only for demos. The key is shown only now, and later demos accept it too.\n\n"
@@ -132,18 +141,12 @@ def _choose_port(chosen: Settings, address: DemoAddress | None) -> Settings:
     return load_settings()
 
 
-def _keep_address(chosen: Settings, address: DemoAddress | None) -> str:
-    """Install the client key of the last demo, or a new one, write key and port to the address file, and return the key."""
+def _install_key(chosen: Settings, address: DemoAddress | None) -> str:
+    """Install the client key of the last demo, or a new one, and return it."""
     from syncd.installation.vault_setup import install_client_key, set_up_vault
 
     set_up_vault(chosen, now=now())
-    key = install_client_key(chosen.state, KEY_NAME, WORKSPACE, address.key if address else None, now=now())
-    file = state_home(os.environ) / ADDRESS
-    port = chosen.server.port or (address.port if address else 0)
-    if port:  # a port that the system picks differs each time
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(file, json.dumps(asdict(DemoAddress(port, key))) + "\n")
-    return key
+    return install_client_key(chosen.state, KEY_NAME, WORKSPACE, address.key if address else None, now=now())
 
 
 def read_address(file: Path) -> DemoAddress | None:

@@ -13,8 +13,9 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from index.errors import InvalidArgument, MemexError
+from index.errors import Conflict, InvalidArgument, MemexError
 from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none, quote_path
+from syncd.git.hooks import previous_hook_path
 from syncd.git.repository_state import UNWELL
 from syncd.state.damage import READ_ONLY, REMOUNT, is_read_only
 from syncd.state.ledger import SQLITE_HERE
@@ -167,10 +168,12 @@ def check_git(context: DoctorContext) -> Iterator[Finding]:
     try:
         standing = repo.read_state()
         advice = repo.advice(standing)
-        if amiss:
-            yield _describe_hooks(repo.hooks_folder(), amiss)
+        hooks = list[Finding]()
+        with suppress(Conflict):  # the state says why there is no folder of hooks
+            hooks += [_describe_hooks(repo.hooks_folder(), amiss)] if amiss else []
     finally:
         repo.close()
+    yield from hooks
     failures = [] if standing.state in _EXPLAINED else list(_git_failures(context))
     yield from failures
     if not advice and not failures:
@@ -183,11 +186,16 @@ def check_git(context: DoctorContext) -> Iterator[Finding]:
 
 
 def _describe_hooks(folder: Path, amiss: Mapping[str, str]) -> Finding:
-    """Describe the hooks that are not as Memex wrote them. `memex hook install` overwrites no hook that a person changed."""
-    changed = [quote_path(folder / name) for name, state in sorted(amiss.items()) if state == "changed"]
-    moves = [f"mv -i {path} {path}.changed" for path in changed]
+    """Describe the hooks that are not as Memex wrote them. `memex hook install` overwrites no hook of a person."""
+    steps = []
+    for name, state in sorted(amiss.items()):
+        path = quote_path(folder / name)
+        if state == "changed":
+            steps.append(f"mv -i {path} {path}.changed")
+        else:  # "replaced"
+            steps.append(f"move away {path} or {quote_path(previous_hook_path(folder / name))}, as you need only one")
     says = f"hooks of Memex were changed or replaced: {', '.join(sorted(amiss))}; Memex follows Git without them"
-    return Finding("git", "advice", says, "; ".join([*moves, "memex hook install"]))
+    return Finding("git", "advice", says, "; ".join([*steps, "memex hook install"]))
 
 
 def _git_failures(context: DoctorContext) -> Iterator[Finding]:

@@ -30,6 +30,36 @@ def test_freed_memory_is_given_back():
     assert int(done.stdout) > 60_000_000
 
 
+GROWTH = """
+import ctypes, psutil
+from index.process_memory import GROWN, GrowthWatch, limit_arenas
+limit_arenas()
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+watch = GrowthWatch()
+watch.release_after_growth()
+for size in (GROWN // 2, 4 * GROWN):
+    blocks = [libc.malloc(60_000) for _ in range(size // 60_000)]
+    for block in blocks:
+        ctypes.memset(block, 1, 60_000)
+    libc.malloc(60_000)  # above them: the heap's end can't be cut
+    full = psutil.Process().memory_info().rss
+    for block in blocks:
+        libc.free(block)
+    watch.release_after_growth()
+    print((full - psutil.Process().memory_info().rss) / size)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the C library of Linux is the one that holds memory")
+def test_memory_is_given_back_after_a_large_growth_alone():
+    done = subprocess.run([sys.executable, "-c", GROWTH], capture_output=True, text=True, check=True)
+    little, much = map(float, done.stdout.split())
+    assert little < 0.1
+    assert much > 0.7
+
+
 FROZEN = """
 import gc, sys, weakref
 from index.process_memory import freeze_objects

@@ -430,6 +430,24 @@ def test_nothing_rests_where_nobody_reports_changes(jobs, quick_rests):
     until(lambda: work.runs > so_far + 5)
 
 
+HANDLES = """
+import resource
+from syncd.jobs.scheduler import Scheduler
+limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+jobs = Scheduler()
+jobs.every("work", 60, lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1])))
+jobs.run("work")
+resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+print(jobs._running_jobs())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+def test_a_job_ends_although_no_file_can_be_opened():
+    done = subprocess.run([sys.executable, "-c", HANDLES], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 MEMORY = """
 import ctypes, psutil
 from index.process_memory import limit_arenas

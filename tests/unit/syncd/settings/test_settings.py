@@ -94,6 +94,17 @@ def test_a_pipe_in_place_of_the_file_is_not_waited_for_and_an_empty_device_is_no
     assert load({"config": os.devnull, "vault.path": str(tmp_path)}, home).vault.path == tmp_path
 
 
+def test_a_shell_may_give_the_settings_through_a_descriptor(home, tmp_path):
+    reading, writing = os.pipe()
+    os.write(writing, f"[vault]\npath = {str(tmp_path)!r}\ninbox = 'Mine'\n".encode())
+    os.close(writing)
+    try:
+        settings = load({"config": f"/dev/fd/{reading}"}, home)
+    finally:
+        os.close(reading)
+    assert (settings.vault.path, settings.vault.inbox) == (tmp_path, "Mine")
+
+
 def test_other_variables_of_the_name_are_none_of_our_business(home):
     assert load({"vault.path": "v"}, home | {"MEMEX_KEY": "x", "MEMEX_HOMEPAGE": "y"})
 

@@ -176,6 +176,24 @@ def test_a_hook_that_was_changed_is_told(clinic):
     assert hook.with_name("post-commit.changed").read_text().endswith("echo mine\n")
 
 
+def test_a_hook_that_replaced_one_of_memex_is_not_answered_with_a_command_that_refuses(clinic):
+    with clinic.serving() as app:
+        git(clinic.vault, "init", "-q")
+        hook = clinic.vault / ".git/hooks/post-commit"
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text("#!/bin/sh\n")
+        install = ["hook", "install", "--vault", str(clinic.vault), "--state", str(clinic.state)]
+        run_command(install)
+        hook.write_text("#!/bin/sh\necho mine\n")
+        assert app.health.facts()["git"]["hooks_amiss"] == {"post-commit": "replaced"}
+        (mend,) = [one.mend for one in clinic.look(host_checks.check_git) if one.mend.endswith("; memex hook install")]
+        move, away, path, *_ = mend.split()
+        assert (move, away, path) == ("move", "away", str(hook))
+        hook.unlink()
+        run_command(install)
+        assert not app.health.facts()["git"]["hooks_amiss"]
+
+
 def commit(vault):
     git(vault, "init", "-q")
     git(vault, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "--allow-empty", "-m", "one")

@@ -265,6 +265,7 @@ def test_a_write_waits_for_an_encoder_that_loads_slowly(vault, encoders, shown):
         (["undo", "--since", "1h"], "--workspace"),
         (["undo", "--since", "1h"], "--key"),
         (["audit"], "--key"),
+        (["key", "create", "--name", "k", "--workspace", "w"], "--workspace"),
     ],
 )
 def test_an_empty_name_means_neither_the_default_nor_all(capfd, words, option):
