@@ -88,10 +88,10 @@ def read_regular_file(path: Path) -> bytes:
 
 
 def read_named_file(path: Path) -> bytes:
-    """Return the bytes of a file that a person names: a regular file, or one of the system's, such as `/dev/stdin`.
+    """Return the bytes of a file that a person names: a regular file, or a device or descriptor, such as `/dev/stdin`.
 
     Raises OSError as `read_regular_file` does."""
-    return path.read_bytes() if path.is_relative_to("/dev") else read_regular_file(path)
+    return path.read_bytes() if str(path.parent) in ("/dev", "/dev/fd") else read_regular_file(path)
 
 
 def _open_without_waiting(path: str, flags: int) -> int:

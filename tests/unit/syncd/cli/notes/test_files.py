@@ -288,12 +288,12 @@ def test_one_that_can_t_be_read_is_told_and_the_others_are_added(door, here, ran
     assert "2 of 3 files could not be added" in err
 
 
-def test_an_empty_path_does_not_mean_the_present_folder(door, here, ran):
+def test_an_empty_path_does_not_mean_the_current_folder(door, here, ran):
     (here / "a.md").write_bytes(TEXT)
     for words in ([""], ["a.md", ""]):
         number, told, err = ran(*words)
         assert (number, told) == (2, None)
-        assert "a PATH is empty; for the present folder: memex addfile ." in err
+        assert "a PATH is empty; for the current folder: memex addfile ." in err
     assert door.read == {}
     assert statuses(ran(".")[1]) == {"a.md": "done"}
 
