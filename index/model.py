@@ -198,9 +198,9 @@ class Chunk:
 
 
 class Stat(bytes):
-    """Holds the file attributes that show a change cheaply, packed, because there is one of each file in memory.
+    """Holds the file attributes that show a change cheaply.
 
-    Three numbers and an object with them took 160 bytes, and this takes 80."""
+    They are packed into one object, because one is in memory for each file: numbers of their own would take twice as much."""
 
     __slots__ = ()
 

@@ -24,7 +24,7 @@ from index.errors import IndexUnusable, Unavailable
 TERMS: Final = 500  # values of one query
 IDLE: Final = 4  # connections that are kept for the next reader
 READER_CACHE: Final = 512  # KiB of pages that each of them keeps; with the default of 2,000, reads are no faster
-FILES: Final = "", "-wal", "-shm"  # the ends of the names of the files of one catalog
+ENDINGS: Final = "", "-wal", "-shm"  # of the names of the files of one catalog
 DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 log = logging.getLogger(__name__)
@@ -135,8 +135,8 @@ def query_read_only(path: Path, *queries: str) -> list[list[Any]]:
 
 
 def _open_or_create(path: Path) -> tuple[sqlite3.Connection, bool]:
-    for end in FILES:
-        _allow_writes(path.with_name(path.name + end))
+    for ending in ENDINGS:
+        _allow_writes(path.with_name(path.name + ending))
     try:
         writer = _connect(path)
         [(version,)] = writer.execute("pragma user_version").fetchall()
@@ -151,8 +151,8 @@ def _open_or_create(path: Path) -> tuple[sqlite3.Connection, bool]:
         if not _is_damage(error):
             raise to_unavailable(error) from error
         log.warning("%s is damaged; Memex rebuilds it from the files: %s", path, error)
-    for leftover in FILES:
-        path.with_name(path.name + leftover).unlink(missing_ok=True)
+    for ending in ENDINGS:
+        path.with_name(path.name + ending).unlink(missing_ok=True)
     writer = _connect(path)
     writer.executescript(f"begin; {SCHEMA} pragma user_version = {VERSION}; commit;")
     return writer, True

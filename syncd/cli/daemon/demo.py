@@ -80,17 +80,17 @@ def demo(folder: str | None, port: int | None) -> None:
         address = read_address(state_home(os.environ) / ADDRESS)
         chosen = _choose_port(load_settings(), address)
         key = _install_key(chosen, address)
+        # A port that the system picks differs each time, so it is not kept.
+        if port_to_keep := chosen.server.port or (address.port if address else 0):
+            _keep_address(DemoAddress(port_to_keep, key))
         run(chosen, partial(_announce, address=address, key=key), any_port=port is None)
 
 
 def _announce(chosen: Settings, ready: Ready, address: DemoAddress | None, key: str) -> None:
-    """Print how to connect to the demo, and keep its address; after the first demo, the key is not shown again."""
+    """Print how to connect to the demo, and keep the port if it is not the chosen one; later demos do not show the key again."""
     port = urlsplit(ready.url).port or 0
-    # A port that the system picks differs each time, so it is not kept.
-    if kept := port if chosen.server.port else (address.port if address else 0):
-        file = state_home(os.environ) / ADDRESS
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(file, json.dumps(asdict(DemoAddress(kept, key))) + "\n")
+    if chosen.server.port not in (0, port):  # another program took the chosen one
+        _keep_address(DemoAddress(port, key))
     connection = "Lines that you pasted for an earlier demo keep working."
     if address and address.port != port:
         connection = f"Lines that you pasted for an earlier demo work again once they name port {port}."
@@ -147,6 +147,18 @@ def _install_key(chosen: Settings, address: DemoAddress | None) -> str:
 
     set_up_vault(chosen, now=now())
     return install_client_key(chosen.state, KEY_NAME, WORKSPACE, address.key if address else None, now=now())
+
+
+def _keep_address(address: DemoAddress) -> None:
+    """Write the address file for the next demo. This demo works without it."""
+    file = state_home(os.environ) / ADDRESS
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(file, json.dumps(asdict(address)) + "\n")
+    except OSError as error:
+        print_message(
+            f"memex: the next demo will have another address and key, because {file} can't be written: {error.strerror}"
+        )
 
 
 def read_address(file: Path) -> DemoAddress | None:

@@ -105,9 +105,8 @@ def _refuse_empty_names(ctx: click.Context) -> None:
     """Refuse an empty name of a workspace or key, which an unset variable of a script gives: it would mean all, or the default."""
     for parameter in ctx.command.params:
         value = ctx.params.get(parameter.name or "")
-        if not {"--workspace", "--key"}.isdisjoint(parameter.opts) and "" in (
-            value if isinstance(value, tuple) else (value,)
-        ):
+        names = value if isinstance(value, tuple) else (value,)
+        if "" in names and not {"--workspace", "--key"}.isdisjoint(parameter.opts):
             raise click.UsageError(f"{parameter.opts[0]} is empty: give a name, or leave the option out", ctx)
 
 

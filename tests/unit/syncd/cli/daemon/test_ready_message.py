@@ -49,18 +49,29 @@ def test_a_daemon_says_how_to_connect_and_no_key(world, ready, capfd):
 def test_a_demo_shows_its_own_key_the_first_time_alone(world, ready, capfd, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     file = demo.state_home(os.environ) / demo.ADDRESS
-    demo._announce(world.app.settings, ready, None, DEMO_KEY)
+    settings = replace(world.app.settings, server=replace(world.app.settings.server, port=2))  # and it got port 1
+    demo._announce(settings, ready, None, DEMO_KEY)
     out = capfd.readouterr().out
     assert set(SECRET.findall(out)) == {DEMO_KEY}
     assert "/mcp/core" in out
     address = demo.DemoAddress(1, DEMO_KEY)
     assert demo.read_address(file) == address
     for earlier, says in ((address, "keep working"), (replace(address, port=2), "once they name port 1")):
-        demo._announce(world.app.settings, ready, earlier, DEMO_KEY)
+        demo._announce(settings, ready, earlier, DEMO_KEY)
         out = capfd.readouterr().out
         assert says in out
         assert not SECRET.search(out)
         assert demo.read_address(file) == address, "the port that is used"
+
+
+def test_a_demo_shows_how_to_connect_although_its_address_cannot_be_kept(world, ready, capfd, tmp_path, monkeypatch):
+    (tmp_path / "home").write_text("a file in place of the folder")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    settings = replace(world.app.settings, server=replace(world.app.settings.server, port=2))
+    demo._announce(settings, ready, None, DEMO_KEY)
+    out, err = capfd.readouterr()
+    assert DEMO_KEY in out
+    assert "can't be written" in err
 
 
 def test_a_vault_that_is_set_up_names_the_command_and_no_key(tmp_path, monkeypatch, capfd):
