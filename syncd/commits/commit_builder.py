@@ -11,13 +11,14 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Self
 
 from index.errors import Conflict, Unavailable
+from syncd.commits.commit_import import ImportedCommit, config_variables, import_commits
 from syncd.git.ignored_paths import find_ignored
 from syncd.git.repository import INDEX_CHANGES, GitResult, IndexChange, Repository, name_author, parse_index_changes
 
@@ -59,8 +60,8 @@ class GitLockHeld(Conflict):
     """Reports that another program holds a lock of Git."""
 
 
-class FilterFailed(Unavailable):
-    """Reports that a filter of the repository fails on these files; the other files can be added again."""
+class FilesRefused(Unavailable):
+    """Reports that Git refuses these files, such as when a filter of the repository fails; the others can be added again."""
 
     def __init__(self, paths: list[str], why: str) -> None:
         super().__init__(f"git update-index failed: {why}", paths=paths)
@@ -76,6 +77,15 @@ class Blob:
     digests: frozenset[str]  # of the files that match it: its own, or that of the file which its LFS pointer names
 
 
+@dataclass(frozen=True, slots=True)
+class NewCommit:
+    """Describes a commit to make: the new contents by path, the message, and the name of who wrote the contents."""
+
+    changes: Mapping[str, Content]
+    message: str
+    author: str
+
+
 class CommitBuilder:
     """Builds commits in a private index on top of one commit (None = no commit yet), inside a folder of the state folder."""
 
@@ -86,21 +96,18 @@ class CommitBuilder:
         folder.mkdir(mode=0o700)
         self._tree = folder / "tree"
         git_folder = repo.git_folder()
-        config = {f"GIT_CONFIG_KEY_{n}": name for n, name in enumerate(_OWN)}
-        config |= {f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(_OWN.values())}
-        self._plain = {"GIT_CONFIG_COUNT": str(len(_OWN)), **config}
+        self._plain = config_variables(_OWN.items())
         self._index = {**self._plain, "GIT_INDEX_FILE": str(folder / "index")}
         self._private = {**self._index, "GIT_DIR": str(git_folder), "GIT_WORK_TREE": str(self._tree)}
         if index:
             (folder / "index").write_bytes(index)
         else:
             self._run("read-tree", *([base] if base else ["--empty"]), env=self._index)
-        # The commit, or the empty tree, that the first new commit follows; and the latest commit, at first the same.
-        self._first = self._last = base or self._run("write-tree", env=self._index).text
+        self._first = (
+            base or self._run("write-tree", env=self._index).text
+        )  # the commit, or the empty tree, below the new ones
         self._tip = base
-        self._tree_id = ""  # of the latest commit that was added
-        # What the commits change together; empty if it was not read after the latest one.
-        self._changed: dict[str, IndexChange] = {}
+        self._made: dict[str, IndexChange] = {}  # what the new commits change together, by path
 
     def __enter__(self) -> Self:
         return self
@@ -171,55 +178,57 @@ class CommitBuilder:
 
     # Writing
 
-    def add_commit(self, changes: Mapping[str, Content], message: str, author: str) -> str:
-        """Add a commit with these changes on top of the previous one, through the repository's filters; "" when nothing changes.
+    def add_commits(self, commits: Sequence[NewCommit]) -> list[str]:
+        """Write these commits, no two of which have a path in common, in their order; return the name of each, "" if it changes nothing.
 
-        It is invisible until `move_head`. Raises FilterFailed when a filter fails on some of the files."""
+        Called once for a builder, unless it raises. The files get in through the repository's filters, and nothing shows
+        before `move_head`. Raises FilesRefused when Git refuses some of the files; no commit is written then."""
+        self._stage({path: content for commit in commits for path, content in commit.changes.items()})
+        output = self._run("diff-index", "--cached", *INDEX_CHANGES, self._first, env=self._index).out
+        made = parse_index_changes(output)
+        names, imported = [""] * len(commits), dict[int, ImportedCommit]()
+        people = {author: self._name_people(author) for author in {commit.author for commit in commits} if made}
+        for number, commit in enumerate(commits):
+            if changes := {path: made[path] for path in commit.changes if path in made}:
+                imported[number] = ImportedCommit(changes, commit.message, *people[commit.author])
+        if imported:
+            result = import_commits(self._repo, self._folder, self.base, list(imported.values()), _OWN)
+            if result.status:
+                raise _command_error("fast-import", result)
+            for number, name in zip(imported, result.text.split("\n"), strict=True):
+                names[number] = self._tip = name
+        self._made = made
+        return names
+
+    def _stage(self, changes: Mapping[str, Content]) -> None:
+        """Put these contents into the private index. Raises FilesRefused when Git refuses some; none is in the index then."""
         for path, content in {**self._read_attributes(changes), **changes}.items():
             if content is not None:
                 _place_file(self._tree / path, content)
         self._tree.mkdir(exist_ok=True)
         # Removals first, so that they don't block new paths.
         order = sorted(changes, key=lambda path: (changes[path] is not None, path))
-        result = self._stage(order)
-        if result.status and "filter" in result.err:
-            refused = [path for path in order if self._stage([path]).status]
-            self.drop_changes()
-            if refused:
-                raise FilterFailed(refused, result.err)
+        result = self._update_index(order)
+        if result.status > 0:  # it was not ended by a signal, after which it leaves a lock
+            refused = [path for path in order if self._update_index([path]).status]
+            self._run("read-tree", self._first, env=self._index)
+            # Git would refuse all files if, for example, the disk were full.
+            if refused and ("filter" in result.err or len(refused) < len(order)):
+                raise FilesRefused(refused, result.err)
         if result.status:
             raise _command_error("update-index", result)
         shutil.rmtree(self._tree)
-        # Each process counts: one comparison shows whether the first commit changes anything; of later ones the trees do.
-        self._changed = {} if self._tree_id else self._read_changes()
-        tree = self._run("write-tree", env=self._index).text if self._tree_id or self._changed else ""
-        if tree == self._tree_id:
-            return ""
-        self._tip = self._last = self._commit_tree(tree, message, author)
-        self._tree_id = tree
-        return self._tip
 
-    def _read_changes(self) -> dict[str, IndexChange]:
-        """Return what all commits change together, by path, without changes that a later one of them takes back."""
-        output = self._run("diff-index", "--cached", *INDEX_CHANGES, self._first, env=self._index).out
-        return parse_index_changes(output)
-
-    def drop_changes(self) -> None:
-        """Forget the changes of a commit that could not be added; the commits before it stay."""
-        self._run("read-tree", self._last, env=self._index)
-
-    def _commit_tree(self, tree: str, message: str, author: str) -> str:
-        """Make a commit of a tree, in the name of the person or, if Git has no identity, of Memex."""
-        words = ("commit-tree", tree, *(["-p", self._tip] if self._tip else []), "-F", "-")
+    def _name_people(self, author: str) -> tuple[bytes, bytes]:
+        """Return how Git names author and committer: the person commits or, if Git has no identity, Memex."""
         named = author if any(map(str.isalnum, author)) else "Memex"  # Git refuses some names, such as only dots
-        who = {**self._plain, **name_author(named)}
-        result = self._repo.run(*words, stdin=message.encode(), env=who)
-        if result.status:
-            who |= self._repo.identity(named)
-            return self._run(*words, stdin=message.encode(), env=who).text
-        return result.text
+        who = self._plain | name_author(named)
+        committer = self._repo.run("var", "GIT_COMMITTER_IDENT", env=who)
+        if committer.status:
+            committer = self._run("var", "GIT_COMMITTER_IDENT", env=who | self._repo.identity(named))
+        return self._run("var", "GIT_AUTHOR_IDENT", env=who).out.rstrip(b"\n"), committer.out.rstrip(b"\n")
 
-    def _stage(self, paths: Iterable[str]) -> GitResult:
+    def _update_index(self, paths: Iterable[str]) -> GitResult:
         """Update the private index at these paths from the private tree."""
         stdin = "".join(f"{path}\0" for path in paths).encode()
         return self._run_with_filters(
@@ -238,7 +247,7 @@ class CommitBuilder:
         Raises HeadMoved when HEAD or the staged files changed."""
         if self._tip is None or self._tip == self.base:
             return
-        made, stage = self._changed or self._read_changes(), self.read_staged()
+        made, stage = self._made, self.read_staged()
         if any(stage.get(path, to.blob) != to.blob for path, to in made.items()) or self._repo.head() != self.base:
             raise HeadMoved("HEAD or the index has moved")
         if self._repo.busy_reason():

@@ -19,7 +19,15 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
-from syncd.commits.commit_builder import CommitBuilder, Content, FilterFailed, FilterHangs, GitLockHeld, HeadMoved
+from syncd.commits.commit_builder import (
+    CommitBuilder,
+    Content,
+    FilesRefused,
+    FilterHangs,
+    GitLockHeld,
+    HeadMoved,
+    NewCommit,
+)
 from syncd.commits.commit_selection import REFUSED, CommitSelection, select_changes
 from syncd.commits.own_changes import CommitBatch
 from syncd.git import head_moves
@@ -140,13 +148,13 @@ class Committer:
         They are selected together, and HEAD moves once, so each takes half as many Git processes."""
         changes = {path: raw for commit in due for path, raw in commit.changes.items()}
         whole = DueCommit(changes, "", {path for commit in due for path in commit.approved})
-        refused: list[Unavailable] = []
+        refused: list[FilesRefused] = []
 
         def build(builder: CommitBuilder) -> list[str | None]:
             refused.clear()
             selection = self._select_due(builder, whole)
             self._record_outcome(selection, changes)
-            made = [self._add_due(builder, commit, selection, refused) for commit in due]
+            made = self._add_due(builder, due, selection, refused)
             if len(due) == 1 and refused:
                 raise refused[0]
             builder.move_head()
@@ -161,18 +169,29 @@ class Committer:
 
     @staticmethod
     def _add_due(
-        builder: CommitBuilder, due: DueCommit, selection: CommitSelection, refused: list[Unavailable]
-    ) -> str | None:
-        """Add a due commit without what was not selected; None if Git refuses it, which is then in `refused`."""
-        contents = {path: selection.contents[path] for path in due.changes if path in selection.contents}
-        try:
-            return builder.add_commit(contents, due.message, "Memex") if contents else ""
-        except FilterHangs:
-            raise
-        except Unavailable as error:  # such as a filter that fails; the other commits may still be made
-            refused.append(error)
-            builder.drop_changes()
-            return None
+        builder: CommitBuilder, due: Sequence[DueCommit], selection: CommitSelection, refused: list[FilesRefused]
+    ) -> list[str | None]:
+        """Add the due commits without what was not selected; None for those with a file that Git refuses, and why in `refused`."""
+        made: list[str | None] = [""] * len(due)
+        left = dict[int, NewCommit]()
+        for number, commit in enumerate(due):
+            if contents := {path: selection.contents[path] for path in commit.changes if path in selection.contents}:
+                left[number] = NewCommit(contents, commit.message, "Memex")
+        while left:
+            try:
+                names = builder.add_commits(list(left.values()))
+            except FilesRefused as error:  # the others may still be made
+                refused.append(error)
+                failing = [
+                    number for number, commit in left.items() if not commit.changes.keys().isdisjoint(error.paths)
+                ]
+                for number in failing:
+                    del left[number]
+                    made[number] = None
+            else:
+                made = [names.pop(0) if number in left else name for number, name in enumerate(made)]
+                break
+        return made
 
     def flush(self, patience_s: float = PATIENCE_S) -> int:
         """Commit what Memex wrote and nobody has edited since, if commits are on; return the number of commits."""
@@ -315,14 +334,13 @@ class Committer:
 
     @staticmethod
     def _commit_batch(builder: CommitBuilder, batch: CommitBatch, selection: CommitSelection) -> list[MadeCommit]:
-        """Make the commit, without files on which a filter fails; no commit if nothing is left."""
+        """Make the commit, without files that Git refuses; no commit if nothing is left."""
         if not batch.steps:
             return []
         try:
-            name = builder.add_commit(
-                {path: selection.contents[path] for path in batch.steps}, batch.message, batch.author
-            )
-        except FilterFailed as error:
+            contents = {path: selection.contents[path] for path in batch.steps}
+            [name] = builder.add_commits([NewCommit(contents, batch.message, batch.author)])
+        except FilesRefused as error:
             for path in error.paths:
                 del selection.ours[path], batch.steps[path]
                 selection.kept[path] = REFUSED

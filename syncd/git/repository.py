@@ -94,6 +94,11 @@ class IndexChange:
     blob: str  # zeros = removed
     unmerged: bool
 
+    @property
+    def is_removal(self) -> bool:
+        """Return whether the index does not have the file."""
+        return not self.blob.strip("0")
+
 
 class Repository:
     """Provides the Git side of a vault. Every method works in every state of the repository."""
