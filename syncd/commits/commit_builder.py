@@ -31,6 +31,7 @@ _POINTER: Final = re.compile(
 _POINTER_MOST: Final = 1024
 # Git's line before an object: id, kind and size. For a missing one it is its name and one word.
 _OBJECT: Final = re.compile(rb"([0-9a-f]{40,64}) ([a-z]+) ([0-9]+)\n")
+_NOT_WRITTEN: Final = "failed to insert into database"  # what Git says of a file when, for example, the disk is full
 # The private index and tree are complete and plain, whatever the person has configured; objects are synced to the
 # disk before HEAD names them; file modes are those in Git.
 _OWN: Final = {
@@ -212,8 +213,8 @@ class CommitBuilder:
         if result.status > 0:  # it was not ended by a signal, after which it leaves a lock
             refused = [path for path in order if self._update_index([path]).status]
             self._run("read-tree", self._first, env=self._index)
-            # Git would refuse all files if, for example, the disk were full.
-            if refused and ("filter" in result.err or len(refused) < len(order)):
+            is_theirs = "filter" in result.err or (len(refused) < len(order) and _NOT_WRITTEN not in result.err)
+            if refused and is_theirs:
                 raise FilesRefused(refused, result.err)
         if result.status:
             raise _command_error("update-index", result)
