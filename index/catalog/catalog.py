@@ -22,6 +22,10 @@ from index.model import Defect, Document, Entry, Observation, Record, Stat, Stat
 
 RECORDS: Final = f"select {', '.join(RECORD)} from records"  # noqa: S608 - column names of our own
 
+# What `tag_uses` has for a workspace, for one namespace of it.
+_TAGS_OF_NAMESPACE: Final = """(select key, tag, count(*) as documents from tags where workspace = ?1
+  and path in (select path from documents where workspace = ?1 and namespace = ?3) group by key, tag)"""
+
 
 class Catalog:
     """Holds what Memex knows about the files of one scope; safe to use from any thread. A read never waits for a write."""
@@ -164,14 +168,13 @@ class Catalog:
 
     def vocabulary(self, workspace: str, limit: int, namespace: str | None = None) -> list[tuple[str, int]]:
         """Return the most frequent tags of `workspace`, or of one namespace, in their most frequent spelling, with the number of documents."""
+        spellings = "tag_uses where workspace = ?1" if namespace is None else _TAGS_OF_NAMESPACE
         rows = self._db.rows(
-            """select tag, max(written), sum(written) as used from (select key, tag, count(*) as written from tags
-            where workspace = ?1 and (?2 is null or path in
-            (select path from documents where workspace = ?1 and namespace = ?2))
-            group by key, tag) group by key order by used desc, key limit ?3""",
+            f"select tag, max(documents), sum(documents) as used from {spellings} "  # noqa: S608 - constants
+            "group by key order by used desc, key limit ?2",
             workspace,
-            namespace,
             limit,
+            *([] if namespace is None else [namespace]),
         )
         return [(tag, used) for tag, _, used in rows]
 
@@ -289,6 +292,7 @@ class Catalog:
         queries = {
             "documents": "select * from records order by path",
             "tags": "select path, workspace, key, tag from tags order by path, key, tag",
+            "tag_uses": "select * from tag_uses order by workspace, key, tag",
             "links": "select * from links order by path, ord",
             "nodes": "select * from nodes order by path",
             "observations": "select * from observations order by path, ordinal",

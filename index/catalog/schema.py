@@ -15,7 +15,7 @@ from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, De
 from index.names import base_name, fold, stem
 from index.query import tag_key
 
-VERSION: Final = 14  # of the schema below
+VERSION: Final = 15  # of the schema below
 
 VIEW: Final = """create view records as select key,
   case when path = (select other.path from documents as other where other.claimed = documents.claimed
@@ -27,6 +27,22 @@ VIEW: Final = """create view records as select key,
 SUPERSEDED: Final = "create index documents_superseded on documents (key) where superseded_by is not null;\n"
 NAMES: Final = """create index documents_file_name on documents (file_name);
 create index links_stem on links (stem);
+"""
+
+# How many documents have each spelling of a tag. A write to a note changes a few counts; to count them for each capture would read all tags.
+TAG_USES: Final = """create table tag_uses (
+  workspace text not null, key text not null, tag text not null, documents integer not null,
+  primary key (workspace, key, tag)) without rowid;
+create trigger tag_added after insert on tags begin
+  insert into tag_uses values (new.workspace, new.key, new.tag, 1)
+    on conflict (workspace, key, tag) do update set documents = documents + 1;
+end;
+create trigger tag_removed after delete on tags begin
+  update tag_uses set documents = documents - 1
+    where workspace = old.workspace and key = old.key and tag = old.tag;
+  delete from tag_uses
+    where workspace = old.workspace and key = old.key and tag = old.tag and documents = 0;
+end;
 """
 
 # In tables without rowid, columns are in the order of the primary key: otherwise SQLite 3.40 reports an intact table as damaged.
@@ -53,7 +69,7 @@ create index documents_chunks on documents (chunks);
   path text not null references documents (path) on delete cascade,
   primary key (workspace, key, tag, path)) without rowid;
 create index tags_path on tags (path);
-create table links (
+{TAG_USES}create table links (
   path text not null references documents (path) on delete cascade, ord integer not null,
   kind text not null, target text not null, subpath text not null, display text, line integer not null,
   stem text not null, primary key (path, ord)) without rowid;
@@ -100,6 +116,10 @@ update documents set digest = '', size = -1, mtime_ns = -1, ino = -1
   where path in (select path from tags where key <> fold_tag(tag));
 """
 
+COUNTED_TAGS: Final = (
+    TAG_USES + "insert into tag_uses select workspace, key, tag, count(*) from tags group by workspace, key, tag;\n"  # noqa: S608 - no value of a user
+)
+
 # The steps that upgrade a catalog of an earlier version without embedding any note again. From version 10, the next listing
 # reads the captures, because only their files contain the values of the new columns.
 UPGRADES: Final = {
@@ -109,10 +129,11 @@ alter table documents add column summary_derived integer not null default 0;
 drop view records;
 {VIEW}
 update documents set digest = '', size = -1, mtime_ns = -1, ino = -1 where scope = 'captures';
-{SUPERSEDED}{FOLDED_NAMES}{NAMES}{TAG_KEYS}""",  # noqa: S608 - no value of a user
-    11: SUPERSEDED + FOLDED_NAMES + NAMES + TAG_KEYS,
-    12: FOLDED_NAMES + NAMES + TAG_KEYS,
-    13: TAG_KEYS,
+{SUPERSEDED}{FOLDED_NAMES}{NAMES}{TAG_KEYS}{COUNTED_TAGS}""",  # noqa: S608 - no value of a user
+    11: SUPERSEDED + FOLDED_NAMES + NAMES + TAG_KEYS + COUNTED_TAGS,
+    12: FOLDED_NAMES + NAMES + TAG_KEYS + COUNTED_TAGS,
+    13: TAG_KEYS + COUNTED_TAGS,
+    14: COUNTED_TAGS,
 }
 
 # Writable documents that name several collections; documents whose collection depends on which collections are known.

@@ -112,7 +112,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/unit/syncd/context/test_contexts.py": ("syncd/context/fact_reader.py",),
     "tests/unit/syncd/cli/models/test_model.py": ("syncd/cli/models/measurement_text.py",),
     "tests/unit/index/catalog/test_catalog.py": ("index/catalog/sqlite_file.py",),
-    "tests/unit/index/catalog/test_recent_documents.py": ("index/catalog/schema.py",),
     "tests/unit/syncd/files/conversion/readers/test_html_page.py": ("syncd/files/conversion/readers/html_markdown.py",),
     "tests/unit/index/encoders/test_bundled_model.py": ("index/encoders/onnx_session.py",),
     "tests/unit/index/encoders/test_cross_encoder.py": ("index/encoders/model_files.py",),

@@ -14,8 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.catalog.catalog import Catalog
-from index.catalog.note_links import list_candidates, list_named_paths
-from index.catalog.schema import VIEW
 from index.catalog.sqlite_file import READER_CACHE, Database
 from index.document_ids import choose_owner, path_id
 from index.errors import InvalidArgument, MemexError, Unavailable
@@ -38,71 +36,6 @@ def test_a_new_catalog_is_empty_and_answers(catalog):
     assert catalog.manifest() == {} and catalog.get("x") is None and catalog.record_at("x") is None
     assert catalog.recent(workspace=None, limit=5) == []
     assert catalog.records([]) == {}
-
-
-# What version 12 lacked.
-NO_NAMES = """drop index documents_file_name; drop index links_stem;
-alter table documents drop column file_name; alter table links drop column stem;"""
-
-
-def _make_older(path: Path) -> None:
-    """Turn a catalog into one of version 10, which had two columns less than version 11."""
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(
-            f"{NO_NAMES} drop view records; {VIEW.replace(', owner_marks from', ' from')}"
-            "alter table documents drop column owner_marks; alter table documents drop column summary_derived;"
-            "drop index documents_superseded;"
-            "pragma user_version = 10;"
-        )
-
-
-def test_a_catalog_of_the_version_before_keeps_its_documents(tmp_path):
-    path = tmp_path / "captures.db"
-    made = Catalog.open(path)
-    capture = document("Captures/default/A.md", scope="captures")
-    note = document("Notes/B.md", scope="vault", workspace="")
-    made.write(upserts=[(capture, STAT, 1, True), (note, STAT, 1, True)])
-    made.close()
-    _make_older(path)
-    upgraded = Catalog.open(path)
-    assert not upgraded.fresh
-    assert {entry.path: entry.digest for entry in upgraded.manifest().values()} == {capture.path: "", note.path: "d1"}
-    upgraded.write(upserts=[(capture, STAT, 1, True)])
-    assert upgraded.record_at(capture.path).title == capture.title
-    assert not upgraded.has_superseded([path_id(capture.path)])
-    upgraded.close()
-    again = Catalog.open(path)
-    assert not again.fresh and again.manifest()[capture.path].digest == "d1"
-    again.close()
-
-
-def test_a_catalog_that_lacks_only_an_index_stays_as_it_is(tmp_path):
-    made = Catalog.open(path := tmp_path / "captures.db")
-    newer = document("B.md", superseded_by="A")
-    made.write(upserts=[(document("A.md"), STAT, 1, True), (newer, STAT, 1, True)])
-    before = made.manifest()
-    made.close()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(f"{NO_NAMES} drop index documents_superseded; pragma user_version = 11;")
-    upgraded = Catalog.open(path)
-    assert not upgraded.fresh and upgraded.manifest() == before
-    assert [upgraded.has_superseded([path_id(name)]) for name in ("A.md", "B.md")] == [False, True]
-    upgraded.close()
-
-
-def test_an_upgrade_adds_the_names_by_which_links_are_found(tmp_path):
-    made = Catalog.open(path := tmp_path / "notes.db")
-    linking = document("Notes/GRÖSSE.md", links=(Link("wikilink", "Folder/Größe", "", None, 1),))
-    made.write(upserts=[(linking, STAT, 1, True)])
-    before = made.dump()
-    made.close()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(f"{NO_NAMES} pragma user_version = 12;")
-    upgraded = Catalog.open(path)
-    assert not upgraded.fresh and upgraded.dump() == before
-    assert list_candidates(upgraded, "Other/gro\u0308ße.md") == [(linking.path, "Folder/Größe")]
-    assert list_named_paths(upgraded, ["grösse.md"]) == [linking.path]
-    upgraded.close()
 
 
 def test_a_connection_of_a_reader_keeps_few_pages(tmp_path):
@@ -298,6 +231,12 @@ def test_the_vocabulary_is_a_workspace_s_own_most_used_first(catalog):
     )  # fmt: skip
     assert catalog.vocabulary("default", 9) == [("work", 3), ("Home", 2)]
     assert catalog.vocabulary("default", 1) == [("work", 3)]
+    assert catalog.vocabulary("default", 9, "default") == [("work", 3), ("Home", 2)]
+    write(catalog, document("b.md", tags=("Work",), namespace="n"))
+    catalog.write(removes=["c.md", "d.md"])
+    assert catalog.vocabulary("default", 9) == [("Work", 2), ("home", 1)]
+    assert catalog.vocabulary("default", 9, "n") == [("Work", 1)]
+    assert catalog.vocabulary("other", 9) == []
 
 
 def test_defects_are_listed_where_they_belong(catalog):

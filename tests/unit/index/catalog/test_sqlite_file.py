@@ -9,10 +9,8 @@ from unittest.mock import patch
 
 import pytest
 
-from index.catalog.catalog import Catalog
 from index.catalog.sqlite_file import TERMS, Database, query_read_only
 from index.errors import IndexUnusable, Unavailable
-from tests.support.catalog_rows import document, write
 
 QUERY = "select path from skipped where path in"
 
@@ -26,18 +24,6 @@ def test_a_query_has_one_text_for_any_number_of_values(tmp_path):
             for count in (0, 1, 2, 3, TERMS, TERMS + 1, len(paths)):
                 assert [path for (path,) in database.rows_in(QUERY, paths[:count])] == sorted(paths[:count])
         assert len({call.args[0] for call in asked.call_args_list}) == 1
-
-
-def test_an_upgrade_reads_notes_again_whose_tags_have_another_key(tmp_path):
-    made = Catalog.open(path := tmp_path / "captures.db")
-    write(made, document("A.md", tags=("R & D", "x")), document("B.md", tags=("Größe/b-c",)))
-    made.close()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("update tags set key = 'r & d' where tag = 'R & D'")
-        connection.execute("pragma user_version = 13")
-    upgraded = Catalog.open(path)
-    assert [entry.path for entry in upgraded.manifest().values() if not entry.digest] == ["A.md"]
-    upgraded.close()
 
 
 def test_only_equal_values_are_found(tmp_path):

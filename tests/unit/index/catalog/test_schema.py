@@ -1,0 +1,110 @@
+"""index/catalog/schema.py: catalogs of earlier versions are upgraded, on real SQLite files."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from index.catalog.catalog import Catalog
+from index.catalog.note_links import list_candidates, list_named_paths
+from index.catalog.schema import VIEW
+from index.document_ids import path_id
+from index.model import Link
+from tests.support.catalog_rows import STAT, document, write
+
+# What version 12 lacked.
+NO_TAG_USES = "drop trigger tag_added; drop trigger tag_removed; drop table tag_uses;"
+NO_NAMES = (
+    NO_TAG_USES
+    + """drop index documents_file_name; drop index links_stem;
+alter table documents drop column file_name; alter table links drop column stem;"""
+)
+
+
+def _make_older(path: Path) -> None:
+    """Turn a catalog into one of version 10, which had two columns less than version 11."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            f"{NO_NAMES} drop view records; {VIEW.replace(', owner_marks from', ' from')}"
+            "alter table documents drop column owner_marks; alter table documents drop column summary_derived;"
+            "drop index documents_superseded;"
+            "pragma user_version = 10;"
+        )
+
+
+def test_a_catalog_of_version_10_keeps_its_documents(tmp_path):
+    path = tmp_path / "captures.db"
+    made = Catalog.open(path)
+    capture = document("Captures/default/A.md", scope="captures")
+    note = document("Notes/B.md", scope="vault", workspace="")
+    made.write(upserts=[(capture, STAT, 1, True), (note, STAT, 1, True)])
+    made.close()
+    _make_older(path)
+    upgraded = Catalog.open(path)
+    assert not upgraded.fresh
+    assert {entry.path: entry.digest for entry in upgraded.manifest().values()} == {capture.path: "", note.path: "d1"}
+    upgraded.write(upserts=[(capture, STAT, 1, True)])
+    assert upgraded.record_at(capture.path).title == capture.title
+    assert not upgraded.has_superseded([path_id(capture.path)])
+    upgraded.close()
+    again = Catalog.open(path)
+    assert not again.fresh and again.manifest()[capture.path].digest == "d1"
+    again.close()
+
+
+def test_a_catalog_that_lacks_only_an_index_stays_as_it_is(tmp_path):
+    made = Catalog.open(path := tmp_path / "captures.db")
+    newer = document("B.md", superseded_by="A")
+    made.write(upserts=[(document("A.md"), STAT, 1, True), (newer, STAT, 1, True)])
+    before = made.manifest()
+    made.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(f"{NO_NAMES} drop index documents_superseded; pragma user_version = 11;")
+    upgraded = Catalog.open(path)
+    assert not upgraded.fresh and upgraded.manifest() == before
+    assert [upgraded.has_superseded([path_id(name)]) for name in ("A.md", "B.md")] == [False, True]
+    upgraded.close()
+
+
+def test_an_upgrade_adds_the_names_by_which_links_are_found(tmp_path):
+    made = Catalog.open(path := tmp_path / "notes.db")
+    linking = document("Notes/GRÖSSE.md", links=(Link("wikilink", "Folder/Größe", "", None, 1),))
+    made.write(upserts=[(linking, STAT, 1, True)])
+    before = made.dump()
+    made.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(f"{NO_NAMES} pragma user_version = 12;")
+    upgraded = Catalog.open(path)
+    assert not upgraded.fresh and upgraded.dump() == before
+    assert list_candidates(upgraded, "Other/gro\u0308ße.md") == [(linking.path, "Folder/Größe")]
+    assert list_named_paths(upgraded, ["grösse.md"]) == [linking.path]
+    upgraded.close()
+
+
+def test_an_upgrade_counts_the_tags(tmp_path):
+    made = Catalog.open(path := tmp_path / "captures.db")
+    write(
+        made, document("a.md", tags=("Work", "x")), document("b.md", tags=("work",)), document("c.md", tags=("work",))
+    )
+    before = made.dump()
+    made.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(f"{NO_TAG_USES} pragma user_version = 14;")
+    upgraded = Catalog.open(path)
+    assert not upgraded.fresh and upgraded.dump() == before
+    upgraded.write(removes=["b.md"])
+    assert upgraded.vocabulary("default", 9)[0][1] == 2
+    upgraded.close()
+
+
+def test_an_upgrade_reads_notes_again_whose_tags_have_another_key(tmp_path):
+    made = Catalog.open(path := tmp_path / "captures.db")
+    write(made, document("A.md", tags=("R & D", "x")), document("B.md", tags=("Größe/b-c",)))
+    made.close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("update tags set key = 'r & d' where tag = 'R & D'")
+        connection.executescript(f"{NO_TAG_USES} pragma user_version = 13;")
+    upgraded = Catalog.open(path)
+    assert [entry.path for entry in upgraded.manifest().values() if not entry.digest] == ["A.md"]
+    upgraded.close()
