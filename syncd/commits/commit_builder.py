@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Final, Self
 
 from index.errors import Conflict, Unavailable
-from syncd.commits.commit_import import ImportedCommit, config_variables, import_commits
+from syncd.commits.tree_series import TreeSeries, is_sha1
 from syncd.git.ignored_paths import find_ignored
 from syncd.git.repository import INDEX_CHANGES, GitResult, IndexChange, Repository, name_author, parse_index_changes
 
@@ -31,7 +31,6 @@ _POINTER: Final = re.compile(
 _POINTER_MOST: Final = 1024
 # Git's line before an object: id, kind and size. For a missing one it is its name and one word.
 _OBJECT: Final = re.compile(rb"([0-9a-f]{40,64}) ([a-z]+) ([0-9]+)\n")
-_NOT_WRITTEN: Final = "failed to insert into database"  # what Git says of a file when, for example, the disk is full
 # The private index and tree are complete and plain, whatever the person has configured; objects are synced to the
 # disk before HEAD names them; file modes are those in Git.
 _OWN: Final = {
@@ -61,8 +60,8 @@ class GitLockHeld(Conflict):
     """Reports that another program holds a lock of Git."""
 
 
-class FilesRefused(Unavailable):
-    """Reports that Git refuses these files, such as when a filter of the repository fails; the others can be added again."""
+class FilterFailed(Unavailable):
+    """Reports that a filter of the repository fails on these files; the other files can be added again."""
 
     def __init__(self, paths: list[str], why: str) -> None:
         super().__init__(f"git update-index failed: {why}", paths=paths)
@@ -97,18 +96,20 @@ class CommitBuilder:
         folder.mkdir(mode=0o700)
         self._tree = folder / "tree"
         git_folder = repo.git_folder()
-        self._plain = config_variables(_OWN.items())
+        config = {f"GIT_CONFIG_KEY_{n}": name for n, name in enumerate(_OWN)}
+        config |= {f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(_OWN.values())}
+        self._plain = {"GIT_CONFIG_COUNT": str(len(_OWN)), **config}
         self._index = {**self._plain, "GIT_INDEX_FILE": str(folder / "index")}
         self._private = {**self._index, "GIT_DIR": str(git_folder), "GIT_WORK_TREE": str(self._tree)}
         if index:
             (folder / "index").write_bytes(index)
         else:
             self._run("read-tree", *([base] if base else ["--empty"]), env=self._index)
-        self._first = (
-            base or self._run("write-tree", env=self._index).text
-        )  # the commit, or the empty tree, below the new ones
+        # The commit, or the empty tree, that the first new commit follows; and the latest commit, at first the same.
+        self._first = self._last = base or self._run("write-tree", env=self._index).text
         self._tip = base
-        self._made: dict[str, IndexChange] = {}  # what the new commits change together, by path
+        # What the commits change together; empty if it was not read after the latest ones were added.
+        self._changed: dict[str, IndexChange] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -180,29 +181,82 @@ class CommitBuilder:
     # Writing
 
     def add_commits(self, commits: Sequence[NewCommit]) -> list[str]:
-        """Write these commits, no two of which have a path in common, in their order; return the name of each, "" if it changes nothing.
+        """Add these commits, no two of which have a path in common, on top of the latest one, through the repository's filters.
 
-        Called once for a builder, unless it raises. The files get in through the repository's filters, and nothing shows
-        before `move_head`. Raises FilesRefused when Git refuses some of the files; no commit is written then."""
+        Returns the name of each, "" if it changes nothing; they are invisible until `move_head`. All are of the same author. They
+        take few processes together. Raises FilterFailed when a filter fails on some of the files; none is added then."""
         self._stage({path: content for commit in commits for path, content in commit.changes.items()})
-        output = self._run("diff-index", "--cached", *INDEX_CHANGES, self._first, env=self._index).out
-        made = parse_index_changes(output)
-        names, imported = [""] * len(commits), dict[int, ImportedCommit]()
-        people = {author: self._name_people(author) for author in {commit.author for commit in commits} if made}
-        for number, commit in enumerate(commits):
-            if changes := {path: made[path] for path in commit.changes if path in made}:
-                imported[number] = ImportedCommit(changes, commit.message, *people[commit.author])
-        if imported:
-            result = import_commits(self._repo, self._folder, self.base, list(imported.values()), _OWN)
-            if result.status:
-                raise _command_error("fast-import", result)
-            for number, name in zip(imported, result.text.split("\n"), strict=True):
-                names[number] = self._tip = name
-        self._made = made
-        return names
+        changed = self._read_changes(self._last)
+        self._changed = changed if self._last == self._first else {}
+        each = [{path: changed[path] for path in commit.changes if path in changed} for commit in commits]
+        made = [commit for commit, changes in zip(commits, each, strict=True) if changes]
+        if not made:
+            return [""] * len(commits)
+        tree = self._run("write-tree", env=self._index).text
+        trees = [tree] if len(made) == 1 else self._make_trees(list(filter(None, each)), tree)
+        name = self._commit_tree(trees[0], made[0].message, made[0].author)
+        names = [name, *self._make_similar(name, trees[1:], [commit.message for commit in made[1:]])]
+        self._tip = self._last = names[-1]
+        left = iter(names)
+        return [next(left) if changes else "" for changes in each]
+
+    def _make_trees(self, changes: Sequence[Mapping[str, IndexChange]], last: str) -> list[str]:
+        """Write the trees of successive commits; return their names, the last of which is that of the private index."""
+        folders = {folder for commit in changes for path in commit for folder in parent_folders(path)}
+        series = TreeSeries(self._read_trees(folders), is_sha1=is_sha1(last))
+        trees = [series.apply(commit) for commit in changes]
+        if trees[-1] != last:
+            raise Unavailable("the trees of a series of commits differ from the index")
+        self._write_objects("tree", series.made)
+        return trees
+
+    def _read_trees(self, folders: Iterable[str]) -> dict[str, bytes]:
+        """Return the trees of the latest commit, by folder."""
+        output = self._run(
+            "cat-file", "--batch", stdin="".join(f"{self._last}:{folder}\n" for folder in folders).encode()
+        ).out
+        trees, at = {}, 0
+        for folder in folders:
+            end = output.index(b"\n", at) + 1
+            if match := _OBJECT.fullmatch(output[at:end]):
+                kind, size = match[2], int(match[3])
+                if kind == b"tree":
+                    trees[folder] = output[end : end + size]
+                end += size + 1
+            at = end
+        return trees
+
+    def _make_similar(self, name: str, trees: Sequence[str], messages: Sequence[str]) -> list[str]:
+        """Write a commit of each of these trees after the commit `name`, with its author, committer and time; return their names."""
+        if not trees:
+            return []
+        lines = self._run("cat-file", "commit", name).out.partition(b"\n\n")[0].split(b"\n")
+        people = b"\n".join(line for line in lines if line.startswith((b"author ", b"committer ")))
+        made: dict[str, bytes] = {}
+        for tree, message in zip(trees, messages, strict=True):
+            raw = b"tree %s\nparent %s\n%s\n\n%s" % (tree.encode(), name.encode(), people, message.encode())
+            sha = hashlib.sha1 if is_sha1(name) else hashlib.sha256
+            name = sha(b"commit %d\0%s" % (len(raw), raw)).hexdigest()
+            made[name] = raw
+        self._write_objects("commit", made)
+        return list(made)
+
+    def _write_objects(self, kind: str, objects: Mapping[str, bytes]) -> None:
+        """Write these objects, by their names in hex."""
+        folder = self._folder / kind
+        folder.mkdir()
+        for name, raw in objects.items():
+            (folder / name).write_bytes(raw)
+        # Literally: newer versions of Git check a new tree more strictly than one that `write-tree` makes.
+        options = ("-t", kind, "-w", "--literally", "--no-filters", "--stdin-paths")
+        stdin = b"".join(_quote(str(folder / name)) + b"\n" for name in objects)
+        names = self._run("hash-object", *options, stdin=stdin).text.split("\n")
+        shutil.rmtree(folder)
+        if names != list(objects):
+            raise Unavailable("Git names an object of a series of commits differently")
 
     def _stage(self, changes: Mapping[str, Content]) -> None:
-        """Put these contents into the private index. Raises FilesRefused when Git refuses some; none is in the index then."""
+        """Put these contents into the private index. Raises FilterFailed when a filter fails on some; none is in the index then."""
         for path, content in {**self._read_attributes(changes), **changes}.items():
             if content is not None:
                 _place_file(self._tree / path, content)
@@ -210,24 +264,33 @@ class CommitBuilder:
         # Removals first, so that they don't block new paths.
         order = sorted(changes, key=lambda path: (changes[path] is not None, path))
         result = self._update_index(order)
-        if result.status > 0:  # it was not ended by a signal, after which it leaves a lock
+        if result.status and "filter" in result.err:
             refused = [path for path in order if self._update_index([path]).status]
-            self._run("read-tree", self._first, env=self._index)
-            is_theirs = "filter" in result.err or (len(refused) < len(order) and _NOT_WRITTEN not in result.err)
-            if refused and is_theirs:
-                raise FilesRefused(refused, result.err)
+            self.drop_changes()
+            if refused:
+                raise FilterFailed(refused, result.err)
         if result.status:
             raise _command_error("update-index", result)
         shutil.rmtree(self._tree)
 
-    def _name_people(self, author: str) -> tuple[bytes, bytes]:
-        """Return how Git names author and committer: the person commits or, if Git has no identity, Memex."""
+    def _read_changes(self, since: str) -> dict[str, IndexChange]:
+        """Return how the private index differs from a commit or tree, by path."""
+        return parse_index_changes(self._run("diff-index", "--cached", *INDEX_CHANGES, since, env=self._index).out)
+
+    def drop_changes(self) -> None:
+        """Forget the changes of a commit that could not be added; the commits before it stay."""
+        self._run("read-tree", self._last, env=self._index)
+
+    def _commit_tree(self, tree: str, message: str, author: str) -> str:
+        """Make a commit of a tree, in the name of the person or, if Git has no identity, of Memex."""
+        words = ("commit-tree", tree, *(["-p", self._tip] if self._tip else []), "-F", "-")
         named = author if any(map(str.isalnum, author)) else "Memex"  # Git refuses some names, such as only dots
-        who = self._plain | name_author(named)
-        committer = self._repo.run("var", "GIT_COMMITTER_IDENT", env=who)
-        if committer.status:
-            committer = self._run("var", "GIT_COMMITTER_IDENT", env=who | self._repo.identity(named))
-        return self._run("var", "GIT_AUTHOR_IDENT", env=who).out.rstrip(b"\n"), committer.out.rstrip(b"\n")
+        who = {**self._plain, **name_author(named)}
+        result = self._repo.run(*words, stdin=message.encode(), env=who)
+        if result.status:
+            who |= self._repo.identity(named)
+            return self._run(*words, stdin=message.encode(), env=who).text
+        return result.text
 
     def _update_index(self, paths: Iterable[str]) -> GitResult:
         """Update the private index at these paths from the private tree."""
@@ -248,7 +311,7 @@ class CommitBuilder:
         Raises HeadMoved when HEAD or the staged files changed."""
         if self._tip is None or self._tip == self.base:
             return
-        made, stage = self._made, self.read_staged()
+        made, stage = self._changed or self._read_changes(self._first), self.read_staged()
         if any(stage.get(path, to.blob) != to.blob for path, to in made.items()) or self._repo.head() != self.base:
             raise HeadMoved("HEAD or the index has moved")
         if self._repo.busy_reason():
@@ -301,6 +364,12 @@ def parent_folders(path: str) -> list[str]:
     """Return the folders above a path; "" is the vault."""
     parts = path.split("/")[:-1]
     return ["/".join(parts[:n]) for n in range(len(parts) + 1)]
+
+
+def _quote(path: str) -> bytes:
+    """Quote a path for Git's list of paths, in which a line is one path."""
+    raw = path.encode("utf-8", "surrogateescape")
+    return b'"' + raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"'
 
 
 def _place_file(target: Path, content: bytes | Path) -> None:

@@ -32,7 +32,7 @@ SECRET, MARKERS, IGNORED, STAGED, NESTED, UNREADABLE, ODD, REFUSED = (
     "it belongs to a nested repository",
     "it can't be read now",
     "Git has something other than a file at its path",
-    "Git refuses it, perhaps because a filter's program is not on the daemon's PATH",
+    "a Git filter fails on it, perhaps because its program is not on the daemon's PATH",
 )
 
 

@@ -22,7 +22,7 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from syncd.commits.commit_builder import (
     CommitBuilder,
     Content,
-    FilesRefused,
+    FilterFailed,
     FilterHangs,
     GitLockHeld,
     HeadMoved,
@@ -145,10 +145,10 @@ class Committer:
     def commit_series(self, due: Sequence[DueCommit]) -> list[str | None]:
         """Make these commits in their order, as `commit` makes one; no two of them may have a path in common.
 
-        They are selected together, and HEAD moves once, so each takes half as many Git processes."""
+        They are selected together, their objects are written together, and HEAD moves once."""
         changes = {path: raw for commit in due for path, raw in commit.changes.items()}
         whole = DueCommit(changes, "", {path for commit in due for path in commit.approved})
-        refused: list[FilesRefused] = []
+        refused: list[Unavailable] = []
 
         def build(builder: CommitBuilder) -> list[str | None]:
             refused.clear()
@@ -167,31 +167,24 @@ class Committer:
                 self.problem, self._tried = _describe_failure(refused[0]), time.monotonic()
         return [None] * len(due) if made is None else made
 
-    @staticmethod
     def _add_due(
-        builder: CommitBuilder, due: Sequence[DueCommit], selection: CommitSelection, refused: list[FilesRefused]
+        self, builder: CommitBuilder, due: Sequence[DueCommit], selection: CommitSelection, refused: list[Unavailable]
     ) -> list[str | None]:
-        """Add the due commits without what was not selected; None for those with a file that Git refuses, and why in `refused`."""
-        made: list[str | None] = [""] * len(due)
-        left = dict[int, NewCommit]()
-        for number, commit in enumerate(due):
-            if contents := {path: selection.contents[path] for path in commit.changes if path in selection.contents}:
-                left[number] = NewCommit(contents, commit.message, "Memex")
-        while left:
-            try:
-                names = builder.add_commits(list(left.values()))
-            except FilesRefused as error:  # the others may still be made
+        """Add the due commits without what was not selected; None for each that Git refuses, and the reason in `refused`."""
+        contents = [
+            {path: selection.contents[path] for path in commit.changes if path in selection.contents} for commit in due
+        ]
+        commits = [NewCommit(fit, commit.message, "Memex") for fit, commit in zip(contents, due, strict=True)]
+        try:
+            return list(builder.add_commits(commits)) if any(contents) else [""] * len(due)
+        except FilterHangs:
+            raise
+        except Unavailable as error:  # such as a filter that fails; the other commits may still be made
+            builder.drop_changes()
+            if len(due) == 1:
                 refused.append(error)
-                failing = [
-                    number for number, commit in left.items() if not commit.changes.keys().isdisjoint(error.paths)
-                ]
-                for number in failing:
-                    del left[number]
-                    made[number] = None
-            else:
-                made = [names.pop(0) if number in left else name for number, name in enumerate(made)]
-                break
-        return made
+                return [None]
+        return [name for commit in due for name in self._add_due(builder, [commit], selection, refused)]
 
     def flush(self, patience_s: float = PATIENCE_S) -> int:
         """Commit what Memex wrote and nobody has edited since, if commits are on; return the number of commits."""
@@ -334,13 +327,13 @@ class Committer:
 
     @staticmethod
     def _commit_batch(builder: CommitBuilder, batch: CommitBatch, selection: CommitSelection) -> list[MadeCommit]:
-        """Make the commit, without files that Git refuses; no commit if nothing is left."""
+        """Make the commit, without files on which a filter fails; no commit if nothing is left."""
         if not batch.steps:
             return []
         try:
             contents = {path: selection.contents[path] for path in batch.steps}
             [name] = builder.add_commits([NewCommit(contents, batch.message, batch.author)])
-        except FilesRefused as error:
+        except FilterFailed as error:
             for path in error.paths:
                 del selection.ours[path], batch.steps[path]
                 selection.kept[path] = REFUSED
