@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Final, Self
 
 from index.errors import Conflict, Unavailable
+from syncd.commits.object_writer import ObjectWriter
 from syncd.commits.tree_series import TreeSeries, is_sha1
 from syncd.git.ignored_paths import find_ignored
 from syncd.git.repository import INDEX_CHANGES, GitResult, IndexChange, Repository, name_author, parse_index_changes
@@ -79,11 +80,10 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class NewCommit:
-    """Describes a commit to make: the new contents by path, the message, and the name of who wrote the contents."""
+    """Describes a commit to make: the new contents by path, and the message."""
 
     changes: Mapping[str, Content]
     message: str
-    author: str
 
 
 class CommitBuilder:
@@ -180,22 +180,24 @@ class CommitBuilder:
 
     # Writing
 
-    def add_commits(self, commits: Sequence[NewCommit]) -> list[str]:
-        """Add these commits, no two of which have a path in common, on top of the latest one, through the repository's filters.
+    def add_commits(self, commits: Sequence[NewCommit], author: str) -> list[str]:
+        """Add these commits on top of the latest one, through the repository's filters; `author` is the name of who wrote the contents.
 
-        Returns the name of each, "" if it changes nothing; they are invisible until `move_head`. All are of the same author. They
-        take few processes together. Raises FilterFailed when a filter fails on some of the files; none is added then."""
-        self._stage({path: content for commit in commits for path, content in commit.changes.items()})
+        Returns the name of each, "" if it changes nothing; they are invisible until `move_head`. Several commits take few processes,
+        and may have no path in common. If they can't be added together, this raises Unavailable, and each may still be added alone.
+        For one commit, it raises FilterFailed when a filter fails on some of the files."""
+        _check_apart(commits)
+        self._stage({path: content for commit in commits for path, content in commit.changes.items()}, of=len(commits))
         changed = self._read_changes(self._last)
         self._changed = changed if self._last == self._first else {}
         each = [{path: changed[path] for path in commit.changes if path in changed} for commit in commits]
-        made = [commit for commit, changes in zip(commits, each, strict=True) if changes]
-        if not made:
+        messages = [commit.message for commit, changes in zip(commits, each, strict=True) if changes]
+        if not messages:
             return [""] * len(commits)
         tree = self._run("write-tree", env=self._index).text
-        trees = [tree] if len(made) == 1 else self._make_trees(list(filter(None, each)), tree)
-        name = self._commit_tree(trees[0], made[0].message, made[0].author)
-        names = [name, *self._make_similar(name, trees[1:], [commit.message for commit in made[1:]])]
+        trees = [tree] if len(messages) == 1 else self._make_trees(list(filter(None, each)), tree)
+        name = self._commit_tree(trees[0], messages[0], author)
+        names = [name, *self._make_similar(name, trees[1:], messages[1:])]
         self._tip = self._last = names[-1]
         left = iter(names)
         return [next(left) if changes else "" for changes in each]
@@ -203,11 +205,11 @@ class CommitBuilder:
     def _make_trees(self, changes: Sequence[Mapping[str, IndexChange]], last: str) -> list[str]:
         """Write the trees of successive commits; return their names, the last of which is that of the private index."""
         folders = {folder for commit in changes for path in commit for folder in parent_folders(path)}
-        series = TreeSeries(self._read_trees(folders), is_sha1=is_sha1(last))
-        trees = [series.apply(commit) for commit in changes]
+        with ObjectWriter(self._run_plainly, self._folder, "tree") as writer:
+            series = TreeSeries(self._read_trees(folders), writer.add, is_sha1=is_sha1(last))
+            trees = [series.apply(commit) for commit in changes]
         if trees[-1] != last:
-            raise Unavailable("the trees of a series of commits differ from the index")
-        self._write_objects("tree", series.made)
+            raise Unavailable("the trees of a series of commits differ from the private index")
         return trees
 
     def _read_trees(self, folders: Iterable[str]) -> dict[str, bytes]:
@@ -232,31 +234,20 @@ class CommitBuilder:
             return []
         lines = self._run("cat-file", "commit", name).out.partition(b"\n\n")[0].split(b"\n")
         people = b"\n".join(line for line in lines if line.startswith((b"author ", b"committer ")))
-        made: dict[str, bytes] = {}
-        for tree, message in zip(trees, messages, strict=True):
-            raw = b"tree %s\nparent %s\n%s\n\n%s" % (tree.encode(), name.encode(), people, message.encode())
-            sha = hashlib.sha1 if is_sha1(name) else hashlib.sha256
-            name = sha(b"commit %d\0%s" % (len(raw), raw)).hexdigest()
-            made[name] = raw
-        self._write_objects("commit", made)
-        return list(made)
+        names = []
+        with ObjectWriter(self._run_plainly, self._folder, "commit") as writer:
+            for tree, message in zip(trees, messages, strict=True):
+                raw = b"tree %s\nparent %s\n%s\n\n%s" % (tree.encode(), name.encode(), people, message.encode())
+                sha = hashlib.sha1 if is_sha1(name) else hashlib.sha256
+                name = sha(b"commit %d\0%s" % (len(raw), raw)).hexdigest()
+                writer.add(name, raw)
+                names.append(name)
+        return names
 
-    def _write_objects(self, kind: str, objects: Mapping[str, bytes]) -> None:
-        """Write these objects, by their names in hex."""
-        folder = self._folder / kind
-        folder.mkdir()
-        for name, raw in objects.items():
-            (folder / name).write_bytes(raw)
-        # Literally: newer versions of Git check a new tree more strictly than one that `write-tree` makes.
-        options = ("-t", kind, "-w", "--literally", "--no-filters", "--stdin-paths")
-        stdin = b"".join(_quote(str(folder / name)) + b"\n" for name in objects)
-        names = self._run("hash-object", *options, stdin=stdin).text.split("\n")
-        shutil.rmtree(folder)
-        if names != list(objects):
-            raise Unavailable("Git names an object of a series of commits differently")
+    def _stage(self, changes: Mapping[str, Content], *, of: int) -> None:
+        """Put the contents of so many commits into the private index.
 
-    def _stage(self, changes: Mapping[str, Content]) -> None:
-        """Put these contents into the private index. Raises FilterFailed when a filter fails on some; none is in the index then."""
+        For one commit, it raises FilterFailed when a filter fails on some; none is in the index then."""
         for path, content in {**self._read_attributes(changes), **changes}.items():
             if content is not None:
                 _place_file(self._tree / path, content)
@@ -264,9 +255,9 @@ class CommitBuilder:
         # Removals first, so that they don't block new paths.
         order = sorted(changes, key=lambda path: (changes[path] is not None, path))
         result = self._update_index(order)
-        if result.status and "filter" in result.err:
+        if result.status and "filter" in result.err and of == 1:
             refused = [path for path in order if self._update_index([path]).status]
-            self.drop_changes()
+            self._run("read-tree", self._last, env=self._index)  # the private tree stays for the next try
             if refused:
                 raise FilterFailed(refused, result.err)
         if result.status:
@@ -278,8 +269,9 @@ class CommitBuilder:
         return parse_index_changes(self._run("diff-index", "--cached", *INDEX_CHANGES, since, env=self._index).out)
 
     def drop_changes(self) -> None:
-        """Forget the changes of a commit that could not be added; the commits before it stay."""
+        """Forget the changes of commits that could not be added; the commits before them stay."""
         self._run("read-tree", self._last, env=self._index)
+        shutil.rmtree(self._tree, ignore_errors=True)
 
     def _commit_tree(self, tree: str, message: str, author: str) -> str:
         """Make a commit of a tree, in the name of the person or, if Git has no identity, of Memex."""
@@ -346,6 +338,9 @@ class CommitBuilder:
             raise FilterHangs(f"a filter of the repository did not finish within {FILTER_S:g} s")
         return GitResult(result.code, b"", result.said)
 
+    def _run_plainly(self, command: str, *options: str, stdin: bytes) -> GitResult:
+        return self._run(command, *options, stdin=stdin, env=self._plain)
+
     def _run(
         self,
         command: str,
@@ -366,10 +361,16 @@ def parent_folders(path: str) -> list[str]:
     return ["/".join(parts[:n]) for n in range(len(parts) + 1)]
 
 
-def _quote(path: str) -> bytes:
-    """Quote a path for Git's list of paths, in which a line is one path."""
-    raw = path.encode("utf-8", "surrogateescape")
-    return b'"' + raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"'
+def _check_apart(commits: Sequence[NewCommit]) -> None:
+    """Raise Unavailable if two commits share a path, or one has a file where the other has a folder: their order would matter."""
+    numbers: dict[str, int] = {}
+    for number, commit in enumerate(commits):
+        for path in commit.changes:
+            if numbers.setdefault(path, number) != number:
+                raise Unavailable("two commits of a series change one file")
+    for path, number in numbers.items():
+        if any(numbers.get(folder, number) != number for folder in parent_folders(path)):
+            raise Unavailable("a commit of a series has a file where another one has a folder")
 
 
 def _place_file(target: Path, content: bytes | Path) -> None:

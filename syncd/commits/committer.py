@@ -174,17 +174,18 @@ class Committer:
         contents = [
             {path: selection.contents[path] for path in commit.changes if path in selection.contents} for commit in due
         ]
-        commits = [NewCommit(fit, commit.message, "Memex") for fit, commit in zip(contents, due, strict=True)]
+        commits = [NewCommit(fit, commit.message) for fit, commit in zip(contents, due, strict=True)]
         try:
-            return list(builder.add_commits(commits)) if any(contents) else [""] * len(due)
-        except FilterHangs:
-            raise
-        except Unavailable as error:  # such as a filter that fails; the other commits may still be made
+            return list(builder.add_commits(commits, "Memex")) if any(contents) else [""] * len(due)
+        except Unavailable as error:  # such as a filter that fails or hangs
+            if len(due) == 1 and isinstance(error, FilterHangs):
+                raise
             builder.drop_changes()
             if len(due) == 1:
                 refused.append(error)
                 return [None]
-        return [name for commit in due for name in self._add_due(builder, [commit], selection, refused)]
+            # Each alone: one that Git refuses holds up no other, and a filter has the time for each.
+            return [name for commit in due for name in self._add_due(builder, [commit], selection, refused)]
 
     def flush(self, patience_s: float = PATIENCE_S) -> int:
         """Commit what Memex wrote and nobody has edited since, if commits are on; return the number of commits."""
@@ -332,7 +333,7 @@ class Committer:
             return []
         try:
             contents = {path: selection.contents[path] for path in batch.steps}
-            [name] = builder.add_commits([NewCommit(contents, batch.message, batch.author)])
+            [name] = builder.add_commits([NewCommit(contents, batch.message)], batch.author)
         except FilterFailed as error:
             for path in error.paths:
                 del selection.ours[path], batch.steps[path]

@@ -1,12 +1,12 @@
 """Make the trees of successive commits from the tree below the first one and the changes of each.
 
-Git's own `write-tree` takes an index and two processes for each tree. Law, tested: the trees are those that Git makes. Format of a
-tree: https://git-scm.com/book/en/v2/Git-Internals-Git-Objects."""
+With Git's commands, each tree takes an `update-index` and a `write-tree`. Law, tested: the trees are those that Git makes. Format of
+a tree: https://git-scm.com/book/en/v2/Git-Internals-Git-Objects."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from syncd.git.repository import IndexChange
@@ -20,11 +20,11 @@ _Entries: TypeAlias = dict[bytes, tuple[bytes, bytes]]  # name → mode, and nam
 class TreeSeries:
     """Holds the trees of one commit, and applies the changes of later commits to them."""
 
-    def __init__(self, trees: Mapping[str, bytes], *, is_sha1: bool) -> None:
-        """Begin with the trees as Git stores them, by folder; "" is the root. Folders in which nothing changes may be missing."""
-        self.made: dict[
-            str, bytes
-        ] = {}  # all trees that differ from those before: name → bytes, in the order in which they were made
+    def __init__(self, trees: Mapping[str, bytes], write: Callable[[str, bytes], None], *, is_sha1: bool) -> None:
+        """Begin with the trees as Git stores them, by folder; "" is the root. Folders in which nothing changes may be missing.
+
+        `write` gets the name and the bytes of each new tree once."""
+        self._write, self._written = write, set[bytes]()
         self._sha, size = (hashlib.sha1, 20) if is_sha1 else (hashlib.sha256, 32)
         self._folders = {encode_path(folder): _parse(raw, size) for folder, raw in trees.items()}
         self._folders.setdefault(b"", {})
@@ -67,7 +67,9 @@ class TreeSeries:
         names = sorted(entries, key=lambda name: name + b"/" if entries[name][0] == _TREE else name)
         raw = b"".join(b"%s %s\0%s" % (entries[name][0], name, entries[name][1]) for name in names)
         digest = self._sha(b"tree %d\0%s" % (len(raw), raw)).digest()
-        self.made.setdefault(digest.hex(), raw)
+        if digest not in self._written:
+            self._write(digest.hex(), raw)
+            self._written.add(digest)
         return digest
 
 

@@ -13,7 +13,7 @@ from index.document_ids import path_id
 from index.model import Link
 from tests.support.catalog_rows import STAT, document, write
 
-# What version 12 lacked.
+# What version 14 lacked, and what version 12 lacked.
 NO_TAG_USES = "drop trigger tag_added; drop trigger tag_removed; drop table tag_uses;"
 NO_NAMES = (
     NO_TAG_USES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import PurePath
 
 import pytest
 from hypothesis import assume, given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from index.errors import Unavailable
 from syncd.commits.commit_builder import CommitBuilder, NewCommit
+from syncd.commits.committer import DueCommit
 from tests.support.commit_crash import A, B, git, made
 from tests.support.example_counts import examples
 
@@ -33,7 +35,7 @@ def add(rig, *commits, author="chat"):
     """Add commits of these changes (path → bytes, None = removed), and move HEAD; return the name of each."""
     with CommitBuilder(rig.repo, rig.state / "commit", rig.repo.head()) as builder:
         names = builder.add_commits(
-            [NewCommit(changes, f"Commit {number}\n", author) for number, changes in enumerate(commits)]
+            [NewCommit(changes, f"Commit {number}\n") for number, changes in enumerate(commits)], author
         )
         builder.move_head()
     return names
@@ -76,6 +78,8 @@ def test_each_commit_has_the_files_that_git_itself_would_commit(tmp_path_factory
     left = list(changes.items())
     series = [dict(left[sum(sizes[:n]) : sum(sizes[: n + 1])]) for n in range(len(sizes))]
     assume(can_exist(set(before), [{}, *series]))
+    number = {path: number for number, commit in enumerate(series) for path in commit}
+    assume(all(number.get(str(above), at) == at for path, at in number.items() for above in PurePath(path).parents))
     rig = made(tmp_path_factory.mktemp("series"))
     for path, (raw, kind) in before.items():
         rig.person(path, raw)
@@ -219,15 +223,88 @@ def test_a_tree_in_an_old_form_can_be_changed(rig):
     rig.git("fsck", "--strict")
 
 
-def test_a_series_that_git_can_t_write_changes_nothing(rig):
-    objects, head = rig.vault / ".git/objects", rig.git("rev-parse", "HEAD")
-    for number in range(256):
-        folder = objects / f"{number:02x}"
-        if not folder.exists():
-            folder.write_text("not a folder")
-    with pytest.raises(Unavailable):
-        add(rig, *({f"Notes/N{number}.md": b"x%d\n" % number} for number in range(20)))
-    for file in objects.iterdir():
-        file.is_file() and file.unlink()
+@pytest.fixture
+def watched(tmp_path, monkeypatch):
+    """Put a program before Git that notes each command with its settings, and fails at the commands in the file `fail`."""
+    folder, git_program = tmp_path / "bin", shutil.which("git")
+    folder.mkdir()
+    (folder / "git").write_text(
+        "#!/bin/sh\n"
+        f'echo "$* $(env | grep -c =committed)" >> {folder}/calls\n'
+        f'if [ -f {folder}/fail ] && echo "$*" | grep -qf {folder}/fail; then echo no >&2; exit 1; fi\n'
+        f'exec {git_program} "$@"\n'
+    )
+    (folder / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    return folder
+
+
+def test_everything_that_a_series_writes_is_synced_before_head_names_it(rig, watched):
+    add(rig, {A: b"x\n"}, {B: b"y\n"}, {"Notes/z.md": b"z\n"})
+    calls = (watched / "calls").read_text("utf-8").splitlines()
+    for command in (
+        "update-index --add",
+        "write-tree",
+        "commit-tree",
+        "hash-object -t tree",
+        "hash-object -t commit",
+        "update-ref",
+    ):
+        writing = [call for call in calls if f" {command} " in f"{call} "]
+        assert writing, command
+        assert all(call.endswith(" 1") for call in writing), writing
+
+
+@pytest.mark.parametrize("command", ["hash-object -t tree", "commit-tree", "hash-object -t commit"])
+def test_a_series_that_git_can_t_write_changes_nothing(rig, watched, command):
+    head = rig.git("rev-parse", "HEAD")
+    (watched / "fail").write_text(f"{command}\n")
+    with CommitBuilder(rig.repo, rig.state / "commit", rig.repo.head()) as builder:
+        for _ in range(2):
+            with pytest.raises(Unavailable, match=command.split()[0]):
+                builder.add_commits([NewCommit({A: b"x\n"}, "x"), NewCommit({B: b"y\n"}, "y")], "chat")
+            builder.drop_changes()
+        (watched / "fail").unlink()
+        assert all(builder.add_commits([NewCommit({A: b"x\n"}, "x"), NewCommit({B: b"y\n"}, "y")], "chat"))
+        assert rig.git("rev-parse", "HEAD") == head
+        builder.move_head()
+    assert (rig.held(A), rig.held(B)) == (b"x\n", b"y\n")
+
+
+def test_an_index_that_has_more_than_the_series_is_not_committed(rig):
+    with CommitBuilder(rig.repo, rig.state / "commit", rig.repo.head()) as builder:
+        builder.add_commits([NewCommit({"Other.md": b"other\n"}, "other")], "chat")
+        _, index = builder.private_index()
+    with (
+        CommitBuilder(rig.repo, rig.state / "commit", rig.repo.head(), index) as builder,
+        pytest.raises(Unavailable, match="differ from the private index"),
+    ):
+        builder.add_commits([NewCommit({A: b"x\n"}, "x"), NewCommit({B: b"y\n"}, "y")], "chat")
+    assert rig.held("Other.md") is None
+
+
+@pytest.mark.parametrize(
+    "series",
+    [({"x.md": b"x"}, {"x.md": None}), ({"x.md": None}, {"x.md/x.md": b"y"}), ({"a/b.md": None}, {"a": b"x"})],
+)
+def test_commits_whose_order_matters_are_no_series(rig, series):
+    rig.person("a/b.md", "b\n")
+    rig.git("add", "-A")
+    rig.git("commit", "-qm", "before")
+    head = rig.git("rev-parse", "HEAD")
+    with pytest.raises(Unavailable, match="of a series"):
+        add(rig, *series)
     assert rig.git("rev-parse", "HEAD") == head
-    assert rig.status() == []
+
+
+def test_a_filter_has_its_time_for_each_commit_of_a_series(rig, monkeypatch):
+    rig.git("config", "filter.slow.clean", "sleep 0.4; cat")
+    rig.person(".gitattributes", "Captures/** filter=slow\n")
+    monkeypatch.setattr("syncd.commits.commit_builder.FILTER_S", 1.5)
+    paths = [f"Captures/default/N{number}.md" for number in range(5)]
+    for path in paths:
+        rig.agent(path, f"{path}\n")
+    names = rig.commits.commit_series([DueCommit({path: f"{path}\n".encode()}, path, ()) for path in paths])
+    assert len(set(names) - {None, ""}) == 5
+    assert rig.commits.problem == ""
+    assert rig.subjects()[-5:] == paths
