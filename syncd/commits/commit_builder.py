@@ -270,6 +270,7 @@ class CommitBuilder:
 
     def drop_changes(self) -> None:
         """Forget the changes of commits that could not be added; the commits before them stay."""
+        (self._folder / "index.lock").unlink(missing_ok=True)  # a killed Git leaves it, and no other uses this folder
         self._run("read-tree", self._last, env=self._index)
         shutil.rmtree(self._tree, ignore_errors=True)
 
