@@ -153,7 +153,7 @@ class IndexPass:
             self._tries.clear()
         gone = self._decide_removals(request, listing, missing)
         suspects = self._choose(request.large_notes, suspects, listing.files)
-        if request.large_notes is not None:
+        if request.live and not request.accept:
             gone = self._postpone_moves(request.build, gone, suspects)
         sizes = [listing.files[path].size for path in suspects]
         self._process(request, list(split_into_windows(suspects, sizes)), gone, outcome, progress)

@@ -245,6 +245,26 @@ def test_a_save_waits_for_no_notes_that_are_slow_to_read(world):
     assert [sorted(paths) for paths in committed] == [["edited.md"], ["0.md", "1.md", "2.md", "3.md"]]
 
 
+def test_a_note_whose_new_file_is_not_quiet_yet_is_not_removed_before(world):
+    world.write("Old/a.md", "the dunlin")
+    world.write("Gone.md", "the puffin")
+    world.run()
+    sync, asked = world.app.opened.sync, documents(world.encoder)
+    world.write("New/a.md", "the dunlin")
+    (world.vault / "Old/a.md").unlink()
+    (world.vault / "Gone.md").unlink()
+    sync._pending_paths.recheck("New/a.md", 60.0)  # a program still writes to it
+    with quick(removal_rules, FINAL=0.0):
+        sync.run(["Old/a.md", "Gone.md"])
+        sync.run(["Old/a.md", "Gone.md"])
+        assert indexed(world) == {"Old/a.md"}
+        sync.run(["New/a.md"])
+        sync._pending_paths._later.clear()
+        sync.run(["Old/a.md"])
+    assert indexed(world) == {"New/a.md"}
+    assert documents(world.encoder) == asked
+
+
 def test_notes_whose_old_files_go_while_the_new_ones_are_processed_are_not_embedded_again(world):
     def copy(number, folder):
         world.write(f"{folder}/{number:03}.md", f"the dunlin {number}\n")
