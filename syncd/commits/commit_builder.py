@@ -19,7 +19,7 @@ from typing import IO, Final, Self
 
 from index.errors import Conflict, Unavailable
 from syncd.commits.object_writer import ObjectWriter
-from syncd.commits.tree_series import TreeSeries, is_sha1
+from syncd.commits.tree_series import TreeSeries, is_sha1, name_object, parent_folders
 from syncd.git.ignored_paths import find_ignored
 from syncd.git.repository import INDEX_CHANGES, GitResult, IndexChange, Repository, name_author, parse_index_changes
 
@@ -238,8 +238,7 @@ class CommitBuilder:
         with ObjectWriter(self._run_plainly, self._folder, "commit") as writer:
             for tree, message in zip(trees, messages, strict=True):
                 raw = b"tree %s\nparent %s\n%s\n\n%s" % (tree.encode(), name.encode(), people, message.encode())
-                sha = hashlib.sha1 if is_sha1(name) else hashlib.sha256
-                name = sha(b"commit %d\0%s" % (len(raw), raw)).hexdigest()
+                name = name_object("commit", raw, is_sha1=is_sha1(name)).hex()
                 writer.add(name, raw)
                 names.append(name)
         return names
@@ -354,12 +353,6 @@ class CommitBuilder:
         if result.status:
             raise _command_error(command, result)
         return result
-
-
-def parent_folders(path: str) -> list[str]:
-    """Return the folders above a path; "" is the vault."""
-    parts = path.split("/")[:-1]
-    return ["/".join(parts[:n]) for n in range(len(parts) + 1)]
 
 
 def _check_apart(commits: Sequence[NewCommit]) -> None:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from index.errors import MemexError
-from syncd.commits.commit_builder import CommitBuilder, Content, parent_folders
+from syncd.commits.commit_builder import CommitBuilder, Content
 from syncd.commits.own_changes import trace_steps
+from syncd.commits.tree_series import parent_folders
 from syncd.history.audit_log import AuditLog
 from syncd.history.digest_chain import Entry
 from syncd.notes import secret_patterns

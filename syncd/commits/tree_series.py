@@ -25,8 +25,8 @@ class TreeSeries:
 
         `write` gets the name and the bytes of each new tree once."""
         self._write, self._written = write, set[bytes]()
-        self._sha, size = (hashlib.sha1, 20) if is_sha1 else (hashlib.sha256, 32)
-        self._folders = {encode_path(folder): _parse(raw, size) for folder, raw in trees.items()}
+        self._is_sha1, size = is_sha1, 20 if is_sha1 else 32
+        self._folders = {_encode(folder): _parse(raw, size) for folder, raw in trees.items()}
         self._folders.setdefault(b"", {})
 
     def apply(self, changes: Mapping[str, IndexChange]) -> str:
@@ -34,8 +34,8 @@ class TreeSeries:
         touched = {b""}
         # Removals first, so that they don't remove what a new path put in their place.
         for path, change in sorted(changes.items(), key=lambda item: (not item[1].is_removal, item[0])):
-            folder, _, name = encode_path(path).rpartition(b"/")
-            touched |= _folders_above(folder)
+            folder, _, name = _encode(path).rpartition(b"/")
+            touched |= set(map(_encode, parent_folders(path)))
             if not change.is_removal:
                 self._set_file(folder, name, (change.mode.encode(), bytes.fromhex(change.blob)))
             elif self._is_file(folder, name):
@@ -66,7 +66,7 @@ class TreeSeries:
         # Git sorts a folder as if its name ended with a slash.
         names = sorted(entries, key=lambda name: name + b"/" if entries[name][0] == _TREE else name)
         raw = b"".join(b"%s %s\0%s" % (entries[name][0], name, entries[name][1]) for name in names)
-        digest = self._sha(b"tree %d\0%s" % (len(raw), raw)).digest()
+        digest = name_object("tree", raw, is_sha1=self._is_sha1)
         if digest not in self._written:
             self._write(digest.hex(), raw)
             self._written.add(digest)
@@ -78,15 +78,20 @@ def is_sha1(name: str) -> bool:
     return len(name) == _SHA1_HEX
 
 
-def encode_path(path: str) -> bytes:
+def name_object(kind: str, raw: bytes, *, is_sha1: bool) -> bytes:
+    """Return the name that Git gives to an object of this kind with these bytes."""
+    return (hashlib.sha1 if is_sha1 else hashlib.sha256)(b"%s %d\0%s" % (kind.encode(), len(raw), raw)).digest()
+
+
+def parent_folders(path: str) -> list[str]:
+    """Return the folders above a path; "" is the vault."""
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[:n]) for n in range(len(parts) + 1)]
+
+
+def _encode(path: str) -> bytes:
     """Return a path as Git stores it."""
     return path.encode("utf-8", "surrogateescape")
-
-
-def _folders_above(folder: bytes) -> set[bytes]:
-    """Return a folder and all folders above it; the root is b""."""
-    parts = folder.split(b"/") if folder else []
-    return {b"/".join(parts[:n]) for n in range(len(parts) + 1)}
 
 
 def _parse(raw: bytes, size: int) -> _Entries:

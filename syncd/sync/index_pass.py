@@ -153,7 +153,7 @@ class IndexPass:
             self._tries.clear()
         gone = self._decide_removals(request, listing, missing)
         suspects = self._choose(request.large_notes, suspects, listing.files)
-        if request.live and not request.accept:
+        if gone and request.live and not request.accept:
             gone = self._postpone_moves(request.build, gone, suspects)
         sizes = [listing.files[path].size for path in suspects]
         self._process(request, list(split_into_windows(suspects, sizes)), gone, outcome, progress)
@@ -232,7 +232,7 @@ class IndexPass:
         return gone
 
     def _postpone_moves(self, build: Build, gone: Sequence[str], suspects: Sequence[str]) -> list[str]:
-        """Return the removed notes but for those that may be moves: another pass processes a file of that name and size."""
+        """Return the removed notes but for those that may be moves: a file of that name and size is still to be processed."""
         entries = {
             path: entry for index in build.indexes.values() for path in gone if (entry := index.manifest.get(path))
         }

@@ -22,15 +22,18 @@ alter table documents drop column file_name; alter table links drop column stem;
 )
 
 
-def _make_older(path: Path) -> None:
-    """Turn a catalog into one of version 10, which had two columns less than version 11."""
+# What version 10 lacked too.
+NO_MARKS = (
+    f"{NO_NAMES} drop view records; {VIEW.replace(', owner_marks from', ' from')}"
+    "alter table documents drop column owner_marks; alter table documents drop column summary_derived;"
+    "drop index documents_superseded;"
+)
+
+
+def run(path: Path, script: str) -> None:
+    """Change a closed catalog, for example into one of an earlier version."""
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(
-            f"{NO_NAMES} drop view records; {VIEW.replace(', owner_marks from', ' from')}"
-            "alter table documents drop column owner_marks; alter table documents drop column summary_derived;"
-            "drop index documents_superseded;"
-            "pragma user_version = 10;"
-        )
+        connection.executescript(script)
 
 
 def test_a_catalog_of_version_10_keeps_its_documents(tmp_path):
@@ -40,7 +43,7 @@ def test_a_catalog_of_version_10_keeps_its_documents(tmp_path):
     note = document("Notes/B.md", scope="vault", workspace="")
     made.write(upserts=[(capture, STAT, 1, True), (note, STAT, 1, True)])
     made.close()
-    _make_older(path)
+    run(path, f"{NO_MARKS} pragma user_version = 10;")
     upgraded = Catalog.open(path)
     assert not upgraded.fresh
     assert {entry.path: entry.digest for entry in upgraded.manifest().values()} == {capture.path: "", note.path: "d1"}
@@ -59,8 +62,7 @@ def test_a_catalog_that_lacks_only_an_index_stays_as_it_is(tmp_path):
     made.write(upserts=[(document("A.md"), STAT, 1, True), (newer, STAT, 1, True)])
     before = made.manifest()
     made.close()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(f"{NO_NAMES} drop index documents_superseded; pragma user_version = 11;")
+    run(path, f"{NO_NAMES} drop index documents_superseded; pragma user_version = 11;")
     upgraded = Catalog.open(path)
     assert not upgraded.fresh and upgraded.manifest() == before
     assert [upgraded.has_superseded([path_id(name)]) for name in ("A.md", "B.md")] == [False, True]
@@ -73,8 +75,7 @@ def test_an_upgrade_adds_the_names_by_which_links_are_found(tmp_path):
     made.write(upserts=[(linking, STAT, 1, True)])
     before = made.dump()
     made.close()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(f"{NO_NAMES} pragma user_version = 12;")
+    run(path, f"{NO_NAMES} pragma user_version = 12;")
     upgraded = Catalog.open(path)
     assert not upgraded.fresh and upgraded.dump() == before
     assert list_candidates(upgraded, "Other/gro\u0308ße.md") == [(linking.path, "Folder/Größe")]
@@ -89,8 +90,7 @@ def test_an_upgrade_counts_the_tags(tmp_path):
     )
     before = made.dump()
     made.close()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(f"{NO_TAG_USES} pragma user_version = 14;")
+    run(path, f"{NO_TAG_USES} pragma user_version = 14;")
     upgraded = Catalog.open(path)
     assert not upgraded.fresh and upgraded.dump() == before
     upgraded.write(removes=["b.md"])
@@ -102,9 +102,7 @@ def test_an_upgrade_reads_notes_again_whose_tags_have_another_key(tmp_path):
     made = Catalog.open(path := tmp_path / "captures.db")
     write(made, document("A.md", tags=("R & D", "x")), document("B.md", tags=("Größe/b-c",)))
     made.close()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("update tags set key = 'r & d' where tag = 'R & D'")
-        connection.executescript(f"{NO_TAG_USES} pragma user_version = 13;")
+    run(path, f"update tags set key = 'r & d' where tag = 'R & D'; {NO_TAG_USES} pragma user_version = 13;")
     upgraded = Catalog.open(path)
     assert [entry.path for entry in upgraded.manifest().values() if not entry.digest] == ["A.md"]
     upgraded.close()
