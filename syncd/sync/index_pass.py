@@ -233,13 +233,18 @@ class IndexPass:
 
     def _postpone_moves(self, build: Build, gone: Sequence[str], suspects: Sequence[str]) -> list[str]:
         """Return the removed notes but for those that may be moves: a file of that name and size is still to be processed."""
-        entries = {
-            path: entry for index in build.indexes.values() for path in gone if (entry := index.manifest.get(path))
-        }
         names = set(map(base_name, gone))
         others = [path for path in self._pending_paths.paths.difference(gone, suspects) if base_name(path) in names]
-        waiting = {(base_name(path), stat.size) for path in others if (stat := self._current_stat(path))}
-        moves = {path for path, entry in entries.items() if (base_name(path), entry.stat.size) in waiting}
+        entries = {
+            path: entry
+            for index in build.indexes.values()
+            for path in (*gone, *others)
+            if (entry := index.manifest.get(path))
+        }
+        stats = {path: stat for path in others if (stat := self._current_stat(path))}
+        unread = compare_stats(stats, entries).suspects  # a capture that waits for its id may be indexed already
+        waiting = {(base_name(path), stats[path].size) for path in unread}
+        moves = {path for path in gone if path in entries and (base_name(path), entries[path].stat.size) in waiting}
         for path in moves:
             self._pending_paths.recheck(path, FINAL)
         return [path for path in gone if path not in moves]

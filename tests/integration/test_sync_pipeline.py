@@ -265,6 +265,18 @@ def test_a_note_whose_new_file_is_not_quiet_yet_is_not_removed_before(world):
     assert documents(world.encoder) == asked
 
 
+def test_a_note_is_removed_while_its_indexed_copy_is_still_to_be_checked(world):
+    world.write("Old/a.md", "the dunlin")
+    world.write("New/a.md", "the dunlin")
+    world.run()
+    sync = world.app.opened.sync
+    sync._pending_paths.recheck("New/a.md", 60.0)  # as a capture does until it gets an id
+    (world.vault / "Old/a.md").unlink()
+    with quick(removal_rules, FINAL=0.0):
+        sync.run(["Old/a.md"])
+    assert indexed(world) == {"New/a.md"}
+
+
 def test_notes_whose_old_files_go_while_the_new_ones_are_processed_are_not_embedded_again(world):
     def copy(number, folder):
         world.write(f"{folder}/{number:03}.md", f"the dunlin {number}\n")
