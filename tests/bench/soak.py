@@ -1,7 +1,8 @@
 """A soak: writes and searches at a steady rate for many minutes; each minute's times, memory, handles, threads, jobs and errors.
 
 `python -m tests.bench.soak --minutes 60 --notes 10000 --writes 5 --searches 2` prints a line a minute and writes them
-to `bench/soak.json`. Requests are sent when they are due, whether or not the ones before were answered, and their times
+to `bench/soak.json`. With `--steady`, every second write deletes a capture of a few minutes before, so the number of captures
+stays the same: what the daemon grows by then is not what more captures need. Requests are sent when they are due, whether or not the ones before were answered, and their times
 count from then: a daemon that stands still for a second makes all that were due in that second late. The idle daemon that a
 minute is compared with gets the same searches at the same rate: after a pause of half a second, a search takes 1.6 times as long
 as right after another one, because the processor's caches hold other data by then."""
@@ -14,7 +15,7 @@ import random
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
@@ -27,6 +28,7 @@ from tests.bench.speed import fresh
 MINUTES, NOTES, WRITES, SEARCHES = 60, 10_000, 5.0, 2.0
 IDLE_SEARCHES = 120  # before the load begins
 CLIENTS = 16
+WAITING = 500  # captures between one that is made and the one that is deleted for it
 SEARCH_TARGET, LEVEL_MB, MOST_MB = 4.0, 20.0, 450.0  # times the idle p95; growth within the second half; resident
 
 
@@ -38,6 +40,12 @@ class Load:
     notes: int = NOTES  # captures that are there before
     writes: float = WRITES  # a second
     searches: float = SEARCHES
+    steady: bool = False  # every second write is a deletion
+
+    @property
+    def captures(self) -> float:
+        """Captures a second."""
+        return self.writes / 2 if self.steady else self.writes
 
 
 @dataclass(slots=True)
@@ -46,6 +54,7 @@ class Minute:
 
     number: int
     captures: int = 0
+    deletions: int = 0
     searches: int = 0
     capture_p50: float = 0.0
     capture_p95: float = 0.0
@@ -67,7 +76,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._spent: dict[str, list[float]] = {"capture": [], "search": []}
+        self._spent: dict[str, list[float]] = {"capture": [], "delete": [], "search": []}
         self._errors: Counter[str] = Counter()
 
     def timed(self, kind: str, due: float, call: Callable[[], object]) -> None:
@@ -116,12 +125,15 @@ def soak(work: Path, load: Load | None = None) -> Iterator[Row]:
 
 def watched_minutes(one: Daemon, load: Load, asked: list[str]) -> Iterator[Minute]:
     """Each minute of the load."""
-    recorder, over = Recorder(), threading.Event()
+    recorder, over, ids = Recorder(), threading.Event(), deque(_latest(one, WAITING) if load.steady else ())
     rng, (words, weights) = random.Random(23), vaults.vocabulary()
 
-    def capture(number: int) -> object:
+    def capture(number: int) -> None:
         text = " ".join(rng.choices(words, weights, k=20))
-        return one.tool("capture_thought", content=f"Observation {number}: {text}.")
+        ids.append(one.tool("capture_thought", content=f"Observation {number}: {text}.")["id"])
+
+    def delete(_: int) -> object:
+        return one.tool("delete_thought", id=ids.popleft())
 
     def search(number: int) -> object:
         return one.tool("semantic_search", query=asked[number % len(asked)])
@@ -134,7 +146,8 @@ def watched_minutes(one: Daemon, load: Load, asked: list[str]) -> Iterator[Minut
 
     with ThreadPoolExecutor(CLIENTS) as pool:
         senders = [
-            threading.Thread(target=send, args=("capture", load.writes, capture)),
+            threading.Thread(target=send, args=("capture", load.captures, capture)),
+            threading.Thread(target=send, args=("delete", load.writes - load.captures, delete)),
             threading.Thread(target=send, args=("search", load.searches, search)),
         ]
         for sender in senders:
@@ -155,6 +168,16 @@ def watched_minutes(one: Daemon, load: Load, asked: list[str]) -> Iterator[Minut
                 sender.join()
 
 
+def _latest(one: Daemon, number: int) -> list[str]:
+    """The ids of the latest captures, the oldest first: `number` of them or a few more."""
+    batch = one.tool("list_recent", limit=50)
+    ids = [each["id"] for each in batch["results"]]
+    while len(ids) < number and (before := batch["next_before"]):
+        batch = one.tool("list_recent", limit=50, before=before)
+        ids += [each["id"] for each in batch["results"]]
+    return ids[::-1]
+
+
 Counts = tuple[Mapping[str, int], Mapping[str, int]]
 
 
@@ -170,6 +193,7 @@ def _minute(
     return Minute(
         number,
         len(spent["capture"]),
+        len(spent["delete"]),
         len(spent["search"]),
         *(p50(captures), p95(captures), p50(searches), p95(searches)),
         *(p50(resident), max(resident), one.private, cpu / 60 * 100),
@@ -210,9 +234,8 @@ def describe(minute: Minute) -> str:
 
 def rows(minutes: list[Minute], idle: float, load: Load) -> Iterator[Row]:
     """What the minutes come to."""
-    name = (
-        f"{load.writes:g} captures and {load.searches:g} searches a second for {len(minutes)} min, {load.notes:,} notes"
-    )
+    writes = f"{load.captures:g} captures" + (f", {load.writes - load.captures:g} deletions" if load.steady else "")
+    name = f"{writes} and {load.searches:g} searches a second for {len(minutes)} min, {load.notes:,} notes"
     worst = max(minute.search_p95 for minute in minutes)
     yield Row(
         f"{name}: search p95 of the worst minute",
@@ -248,13 +271,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.soak", description=__doc__)
     parser.add_argument("--minutes", type=int, default=MINUTES)
     parser.add_argument("--notes", type=int, default=NOTES, help="captures that are there before")
-    parser.add_argument("--writes", type=float, default=WRITES, help="captures a second")
+    parser.add_argument("--writes", type=float, default=WRITES, help="writes a second")
+    parser.add_argument("--steady", action="store_true", help="make every second write a deletion")
     parser.add_argument("--searches", type=float, default=SEARCHES, help="searches a second")
     parser.add_argument("--out", type=Path, default=ROOT / "bench", help="where the results and the scratch files go")
     given = parser.parse_args()
     work = given.out / "work"
     work.mkdir(parents=True, exist_ok=True)
-    for row in soak(work, Load(given.minutes, given.notes, given.writes, given.searches)):
+    for row in soak(work, Load(given.minutes, given.notes, given.writes, given.searches, given.steady)):
         sys.stdout.write(f"| {row.name} | {row.target} | {row.figure} | {row.met} | {row.note} |\n")
 
 
