@@ -329,6 +329,7 @@ class Catalog:
         with self._db.transaction() as writer:
             paths = [*removes, *(document.path for document, *_ in upserts)]
             writer.executemany("delete from documents where path = ?", [(path,) for path in paths])
+            writer.executemany("delete from unsettled where key = ?", [(path_id(path),) for path in paths])
             for document, stat, chunks, embedded in upserts:
                 try:
                     for statement, values in insert_statements(document, stat, chunks, embedded=embedded):
@@ -366,6 +367,20 @@ class Catalog:
             writer.execute("delete from skipped")
             rows = [(path, workspace(path), reason) for path, reason in skipped.items()]
             writer.executemany("insert into skipped values (?, ?, ?)", rows)
+
+    def mark_unsettled(self, keys: Iterable[str]) -> None:
+        """Record that the rows of these documents in the stores are being replaced, until the documents are written."""
+        with self._db.transaction() as writer:
+            writer.executemany("insert or ignore into unsettled values (?)", [(key,) for key in keys])
+
+    def take_unsettled(self) -> set[str]:
+        """Return the documents whose rows were being replaced when the process ended or the write failed; their digests become unknown."""
+        keys = {key for (key,) in self._db.rows("select key from unsettled")}
+        if keys:
+            self.forget(keys)  # first: after a crash in between this runs again
+            with self._db.transaction() as writer:
+                writer.execute("delete from unsettled")
+        return keys
 
     def forget(self, keys: Iterable[str] | None = None) -> None:
         """Mark the digests of these documents (None: of all) as unknown, so that the next listing treats their files as changed."""

@@ -15,7 +15,7 @@ from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, De
 from index.names import base_name, fold, stem
 from index.query import tag_key
 
-VERSION: Final = 15  # of the schema below
+VERSION: Final = 16  # of the schema below
 
 VIEW: Final = """create view records as select key,
   case when path = (select other.path from documents as other where other.claimed = documents.claimed
@@ -44,6 +44,10 @@ create trigger tag_removed after delete on tags begin
     where workspace = old.workspace and key = old.key and tag = old.tag and documents = 0;
 end;
 """
+
+# Documents whose rows in the stores are being replaced. Text can change without changing the number of rows, so their number alone
+# would not show that the stores are ahead of the catalog.
+UNSETTLED: Final = "create table unsettled (key text primary key) without rowid;\n"
 
 # In tables without rowid, columns are in the order of the primary key: otherwise SQLite 3.40 reports an intact table as damaged.
 SCHEMA: Final = f"""
@@ -96,7 +100,7 @@ create index memo_relations_target on memo_relations (target);
 create index memo_relations_stem on memo_relations (stem) where target is null;
 create table skipped (path text primary key, workspace text not null, reason text not null) without rowid;
 create table meta (name text primary key, value text not null) without rowid;
-{NAMES}"""
+{UNSETTLED}{NAMES}"""
 
 # What the steps below call on the rows.
 UPGRADE_FUNCTIONS: Final[Mapping[str, Callable[[str], str]]] = {
@@ -129,11 +133,12 @@ alter table documents add column summary_derived integer not null default 0;
 drop view records;
 {VIEW}
 update documents set digest = '', size = -1, mtime_ns = -1, ino = -1 where scope = 'captures';
-{SUPERSEDED}{FOLDED_NAMES}{NAMES}{TAG_KEYS}{COUNTED_TAGS}""",  # noqa: S608 - no value of a user
-    11: SUPERSEDED + FOLDED_NAMES + NAMES + TAG_KEYS + COUNTED_TAGS,
-    12: FOLDED_NAMES + NAMES + TAG_KEYS + COUNTED_TAGS,
-    13: TAG_KEYS + COUNTED_TAGS,
-    14: COUNTED_TAGS,
+{SUPERSEDED}{FOLDED_NAMES}{NAMES}{TAG_KEYS}{COUNTED_TAGS}{UNSETTLED}""",  # noqa: S608 - no value of a user
+    11: SUPERSEDED + FOLDED_NAMES + NAMES + TAG_KEYS + COUNTED_TAGS + UNSETTLED,
+    12: FOLDED_NAMES + NAMES + TAG_KEYS + COUNTED_TAGS + UNSETTLED,
+    13: TAG_KEYS + COUNTED_TAGS + UNSETTLED,
+    14: COUNTED_TAGS + UNSETTLED,
+    15: UNSETTLED,
 }
 
 # Writable documents that name several collections; documents whose collection depends on which collections are known.

@@ -1,7 +1,7 @@
 """Write documents to the index of one scope: a catalog and two stores that stay consistent.
 
 Law: a document's rows are in the stores before the catalog lists them. After a crash in between, the catalog is behind the
-stores; the next opening compares their counts and reads the differing documents again."""
+stores; the next opening compares their counts, and reads the differing documents again, and those whose rows were being replaced."""
 
 from __future__ import annotations
 
@@ -238,6 +238,9 @@ class Index(Reader):
     ) -> None:
         """Replace the rows of documents in both stores, then write or remove the documents in the catalog."""
         with timings.STORE["write"].measure():
+            paths = [new.document.path for new in ready if new.kept is None]
+            if known := [path_id(path) for path in paths if path in self.manifest]:
+                self._catalog.mark_unsettled(known)
             with span("store", chunks=sum(map(len, chunks.values())), facets=sum(map(len, facets.values()))):
                 foreground.run_both(partial(self._store.replace, chunks), partial(self._observations.replace, facets))
             self._catalog.write(
@@ -325,10 +328,11 @@ class Index(Reader):
     def _reconcile_stores(self) -> None:
         """Reconcile the stores after a crash, an undone capture or a repair: restore or remove what only one of them contains."""
         differ = self._compare_stores()
+        unsettled = self._catalog.take_unsettled()
         healed = self._store.may_lack_rows or self._observations.may_lack_rows
         if healed or differ:
             self._catalog.forget(None if healed else differ)
-        self.mending = bool(healed or differ or self._catalog.fresh)
+        self.mending = bool(healed or differ or unsettled or self._catalog.fresh)
 
     def reconcile_late(self) -> None:
         """Reconcile the stores when the first deferred store opens."""

@@ -13,8 +13,9 @@ from index.document_ids import path_id
 from index.model import Link
 from tests.support.catalog_rows import STAT, document, write
 
-# What version 14 lacked, and what version 12 lacked.
-NO_TAG_USES = "drop trigger tag_added; drop trigger tag_removed; drop table tag_uses;"
+# What version 15 lacked, and what versions 14 and 12 lacked too.
+NO_UNSETTLED = "drop table unsettled;"
+NO_TAG_USES = f"{NO_UNSETTLED} drop trigger tag_added; drop trigger tag_removed; drop table tag_uses;"
 NO_NAMES = (
     NO_TAG_USES
     + """drop index documents_file_name; drop index links_stem;
@@ -106,3 +107,19 @@ def test_an_upgrade_reads_notes_again_whose_tags_have_another_key(tmp_path):
     upgraded = Catalog.open(path)
     assert [entry.path for entry in upgraded.manifest().values() if not entry.digest] == ["A.md"]
     upgraded.close()
+
+
+def test_a_catalog_of_version_15_stays_as_it_is(tmp_path):
+    made = Catalog.open(path := tmp_path / "captures.db")
+    write(made, document("A.md"), document("B.md"))
+    before = made.dump()
+    made.close()
+    run(path, f"{NO_UNSETTLED} pragma user_version = 15;")
+    upgraded = Catalog.open(path)
+    assert not upgraded.fresh and upgraded.dump() == before and upgraded.take_unsettled() == set()
+    upgraded.mark_unsettled([path_id("A.md")])
+    upgraded.close()
+    again = Catalog.open(path)
+    assert again.take_unsettled() == {path_id("A.md")} and again.take_unsettled() == set()
+    assert [entry.path for entry in again.manifest().values() if not entry.digest] == ["A.md"]
+    again.close()

@@ -316,6 +316,10 @@ class Power:
     "changed",
     [
         pytest.param(entity(ADA, FACTS[0]), id="an observation is removed"),
+        pytest.param(entity(ADA, FACTS[1], FACTS[0]), id="observations change, their number does not"),
+        pytest.param(
+            note("Captures/w/Note.md", "another plain note"), id="the text changes, the number of chunks does not"
+        ),
         pytest.param(entity(CHARLES, "built engines"), id="a node is new"),
         pytest.param(note("Captures/w/Entities/Ada.md", "no entity any more"), id="a node becomes a note"),
         pytest.param(entity("Captures/w/Note.md", "now an entity"), id="a note becomes a node"),
