@@ -126,30 +126,28 @@ class MarkedCaptures:
             moment = self._waiting.version, snapshot.notes.index.generation if last_look.problems else None
             if moment == last_look.moment and not last_look.again:
                 return
-            last_look.moment, last_look.again = moment, False
-            self._promote_marked()
+            last_look.moment, last_look.again = moment, True  # until the check has succeeded
+            last_look.again = self._promote_marked()
 
     def facts(self) -> dict[str, Any]:
         """Return what the owner's status page shows about marked captures."""
         problems = [{"path": path, "problem": why} for path, why in sorted(self._look.problems.items())]
         return {"on": self._snapshot.settings.promote.marks, "problems": problems, "promoted": self._look.promoted}
 
-    def _promote_marked(self) -> None:
-        """Plan the marked captures, carry out the plans, and record the problems."""
-        batch, last_look = _Batch(), self._look
-        try:
-            captures = self._waiting.find_captures(_needs_attention)
-            batch.recent = self._ask_git(record.path for record, asked in captures if asked.promote)
-            for record, asked in captures:
-                batch.add(record, self._decide(record, asked, batch))
-        finally:
-            last_look.again |= batch.again  # also when reading the marks fails midway
+    def _promote_marked(self) -> bool:
+        """Plan the marked captures, carry out the plans, record the problems, and return whether some are left for later."""
+        batch = _Batch()
+        captures = self._waiting.find_captures(_needs_attention)
+        batch.recent = self._ask_git(record.path for record, asked in captures if asked.promote)
+        for record, asked in captures:
+            batch.add(record, self._decide(record, asked, batch))
         problems = batch.problems
-        last_look.again |= self._carry_out(batch.plans, problems)
+        left = self._carry_out(batch.plans, problems)
         for path, note in self._merging.ask(batch.taken, whole=not batch.unsure).items():
             problems[path] += f"; see [[{note}]]"
         self._write_problems(problems)
-        last_look.problems = problems
+        self._look.problems = problems
+        return batch.again or left
 
     def _ask_git(self, paths: Iterable[str]) -> head_moves.RecentCommits:
         """Ask Git about these captures together: a process for each takes several milliseconds."""

@@ -15,6 +15,7 @@ from syncd.notes.front_matter import split
 from syncd.promotion import marked_captures as marked_job
 from syncd.promotion.promoted_note import Problem
 from tests.support.promotion_vault import capture, consistent, files, marked
+from tests.support.unreadable_tables import unreadable
 from tests.support.world import promote
 
 
@@ -59,6 +60,18 @@ def test_a_taken_destination_is_asked_about_in_a_note(world):
     marked(world)
     assert asked(world).read_text() == text, "asked once"
     assert before.keys() < files(world).keys()
+
+
+def test_a_question_that_could_not_be_stored_is_asked_at_the_next_run(world):
+    world.write("Notes/Heron.md", "An old note.\n")
+    world.write("Captures/default/Heron.md", capture("promote: true\n"))
+    world.run()
+    with unreadable(world.app.opened.ledger, "proposals"), pytest.raises(Unavailable):
+        marked(world)
+    assert not (world.vault / "Captures/Reports").exists()
+    marked(world)
+    assert "already existed" in asked(world).read_text()
+    assert "see [[" in (read_marks((world.vault / "Captures/default/Heron.md").read_text()).promote_problem or "")
 
 
 def test_a_capture_that_was_just_written_is_not_asked_about_again(world, monkeypatch):
