@@ -128,10 +128,14 @@ class Consolidation:
             if self._repo.busy_reason() or not self._snapshot.vault.is_present():
                 return {}
             changed = self._read_changed(self._snapshot.settings.sync.adopt_s)
-            texts = [decode(raw) for raw, _ in changed.values()]
-            self._proposals.record_answers(read_answers(texts))
-            self._reopen_unticked({box.key for text in texts for box in find_checkboxes(text) if box.mark == " "})
-            return self._carry_out_accepted(changed, stopping)
+            try:
+                texts = [decode(raw) for raw, _ in changed.values()]
+                self._proposals.record_answers(read_answers(texts))
+                self._reopen_unticked({box.key for text in texts for box in find_checkboxes(text) if box.mark == " "})
+                return self._carry_out_accepted(changed, stopping)
+            except BaseException:
+                self._seen.clear()  # the next run reads their boxes again
+                raise
 
     def answer(
         self, answers: Mapping[str, Answer], stopping: threading.Event | None = None

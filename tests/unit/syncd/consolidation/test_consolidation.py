@@ -9,6 +9,7 @@ import pytest
 from index.errors import Unavailable
 from syncd.graph.node_request import NewNode
 from tests.support.sample_captures import DAY
+from tests.support.unreadable_tables import unreadable
 from tests.support.world import World
 
 
@@ -199,6 +200,18 @@ def test_a_tick_that_is_set_while_another_is_carried_out_is_not_missed(inbox):
     proposals.carry_out = carry
     assert len(inbox.look()) == 1
     assert proposals.counts()["carried"] == 2
+
+
+def test_a_tick_that_could_not_be_recorded_is_read_at_the_next_run(inbox):
+    record = inbox.capture("first")
+    inbox.say(inbox.finding("archive", record.id))
+    (path,) = [inbox.run()["report"]]
+    inbox.look()  # the report has been read without the tick
+    inbox.tick(path, "first")
+    with unreadable(inbox.app.opened.ledger, "proposals"), pytest.raises(Unavailable):
+        inbox.look()
+    assert len(inbox.look()) == 1
+    assert not (inbox.world.vault / record.path).exists()
 
 
 def test_a_box_in_any_other_note_does_nothing(inbox):
