@@ -84,13 +84,10 @@ class MovedNotes:
 
     def find_moved(self) -> list[MovedNote]:
         """Return the moved notes that are not handled yet."""
-        heard = [bell.take_changes() for bell in self._bells]
-        changed = set().union(*(paths or () for paths in heard))
-        if changed or None in heard:
-            self._compare_paths(None if None in heard or len(changed) > MANY else changed)
+        self._compare_changes()
         if self._first and self._snapshot.sync.ready.is_set():
-            self._first = False
             self._recall_captures()
+            self._first = False
         now, moved_notes, gone = time.time_ns() // 1_000_000, [], []
         for id, (old, since, others) in self._left.items():
             new = self._find_note(id, others)
@@ -120,6 +117,19 @@ class MovedNotes:
             for scope_index in (self._snapshot.notes, self._snapshot.captures)
             for path, id in _stated_ids(scope_index.index)
         }
+
+    def _compare_changes(self) -> None:
+        """Compare the paths that changed since the last call. After a failure the next call compares them again."""
+        heard = [bell.take_changes() for bell in self._bells]
+        changed = set().union(*(paths or () for paths in heard))
+        if not changed and None not in heard:
+            return
+        try:
+            self._compare_paths(None if None in heard or len(changed) > MANY else changed)
+        except BaseException:
+            for bell, paths in zip(self._bells, heard, strict=True):
+                bell.add_changes(paths)
+            raise
 
     def _compare_paths(self, changed: set[str] | None) -> None:
         """Find the notes that are no longer where they were at the last check."""
@@ -157,8 +167,8 @@ class MovedNotes:
                 continue
             if not self._was_moved_by_memex(path):
                 gone.append((id, path, others))
-        self._where = now
         self._remember_missing(gone)
+        self._where = now
 
     def _touches_inbox(self, *paths: str | None) -> bool:
         return any(path is not None and self._is_capture(path) for path in paths)
@@ -227,8 +237,8 @@ class MovedNotes:
         now = time.time_ns() // 1_000_000
         kept = {id: (path, now, others) for id, path, others in gone}
         if kept:
-            self._left |= kept
             named_values.write(self._ledger, {_NAME + id: json.dumps(value) for id, value in kept.items()})
+            self._left |= kept
 
 
 def _stated_ids(index: Index, paths: Collection[str] | None = None) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ import pytest
 
 from syncd.notes.front_matter import read_properties, split
 from syncd.settings.settings import SyncSettings
+from tests.support.unreadable_tables import unreadable
 from tests.support.world import PROMPT, World, until
 
 CAPTURE = (
@@ -210,6 +211,37 @@ def test_what_was_dragged_while_nobody_looked_is_found(world):
     world.app.opened.sync.ready.set()
     look(world)
     assert "promoted_at" in text(world, "Birds/Heron.md")
+
+
+@pytest.mark.parametrize("table", ["audit", "tended"])
+def test_a_drag_is_found_although_the_ledger_could_not_be_read_at_first(world, table):
+    drag(world, "Captures/default/Heron.md", "Birds/Heron.md", run=False)
+    world.run()
+    with unreadable(world.app.opened.ledger, table):
+        world.app.services.manual_moves.run()
+    merging = world.vault / ".git/MERGE_HEAD"
+    merging.write_text(world.git("rev-parse", "HEAD"))
+    world.app.services.manual_moves.run()  # it finds the move, which waits for Git
+    world.reopen()
+    world.app.opened.sync.ready.set()
+    merging.unlink()
+    look(world)
+    assert "promoted_at" in text(world, "Birds/Heron.md")
+
+
+def test_what_was_dragged_while_the_index_was_lost_is_found_although_the_ledger_could_not_be_read_at_first(world):
+    world.write("Captures/default/New.md", "by hand\n")
+    look(world)
+    world.app.close()
+    shutil.rmtree(world.state / "index")
+    drag(world, "Captures/default/New.md", "Birds/New.md", run=False)
+    world.app = world._open()
+    world.app.opened.sync.ready.set()
+    world.run()
+    with unreadable(world.app.opened.ledger, "promotions"):
+        world.app.services.manual_moves.run()
+    look(world)
+    assert "promoted_at" in text(world, "Birds/New.md")
 
 
 def test_what_was_dragged_while_the_index_was_lost_is_found_by_the_audit_log(world):
