@@ -21,9 +21,17 @@ from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.consolidation.proposal_plans import FileKind, GraphKind, Proposed
 from syncd.git.repository import Repository
 from syncd.history.audit_log import CONSOLIDATION, AuditLog, acting_as
-from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, FileChange, MovePlan, sha256
+from syncd.history.change_journal import (
+    RECENT_MS,
+    ChangeJournal,
+    Entry,
+    FileChange,
+    MovePlan,
+    UnfinishedChanges,
+    sha256,
+)
 from syncd.promotion.link_updates import plan_link_updates
-from syncd.promotion.promotions import AGAIN_S, NO_HISTORY, NOTHING
+from syncd.promotion.promotions import NO_HISTORY, NOTHING
 from syncd.promotion.proposal_store import Proposals
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.vault.location import REPORTS
@@ -58,8 +66,7 @@ class ProposalExecution:
         self._snapshot, self._journal, self._repo, self._commits = snapshot, journal, repo, commits
         self._kinds, self._indexed, self._owner = kinds, indexed, owner
         self._lock, self._audit = lock, audit
-        self._owed = True  # something may be unfinished or uncommitted
-        self._not_before = float("-inf")  # earliest time of the next try
+        self._unfinished = UnfinishedChanges()
 
     def register(self, proposals: Proposals) -> None:
         """Register the carriers of these kinds."""
@@ -74,15 +81,14 @@ class ProposalExecution:
 
         After a failure it waits before the next try, unless `at_once` is set."""
         made: list[MadeCommit] = []
-        if not self._owed or (time.monotonic() < self._not_before and not at_once):
+        if not self._unfinished.are_due(at_once=at_once):
             return made
-        with self._lock:
-            self._owed, self._not_before = False, float("-inf")
+        with self._lock, self._unfinished.finishing():
             for entry in self._journal.unfinished():
                 with acting_as(replace(CONSOLIDATION, request=entry.document_id)):
                     self._finish(entry)
             for entry in self._journal.uncommitted(_now() - RECENT_MS):
-                if self._not_before > time.monotonic():  # Git refuses the other commits too
+                if self._unfinished.are_delayed():  # Git refuses the other commits too
                     break
                 made += self._commit(entry, self._journal.steps(entry.seq))
         return made
@@ -102,10 +108,7 @@ class ProposalExecution:
             log.warning("did not carry out an interrupted proposal: %s", error.message)
         except MemexError as error:
             log.warning("could not finish an interrupted proposal yet: %s", error.message)
-            self._retry_later()
-
-    def _retry_later(self) -> None:
-        self._owed, self._not_before = True, time.monotonic() + AGAIN_S
+            self._unfinished.delay()
 
     def facts(self) -> dict[str, Any]:
         """Return the proposals that are torn, unfinished or uncommitted."""
@@ -128,7 +131,7 @@ class ProposalExecution:
             answer = kind.work(proposed)
             if steps := self._logged_changes(key, before):
                 about = {"said": answer, "subject": kind.subject.format(answer), "ids": list(proposed["ids"])}
-                self._owed = True  # until it is committed
+                self._unfinished.expect()  # until it is committed
                 entry = self._journal.begin(MovePlan(kind.name, key, "", "", steps, about), by=self._owner(), at=_now())
                 self._end(entry, steps)
             return answer
@@ -161,7 +164,7 @@ class ProposalExecution:
             plan = kind.plan(proposed)
             about = {"said": plan.said, "subject": plan.subject, "ids": list(plan.ids)}
             move_plan = MovePlan(kind.name, key, "", "", plan.steps, about)
-            self._owed = True  # until it has succeeded
+            self._unfinished.expect()  # until it has succeeded
             entry = self._journal.begin(move_plan, by=self._owner(), at=_now())
             try:
                 self._journal.roll_forward(plan.steps)
@@ -188,7 +191,7 @@ class ProposalExecution:
             if changed := [step.path for step in back if self._journal.current_digest(step) != step.was]:
                 raise Conflict(f"changed since, so nothing was undone: {', '.join(changed[:NAMED])}", paths=changed)
             about |= {"subject": f"Undo: {about['subject']}", "undoes": entry.seq}
-            self._owed = True  # until it has succeeded
+            self._unfinished.expect()  # until it has succeeded
             undone = self._journal.begin(MovePlan(entry.kind, key, "", "", back, about), by=self._owner(), at=_now())
             try:
                 self._journal.roll_forward(back)
@@ -284,13 +287,13 @@ class ProposalExecution:
         try:
             due = self._make_commit(entry, steps)
         except MemexError:  # a file can't be read
-            self._retry_later()
+            self._unfinished.delay()
             return []
         made = None
         with suppress(MemexError):
             made = self._commits.commit(due.changes, due.message, approved=due.approved)
         if made is None and self._commits.is_on and self._repo.local_state() not in NO_HISTORY:
-            self._retry_later()
+            self._unfinished.delay()
             return []
         self._journal.set_state(entry.seq, "done", commit_id=made or NOTHING)
         return [MadeCommit(made, due.message.partition("\n")[0], tuple(due.changes))] if made else []

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
@@ -20,6 +22,7 @@ from syncd.state.ledger import Ledger
 from syncd.vault.vault import Vault
 
 RECENT_MS: Final = 7 * 24 * 3600 * 1000  # how long a missing commit is made up for
+AGAIN_S: Final = 30.0  # wait before an unfinished change or its commit is tried again
 State: TypeAlias = Literal["begun", "done", "undone", "torn"]
 # begun: may be half done; done, undone: everything or nothing; torn: another change interfered, `about` lists what is left
 _ENTRIES: Final = "SELECT seq, kind, document_id, state, source, target, by, at, commit_id, about FROM promotions"
@@ -94,6 +97,40 @@ def uncommitted_paths(ledger: Ledger, since: int) -> set[str]:
 def document_ids(ledger: Ledger) -> set[str]:
     """Return the ids of the notes in any change."""
     return {id for (id,) in ledger.query("SELECT DISTINCT document_id FROM promotions")}
+
+
+class UnfinishedChanges:
+    """Knows whether changes may be unfinished or uncommitted, and when to try them again. The caller locks it."""
+
+    def __init__(self) -> None:
+        self._may_be_unfinished = True  # a crash may have interrupted a change before the start
+        self._not_before = float("-inf")  # earliest time of the next try
+
+    def are_due(self, *, at_once: bool) -> bool:
+        """Return whether changes may be unfinished, and the wait after a failure is over or `at_once` is set."""
+        return self._may_be_unfinished and (at_once or not self.are_delayed())
+
+    def are_delayed(self) -> bool:
+        """Return whether the next try waits after a failure."""
+        return self._not_before > time.monotonic()
+
+    def expect(self) -> None:
+        """Record that a change may be unfinished from now on."""
+        self._may_be_unfinished = True
+
+    def delay(self) -> None:
+        """Record that a change is unfinished, and wait before the next try."""
+        self._may_be_unfinished, self._not_before = True, time.monotonic() + AGAIN_S
+
+    @contextmanager
+    def finishing(self) -> Iterator[None]:
+        """Expect that the block finishes all changes; after an error, such as of the ledger, they are tried again later."""
+        self._may_be_unfinished, self._not_before = False, float("-inf")
+        try:
+            yield
+        except BaseException:
+            self.delay()
+            raise
 
 
 class ChangeJournal:

@@ -22,7 +22,15 @@ from syncd.changes.change_approval import APPLY, UNAPPLY, ChangePlans
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.git.repository import Repository
 from syncd.history.audit_log import Author, acting_as
-from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, FileChange, MovePlan, sha256
+from syncd.history.change_journal import (
+    RECENT_MS,
+    ChangeJournal,
+    Entry,
+    FileChange,
+    MovePlan,
+    UnfinishedChanges,
+    sha256,
+)
 from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
 from syncd.promotion.link_updates import MoveSeries, plan_link_updates
@@ -50,7 +58,6 @@ NO_HISTORY: Final = frozenset({"no-git", "no-repo", "bare"})
 SERIES: Final = 20  # promotions that are committed together
 KNOWN_S: Final = 1.0  # how often a series of promotions updates the index
 FOLDERS: Final = 1_000  # latest moves that are searched for folders a promotion created
-AGAIN_S: Final = 30.0  # wait before an unfinished promotion or commit is tried again
 AUTHOR: Final = Author("daemon", "promote")
 Progress = Callable[[int, int, str], None]
 
@@ -88,8 +95,7 @@ class Promotions:
         self._snapshot, self._journal, self._repo, self._commits = snapshot, journal, repo, commits
         self.changes = changes  # what agents propose for notes of the vault
         self.lock = threading.RLock()  # held while captures are moved
-        self._owed = True  # something may be unfinished or uncommitted
-        self._not_before = float("-inf")  # earliest time of the next try
+        self._unfinished = UnfinishedChanges()
 
     # The owner's commands
 
@@ -244,17 +250,16 @@ class Promotions:
 
         After a failure it waits before the next try, unless `at_once` is set."""
         made: list[MadeCommit] = []
-        if not self._owed or (time.monotonic() < self._not_before and not at_once):
+        if not self._unfinished.are_due(at_once=at_once):
             return made
-        with self.lock, acting_as(AUTHOR):
-            self._owed, self._not_before = False, float("-inf")
+        with self.lock, acting_as(AUTHOR), self._unfinished.finishing():
             for entry in self._journal.unfinished():
                 self._resume(entry)
             for entry in self._journal.uncommitted(_now_ms() - RECENT_MS):
                 steps = self._journal.steps(entry.seq)
                 outcome: dict[str, Any] = {"commit": "", "left_out": []}
                 self._commit([_Move(entry, steps, outcome)])
-                if self._not_before > time.monotonic() and self._commits.hindrance():  # Git refuses the others too
+                if self._unfinished.are_delayed() and self._commits.hindrance():  # Git refuses the others too
                     break
                 if outcome["commit"]:
                     subject = format_commit_message(entry).partition("\n")[0]
@@ -349,7 +354,8 @@ class Promotions:
 
     def _move_files(self, move_plan: MovePlan, by: str) -> _Move:
         """Change the files; raises `_FilesChanged` when a file changed since the plan was made."""
-        self._owed, steps = True, move_plan.steps  # until it has succeeded
+        steps = move_plan.steps
+        self._unfinished.expect()  # until it has succeeded
         entry = self._journal.begin(move_plan, by=by, at=_now_ms())
         try:
             self._journal.roll_forward(steps)
@@ -376,12 +382,13 @@ class Promotions:
             self._journal.set_state(entry.seq, "torn" if mine else "undone", about=json.dumps(about))
         except MemexError as error:
             log.warning("a promotion is incomplete; Memex finishes it later: %s", error.message)
-            self._owed = True
+            self._unfinished.expect()
 
     def _resume(self, entry: Entry) -> None:
         """Finish a move that a crash interrupted; roll it back if the capture changed or the destination is taken."""
-        steps = self._journal.steps(entry.seq)
+        steps: Sequence[FileChange] = ()
         try:
+            steps = self._journal.steps(entry.seq)
             strange = self._journal.find_conflicts(steps)
             here = {
                 step.path: self._journal.current_digest(step)
@@ -403,7 +410,7 @@ class Promotions:
                 self._journal.set_state(entry.seq, "done")
         except MemexError as error:
             log.warning("could not finish an interrupted promotion yet: %s", error.message)
-            self._owed = True
+            self._unfinished.expect()
         self._snapshot.sync.hint(step.path for step in steps)
 
     def _is_same_note(self, entry: Entry) -> bool:
@@ -460,15 +467,15 @@ class Promotions:
             yield
         except MemexError as error:
             log.warning("a promotion is committed later: %s", error.message)
-            self._owed = True
+            self._unfinished.expect()
         except Exception:  # a bug that one note triggers
             log.exception("could not commit a promotion")
-            self._owed, self._not_before = True, time.monotonic() + AGAIN_S
+            self._unfinished.delay()
 
     def _record_commit(self, move: _Move, due: DueCommit, made: str | None) -> None:
         """Record the commit of a move, and the notes that are not in it; None = it can't be made now."""
         if made is None and self._commits.is_on and self._repo.local_state() not in NO_HISTORY:
-            self._owed, self._not_before = True, time.monotonic() + AGAIN_S
+            self._unfinished.delay()
             return
         self._journal.set_state(move.entry.seq, "done", commit_id=made or NOTHING)
         others = [path for path in due.changes if path not in due.approved]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 
+from index.errors import Unavailable
 from syncd.consolidation.proposal_execution import KINDS
 from syncd.history.change_journal import ChangeJournal, MovePlan, note_step
 from tests.support.sample_captures import Inbox
+from tests.support.unreadable_tables import unreadable
 from tests.support.world import World
 
 
@@ -45,6 +48,23 @@ def test_what_a_crash_broke_off_is_ended_without_a_tick(inbox):
     inbox.app.services.proposal_execution.finish_pending()
     assert not (inbox.world.vault / one.path).exists()
     assert "Approved-By: Ada" in inbox.world.git("log", "-1", "--format=%B")
+
+
+@pytest.mark.parametrize("table", ["promotions", "promoted_files"])
+def test_what_a_crash_broke_off_is_ended_although_the_ledger_could_not_be_read_at_first(inbox, table):
+    record = inbox.capture("nobody reads this")
+    raw, target = inbox.read(record.path).encode(), "Captures/Archive/default/nobody reads this.md"
+    steps = [note_step(target, None, raw), note_step(record.path, raw, None)]
+    about = {"said": "moved", "subject": "Archive it", "ids": [record.id]}
+    journal = ChangeJournal(inbox.app.opened.ledger, inbox.app.opened.vault, KINDS)
+    journal.begin(MovePlan("archive", "k", "", "", steps, about), by="Ada", at=1)
+    inbox.reopen()
+    with unreadable(inbox.app.opened.ledger, table), suppress(Unavailable):
+        inbox.app.services.proposal_execution.finish_pending()
+    assert (inbox.world.vault / record.path).exists()
+    inbox.app.services.proposal_execution.finish_pending(at_once=True)
+    assert not (inbox.world.vault / record.path).exists()
+    assert inbox.app.services.proposal_execution.facts()["begun"] == 0
 
 
 @pytest.mark.faults

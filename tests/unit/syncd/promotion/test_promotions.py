@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
-from index.errors import Conflict, NotFound
+from index.errors import Conflict, NotFound, Unavailable
 from syncd.git.repository import Repository
 from syncd.notes.front_matter import read_properties, split
 from syncd.promotion.plan import TakenDestination
 from syncd.promotion.promoted_note import Problem, PromotionRule
 from syncd.settings.automation import PromoteSettings
 from tests.support.promotion_vault import capture, consistent, files, promotions
+from tests.support.unreadable_tables import unreadable
 from tests.support.world import World, promote
 
 
@@ -77,6 +80,21 @@ def test_taken_suggestions_are_in_the_same_commit_and_go_with_the_way_back(world
     assert "[[Today]]" in world.git("show", done["commit"])
     own.unpromote("c1")
     assert files(world) == before
+
+
+@pytest.mark.parametrize("table", ["promotions", "promoted_files"])
+def test_an_interrupted_promotion_is_finished_although_the_ledger_could_not_be_read_at_first(world, table):
+    service = promotions(world)
+    plan = service.make_move_plan(service.make_plan(world.app.services.snapshot.find_capture("c1")))
+    service._journal.begin(plan, by="Ann", at=1)  # and then a crash
+    world.reopen()
+    service = promotions(world)
+    with unreadable(world.app.opened.ledger, table), suppress(Unavailable):
+        service.finish_pending()
+    assert (world.vault / "Captures/default/Heron.md").exists()
+    service.finish_pending(at_once=True)
+    assert (world.vault / "Notes/Heron.md").exists()
+    assert service.facts()["begun"] == 0
 
 
 def test_without_plans_git_is_not_asked(world, monkeypatch):

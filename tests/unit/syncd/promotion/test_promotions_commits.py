@@ -244,12 +244,12 @@ def test_what_git_refuses_of_one_of_many_holds_up_only_its_commit_and_is_reporte
     for number in (5, 6):
         world.write(f"Captures/default/N{number}.md", f"---\nid: n{number}\npromote: true\n---\nAlone {number}\n")
     world.run()
-    own._not_before = float("-inf")  # as if it were half a minute later
+    own._unfinished._not_before = float("-inf")  # as if it were half a minute later
     marked(world)
     assert {"Promote N5", "Promote N6"} <= set(world.git("log", "--format=%s").splitlines())
     assert own.facts()["uncommitted"] == 1
     (world.vault / ".gitattributes").unlink()
-    own._not_before = float("-inf")
+    own._unfinished._not_before = float("-inf")
     own.finish_pending()
     assert world.git("log", "-1", "--format=%s").strip() == "Promote N1"
     assert (own.facts()["uncommitted"], commits.problem) == (0, "")
@@ -270,7 +270,7 @@ def test_a_filter_that_fails_on_one_of_many_holds_up_only_its_commit(world):
     assert sorted(world.git("log", "-2", "--format=%s").splitlines()) == ["Promote N0", "Promote N2"]
     assert own.facts()["uncommitted"] == 1
     world.git("config", "filter.broken.clean", "cat")
-    own._not_before = float("-inf")  # as if it were half a minute later
+    own._unfinished._not_before = float("-inf")  # as if it were half a minute later
     own.finish_pending()
     assert world.git("log", "-1", "--format=%s").strip() == "Promote N1"
     assert own.facts()["uncommitted"] == 0
@@ -282,7 +282,7 @@ def test_a_commit_that_git_does_not_allow_is_made_up_for(world):
     assert promote(world, "c1")["commit"] == ""
     assert own.facts()["uncommitted"] == 1
     world.git("checkout", "-q", "-")
-    own._not_before = float("-inf")  # as if it were half a minute later
+    own._unfinished._not_before = float("-inf")  # as if it were half a minute later
     own.finish_pending()
     assert "Capture-Id: c1" in world.git("log", "-1", "--format=%B")
     assert world.git("status", "--porcelain") == ""

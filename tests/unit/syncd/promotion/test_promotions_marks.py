@@ -163,7 +163,7 @@ def test_a_mistake_of_ours_in_one_commit_keeps_no_other_from_being_promoted_and_
     assert "a defect" in caplog.text
     own = promotions(world)
     assert own.facts()["uncommitted"] == 1
-    own._not_before = float("-inf")  # as if it were half a minute later
+    own._unfinished._not_before = float("-inf")  # as if it were half a minute later
     own.finish_pending()
     assert world.git("log", "-1", "--format=%s").strip() == "Promote N3"
 
