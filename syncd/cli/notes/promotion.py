@@ -33,7 +33,7 @@ def promote(ids: tuple[str, ...], to: str | None, take: tuple[str, ...], *, dry_
     "mentions", "unread", "applied"}], "planned": [{"id", "source", "target", "chosen", "file"}], "failed": [{"id", "error"}]}."""
     with open_session(current=True) as ask:
         result = ask("promote", {"ids": list(ids), "to": to, "take": list(take) or None, "dry_run": dry_run or None})
-    return _print_outcome(result, [*result["promoted"], *result["planned"]])
+    return print_outcome(result, [*result["promoted"], *result["planned"]])
 
 
 @click.command(cls=Command)
@@ -46,40 +46,20 @@ def unpromote(ids: tuple[str, ...]) -> int:
     some notes could not be moved back. With --json: {"returned": [as for promote], "failed": [{"id", "error"}]}."""
     with open_session(current=True) as ask:
         result = ask("unpromote", {"ids": list(ids)})
-    return _print_outcome(result, result["returned"])
+    return print_outcome(result, result["returned"])
 
 
-def _print_outcome(result: Mapping[str, Any], done: list[dict[str, Any]]) -> int:
+def print_outcome(result: Mapping[str, Any], done: list[dict[str, Any]]) -> int:
+    """Print what happened to each note, and return the exit code; a single failure is raised as its error."""
     failed = result["failed"]
     if len(failed) == 1 and not done:
         raise from_dict(failed[0]["error"])
-    print_answer(
-        result,
-        lambda: "\n".join(
-            [*(_format_promoted(entry) for entry in done), *(_format_failure(entry) for entry in failed)]
-        ),
-    )
+    print_answer(result, lambda: "\n".join([*(_format_moved(entry) for entry in done), *map(_format_failure, failed)]))
     return SOME_FAILED if failed else 0
 
 
-def _format_promoted(note: Mapping[str, Any]) -> str:
-    lines = [result_text.format_move(note)]
-    if relinked := note.get("relinked"):
-        lines.append(f"  links kept in {len(relinked):,} other file{'s' if len(relinked) > 1 else ''}")
-    templates = (
-        ("lost", "broken link in {0}: {1}"),
-        ("mentions", "change this manually in {0}: {1}"),
-    )
-    for name, words in templates:
-        lines += [
-            f"  {words.format(*(result_text.line(part, 200) for part in pair))}" for pair in note.get(name, ())[:10]
-        ]
-    for name, words in (
-        ("left_out", "not committed, because it has edits of yours: {}"),
-        ("unread", "could not be read, so its links are unchanged: {}"),
-    ):
-        lines += [f"  {words.format(result_text.line(path, 200))}" for path in note.get(name, ())[:10]]
-    return "\n".join(lines)
+def _format_moved(entry: Mapping[str, Any]) -> str:
+    return "\n".join([result_text.format_move(entry), *result_text.format_move_details(entry)])
 
 
 def _format_failure(failure: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from index.errors import InvalidArgument, from_dict
+from index.errors import InvalidArgument
 from syncd.cli.framework.arguments import check_workspace
 from syncd.cli.framework.commands import (
     Command,
@@ -23,11 +23,11 @@ from syncd.cli.framework.commands import (
     wants_json,
 )
 from syncd.cli.framework.completion import archived_captures, folders, waiting_captures, workspaces
+from syncd.cli.notes.promotion import print_outcome
 from syncd.cli.notes.review_dialog import go_through
 from syncd.cli.notes.review_file import Decision, compose_file, parse_file
 from syncd.cli.terminal import result_text
 
-SOME_FAILED = 5
 Ask = Callable[[str, Mapping[str, Any]], Any]
 
 
@@ -78,7 +78,7 @@ def approve(ids: tuple[str, ...], to: str | None, take: tuple[str, ...]) -> int:
     """Promote captures, as `memex promote` does."""
     with open_session(current=True) as ask:
         result = ask("promote", {"ids": list(ids), "to": to, "take": list(take) or None})
-    return _print_outcome(result, result["promoted"])
+    return print_outcome(result, result["promoted"])
 
 
 @review.command("dismiss")
@@ -89,7 +89,7 @@ def dismiss(ids: tuple[str, ...]) -> int:
     With --json: {"archived": [as for promote], "failed": [{"id", "error"}]}."""
     with open_session(current=True) as ask:
         result = ask("review.dismiss", {"ids": list(ids)})
-    return _print_outcome(result, result["archived"])
+    return print_outcome(result, result["archived"])
 
 
 @click.command(cls=Command)
@@ -116,7 +116,7 @@ def unarchive(ids: tuple[str, ...], listed: bool, limit: int) -> int:
         return 0
     with open_session(current=True) as ask:
         result = ask("unarchive", {"ids": list(ids)})
-    return _print_outcome(result, result["returned"])
+    return print_outcome(result, result["returned"])
 
 
 def edit_queue(ask: Ask, waiting: Sequence[Mapping[str, Any]]) -> int:
@@ -132,7 +132,7 @@ def edit_queue(ask: Ask, waiting: Sequence[Mapping[str, Any]]) -> int:
         _add_result(result, ask("promote", {"ids": ids, "to": folder, "take": list(taken) or None}))
     if ids := [decision.path for decision in decisions if decision.word == "discard"]:
         _add_result(result, ask("review.dismiss", {"ids": ids}))
-    return _print_outcome(result, result["promoted"] + result["archived"])
+    return print_outcome(result, result["promoted"] + result["archived"])
 
 
 def _edit_file(text: str, waiting: Sequence[Mapping[str, Any]]) -> list[Decision]:
@@ -191,16 +191,3 @@ def _link_text(link: str) -> str:
 def _archived_table(records: Sequence[Mapping[str, Any]], *, color: bool) -> str:
     rows = [(row["id"][:36], result_text.line(row["title"], 60), result_text.line(row["path"], 100)) for row in records]
     return result_text.table(rows, ("id", "title", "path"), color=color) if rows else "no archived captures"
-
-
-def _print_outcome(result: Mapping[str, Any], done: list[dict[str, Any]]) -> int:
-    failed = result["failed"]
-    if len(failed) == 1 and not done:
-        raise from_dict(failed[0]["error"])
-    lines = [result_text.format_move(entry) for entry in done]
-    lines += [
-        f"{result_text.line(str(entry['id']), 200)}: {result_text.line(entry['error']['message'], 400)}"
-        for entry in failed
-    ]
-    print_answer(result, lambda: "\n".join(lines))
-    return SOME_FAILED if failed else 0

@@ -120,6 +120,7 @@ class Dialog:
         done = result.get("promoted") or result.get("archived") or ()
         for entry in done:
             print_text(f"{'applied to' if entry.get('applied') else '→'} {result_text.line(entry['target'], 200)}")
+            _print_details(entry)
         return Step(self.number, "discarded" if key == "d" else "approved", done[0]["target"]) if done else None
 
     def _has_changed(self, shown: Mapping[str, Any]) -> bool:
@@ -144,6 +145,7 @@ class Dialog:
             back = result["returned"][0]["target"]
             self.waiting[step.number] = {**self.waiting[step.number], "path": back}
             print_text(f"← {result_text.line(back, 200)}")
+            _print_details(result["returned"][0])
         self.steps.pop()
         self.number = step.number
         return True
@@ -158,6 +160,11 @@ class Dialog:
     def _summary(self) -> str:
         left = len(self.waiting) - self.number
         return ", ".join([*self._counts(), *([f"{left} left"] if left else [])]) or "nothing was decided"
+
+
+def _print_details(entry: Mapping[str, Any]) -> None:
+    for line in result_text.format_move_details(entry):
+        print_text(line)
 
 
 def go_through(ask: Ask, waiting: Sequence[Mapping[str, Any]]) -> None:

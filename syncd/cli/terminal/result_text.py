@@ -44,6 +44,21 @@ def format_move(entry: Mapping[str, Any]) -> str:
     return f"{line(entry['source'], 200)} {way} {line(entry['target'], 200)}"
 
 
+def format_move_details(entry: Mapping[str, Any]) -> list[str]:
+    """Format what a move did to links, and what a person must do, as indented lines; none if there is nothing to say."""
+    lines = []
+    if relinked := entry.get("relinked"):
+        lines.append(f"  links kept in {len(relinked):,} other file{'s' if len(relinked) > 1 else ''}")
+    for name, words in (("lost", "broken link in {0}: {1}"), ("mentions", "change this manually in {0}: {1}")):
+        lines += [f"  {words.format(*(line(part, 200) for part in pair))}" for pair in entry.get(name, ())[:10]]
+    for name, words in (
+        ("left_out", "not committed, because it has edits of yours: {}"),
+        ("unread", "could not be read, so its links are unchanged: {}"),
+    ):
+        lines += [f"  {words.format(line(path, 200))}" for path in entry.get(name, ())[:10]]
+    return lines
+
+
 def format_links(note: Mapping[str, Any]) -> str:
     """Format the links of a note, then the notes that link to it."""
     shown = [

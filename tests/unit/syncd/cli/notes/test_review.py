@@ -112,6 +112,16 @@ def test_scripts_decide_by_ids(world, capfd):
     assert "2 captures wait for your decision" in said(capfd, "status")
 
 
+def test_approve_reports_the_links_as_promote_does(world, capfd):
+    world.write("Menu.md", "[[Captures/default/First]]\n\n```dataview\nLIST FROM [[Captures/default/First]]\n```\n")
+    world.run()
+    assert said(capfd, "review", "approve", "first", "--to", "Kitchen").splitlines() == [
+        "Captures/default/First.md → Kitchen/First.md",
+        "  links kept in 1 other file",
+        "  change this manually in Menu.md: a Dataview query",
+    ]
+
+
 class Terminal:
     """A person at `memex review`."""
 

@@ -137,6 +137,21 @@ def test_a_change_is_said_to_be_applied(capsys):
     assert "applied to Plan.md\n" in capsys.readouterr().out
 
 
+def test_an_approval_reports_what_is_left_to_do(capsys):
+    class Reporting(Owner):
+        def __call__(self, operation, arguments):
+            answer = super().__call__(operation, arguments)
+            if "promoted" in answer:
+                answer["promoted"][0] |= {"lost": [["Menu.md", "./A"]], "left_out": ["Today.md"]}
+            return answer
+
+    run("a", paths=("a",), owner=Reporting())
+    out = capsys.readouterr().out
+    assert (
+        "→ promote:a\n  broken link in Menu.md: ./A\n  not committed, because it has edits of yours: Today.md\n" in out
+    )
+
+
 def test_a_capture_that_changed_after_it_was_shown_is_shown_again(capsys):
     class Changing(Owner):
         def __call__(self, operation, arguments):
