@@ -64,11 +64,11 @@ def build_scheduler(
     planned.every("commits", COMMITS_S, services.commits.tick)
     planned.every("uploads", MINUTE_S, uploads.remove_stale)
     planned.every("promotion", MARKS_S, partial(_promote_marked, opened.vault, services))
-    planned.every("ticks", TICKS_S, partial(services.consolidation.carry_out_ticked, planned.stopping))
+    planned.every("ticked proposals", TICKS_S, partial(services.consolidation.carry_out_ticked, planned.stopping))
     if when := settings.consolidate.cron:
         planned.cron("consolidation", when, partial(services.consolidation.run, planned.stopping))
-    planned.every("drags", MARKS_S, services.manual_moves.run)
-    planned.every("what was", HOUR_S, opened.overwritten.prune)
+    planned.every("manual moves", MARKS_S, services.manual_moves.run)
+    planned.every("old versions", HOUR_S, opened.overwritten.prune)
     for name, seconds, work in (
         ("archive", MINUTE_S, partial(services.archive.run, planned.stopping)),
         ("review", MINUTE_S, partial(services.review.run, planned.stopping)),

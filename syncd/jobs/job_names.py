@@ -1,6 +1,7 @@
 """Give each background job the name by which people know it; programs and the API use its key.
 
-Law, tested: every job of the daemon has a name, no two are equal, and both the key and the name lead to the key."""
+Law, tested: every job of the daemon has a name, no two are equal, and the key, an earlier key and the name lead to the
+key."""
 
 from __future__ import annotations
 
@@ -15,22 +16,24 @@ NAMES: Final[Mapping[str, str]] = {
     "consolidation": "report what needs attention",
     "context": "write what agents get at the start of a session",
     "deep check": "compare notes with the index",
-    "drags": "finish manual moves",
     "dropped files": "import new files",
     "ended jobs": "forget finished jobs",
     "enrichment": "retry summaries and tags",
     "leftovers": "remove leftover files",
     "listing": "list the vault",
     "maintenance": "maintain the index",
+    "manual moves": "finish manual moves",
+    "old versions": "forget old versions",
     "promotion": "promote marked captures",
     "remote": "exchange with the Git remote",
     "review": "suggest folders and tags",
     "root": "check that the vault is there",
     "suggestions": "renew suggestions at night",
-    "ticks": "carry out ticked proposals",
+    "ticked proposals": "carry out ticked proposals",
     "uploads": "remove unfinished uploads",
-    "what was": "forget old versions",
 }
+# The keys that earlier versions had for some jobs: scripts may use them, and the ledger has runs under them.
+OLD_KEYS: Final[Mapping[str, str]] = {"manual moves": "drags", "old versions": "what was", "ticked proposals": "ticks"}
 _WORDS: Final = str.maketrans("-_", "  ")  # `list-the-vault` is one word for a shell
 
 
@@ -45,6 +48,6 @@ def shell_word(key: str) -> str:
 
 
 def find_key(text: str, keys: Collection[str]) -> str | None:
-    """Return the key of the job with this name or key, in any spelling; None when there is no such job."""
+    """Return the key of the job with this name, key or earlier key, in any spelling; None when there is no such job."""
     wanted = fold(text.translate(_WORDS)).strip()
-    return next((key for key in keys if wanted in (fold(key), fold(job_name(key)))), None)
+    return next((key for key in keys if wanted in map(fold, (key, job_name(key), OLD_KEYS.get(key, key)))), None)

@@ -192,7 +192,7 @@ class Scheduler:
         with self._keeping:
             self._kept = None  # the ledger is closed after this
         if left:
-            log.warning("jobs still running at the stop: %s", ", ".join(left))
+            log.warning("jobs still running at the stop: %s", ", ".join(map(job_name, left)))
         return left
 
     def run(self, name: str, *, wait: bool = True) -> Run | None:
@@ -202,7 +202,7 @@ class Scheduler:
         with self._changed:
             job = self._require_job(name)
             if self.stopping.is_set():
-                raise Unavailable(f"the daemon is stopping, so {name} was not run")
+                raise Unavailable(f"the daemon is stopping, so the job {job_name(name)!r} was not run")
             ended, job.asked = job.runs, True
         if self._timer is None or not self._timer.running:
             self._run(name)
@@ -214,7 +214,7 @@ class Scheduler:
         with self._changed:
             self._changed.wait_for(lambda: job.runs > ended or self.stopping.is_set())
             if job.runs == ended:
-                raise Unavailable(f"the daemon is stopping, so {name} was not run")
+                raise Unavailable(f"the daemon is stopping, so the job {job_name(name)!r} was not run")
             return job.last
 
     def run_in(self, name: str, seconds: float) -> None:
@@ -254,7 +254,7 @@ class Scheduler:
 
     def _require_job(self, name: str) -> _Job:
         if name not in self._jobs:
-            raise NotFound(f"no job {name[:64]!r}; there are: {', '.join(sorted(self._jobs))}")
+            raise NotFound(f"no job {name[:64]!r}; there are: {', '.join(sorted(map(job_name, self._jobs)))}")
         return self._jobs[name]
 
     def troubles(self) -> list[str]:
@@ -285,10 +285,10 @@ class Scheduler:
         try:
             job.work()
         except MemexError as failure:
-            log.warning("the job %s failed: %s", name, failure.message)
+            log.warning("the job %r failed: %s", job_name(name), failure.message)
             error = failure.message
         except Exception as failure:  # top of the job's thread: it must stay scheduled
-            log.exception("the job %s failed", name)
+            log.exception("the job %r failed", job_name(name))
             error = str(failure) or type(failure).__name__
         self._growth.release_after_growth()
         with self._changed:
@@ -313,7 +313,7 @@ class Scheduler:
                 self._kept.add(job.name, run)
                 job.kept = run
             except Unavailable as error:
-                log.warning("could not record a run of the job %s: %s", job.name, error.message)
+                log.warning("could not record a run of the job %r: %s", job_name(job.name), error.message)
 
 
 def _first_delay(last: Run | None, seconds: float, now: float) -> float:

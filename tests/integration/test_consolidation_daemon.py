@@ -34,7 +34,7 @@ def test_what_is_ticked_comes_about_by_itself_and_over_a_kill(tmp_path, models):
         assert "proposal" in memex.run("status")
         memex.write(told["report"], report.read_text().replace("- [ ] Replace the tag", "- [x] Replace the tag"))
         time.sleep(4)  # sync.adopt_s, within which a person may still change their mind
-        assert memex.json("job", "run", "ticks", "--wait")["error"] == ""
+        assert memex.json("job", "run", "ticked-proposals", "--wait")["error"] == ""
         assert "k8s" not in {tag for note in memex.json("recent") for tag in note["tags"]}
         assert "✅" in report.read_text()
         made = memex.git("log", "--format=%s%n%b", "--grep=Replace the tag k8s with kubernetes")
@@ -45,7 +45,7 @@ def test_what_is_ticked_comes_about_by_itself_and_over_a_kill(tmp_path, models):
         memex.stop(9)
         time.sleep(4)
         memex.serve()
-        memex.json("job", "run", "ticks", "--wait")
+        memex.json("job", "run", "ticked-proposals", "--wait")
         memex.settled()
         assert (memex.vault / "Captures/Archive/default/Search 2.md").exists()
         assert memex.found("neither leg may outweigh", scope="captures")[0] == "Captures/default/Search.md"

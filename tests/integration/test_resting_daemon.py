@@ -13,7 +13,7 @@ from syncd.jobs.timer import REST_S
 from tests.support.daemon_process import Memex, daemon
 from tests.support.until import until
 
-RESTING = ("promotion", "drags", "commits", "root", "dropped files")
+RESTING = ("promotion", "manual moves", "commits", "root", "dropped files")
 WATCHED_S = 12.0  # longer than each of their intervals
 
 

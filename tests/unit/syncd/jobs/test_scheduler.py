@@ -100,7 +100,7 @@ def test_a_job_that_raises_stays_scheduled_and_is_logged(jobs, caplog):
     after = jobs.states()["beat"]
     assert after.error == "no disk"
     assert after.failures == after.runs >= 3
-    assert "the job beat failed" in caplog.text
+    assert "the job 'beat' failed" in caplog.text
     (told,) = jobs.troubles()
     assert "beat" in told
     assert "no disk" not in told, "agents read it too"
@@ -279,6 +279,26 @@ def test_what_outlives_the_daemon_is_how_the_last_runs_went(kept):
     standing = again.states()["deep"]
     assert (standing.error, standing.runs) == ("broken", 0)
     assert [run.error for run in again.history("deep")] == ["broken"]
+
+
+def test_runs_under_the_earlier_key_of_a_job_are_its_runs(kept):
+    kept.add("what was", Run(1, 0.1, "disk full"))
+    assert kept.runs_of("old versions") == [Run(1, 0.1, "disk full")]
+    for number in range(KEPT):
+        kept.add("old versions", Run(number + 2, 0.1, ""))
+    assert [run.started_at for run in kept.runs_of("old versions", KEPT + 1)] == list(range(KEPT + 1, 1, -1))
+
+
+def test_messages_name_a_job_as_people_do(kept, caplog):
+    jobs = Scheduler(kept)
+    jobs.every("old versions", 3600, Beat(1, Unavailable("disk full")))
+    jobs.run("old versions")
+    assert "the job 'forget old versions' failed: disk full" in caplog.text
+    with pytest.raises(NotFound, match="there are: forget old versions"):
+        jobs.run("nope")
+    jobs.stop()
+    with pytest.raises(Unavailable, match="so the job 'forget old versions' was not run"):
+        jobs.run("old versions")
 
 
 def test_only_so_many_runs_of_a_job_are_kept(kept):
