@@ -109,7 +109,7 @@ class App:
             backfill=self.backfill,
             worker=self.worker,
             jobs=lambda: self.jobs,
-            hearing=self._watcher_state,
+            watcher_state=self._watcher_state,
             other_daemon=self.claim.other_holder,
         )
 

@@ -104,7 +104,7 @@ class Reader:
 
 def choose_label(
     members: Sequence[frozenset[str]],
-    spoken: Mapping[str, Sequence[int]],
+    holders: Mapping[str, Sequence[int]],
     nodes: int,
     *,
     tags: Sequence[Sequence[str]],
@@ -113,7 +113,7 @@ def choose_label(
 ) -> str | None:
     """Choose up to three terms that many members share and few other nodes have; None if there are none.
 
-    `members`: the terms of each member; `spoken`: for each term, which of all `nodes` nodes contain it; `phrases`: the
+    `members`: the terms of each member; `holders`: for each term, which of all `nodes` nodes contain it; `phrases`: the
     pairs of neighbouring terms of each member."""
     size = len(members)
     least = max(2, math.ceil(SHARE * size))
@@ -121,11 +121,11 @@ def choose_label(
     rated: dict[tuple[str, ...], tuple[float, str]] = {}
     for key, count in counts.items():
         if count >= least:
-            rated[(key,)] = (_distinctiveness(count, size, len(spoken[key]), nodes), reader.most_frequent_form(key))
+            rated[(key,)] = (_distinctiveness(count, size, len(holders[key]), nodes), reader.most_frequent_form(key))
     together = Counter(pair for pairs in phrases for pair in pairs)
     for pair, count in together.items():
         if count >= least and all(counts[key] for key in pair):
-            known = min(len(spoken[key]) for key in pair)
+            known = min(len(holders[key]) for key in pair)
             forms = Counter(pairs[pair] for pairs in phrases if pair in pairs)
             rated[pair] = (1.25 * _distinctiveness(count, size, known, nodes), min(forms, key=lambda f: (-forms[f], f)))
     tagged = Counter(tag for member_tags in tags for tag in dict.fromkeys(member_tags))

@@ -98,7 +98,7 @@ class Contexts:
         self._inbox, self._tokens, self._count = inbox, tokens, count
         self._reader = FactReader(captures, count)
         # Called with the path of a workspace's folder when its owner has decided something in the note.
-        self.told: list[Callable[[Collection[str]], object]] = []
+        self.listeners: list[Callable[[Collection[str]], object]] = []
         self._vault_version: object = None
         self._running, self._lock = threading.Lock(), threading.Lock()
         self._written: dict[str, WrittenContext] = {}
@@ -242,7 +242,7 @@ class Contexts:
             known = self._written_in(workspace).decisions
             if may_write and (known.kept, known.left_out) != (note.decisions.kept, note.decisions.left_out):
                 # Before they are recorded: if the note then can't be written, they are not new at the next try.
-                for callback in tuple(self.told):
+                for callback in tuple(self.listeners):
                     callback([f"{self._inbox}/{workspace}/"])
             changed = may_write and self._write_note(workspace, note)
             stat = self._vault.stat(self.path_of(workspace))

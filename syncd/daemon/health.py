@@ -67,7 +67,7 @@ class Part:
 class Health:
     """Reports the health of an open vault and its services, from what each part reports.
 
-    `jobs` and `hearing` are called each time, because a serving daemon has other jobs and watches the vault."""
+    `jobs` and `watcher_state` are called each time, because a serving daemon has other jobs and watches the vault."""
 
     def __init__(
         self,
@@ -80,16 +80,16 @@ class Health:
         backfill: Backfill,
         worker: Worker,
         jobs: Callable[[], Scheduler],
-        hearing: Callable[[], WatcherState | None],  # None: the vault is not watched
+        watcher_state: Callable[[], WatcherState | None],  # None: the vault is not watched
         other_daemon: Callable[[], int | None],  # the pid of another daemon on this vault; 0: unknown pid
     ) -> None:
         self._builds, self._sync, self._vault = opened.builds, opened.sync, opened.vault
         self._inbox = opened.settings.vault.inbox
         self._agent_access, self._worker = agent_access, worker
-        self._hearing, self._other_daemon = hearing, other_daemon
+        self._watcher_state, self._other_daemon = watcher_state, other_daemon
         self._pending, self._defects = PendingNotes(opened), NoteDefects(opened, files.dropped)
         self._background: Facts = (
-            ("watch", lambda: asdict(hearing() or WatcherState("off"))),
+            ("watch", lambda: asdict(watcher_state() or WatcherState("off"))),
             ("jobs", lambda: jobs().facts()),
             ("queue", worker.facts),
         )
@@ -160,7 +160,7 @@ class Health:
         """Return the state in numbers: of the whole vault for the owner (None), else of the captures of these workspaces.
 
         Without any workspace there are no numbers: frequent calls would reveal when somebody else writes."""
-        ready = self._sync.ready.is_set() or (self._hearing() is None and self._builds.is_complete)
+        ready = self._sync.ready.is_set() or (self._watcher_state() is None and self._builds.is_complete)
         degraded = self.degraded(workspaces)
         if workspaces is not None and not workspaces:
             return {"ready": ready, "degraded": degraded}
@@ -225,7 +225,7 @@ class Health:
         return f"ready: {self._builds.documents:,} notes{amiss}"
 
     def _is_daemon(self) -> bool:
-        return self._hearing() is not None
+        return self._watcher_state() is not None
 
     def _workspaces(self) -> list[str]:
         try:
@@ -258,11 +258,11 @@ class Health:
         return [HOMELESS]
 
     def _watch_sentences(self) -> list[str]:
-        hearing = self._hearing()
-        return [f"watch: {hearing.problem}"] if hearing and hearing.problem else []
+        state = self._watcher_state()
+        return [f"watch: {state.problem}"] if state and state.problem else []
 
     def _daemon_sentences(self) -> list[str]:
-        other = None if self._hearing() is None else self._other_daemon()
+        other = None if self._watcher_state() is None else self._other_daemon()
         return [] if other is None else [ELSEWHERE.format(other or "?")]
 
     def _queue_sentences(self) -> list[str]:

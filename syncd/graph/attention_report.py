@@ -191,7 +191,7 @@ def _collect_evidence(
     terms = [reader.terms(text[0], text[1:]) for text in texts]
     return Evidence(
         names=[vertex.name for vertex in vertices],
-        terms=[spoken for _, spoken in terms],
+        terms=[node_terms for _, node_terms in terms],
         called=[called for called, _ in terms],
         tags=[frozenset(vertex.tags) for vertex in vertices],
         near=[neighbours - {n} for n, neighbours in enumerate(near)],
@@ -259,7 +259,7 @@ def _describe_cluster(
     """Return the names of a group of nodes, and its label."""
     words = choose_label(
         [evidence.terms[n] for n in group],
-        evidence.spoken,
+        evidence.term_holders,
         len(vertices),
         tags=[vertices[n].tags for n in group],
         phrases=[reader.phrases(texts[n]) for n in group],

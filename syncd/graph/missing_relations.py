@@ -64,11 +64,11 @@ class Evidence:
     near: Sequence[frozenset[int]]  # the related nodes of each node, in both directions
     mentions: Mapping[tuple[int, int], int]  # how often the first node names the second
     written: Callable[[str], str]  # returns the form of a term to show
-    spoken: dict[str, list[int]] = field(default_factory=dict)  # the nodes that use each term
-    tagged: dict[str, list[int]] = field(default_factory=dict)
+    term_holders: dict[str, list[int]] = field(default_factory=dict)  # the nodes that use each term
+    tag_holders: dict[str, list[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.spoken, self.tagged = _index_holders(self.terms), _index_holders(self.tags)
+        self.term_holders, self.tag_holders = _index_holders(self.terms), _index_holders(self.tags)
 
 
 def count_mentions(gaps: Iterable[UnlinkedName], numbers: Mapping[str, int]) -> dict[tuple[int, int], int]:
@@ -82,7 +82,7 @@ def select_pairs(evidence: Evidence, alike: Iterable[tuple[int, int]], most: int
     named = sorted(evidence.mentions, key=lambda pair: (-evidence.mentions[pair], pair))[:most]
     selected |= {(min(a, b), max(a, b)) for a, b in named}
     shared: dict[tuple[int, int], float] = defaultdict(float)
-    for holders in (*evidence.spoken.values(), *evidence.tagged.values()):
+    for holders in (*evidence.term_holders.values(), *evidence.tag_holders.values()):
         if 2 <= len(holders) <= RARE:
             for pair in combinations(holders, 2):
                 shared[pair] += 1 / len(holders)
@@ -126,11 +126,11 @@ def _describe_shared(a: int, b: int, evidence: Evidence, *, named: bool) -> Iter
     """Describe the terms, tags and neighbours that two nodes have in common."""
     # A mentioned name has been counted already: its words are not counted again.
     counted = evidence.called[a] | evidence.called[b] if named else frozenset[str]()
-    terms = _rarity_weights(evidence.terms[a] & evidence.terms[b] - counted, evidence.spoken, len(evidence.names))
+    terms = _rarity_weights(evidence.terms[a] & evidence.terms[b] - counted, evidence.term_holders, len(evidence.names))
     if terms:
         chance = min(TERMS, _combine_chances(TERM * weight for weight in terms.values()))
         yield chance, f"both mention {_join_words([evidence.written(key) for key in terms])}"
-    tags = _rarity_weights(evidence.tags[a] & evidence.tags[b], evidence.tagged, len(evidence.names))
+    tags = _rarity_weights(evidence.tags[a] & evidence.tags[b], evidence.tag_holders, len(evidence.names))
     if tags:
         chance = min(TAGS, _combine_chances(TAG * weight for weight in tags.values()))
         yield (

@@ -43,7 +43,7 @@ OWN_WAYS: Final = {  # of the tools that took a decision back
 }
 MOST_NAMES: Final = 10  # of keys, in a message
 
-Told = Callable[[int, int, str], None]
+Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class Undo:
             return named
         return sorted(steps, key=lambda step: (step.path == end, step.sort_key))
 
-    def carry_out(self, steps: Sequence[UndoStep], progress: Told) -> UndoResult:
+    def carry_out(self, steps: Sequence[UndoStep], progress: Progress) -> UndoResult:
         """Carry out the steps, and index the changed files."""
         result = UndoResult([], [])
         try:

@@ -32,7 +32,7 @@ class UnloggedChanges:
         self._audit, self._vault, self._captures, self._inbox = audit, vault, captures, inbox
         self._lock = threading.Lock()
         self._paths: set[str] = set()
-        captures.told.append(self._on_commit)
+        captures.listeners.append(self._on_commit)
 
     def _on_commit(self, paths: Collection[str] | None) -> None:
         with self._lock:  # None: a new index replaced the old one, with the same notes

@@ -46,19 +46,19 @@ class ScopeIndex:
     """Holds the current index of one scope across builds, and the callbacks for its changes."""
 
     index: Index
-    told: list[Callable[[Collection[str] | None], object]] = field(default_factory=list)
+    listeners: list[Callable[[Collection[str] | None], object]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.index.on_commit = self._tell
+        self.index.on_commit = self._notify
 
     def switch_to(self, index: Index) -> None:
         """Answer from `index` from now on. The changed paths are unknown, so callbacks get None."""
         self.index.on_commit, self.index = None, index
-        index.on_commit = self._tell
-        self._tell(None)
+        index.on_commit = self._notify
+        self._notify(None)
 
-    def _tell(self, paths: Collection[str] | None) -> None:
-        for callback in tuple(self.told):
+    def _notify(self, paths: Collection[str] | None) -> None:
+        for callback in tuple(self.listeners):
             callback(paths)
 
 

@@ -87,10 +87,10 @@ def _plan_promotions(
     is a failure."""
     plans: dict[str, Plan] = {}
     failed: list[dict[str, Any]] = []
-    spoken: dict[str, str] = {}
+    reserved: dict[str, str] = {}
     for id in ids:
         try:
-            plan = promotions.make_plan(snapshot.find_capture(id), spoken=spoken, **wanted)
+            plan = promotions.make_plan(snapshot.find_capture(id), reserved=reserved, **wanted)
             refuse_unseen_change(plan.raw, shown.get(id))
         except TakenDestination as error:
             way_out = "name another folder with --to, or mark the capture (promote: true) to be asked in a note"
@@ -99,7 +99,7 @@ def _plan_promotions(
             failed.append({"id": id, "error": error.as_dict()})
         else:
             plans.setdefault(plan.source, plan)
-            reserve_paths(spoken, plan)
+            reserve_paths(reserved, plan)
     return list(plans.values()), failed
 
 

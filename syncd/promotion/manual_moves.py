@@ -38,7 +38,7 @@ AUTHOR: Final = Author("daemon", "drag")
 class ManualMove:
     """Holds a moved note: its current bytes, and the bytes it gets before its links are updated."""
 
-    stray: MovedNote
+    moved_note: MovedNote
     document: Document  # parsed as the note at its old path
     raw: bytes
     text: bytes
@@ -124,32 +124,32 @@ class ManualMoves:
     # Execution
 
     def _finish_moves(self, moves: Sequence[ManualMove]) -> None:
-        done = {move.stray.old: move.stray.new for move in moves}
+        done = {move.moved_note.old: move.moved_note.new for move in moves}
         for move in moves:
             done |= move.followed or {}
         along = {move.stored.old: move.stored.new for move in moves if move.stored}
-        texts = {move.stray.old: move.text for move in moves}
+        texts = {move.moved_note.old: move.text for move in moves}
         updates = plan_link_updates(
             self._snapshot.vault, done, texts=texts, inbox=self._snapshot.inbox, moved=True, along=along
         )
-        moved_paths = {move.stray.new for move in moves}
+        moved_paths = {move.moved_note.new for move in moves}
         others = {path: pair for path, pair in updates.changes.items() if path not in moved_paths}
         if not all(self._is_at_rest(path) for path in others):
             return  # somebody is editing a note whose links need repair
         for move in sorted(moves, key=lambda move: not move.out):
-            text = updates.changes.get(move.stray.new, (b"", move.text))[1]
+            text = updates.changes.get(move.moved_note.new, (b"", move.text))[1]
             if move.out and (text != move.raw or move.stored or others):
                 self._promotions.finish_move(_make_move_plan(move, text, others, updates), by=self._git_author_of(move))
                 others = {}
             elif text != move.raw:
-                self._write_file(move.stray.new, move.raw, text)
-            self._moved_notes.forget([move.stray.id])
+                self._write_file(move.moved_note.new, move.raw, text)
+            self._moved_notes.forget([move.moved_note.id])
         for path, (before, after) in others.items():
             self._write_file(path, before, after)
 
     def _git_author_of(self, move: ManualMove) -> str:
         """Return who moved the note, if Git brought the move; "" = the owner of this vault."""
-        path, at = move.stray.new, self._snapshot.vault.stat(move.stray.new)
+        path, at = move.moved_note.new, self._snapshot.vault.stat(move.moved_note.new)
         if at is None or not head_moves.is_from_git(self._repo, path, move.raw, at.mtime_ns // 1_000_000_000):
             return ""
         author = self._repo.query(
@@ -166,7 +166,7 @@ def _make_move_plan(
     move: ManualMove, text: bytes, others: Mapping[str, tuple[bytes, bytes]], updates: LinkUpdates
 ) -> MovePlan:
     """Plan the rest of a promotion whose note is already at its destination."""
-    note, document = move.stray, move.document
+    note, document = move.moved_note, move.document
     # The journal keeps the capture's bytes: its file is gone, and a rollback does not bring it back.
     steps = [note_step(note.new, move.raw, text), FileChange(note.old, "", "", before=move.raw)]
     steps[1:1] = [note_step(path, *pair) for path, pair in sorted(others.items())]

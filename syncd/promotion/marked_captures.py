@@ -64,7 +64,7 @@ class _Batch:
     # Captures, and the path of the note at their destination.
     taken: list[tuple[Record, str]] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)  # path → why it can't be promoted
-    spoken: dict[str, str] = field(default_factory=dict)  # paths that plans create, folded → as they are spelled
+    reserved: dict[str, str] = field(default_factory=dict)  # paths that plans create, folded → as they are spelled
     recent: head_moves.RecentCommits | None = None  # what Git knows about the captures
     again: bool = False
     unsure: bool = False  # whether a capture may have a conflict that is not known yet
@@ -74,7 +74,7 @@ class _Batch:
         match result:
             case ReadyCapture(plan):
                 self.plans.append(plan)
-                reserve_paths(self.spoken, plan)
+                reserve_paths(self.reserved, plan)
             case UndecidedCapture():
                 self.again = self.unsure = True
             case Defect():
@@ -174,7 +174,7 @@ class MarkedCaptures:
             # The other capture is promoted first; then a person can be asked about the conflict.
             return (
                 UndecidedCapture()
-                if isinstance(error, TakenDestination) and fold(error.target) in batch.spoken
+                if isinstance(error, TakenDestination) and fold(error.target) in batch.reserved
                 else error
             )
         except MemexError as error:
@@ -203,7 +203,7 @@ class MarkedCaptures:
             read_promotable(self._snapshot, record)
             raise Problem(UNCLEAR)
         at = written_at(self._snapshot, self._repo, record.path, record, batch.recent)
-        return self._promotions.make_plan(record, tool="mark", at=at, spoken=batch.spoken)
+        return self._promotions.make_plan(record, tool="mark", at=at, reserved=batch.reserved)
 
     def _write_problems(self, problems: Mapping[str, str]) -> None:
         for record, asked in self._waiting.find_captures(_needs_attention):

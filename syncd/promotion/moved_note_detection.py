@@ -29,7 +29,7 @@ from syncd.vault.location import locate
 KEPT_MS: Final = 30 * 24 * 3600 * 1000  # how long a missing note may still turn up elsewhere
 MADE_MS: Final = 3600 * 1000  # longest wait between queueing a note and its entry in the audit log
 MANY: Final = 500  # above this number of changed notes, comparing all notes costs less
-_NAME: Final = "stray:"  # prefix of the named values; the id follows
+_NAME: Final = "stray:"  # prefix of the named values in the ledger; the id follows
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,9 @@ class MovedNotes:
         self._left: dict[str, tuple[str, int, list[str]]] = {
             id: (*json.loads(value), [])[:3] for id, value in named_values.read_prefixed(ledger, _NAME).items()
         }
-        self._bells = (_ChangedPaths(), _ChangedPaths())
-        for scope_index, bell in zip((snapshot.captures, snapshot.notes), self._bells, strict=True):
-            scope_index.told.append(bell.add_changes)
+        self._changed_paths = (_ChangedPaths(), _ChangedPaths())
+        for scope_index, changed_paths in zip((snapshot.captures, snapshot.notes), self._changed_paths, strict=True):
+            scope_index.listeners.append(changed_paths.add_changes)
         # path → the id of the note that was there at the last check, in order of arrival. The indexes report every later change.
         self._where = self._current_ids()
 
@@ -120,15 +120,15 @@ class MovedNotes:
 
     def _compare_changes(self) -> None:
         """Compare the paths that changed since the last call. After a failure the next call compares them again."""
-        heard = [bell.take_changes() for bell in self._bells]
-        changed = set().union(*(paths or () for paths in heard))
-        if not changed and None not in heard:
+        changes = [changed_paths.take_changes() for changed_paths in self._changed_paths]
+        changed = set().union(*(paths or () for paths in changes))
+        if not changed and None not in changes:
             return
         try:
-            self._compare_paths(None if None in heard or len(changed) > MANY else changed)
+            self._compare_paths(None if None in changes or len(changed) > MANY else changed)
         except BaseException:
-            for bell, paths in zip(self._bells, heard, strict=True):
-                bell.add_changes(paths)
+            for changed_paths, paths in zip(self._changed_paths, changes, strict=True):
+                changed_paths.add_changes(paths)
             raise
 
     def _compare_paths(self, changed: set[str] | None) -> None:
@@ -163,7 +163,7 @@ class MovedNotes:
                     continue  # it exists, but can't be read now
             except Unavailable:
                 now[path] = id  # unknown: check again
-                self._bells[0].add_changes([path])
+                self._changed_paths[0].add_changes([path])
                 continue
             if not self._was_moved_by_memex(path):
                 gone.append((id, path, others))

@@ -134,16 +134,16 @@ def make_plan(
     at: int,
     to: str | None = None,
     called: str | None = None,
-    spoken: Mapping[str, str] | None = None,
+    reserved: Mapping[str, str] | None = None,
     taken: Sequence[str] = (),
 ) -> Plan:
-    """Plan the promotion of this capture. `to`, `called`: folder and name, if given; `spoken`: see `reserve_paths`.
+    """Plan the promotion of this capture. `to`, `called`: folder and name, if given; `reserved`: see `reserve_paths`.
 
     `taken`: those of its suggested tags and links that the note gets.
 
     Raises Problem, TakenDestination, or Conflict when the capture has just changed."""
     document, raw = read_promotable(snapshot, record)
-    owner_marks, spoken = read_marks(decode(raw)), spoken or {}
+    owner_marks, reserved = read_marks(decode(raw)), reserved or {}
     settings, name = snapshot.settings.promote, rename_instruction_file(record.path.rpartition("/")[2])[:-3]
     where = choose_destination(
         document,
@@ -155,10 +155,10 @@ def make_plan(
         to=to,
         old_title=snapshot.keeps_old_title(record),
     )
-    folder = resolve_folder(snapshot, where.folder, spoken)
-    target = join(folder, f"{_choose_name(snapshot, folder, called or where.stem, name, spoken)}.md")
+    folder = resolve_folder(snapshot, where.folder, reserved)
+    target = join(folder, f"{_choose_name(snapshot, folder, called or where.stem, name, reserved)}.md")
     stored = find_stored_file(
-        snapshot, document, resolve_folder(snapshot, settings.attachments or folder, spoken), spoken
+        snapshot, document, resolve_folder(snapshot, settings.attachments or folder, reserved), reserved
     )
     for path in (target, stored.new if stored else target):
         if wrong := objection(path, new=True):
@@ -229,16 +229,16 @@ def refuse_unseen_change(raw: bytes, shown: str | None) -> None:
         raise Conflict("the capture changed after it was shown: look at it again, then decide")
 
 
-def reserve_paths(spoken: dict[str, str], plan: Plan) -> None:
+def reserve_paths(reserved: dict[str, str], plan: Plan) -> None:
     """Reserve the paths that this plan creates, folders included, for the plans that follow: folded → as spelled."""
     for path in plan.moves.values():
         parts = path.split("/")
         for depth in range(1, len(parts) + 1):
             made = "/".join(parts[:depth])
-            spoken.setdefault(fold(made), made)
+            reserved.setdefault(fold(made), made)
 
 
-def resolve_folder(snapshot: VaultSnapshot, folder: str, spoken: Mapping[str, str]) -> str:
+def resolve_folder(snapshot: VaultSnapshot, folder: str, reserved: Mapping[str, str]) -> str:
     """Return the folder as it is spelled on disk, or in a reserved path.
 
     Raises Problem when no note can be put there."""
@@ -249,7 +249,7 @@ def resolve_folder(snapshot: VaultSnapshot, folder: str, spoken: Mapping[str, st
         except MemexError as error:
             raise Problem(f"the folder {folder!r} can't be used: {error.message}") from error
         if there not in known:
-            there = spoken.get(fold(join(done, part)), part).rpartition("/")[2]
+            there = reserved.get(fold(join(done, part)), part).rpartition("/")[2]
         if there not in known and (wrong := _UNLINKED.search(part)):
             raise Problem(
                 f"the new folder {part!r} can't have {wrong[0]} in its name: links or other systems would break"
@@ -266,7 +266,7 @@ def resolve_folder(snapshot: VaultSnapshot, folder: str, spoken: Mapping[str, st
     return done
 
 
-def _choose_name(snapshot: VaultSnapshot, folder: str, wanted: str, current: str, spoken: Mapping[str, str]) -> str:
+def _choose_name(snapshot: VaultSnapshot, folder: str, wanted: str, current: str, reserved: Mapping[str, str]) -> str:
     """Return a base name that no other note of the vault has. Raises TakenDestination when the destination has it."""
     there = {fold(name): name for name in snapshot.vault.list_names(folder)}
     left_out = {fold(name): name for name in snapshot.sync.sparse_files.names_in(folder)}
@@ -278,7 +278,7 @@ def _choose_name(snapshot: VaultSnapshot, folder: str, wanted: str, current: str
                     f"{join(folder, left_out[file])} is in Git, and the sparse checkout leaves it out: promote to another folder, or add "
                     "this one with `git sparse-checkout add`"
                 )
-        elif file in there or fold(join(folder, f"{name}.md")) in spoken:
+        elif file in there or fold(join(folder, f"{name}.md")) in reserved:
             if name == wanted:
                 raise TakenDestination(join(folder, there.get(file, f"{name}.md")))
         elif fold(name) == fold(current) or not snapshot.sync.is_name_taken(fold(name)):
@@ -287,7 +287,7 @@ def _choose_name(snapshot: VaultSnapshot, folder: str, wanted: str, current: str
 
 
 def find_stored_file(
-    snapshot: VaultSnapshot, document: Document, folder: str, spoken: Mapping[str, str]
+    snapshot: VaultSnapshot, document: Document, folder: str, reserved: Mapping[str, str]
 ) -> StoredFile | None:
     """Return the file that moves with the note of its text, unless another note holds its text too."""
     old = document.file
@@ -302,7 +302,7 @@ def find_stored_file(
     there = {fold(name) for name in snapshot.names_in(folder)}
     for name in numbered_names(current, known_ending(current, KNOWN)):
         new = join(folder, name)
-        if fold(name) in there or fold(new) in spoken:
+        if fold(name) in there or fold(new) in reserved:
             continue
         if name == own_name or not snapshot.sync.is_name_taken(fold(name)):
             return StoredFile(old, new, digest)

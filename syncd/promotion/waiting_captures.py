@@ -34,12 +34,12 @@ class WaitingCaptures:
 
     def __init__(self, captures: ScopeIndex) -> None:
         self._captures = captures
-        self._looking, self._telling = threading.Lock(), threading.Lock()
+        self._refresh_lock, self._change_lock = threading.Lock(), threading.Lock()
         self._known: dict[str, MarkedCapture] = {}
         self._changed: set[str] = set()
         self._all = True  # read all captures at the next refresh
         self.reads = 0  # rows read in all refreshes
-        captures.told.append(self._add_changes)
+        captures.listeners.append(self._add_changes)
 
     @property
     def version(self) -> object:
@@ -49,7 +49,7 @@ class WaitingCaptures:
 
     def find_captures(self, only: Callable[[OwnerMarks], bool] = any_marks) -> list[tuple[Record, OwnerMarks]]:
         """Return the captures whose marks `only` accepts, entities included, by path; captures being read now are left out."""
-        with self._looking:
+        with self._refresh_lock:
             self._refresh()
             wanted = {path: known for path, known in self._known.items() if only(known.marks)}
             records = self._captures.index.records_at(wanted) if wanted else {}
@@ -61,7 +61,7 @@ class WaitingCaptures:
 
     def marked(self) -> dict[str, MarkedCapture]:
         """Return all captures with their marks by path, entities included; fast for any number of captures."""
-        with self._looking:
+        with self._refresh_lock:
             self._refresh()
             return self._known.copy()
 
@@ -72,24 +72,24 @@ class WaitingCaptures:
 
     def marks_of(self, path: str) -> OwnerMarks:
         """Return the marks of one capture; no marks if there is no such capture."""
-        with self._looking:
+        with self._refresh_lock:
             self._refresh()
             return self._known[path].marks if path in self._known else OwnerMarks()
 
     def _add_changes(self, paths: Collection[str] | None) -> None:
-        with self._telling:
+        with self._change_lock:
             self._all |= paths is None
             self._changed.update(paths or ())
 
     def _refresh(self) -> None:
-        with self._telling:
+        with self._change_lock:
             everywhere, changed, self._all, self._changed = self._all, self._changed, False, set()
         if not everywhere and not changed:
             return
         try:
             rows = list(self._captures.index.owner_marks(None if everywhere else changed))
         except BaseException:
-            with self._telling:
+            with self._change_lock:
                 self._all |= everywhere
                 self._changed |= changed
             raise

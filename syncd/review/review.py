@@ -62,7 +62,7 @@ COMPARED: Final = 5  # notes whose text is compared with a capture's
 LEAST_NEAR: Final = 0.4  # the least similarity for this comparison
 FIRST_TAGS: Final = 4  # tags of a capture that are used as words of the search for similar notes
 READ: Final = 100_000  # first characters of a text that are compared, and searched for names of notes
-UNSPOKEN: Final = frozenset({"code", "html", "math"})  # kinds of blocks that are not searched for names of notes
+NO_PROSE: Final = frozenset({"code", "html", "math"})  # kinds of blocks that are not searched for names of notes
 CODE: Final = re.compile(r"(`+)[^`\n]+\1")
 UNLINKABLE: Final = frozenset("#^[]|")
 
@@ -303,10 +303,10 @@ class Review:
     def _compute_suggestions(self, record: Record, document: Document, learnt: LearntVault) -> Suggestions:
         if document.type == CHANGE:  # it says itself which note it belongs to
             return Suggestions()
-        spoken = "\n\n".join(
-            document.text[block.start : block.end] for block in document.blocks if block.kind not in UNSPOKEN
+        prose = "\n\n".join(
+            document.text[block.start : block.end] for block in document.blocks if block.kind not in NO_PROSE
         )
-        spoken = CODE.sub(" ", spoken[:READ])
+        prose = CODE.sub(" ", prose[:READ])
         words = " ".join([document.title, *document.tags[:FIRST_TAGS]])
         similar = self._proper.index.find_similar(self._captures.index.sample_vectors(record), words)
         similar = [hit for hit in similar if not hit.record.path.startswith(f"{self._inbox}/")]
@@ -320,7 +320,7 @@ class Review:
             with suppress(MemexError):  # the note was removed a moment ago
                 body = split(decode(self._vault.read(hit.record.path)[0]))[1]
                 shares[hit.record.path] = shared_parts(mine, shingles(body[:READ]))
-        return suggest(SuggestionSubject(document.title, document.tags, spoken, linked), similar, learnt.habits, shares)
+        return suggest(SuggestionSubject(document.title, document.tags, prose, linked), similar, learnt.habits, shares)
 
     def _link_targets(self, suggestions: Suggestions, record: Record) -> dict[str, str]:
         """Return the link target of each suggested note, by path: its name if that is unique, otherwise its path.

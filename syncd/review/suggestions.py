@@ -25,7 +25,7 @@ from index.text import stopwords
 from index.text.tags import key_of, words_of
 
 Resemblance: TypeAlias = Literal["duplicate", "supersedes", "extends", "similar"]
-Told: TypeAlias = tuple[str, str, Sequence[str], Sequence[str], bool]  # path, title, tags, aliases, is a template
+NamedNote: TypeAlias = tuple[str, str, Sequence[str], Sequence[str], bool]  # path, title, tags, aliases, is a template
 
 NEAREST: Final = 12  # nearest notes that count for their folders and tags
 NEAR, WORDED, TAGGED, TITLED, NAMED = 1.0, 0.3, 0.7, 0.5, 0.2  # weights; halving or doubling one changes little
@@ -113,7 +113,7 @@ def folder_of(path: str) -> str:
 
 
 def learn_habits(
-    notes: Iterable[Told], *, inbox: str, aside: Collection[str] = (), ordinary: Container[str] = frozenset()
+    notes: Iterable[NamedNote], *, inbox: str, aside: Collection[str] = (), ordinary: Container[str] = frozenset()
 ) -> VaultHabits:
     """Learn the habits of the vault.
 
@@ -145,9 +145,9 @@ def learn_habits(
     )
 
 
-def _excluded_folders(notes: Sequence[Told], aside: Collection[str]) -> set[str]:
+def _excluded_folders(notes: Sequence[NamedNote], aside: Collection[str]) -> set[str]:
     """Return the folders from which nothing is suggested, because of their names, the vault's settings or their notes."""
-    inside: dict[str, list[Told]] = defaultdict(list)
+    inside: dict[str, list[NamedNote]] = defaultdict(list)
     for note in notes:
         inside[folder_of(note[0])].append(note)
     named = tuple(f"{fold(name.strip('/'))}/" for name in aside if name.strip("/"))

@@ -48,7 +48,7 @@ class AgentAccess:
 
         A change of what a workspace's context contains is one of the workspace's folder. The listener runs in the thread that
         made the change, while other changes wait, so it must be fast and raise nothing."""
-        registries = self._inbox.captures.told, self._inbox.contexts.told
+        registries = self._inbox.captures.listeners, self._inbox.contexts.listeners
         for listeners in registries:
             listeners.append(listener)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415 - only these commands import the code for service managers, so that all others start quickly
 LINGER = "the service runs while you are logged in; to start it at boot: loginctl enable-linger"
 NAME = click.option("--name", default="", help="The service, if several vaults have one each: work means memex-work.")
-Told = dict[str, Any]
+Facts = dict[str, Any]
 
 
 @click.group(cls=Group)
@@ -61,7 +61,7 @@ def service_install(vault: str | None, name: str, now: bool, harden: bool, file_
         print_answer(written, lambda: "\n".join([f"wrote {manager.file}", "now run:", *(f"  {text}" for text in run)]))
         return
     manager.enable(start=now or harden)
-    status: Told = {"file": str(manager.file)}
+    status: Facts = {"file": str(manager.file)}
     if harden:
         status["hardened"] = isinstance(manager, Systemd) and manager.harden(spec)
         if not status["hardened"]:
@@ -125,7 +125,7 @@ def _installed_manager(name: str) -> Systemd | Launchd:
     return manager
 
 
-def _format_status(status: Told) -> str:
+def _format_status(status: Facts) -> str:
     lines: list[tuple[str, Callable[[Any], str]]] = [
         ("file", str),
         ("state", str),

@@ -35,17 +35,17 @@ def find_groups(
     reader, contents = Reader(places), texts(members)
     note_texts = {n: (captures[n].title, contents.get(n, "")) for n in members}
     terms = {n: reader.terms(*(note_texts[n][0], note_texts[n][1:]))[1] for n in members}
-    spoken: dict[str, list[int]] = defaultdict(list)
+    holders: dict[str, list[int]] = defaultdict(list)
     for n in members:
         for key in terms[n]:
-            spoken[key].append(n)
+            holders[key].append(n)
     return [
         Group(
             number,
             tuple(captures[n].id for n in group),
             choose_label(
                 [terms[n] for n in group],
-                spoken,
+                holders,
                 len(members),
                 tags=[captures[n].tags for n in group],
                 phrases=[reader.phrases(note_texts[n]) for n in group],

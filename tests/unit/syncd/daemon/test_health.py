@@ -204,7 +204,7 @@ def no_workspace(world, sentence):
 def watcher(world, sentence):
     state = [WatcherState("degraded", sentence.removeprefix("watch: "))]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(world.app.health, "_hearing", lambda: state[0])
+        patch.setattr(world.app.health, "_watcher_state", lambda: state[0])
         yield
         state[0] = WatcherState("ok")
         assert told(world) == ([], [], [])
@@ -215,7 +215,7 @@ def another_daemon(world, _):
     other = VaultClaim(world.vault)
     world.app.claim.release()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(world.app.health, "_hearing", lambda: WatcherState("ok"))
+        patch.setattr(world.app.health, "_watcher_state", lambda: WatcherState("ok"))
         other.require()
         assert world.app.claim.take() is not None
         yield
@@ -384,7 +384,7 @@ def layer_missing(world, _):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sandbox_report, "probe_layers", lambda: SandboxLayers(7, seccomp=False))
         patch.setattr("sys.platform", "linux")
-        patch.setattr(world.app.health, "_hearing", lambda: WatcherState("ok"))
+        patch.setattr(world.app.health, "_watcher_state", lambda: WatcherState("ok"))
         yield
 
 

@@ -17,7 +17,7 @@ PLAN = SimpleNamespace(moves={RECORD.path: "Notes/Wide/A.md"})
 def facts(batch):
     return {
         name: value
-        for name in ("plans", "taken", "problems", "spoken", "again", "unsure")
+        for name in ("plans", "taken", "problems", "reserved", "again", "unsure")
         if (value := getattr(batch, name))
     }
 
@@ -29,7 +29,7 @@ def facts(batch):
             ReadyCapture(PLAN),
             {
                 "plans": [PLAN],
-                "spoken": {"notes": "Notes", "notes/wide": "Notes/Wide", "notes/wide/a.md": "Notes/Wide/A.md"},
+                "reserved": {"notes": "Notes", "notes/wide": "Notes/Wide", "notes/wide/a.md": "Notes/Wide/A.md"},
             },
             id="planned",
         ),
