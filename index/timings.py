@@ -1,4 +1,4 @@
-"""Timings count how long the slow kinds of work take, and why they fail, for the metrics page.
+"""Timings count how long the slow kinds of work take, and why they fail, for the metrics page. `now_ms` is the clock.
 
 Law: the counts are numbers under fixed words, never text of a note or of an error. One process is one daemon, so
 these counts are the process's."""
@@ -81,3 +81,8 @@ def find_cause(error: BaseException) -> str:
     if isinstance(error, OSError):
         return "disk_full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "system"
     return error.code.lower() if isinstance(error, MemexError) else "bug"
+
+
+def now_ms() -> int:
+    """Return the current time in epoch milliseconds."""
+    return time.time_ns() // 1_000_000

@@ -11,7 +11,6 @@ import logging
 import signal
 import socket
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -26,6 +25,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Lifespan
 
 from index.errors import MemexError, Unavailable
+from index.timings import now_ms
 from mcp_server.guard.guard import Guard
 from mcp_server.guard.token_bucket import TokenBuckets
 from mcp_server.http.allowed_hosts import allowed_hosts, allowed_origins, bracket_ipv6, local_url
@@ -52,11 +52,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 60.0
-
-
-def now_ms() -> int:
-    """Return the current time in epoch milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 def build_app(

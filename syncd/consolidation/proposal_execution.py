@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import logging
 import threading
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,6 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
+from index.timings import now_ms
 from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.consolidation.proposal_plans import FileKind, GraphKind, Proposed
@@ -87,7 +87,7 @@ class ProposalExecution:
             for entry in self._journal.unfinished():
                 with acting_as(replace(CONSOLIDATION, request=entry.document_id)):
                     self._finish(entry)
-            for entry in self._journal.uncommitted(_now() - RECENT_MS):
+            for entry in self._journal.uncommitted(now_ms() - RECENT_MS):
                 if self._unfinished.are_delayed():  # Git refuses the other commits too
                     break
                 made += self._commit(entry, self._journal.steps(entry.seq))
@@ -95,7 +95,7 @@ class ProposalExecution:
 
     def due_commits(self) -> Iterator[DueCommit]:
         """Yield the commits that Git has not allowed yet."""
-        for entry in self._journal.uncommitted(_now() - RECENT_MS):
+        for entry in self._journal.uncommitted(now_ms() - RECENT_MS):
             with suppress(MemexError):  # a file can't be read
                 yield self._make_commit(entry, self._journal.steps(entry.seq))
 
@@ -132,7 +132,9 @@ class ProposalExecution:
             if steps := self._logged_changes(key, before):
                 about = {"said": answer, "subject": kind.subject.format(answer), "ids": list(proposed["ids"])}
                 self._unfinished.expect()  # until it is committed
-                entry = self._journal.begin(MovePlan(kind.name, key, "", "", steps, about), by=self._owner(), at=_now())
+                entry = self._journal.begin(
+                    MovePlan(kind.name, key, "", "", steps, about), by=self._owner(), at=now_ms()
+                )
                 self._end(entry, steps)
             return answer
 
@@ -165,7 +167,7 @@ class ProposalExecution:
             about = {"said": plan.said, "subject": plan.subject, "ids": list(plan.ids)}
             move_plan = MovePlan(kind.name, key, "", "", plan.steps, about)
             self._unfinished.expect()  # until it has succeeded
-            entry = self._journal.begin(move_plan, by=self._owner(), at=_now())
+            entry = self._journal.begin(move_plan, by=self._owner(), at=now_ms())
             try:
                 self._journal.roll_forward(plan.steps)
             except BaseException:
@@ -192,7 +194,7 @@ class ProposalExecution:
                 raise Conflict(f"changed since, so nothing was undone: {', '.join(changed[:NAMED])}", paths=changed)
             about |= {"subject": f"Undo: {about['subject']}", "undoes": entry.seq}
             self._unfinished.expect()  # until it has succeeded
-            undone = self._journal.begin(MovePlan(entry.kind, key, "", "", back, about), by=self._owner(), at=_now())
+            undone = self._journal.begin(MovePlan(entry.kind, key, "", "", back, about), by=self._owner(), at=now_ms())
             try:
                 self._journal.roll_forward(back)
             except BaseException:
@@ -318,7 +320,3 @@ class ProposalExecution:
         # New and removed files are committed whole; elsewhere a person's edits stay out.
         moved = [step.path for step in done if not step.was or not step.now]
         return DueCommit({step.path: step.after for step in done}, text, moved)
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from index.errors import EARLY_CLOCK, Conflict, InvalidArgument, MemexError, Unavailable
 from index.model import Document, Record
+from index.timings import now_ms
 from syncd.daemon.note_warnings import SimilarNames, graph_totals, name_warnings
 from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
@@ -119,7 +120,7 @@ class Health:
             ("deep_check", opened.check.facts),
             ("graph", lambda: graph_totals(captures.index.graph(name) for name in self._workspaces())),
             ("removals_held", lambda: opened.sync.held_removals),
-            ("keys", lambda: opened.keys.facts(_now())),
+            ("keys", lambda: opened.keys.facts(now_ms())),
             ("audit", opened.audit.facts),
             ("flagged", lambda: list_flagged(captures.index.defects())),
             ("pid", os.getpid),
@@ -267,7 +268,7 @@ class Health:
 
     def _queue_sentences(self) -> list[str]:
         with suppress(Unavailable):  # the ledger fails, which it reports itself
-            return self._worker.troubles(_now())
+            return self._worker.troubles(now_ms())
         return []
 
 
@@ -363,10 +364,6 @@ def _exchange_sentences(git_unwell: str, services: VaultServices) -> list[str]:
 def _is_excused(defect: str) -> bool:
     """Return whether a template's properties have this defect by design."""
     return defect.partition(":")[0] in TEMPLATE_DEFECTS
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _visible_fields(note: Document | Record) -> tuple[object, ...]:

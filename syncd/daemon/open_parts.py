@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 from index.scope.reader import Looks
 from index.search.reranker import Reranker
+from index.timings import now_ms
 from syncd.captures.automatic_values import AutomaticValues
 from syncd.captures.inbox import Inbox
 from syncd.context.contexts import Contexts
@@ -100,7 +100,7 @@ def open_parts(
     """Open all parts; `stack` closes them.
 
     Raises Conflict while another process holds the state folder or the vault."""
-    state, since = settings.state, _now()
+    state, since = settings.state, now_ms()
     environment_keys = read_environment_keys(os.environ)
     lock = _lock_folders(settings, stack, claim)
     ledger = stack.enter_context(closing(Ledger.open(state / LEDGER)))
@@ -154,7 +154,7 @@ def build_inbox(
         captures=opened.captures,
         folder=settings.vault.inbox,
         taken=opened.sync.is_name_taken,
-        now=_now,
+        now=now_ms,
         degraded=degraded,
         degraded_search=degraded_search,
         enricher=opened.enricher,
@@ -163,7 +163,7 @@ def build_inbox(
         queue=opened.queue,
         quiet_s=settings.sync.adopt_s,
         edited=opened.sync.edits.is_pending,
-        uploads=Uploads(settings.state, opened.queue, settings.kb, vault=settings.vault.path, now=_now),
+        uploads=Uploads(settings.state, opened.queue, settings.kb, vault=settings.vault.path, now=now_ms),
         collections=settings.kb.all_collections,
         window=Window(opened.builds.shared, opened.vault, opened.shares),
         keep_version=opened.overwritten.keep,
@@ -178,10 +178,6 @@ def _last_daemon(state: Path) -> int:
         return int(json.loads((state / DAEMON).read_text())["pid"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _open_vault(settings: Settings, audit: AuditLog, overwritten: OverwrittenBytes) -> AuditedVault:

@@ -6,7 +6,6 @@ not do."""
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 from index.errors import MemexError, Unavailable
 from index.foreground import foreground
 from index.process_memory import release_unused
+from index.timings import now_ms
 from syncd.changes.change_approval import ChangePlans
 from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
@@ -114,7 +114,7 @@ def build_services(
     changes = ChangePlans(vault, opened.settings.vault.inbox, history.read_version)
     promotions = Promotions(snapshot, journal, repo, commits, changes)
     proposal_execution = _build_proposal_execution(opened, agent_access, snapshot, promotions, commits)
-    proposals = Proposals(ledger, lambda: time.time_ns() // 1_000_000)
+    proposals = Proposals(ledger, now_ms)
     waiting = WaitingCaptures(captures)
     merging = DestinationConflicts(snapshot, promotions, proposals)
     review = Review(snapshot, waiting, repo, ledger)
@@ -229,7 +229,7 @@ def build_consolidation(
 
         index, graph = opened.captures.index, agent_access.workspace(workspace).nodes.report()
         linked = index.linked_names(folders) | opened.notes.index.linked_names(folders)
-        now = time.time_ns() // 1_000_000
+        now = now_ms()
         return workspace_scan.scan_workspace(index, workspace, graph, linked=linked, now=now, go_on=go_on, **limits)
 
     return Consolidation(

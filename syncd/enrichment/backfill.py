@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +19,7 @@ from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavai
 from index.foreground import foreground
 from index.model import Document, Record
 from index.text.tags import key_of
+from index.timings import now_ms
 from index.topics.summary_and_tags import Enrichment
 from syncd.documents.capture_note import CHANGE
 from syncd.documents.parser import parse
@@ -209,7 +209,7 @@ class Backfill:
         if self._enricher.by == "off":
             return
         owing: list[tuple[Record, str, int]] = []
-        due = list(self._enricher.pending_retries(_now()))
+        due = list(self._enricher.pending_retries(now_ms()))
         lacking = set(self._captures.index.unlabelled_paths()) if due else set()
         for id, failures in due:  # all of them first, so that notes that need no retry don't wait
             record = self._captures.index.record(id)
@@ -226,7 +226,7 @@ class Backfill:
                     )
                     self._enrich(record.workspace, record.path, enrichment, False)
             except (Conflict, NotFound, Unavailable) as error:
-                self._enricher.postpone_retry(id, failures, _now())
+                self._enricher.postpone_retry(id, failures, now_ms())
                 log.info("enrichment of a note is postponed: %s", error.code)
                 if self._enricher.is_resting or self._enricher.closed.is_set():
                     return
@@ -250,7 +250,3 @@ def most_used_tags(tags: Mapping[str, int], most: int) -> dict[str, int]:
         grouped.setdefault(key_of(tag), Counter())[tag] += used
     spelt = {min(forms, key=lambda tag: (-forms[tag], tag)): forms.total() for forms in grouped.values()}
     return dict(sorted(spelt.items(), key=lambda pair: (-pair[1], pair[0]))[:most])
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, ResourceExhausted, Unavailable
+from index.timings import now_ms
 from syncd.history.audit_log import AUTHOR
 from syncd.jobs.queued_job import STATUSES, Job, Kind, Status, job_of_row
 from syncd.jobs.staged_files import StagedFiles
@@ -46,7 +46,7 @@ class Queue:
         ledger: Ledger,
         state: Path,
         settings: KbSettings,
-        now: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        now: Callable[[], int] = now_ms,
     ) -> None:
         self.staged = StagedFiles(state / STAGED)
         self._ledger, self._settings, self._now = ledger, settings, now

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from index.timings import now_ms
 from syncd.graph.perspectives import Perspectives
 from syncd.sharing.shares import Shares
 from syncd.state.folder import KEY_FILE, holds_key, write_private
@@ -83,7 +83,7 @@ def key_operations(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dic
             scopes=("read", "write") if scopes is None else scopes,
             namespace=arguments.get("namespace"),
             expires_at=arguments.get("expires_at"),
-            now=_now(),
+            now=now_ms(),
         )
         return {"name": key.name, "key": secret}
 
@@ -91,10 +91,10 @@ def key_operations(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dic
         return [_key_fields(key) for key in keys.list()]
 
     def revoke(arguments: Arguments, _: Any) -> dict[str, Any]:
-        return _key_fields(keys.revoke(arguments["name"], now=_now()))
+        return _key_fields(keys.revoke(arguments["name"], now=now_ms()))
 
     def check(arguments: Arguments, _: Any) -> dict[str, Any] | None:
-        key = keys.identify(arguments["secret"], now=_now())
+        key = keys.identify(arguments["secret"], now=now_ms())
         return None if key is None else _key_fields(key)
 
     def history(_: Arguments, __: Any) -> list[dict[str, Any]]:
@@ -116,7 +116,7 @@ def _rotate_key(keys: ApiKeys, state: Path, arguments: Arguments) -> dict[str, A
         arguments["name"],
         overlap_ms=arguments.get("overlap_ms") or 0,
         expires_at=arguments.get("expires_at"),
-        now=_now(),
+        now=now_ms(),
     )
     if holds_key(state, key.id):
         write_private(state / KEY_FILE, secret + "\n")
@@ -136,7 +136,3 @@ def _key_fields(key: ApiKey) -> dict[str, Any]:
         "last_used_at": key.last_used_at,
         "old_until": key.old_until,
     }
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Record
+from index.timings import now_ms
 from syncd.captures.writer import hold_commits
 from syncd.changes.change_approval import APPLY, UNAPPLY, ChangePlans
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
@@ -101,9 +102,7 @@ class Promotions:
 
     def make_plan(self, record: Record, *, tool: str = "promote", at: int | None = None, **options: Any) -> Plan:
         """Plan the promotion of a capture. Raises Problem for one that can't be promoted as it is."""
-        return make_plan(
-            self._snapshot, record, tool=tool, at=_now_ms() // 1000 * 1000 if at is None else at, **options
-        )
+        return make_plan(self._snapshot, record, tool=tool, at=now_ms() // 1000 * 1000 if at is None else at, **options)
 
     def merge(self, reference: str, target: str) -> dict[str, Any]:
         """Append the text of a capture to a note of the vault, redirect all its links there, and return the outcome."""
@@ -255,7 +254,7 @@ class Promotions:
         with self.lock, acting_as(AUTHOR), self._unfinished.finishing():
             for entry in self._journal.unfinished():
                 self._resume(entry)
-            for entry in self._journal.uncommitted(_now_ms() - RECENT_MS):
+            for entry in self._journal.uncommitted(now_ms() - RECENT_MS):
                 steps = self._journal.steps(entry.seq)
                 outcome: dict[str, Any] = {"commit": "", "left_out": []}
                 self._commit([_Move(entry, steps, outcome)])
@@ -269,7 +268,7 @@ class Promotions:
 
     def due_commits(self) -> Iterator[DueCommit]:
         """Yield the recent promotions that still lack a commit, with the commit to make."""
-        for entry in self._journal.uncommitted(_now_ms() - RECENT_MS):
+        for entry in self._journal.uncommitted(now_ms() - RECENT_MS):
             with suppress(MemexError):  # a file can't be read
                 if due := make_due_commit(self._snapshot.vault, self._journal, entry, self._journal.steps(entry.seq)):
                     yield due
@@ -356,7 +355,7 @@ class Promotions:
         """Change the files; raises `_FilesChanged` when a file changed since the plan was made."""
         steps = move_plan.steps
         self._unfinished.expect()  # until it has succeeded
-        entry = self._journal.begin(move_plan, by=by, at=_now_ms())
+        entry = self._journal.begin(move_plan, by=by, at=now_ms())
         try:
             self._journal.roll_forward(steps)
         except (Conflict, NotFound) as error:
@@ -488,7 +487,3 @@ class Promotions:
 
 class _FilesChanged(Conflict):
     """Reports that a file changed during the move."""
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

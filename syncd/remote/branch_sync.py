@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, Unavailable
+from index.timings import now_ms
 from syncd.git.ignored_paths import explain_obstacle, format_paths
 from syncd.git.repository import Repository
 from syncd.git.repository_state import PLAIN, REWRITTEN, UNWELL, RepositoryState
@@ -203,7 +204,7 @@ class RemoteSync:
         first, most = BACKOFF_S
         self._pause = min(max(first, 2 * self._pause), most)
         self._due, self._failed_at = time.monotonic() + self._pause, self._repo.head() or ""
-        self._times["failed_at"] = _now_ms()
+        self._times["failed_at"] = now_ms()
         self.problem = error.message
         self.unwell = UNWELL[error.state] if isinstance(error, MergeNeedsPerson) else UNREACHED
 
@@ -265,7 +266,7 @@ class RemoteSync:
         before = self._resolve_commit(tracked.tracking)
         fetch(self._repo, tracked, limit_s=self._settings.timeout_s, stop=self._ended)
         self._pulled = time.monotonic()
-        self._times["pulled_at"] = _now_ms()
+        self._times["pulled_at"] = now_ms()
         theirs = self._resolve_commit(tracked.tracking)
         if theirs is None:
             raise missing_branch_error(self._repo, tracked)
@@ -398,7 +399,7 @@ class RemoteSync:
         count = self._count_commits(tip, known)
         if not push(self._repo, tracked, tip, limit_s=self._settings.timeout_s, stop=self._ended):
             return None
-        self._sent, self._times["pushed_at"] = tip, _now_ms()
+        self._sent, self._times["pushed_at"] = tip, now_ms()
         log.info("pushed: %d commits", count)
         return count
 
@@ -419,7 +420,3 @@ class RemoteSync:
 
     def _git_command(self) -> str:
         return f"git -C {shlex.quote(self._repo.vault)}"
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

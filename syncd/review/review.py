@@ -6,7 +6,6 @@ changed."""
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
 import threading
@@ -27,17 +26,19 @@ from index.process_memory import LARGE_TEXT, one_large_text, release_unused
 from index.text.hidden_characters import find_hidden
 from index.text.link_schemes import find_unsafe
 from index.text.runnable_code import find_runnable
+from index.timings import now_ms
 from syncd.captures.writer import hold_commits
 from syncd.documents.capture_note import CHANGE
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.git.repository import Repository
+from syncd.history.change_journal import sha256
 from syncd.indexes.note_links import find_paths
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, encode, read_properties, split
 from syncd.notes.timestamps import iso
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.promotion.waiting_captures import MarkedCapture, WaitingCaptures
 from syncd.review.bases_table import DISMISSED, NAME, compose_table
-from syncd.review.reviewed_captures import ReviewedCapture, ReviewedCaptures, now_ms, shorten
+from syncd.review.reviewed_captures import ReviewedCapture, ReviewedCaptures, shorten
 from syncd.review.suggestions import (
     Suggestions,
     SuggestionSubject,
@@ -178,12 +179,12 @@ class Review:
         if there != wanted:
             if there is None:
                 self._vault.create(path, wanted)
-            elif _sha256(there) == named_values.read(self._ledger, NAME):
-                self._vault.replace(path, wanted, digest=_sha256(there))
+            elif sha256(there) == named_values.read(self._ledger, NAME):
+                self._vault.replace(path, wanted, digest=sha256(there))
             else:
                 return  # a person has changed it
-        if named_values.read(self._ledger, NAME) != _sha256(wanted):
-            named_values.write(self._ledger, {NAME: _sha256(wanted)})
+        if named_values.read(self._ledger, NAME) != sha256(wanted):
+            named_values.write(self._ledger, {NAME: sha256(wanted)})
 
     def _find_suggestible(self) -> dict[str, MarkedCapture]:
         """Return the captures that wait for suggestions or have them, by path."""
@@ -270,7 +271,7 @@ class Review:
         after = self._edit_note(text, changes, before, stat)
         if after is None or encode(after) == raw:
             return record.digest
-        return _sha256(encode(after)) if self._write_note(record, before, encode(after), stat) else None
+        return sha256(encode(after)) if self._write_note(record, before, encode(after), stat) else None
 
     def _edit_note(self, text: str, changes: Mapping[str, PropertyValue], before: Document, stat: Stat) -> str | None:
         """Return the note with these properties, or without the suggestions if an agent could see that they are there.
@@ -377,7 +378,3 @@ def look_alike_to_agents(before: Document, after: Document) -> bool:
 
 def _has_name(record: Record, title: str) -> bool:
     return fold(title) in {fold(name) for name in (record.title, *record.aliases)}
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

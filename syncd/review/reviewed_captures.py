@@ -4,7 +4,6 @@ Law: a row only saves work. If it is missing or outdated, Memex reviews the capt
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -74,8 +73,3 @@ class ReviewedCaptures:
 def shorten(digest: str) -> str:
     """Cut a digest to the stored length."""
     return digest[:DIGITS]
-
-
-def now_ms() -> int:
-    """Return the current time in epoch milliseconds."""
-    return time.time_ns() // 1_000_000

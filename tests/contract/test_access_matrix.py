@@ -21,8 +21,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from index.timings import now_ms
 from mcp_server.operations.operation import READERS
-from mcp_server.server import now_ms
 from mcp_server.tools.families import FAMILIES
 from syncd.settings.access import AccessSettings, LimitsSettings
 from syncd.state.folder import LEDGER

@@ -22,12 +22,13 @@ import pytest
 from starlette.responses import Response
 from starlette.routing import Route
 
+from index.timings import now_ms
 from mcp_server.protocol import prompts
 from mcp_server.protocol.resources import TEMPLATE
 from mcp_server.rest import git_webhook
 from mcp_server.rest import routes as rest
 from mcp_server.rest.upload_form import PATH as FORM
-from mcp_server.server import build_app, now_ms
+from mcp_server.server import build_app
 from mcp_server.tools.families import CORE, FAMILIES
 from syncd.daemon.control_socket import NAME, TOKEN, ControlServer, short_address
 from syncd.remote.push_webhook import drop_secret, make_secret

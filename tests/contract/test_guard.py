@@ -16,9 +16,9 @@ import httpx2
 import pytest
 
 from index.errors import Unavailable
+from index.timings import now_ms
 from mcp_server.http.allowed_hosts import allowed_hosts, allowed_origins, local_url
 from mcp_server.operations.operation import READERS
-from mcp_server.server import now_ms
 from syncd.settings.settings import ServerSettings
 from tests.support.live_server import SLOW, running
 from tests.support.world import until

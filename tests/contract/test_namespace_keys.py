@@ -11,11 +11,11 @@ import pytest
 
 from index.errors import InvalidArgument, MemexError
 from index.model import Query
+from index.timings import now_ms
 from mcp_server.operations.caller import CALLER, Caller, open_workspace
 from mcp_server.operations.operation import OperationRunner
 from mcp_server.protocol import completion, prompts, resources
 from mcp_server.rest.routes import OPERATIONS as ROUTED
-from mcp_server.server import now_ms
 from mcp_server.tools.families import FAMILIES
 from syncd.graph.node_request import NewNode
 from tests.support.tool_arguments import ARGUMENTS

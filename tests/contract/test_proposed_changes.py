@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mcp_server.server import now_ms
+from index.timings import now_ms
 from mcp_server.tools.thoughts_schema import ProposeChange
 from tests.support.live_server import client, run, running
 from tests.support.world import until

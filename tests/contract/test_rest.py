@@ -10,7 +10,7 @@ import pytest
 from openapi_spec_validator import validate
 
 from index.model import COLLECTIONS
-from mcp_server.server import now_ms
+from index.timings import now_ms
 from syncd.workspaces.api_keys import SCOPES
 from tests.documents.page_blocks import blocks
 from tests.support.live_server import CRASH, running, unlisted

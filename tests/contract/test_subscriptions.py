@@ -12,11 +12,11 @@ from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.exceptions import MCPError
 from mcp.types import ResourceUpdatedNotification
 
+from index.timings import now_ms
 from mcp_server import server
 from mcp_server.guard.guard import WATCH_SECONDS
 from mcp_server.protocol.resources import context_uri, note_uri
 from mcp_server.protocol.subscriptions import STREAMS, WATCHED, Updates
-from mcp_server.server import now_ms
 from syncd.context import contexts
 from syncd.settings.automation import ContextSettings
 from tests.support.live_server import client, run, running

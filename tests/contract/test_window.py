@@ -8,8 +8,8 @@ import re
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from index.timings import now_ms
 from mcp_server.protocol.resources import note_uri
-from mcp_server.server import now_ms
 from mcp_server.tools.families import FAMILIES
 from tests.support.live_server import client, run, running
 from tests.support.tool_arguments import ARGUMENTS

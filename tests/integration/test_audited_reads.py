@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from index.errors import MemexError, Unavailable
+from index.timings import now_ms
 from mcp_server.http.client_address import parse_proxies
 from mcp_server.http.metrics_page import Metrics
 from mcp_server.http.request_log import log_requests
@@ -17,7 +18,7 @@ from mcp_server.operations.caller import CALLER, Caller
 from mcp_server.operations.operation import OperationRunner
 from mcp_server.protocol import prompts, resources
 from mcp_server.rest.routes import OPERATIONS as ROUTED
-from mcp_server.server import build_app, now_ms
+from mcp_server.server import build_app
 from mcp_server.tools.families import FAMILIES
 from syncd.graph.node_request import NewNode
 from syncd.settings.logs_and_traces import AuditSettings

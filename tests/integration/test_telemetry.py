@@ -14,8 +14,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from prometheus_client.parser import text_string_to_metric_families
 
 from index.errors import InvalidArgument
+from index.timings import now_ms
 from index.tracing import span
-from mcp_server.server import now_ms
 from syncd.daemon import metrics
 from syncd.settings.logs_and_traces import TelemetrySettings
 from syncd.telemetry import request_traces

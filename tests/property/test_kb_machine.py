@@ -21,9 +21,9 @@ from pydantic import ValidationError
 
 from index.errors import MemexError
 from index.model import COLLECTIONS
+from index.timings import now_ms
 from mcp_server.operations.caller import CALLER, Caller
 from mcp_server.operations.wire_format import encode_payload
-from mcp_server.server import now_ms
 from mcp_server.tools import kb, thoughts
 from syncd.notes.front_matter import decode, edit, encode, split
 from syncd.settings.settings import EnrichSettings

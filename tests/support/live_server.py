@@ -22,7 +22,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from index.encoders.embedder import Embedder
 from index.encoders.settings import Encoder, Kind
-from mcp_server.server import now_ms, serve
+from index.timings import now_ms
+from mcp_server.server import serve
 from syncd.settings.access import AccessSettings, LimitsSettings
 from syncd.settings.automation import ContextSettings, ReviewSettings
 from syncd.settings.knowledge_base import KbSettings

@@ -10,12 +10,12 @@ from typing import Any
 import click
 
 from index.errors import Conflict, InvalidArgument
+from index.timings import now_ms
 from syncd.cli.framework.commands import (
     Command,
     ask,
     has_color,
     load_settings,
-    now,
     open_session,
     print_answer,
     print_message,
@@ -212,7 +212,7 @@ def _print_clients() -> None:
         for key, row in zip(keys, rows, strict=True):
             seen = result_text.format_time(row["last_used_at"], None) if row["last_used_at"] else "never"
             where = "all" if row["workspaces"] is None else ",".join(row["workspaces"])
-            state = result_text.format_key_state(key, now())
+            state = result_text.format_key_state(key, now_ms())
             cells.append((row["name"], where, ",".join(row["scopes"]), state, seen, row["revoke"]))
         heads = ("client", "workspace", "may", "key", "last seen", "to end it")
         return result_text.table(cells, heads, color=has_color())
@@ -227,7 +227,7 @@ def _client_row(key: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_live(key: dict[str, Any]) -> bool:
-    return not key["revoked_at"] and (not key["expires_at"] or key["expires_at"] > now())
+    return not key["revoked_at"] and (not key["expires_at"] or key["expires_at"] > now_ms())
 
 
 def _answer(request: ConnectionRequest, url: str | None, backup: Path | None, *, changed: bool) -> dict[str, Any]:

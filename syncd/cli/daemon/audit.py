@@ -11,13 +11,13 @@ from typing import Any
 
 import click
 
+from index.timings import now_ms
 from syncd.cli.framework.arguments import check_workspace, parse_time
 from syncd.cli.framework.commands import (
     Group,
     ask,
     has_color,
     load_settings,
-    now,
     open_session,
     print_answer,
     print_data,
@@ -84,8 +84,8 @@ def audit(
         **wanted,
         "id": note_id,
         "before": before,
-        "since": parse_time(since, now()),
-        "until": parse_time(until, now()),
+        "since": parse_time(since, now_ms()),
+        "until": parse_time(until, now_ms()),
     }
     entries = ask("audit.list", {**asked, "limit": limit})
     if not follow:
@@ -164,7 +164,7 @@ def audit_prune(before: str, target: str, force: bool) -> None:
     """Move old entries to a file, in the format of `memex audit export`. The remaining log can still be verified.
 
     Memex never removes entries of the log by itself."""
-    then = parse_time(before, now())
+    then = parse_time(before, now_ms())
     file = str(Path(target).expanduser().absolute())
     done = ask("audit.prune", {"before": then, "file": file, "force": force})
     what = "entry was" if done["pruned"] == 1 else "entries were"

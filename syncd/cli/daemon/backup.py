@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from index.errors import Conflict, InvalidArgument
-from syncd.cli.framework.commands import Command, flags, load_settings, now, print_answer, set_flag, show_progress
+from index.timings import now_ms
+from syncd.cli.framework.commands import Command, flags, load_settings, print_answer, set_flag, show_progress
 from syncd.cli.terminal import result_text
 from syncd.settings.known_vaults import choose_settings_file
 from syncd.settings.settings import NO_VAULT, Settings
@@ -49,7 +50,7 @@ def backup(file: str | None, force: bool) -> None:
             vault=chosen.vault.path,
             settings=chosen.file,
             version=installed(),
-            now=now(),
+            now=now_ms(),
             progress=progress,
         )
     size = target.stat().st_size
@@ -108,7 +109,7 @@ def _pack_replaced_state(chosen: Settings, archive: Path) -> None:
     from syncd.installation.backup import pack
 
     vault = chosen.vault.path
-    pack(chosen.state, archive, vault=vault, settings=None, version=installed(), now=now(), damaged=True)
+    pack(chosen.state, archive, vault=vault, settings=None, version=installed(), now=now_ms(), damaged=True)
 
 
 def _target_settings(contents: ArchiveContents) -> Settings:

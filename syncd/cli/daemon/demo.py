@@ -22,9 +22,10 @@ from urllib.parse import urlsplit
 
 import click
 
+from index.timings import now_ms
 from syncd.cli.daemon.ready_message import WORKSPACE, print_connect_help
 from syncd.cli.daemon.serve import is_port_free, pick_free_port, put_under_git, run
-from syncd.cli.framework.commands import Command, flags, load_settings, now, print_message, set_flag
+from syncd.cli.framework.commands import Command, flags, load_settings, print_message, set_flag
 from syncd.clients.client_formats import CLIENTS, Connection, http_lines, paste_text
 from syncd.clients.daemon_address import memex_words
 from syncd.settings.settings import Settings
@@ -145,8 +146,8 @@ def _install_key(chosen: Settings, address: DemoAddress | None) -> str:
     """Install the client key of the last demo, or a new one, and return it."""
     from syncd.installation.vault_setup import install_client_key, set_up_vault
 
-    set_up_vault(chosen, now=now())
-    return install_client_key(chosen.state, KEY_NAME, WORKSPACE, address.key if address else None, now=now())
+    set_up_vault(chosen, now=now_ms())
+    return install_client_key(chosen.state, KEY_NAME, WORKSPACE, address.key if address else None, now=now_ms())
 
 
 def _keep_address(address: DemoAddress) -> None:

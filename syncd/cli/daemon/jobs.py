@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from index.errors import Unavailable, from_dict
+from index.timings import now_ms
 from syncd.cli.framework.arguments import wait_for_jobs
-from syncd.cli.framework.commands import Command, Group, ask, has_color, now, open_session, print_answer, show_elapsed
+from syncd.cli.framework.commands import Command, Group, ask, has_color, open_session, print_answer, show_elapsed
 from syncd.cli.framework.completion import jobs, queued_jobs, workspaces
 from syncd.cli.terminal import result_text
 from syncd.jobs.job_names import shell_word
@@ -31,7 +32,7 @@ def job_list(name: str | None) -> None:
     """List the scheduled jobs, each with its last result and its next run; with NAME, list the last runs of one job."""
     if name is None:
         listing = ask("job.list", {})
-        print_answer(listing, lambda: jobs_table(listing, now(), None, color=has_color()))
+        print_answer(listing, lambda: jobs_table(listing, now_ms(), None, color=has_color()))
     else:
         past = ask("job.history", {"name": name})
         print_answer(past, lambda: runs_table(past, None, color=has_color()))
@@ -65,7 +66,7 @@ def job_run(name: str, wait: bool) -> None:
 def queue(status: str | None, workspace: str | None, limit: int) -> None:
     """List the queued notes and files: waiting, running, done and failed."""
     listing = ask("queue.list", {"status": status, "workspace": workspace, "limit": limit})
-    print_answer(listing, lambda: queue_table(listing, now(), color=has_color()))
+    print_answer(listing, lambda: queue_table(listing, now_ms(), color=has_color()))
 
 
 @click.command("show", cls=Command)

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, NotFound
+from index.timings import now_ms
 from syncd.cli.framework.arguments import UNITS, YES, confirm, parse_time
-from syncd.cli.framework.commands import Command, Group, ask, has_color, load_settings, now, print_answer, print_message
+from syncd.cli.framework.commands import Command, Group, ask, has_color, load_settings, print_answer, print_message
 from syncd.cli.framework.completion import keys, workspaces
 from syncd.cli.terminal import result_text
 from syncd.settings.effective_settings import effective_settings
@@ -85,7 +86,7 @@ def key_create(
         **fields,
         "workspaces": None if all_workspaces else list(names),
         "scopes": [scope.strip() for scope in scopes.split(",") if scope.strip()],
-        "expires_at": parse_expiry(expires, now()),
+        "expires_at": parse_expiry(expires, now_ms()),
     }
     made = ask("key.create", asked)
     print_answer({"name": made["name"], "key": made["key"]}, lambda: str(made["key"]))
@@ -98,7 +99,7 @@ def key_list() -> None:
     print_answer(
         records,
         lambda: result_text.table(
-            [_key_row(record, now()) for record in records],
+            [_key_row(record, now_ms()) for record in records],
             ("name", "id", "scopes", "workspaces", "state", "last used"),
             color=has_color(),
         ),
@@ -130,7 +131,7 @@ def key_revoke(name: str, yes: bool) -> None:
 )
 def key_rotate(name: str, overlap: str, expires: str | None) -> None:
     """Give the key NAME a new secret, and print it: Memex shows it only now. Name and rights stay."""
-    began = now()
+    began = now_ms()
     good_until = began if overlap.strip() == "0" else parse_expiry(overlap, began)
     made = ask(
         "key.rotate",
@@ -155,7 +156,7 @@ def key_reset(yes: bool) -> None:
         f"Replace the owner's key of {result_text.line(str(chosen.vault.path), 300)}? The old key stops working.",
         yes=yes,
     )
-    done = reset_owner_key(chosen.state, now=now())
+    done = reset_owner_key(chosen.state, now=now_ms())
     lines = [f"your new key is in {done.key_file}", *(f"the damaged file is kept in {path}" for path in done.set_aside)]
     if done.set_aside:
         lines.append("agents need new keys: memex key create")

@@ -22,12 +22,12 @@ import click
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.process_memory import collect_as_usual
+from index.timings import now_ms
 from syncd.cli.daemon.ready_message import print_connect_help, print_summary
 from syncd.cli.framework.commands import (
     STARTING_S,
     Command,
     load_settings,
-    now,
     print_answer,
     print_message,
     set_flag,
@@ -267,7 +267,7 @@ def run(
         ):  # nohup(1) ignores it, so the daemon keeps running
             signal.signal(number, signal_stop.handle_signal)
     try:
-        set_up_vault(chosen, now=now(), welcome=welcome)
+        set_up_vault(chosen, now=now_ms(), welcome=welcome)
         print_message(f"memex: opening {chosen.vault.path}")
         with _open_when_free(lambda: App.open(chosen, alone=alone), chosen.state, signal_stop.wished) as app:
 

@@ -15,12 +15,12 @@ from typing import Any
 import click
 
 from index.errors import MemexError, Unavailable
+from index.timings import now_ms
 from syncd.cli.framework.commands import (
     Command,
     ask,
     has_color,
     load_settings,
-    now,
     print_answer,
     print_text,
     wants_json,
@@ -122,7 +122,7 @@ def _print_status(facts: dict[str, Any], everything: bool) -> None:
 
 def _render_page(facts: dict[str, Any], everything: bool) -> str:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
-    return render_page(facts, at=now(), width=min(width, 120), color=has_color(), everything=everything)
+    return render_page(facts, at=now_ms(), width=min(width, 120), color=has_color(), everything=everything)
 
 
 def _watch(every: float, everything: bool, *, counted: bool) -> None:

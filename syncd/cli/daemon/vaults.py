@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, MemexError, NotFound
+from index.timings import now_ms
 from syncd.cli.daemon.serve import put_under_git
 from syncd.cli.framework.arguments import YES, confirm
 from syncd.cli.framework.commands import (
@@ -19,7 +20,6 @@ from syncd.cli.framework.commands import (
     flags,
     has_color,
     load_settings,
-    now,
     print_answer,
     print_message,
     set_flag,
@@ -95,7 +95,7 @@ def init(folder: str | None, git: str | None, create: bool, welcome: bool | None
         welcome = click.confirm(
             "Write one welcome capture, so that a first search has an answer?", default=True, err=True
         )
-    key_file = set_up_vault(chosen, now=now(), again=True, welcome=welcome is not False)
+    key_file = set_up_vault(chosen, now=now_ms(), again=True, welcome=welcome is not False)
     if commits:
         with show_elapsed("committing your notes"):
             put_under_git(chosen.vault.path)

@@ -19,6 +19,7 @@ import click
 
 from index.errors import Conflict, NotFound, Unavailable
 from index.names import did_you_mean
+from index.timings import now_ms
 from syncd.cli.framework import help_text
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
@@ -377,7 +378,7 @@ def _open_app(chosen: Settings, *, fresh: bool, later: bool) -> contextlib.Abstr
     from syncd.app import App  # noqa: PLC0415 - as below
     from syncd.installation.vault_setup import set_up_vault  # noqa: PLC0415 - importing this takes longer than an answer of the daemon
 
-    set_up_vault(chosen, now=now())
+    set_up_vault(chosen, now=now_ms())
     return App.open(chosen, later=later)
 
 
@@ -385,8 +386,3 @@ def _init_command(chosen: Settings) -> str:
     """Compose the command that sets up this vault with the same state folder."""
     named = chosen.origins.keys() & {"state"}
     return shlex.join(["memex", "init", str(chosen.vault.path), *(["--state", str(chosen.state)] if named else [])])
-
-
-def now() -> int:
-    """Return the present time in epoch milliseconds."""
-    return time.time_ns() // 1_000_000

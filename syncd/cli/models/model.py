@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from index.timings import now_ms
 from syncd.cli.framework.commands import (
     Group,
     flags,
     has_color,
     load_settings,
-    now,
     print_answer,
     print_message,
     show_progress,
@@ -106,7 +106,7 @@ def model_try(name: str, options: ModelOptions) -> None:
         raise Unavailable(f"{error.message}; to fetch it from its hub: --download", retryable=False) from error
     from syncd.measurement.last_measurements import keep_measurement
 
-    keep_measurement(chosen.state, present, changed, result, now())
+    keep_measurement(chosen.state, present, changed, result, now_ms())
     labels = _label(_present_encoder(chosen)), _label(encoder)
     print_answer(
         {"present": present, "changed": changed, **result},

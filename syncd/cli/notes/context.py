@@ -19,7 +19,8 @@ from typing import Any, Final
 import click
 
 from index.errors import MemexError
-from syncd.cli.framework.commands import Command, ask, load_settings, now, print_answer, print_data
+from index.timings import now_ms
+from syncd.cli.framework.commands import Command, ask, load_settings, print_answer, print_data
 from syncd.cli.framework.completion import workspaces
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
@@ -104,7 +105,7 @@ def _run_hook(client: str, workspace: str, project: str | None) -> None:
         print_data(json.dumps(envelope(shown["text"])))
     if state is not None:
         milliseconds = round((time.monotonic() - began) * 1000)
-        append_run(state, HookRun(now(), client, outcome, milliseconds, shown.get("tokens", 0), problem))
+        append_run(state, HookRun(now_ms(), client, outcome, milliseconds, shown.get("tokens", 0), problem))
 
 
 def envelope(text: str) -> dict[str, Any]:

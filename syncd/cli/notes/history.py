@@ -12,8 +12,9 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument
+from index.timings import now_ms
 from syncd.cli.framework.arguments import YES, check_workspace, confirm, parse_time, require_terminal
-from syncd.cli.framework.commands import Command, has_color, now, open_session, print_answer, print_message
+from syncd.cli.framework.commands import Command, has_color, open_session, print_answer, print_message
 from syncd.cli.framework.commands import ask as asked
 from syncd.cli.framework.completion import captures, keys, workspaces
 from syncd.cli.terminal import result_text
@@ -104,7 +105,7 @@ def undo(
         raise InvalidArgument("--until, --key and --workspace need --since")
     if version is not None:
         return _restore(id, version, dry_run=dry_run, yes=yes)
-    wanted = {"id": id, "since": parse_time(since, now()), "until": parse_time(until, now()), **narrow}
+    wanted = {"id": id, "since": parse_time(since, now_ms()), "until": parse_time(until, now_ms()), **narrow}
     with open_session() as ask:
         # A name is looked up before the question, so that nobody confirms one that is unknown.
         result = ask("undo", wanted if yes and not dry_run else {**wanted, "dry_run": True})

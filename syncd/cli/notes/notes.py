@@ -20,12 +20,12 @@ from index.names import did_you_mean, pluralize
 from index.text.hidden_characters import DEFECT as HIDDEN
 from index.text.link_schemes import DEFECT as UNSAFE_LINK
 from index.text.runnable_code import DEFECT as RUNNABLE
+from index.timings import now_ms
 from syncd.cli.framework.arguments import WORKSPACE, YES, confirm, parse_time, read_stdin, tags_option
 from syncd.cli.framework.commands import (
     Command,
     ask,
     has_color,
-    now,
     print_answer,
     print_message,
     print_text,
@@ -97,8 +97,8 @@ def search(
         "query": " ".join(query),
         "type": kind,
         "tags": list(tags),
-        "since": parse_time(since, now()),
-        "until": parse_time(until, now()),
+        "since": parse_time(since, now_ms()),
+        "until": parse_time(until, now_ms()),
     }
     result = ask("search", asked)
     for sentence in result.get("degraded", []):

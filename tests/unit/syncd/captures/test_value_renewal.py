@@ -83,7 +83,7 @@ def test_while_an_endpoint_fails_old_values_go_and_the_new_ones_come_later(remot
     remote.chat.status, remote.chat.body = 200, body
     remote.chat.says('{"summary": "Taxes.", "tags": ["tax"]}')
     remote.app.opened.enricher._resting_until = 0.0
-    monkeypatch.setattr("syncd.enrichment.backfill._now", lambda: 10**14)
+    monkeypatch.setattr("syncd.enrichment.backfill.now_ms", lambda: 10**14)
     remote.app.backfill.retry_failed()
     late = space(remote).get(record.id).record
     assert (late.summary, late.tags) == ("Taxes.", ("tax",))

@@ -220,7 +220,7 @@ def test_when_it_fails_the_capture_stands_and_is_done_later(remote, chat, harm, 
     remote.app.opened.enricher._resting_until = 0.0
     remote.app.backfill.retry_failed()
     assert facts(remote)["waiting"] == 2  # not due yet
-    monkeypatch.setattr("syncd.enrichment.backfill._now", lambda: LATER)
+    monkeypatch.setattr("syncd.enrichment.backfill.now_ms", lambda: LATER)
     remote.app.backfill.retry_failed()
     found = remote.app.agent_access.workspace("default").get(record.id).record
     assert (found.summary, found.tags) == ("A summary.", ("one-tag", "two-tags"))

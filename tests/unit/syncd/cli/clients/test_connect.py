@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_server.server import now_ms
+from index.timings import now_ms
 from syncd.cli.main import run_command
 from syncd.cli.terminal import result_text
 from syncd.clients import client_file

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mcp_server.server import now_ms
+from index.timings import now_ms
 from syncd.cli.main import run_command
 from tests.support.world import World, answering
 

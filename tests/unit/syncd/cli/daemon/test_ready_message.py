@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mcp_server.server import now_ms
+from index.timings import now_ms
 from syncd.cli.daemon import demo
 from syncd.cli.daemon.ready_message import print_connect_help, print_summary
 from syncd.cli.main import run_command
