@@ -278,9 +278,14 @@ class ApiKeys:
             if not self._used:
                 return
             used, self._used = self._used, {}
-        with self._ledger.transaction():  # without the lock, so that requests don't wait for the disk
-            for used_id, at in used.items():
-                self._ledger.execute("UPDATE keys SET last_used_at = ? WHERE id = ?", (at, used_id))
+        try:
+            with self._ledger.transaction():  # without the lock, so that requests don't wait for the disk
+                for used_id, at in used.items():
+                    self._ledger.execute("UPDATE keys SET last_used_at = ? WHERE id = ?", (at, used_id))
+        except BaseException:
+            with self._lock:
+                self._used = used | self._used
+            raise
         with self._lock:
             for used_id, at in used.items():
                 if used_id in self._keys:
@@ -292,8 +297,9 @@ class ApiKeys:
         version = self._ledger.data_version()
         if version == self._version:
             return
-        before, self._version = self._keys, version
+        before = self._keys
         self._keys = {row[0]: (_key_of_row(row), row[-2], row[-1] or _NOBODY) for row in self._ledger.query(_ALL)}
+        self._version = version  # not before: after a failure the table is read again
         if before and {key_id: digests for key_id, (_, *digests) in before.items()} != {
             key_id: digests for key_id, (_, *digests) in self._keys.items()
         }:

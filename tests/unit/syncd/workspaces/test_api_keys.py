@@ -1,13 +1,16 @@
 """Keys: known by their secret only, ended at once, stored as hashes."""
 
 import re
+import sqlite3
 import threading
+from contextlib import closing
 
 import pytest
 
-from index.errors import Conflict, InvalidArgument, NotFound
+from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.state.ledger import Ledger
 from syncd.workspaces.api_keys import ApiKeys, read_environment_keys
+from tests.support.audit_entries import unwritable
 
 NOW = 1_700_000_000_000
 
@@ -51,6 +54,30 @@ def test_keys_are_there_after_a_restart(keys, ledger):
     assert made.workspaces == {"work", "b,c"}
     assert made.scopes == {"read"}
     assert made.surfaces == {"mcp"}
+
+
+def test_a_key_that_another_process_revoked_ends_although_the_ledger_could_not_be_read_at_first(keys, ledger):
+    _, secret = keys.create("laptop", workspaces=None, now=NOW)
+    assert keys.authenticate(secret, now=NOW)
+    with closing(Ledger.open(ledger.path)) as other:
+        ApiKeys(other).revoke("laptop", now=NOW)
+    refused = lambda action, table, *_: (  # noqa: E731 - one expression
+        sqlite3.SQLITE_DENY if (action, table) == (sqlite3.SQLITE_READ, "keys") else sqlite3.SQLITE_OK
+    )
+    ledger._reader.set_authorizer(refused)
+    with pytest.raises(Unavailable):
+        keys.authenticate(secret, now=NOW)
+    ledger._reader.set_authorizer(None)
+    assert keys.authenticate(secret, now=NOW) is None
+
+
+def test_a_use_that_could_not_be_written_is_written_later(keys, ledger):
+    _, secret = keys.create("laptop", workspaces=None, now=NOW)
+    keys.authenticate(secret, now=NOW + 1)
+    with unwritable(ledger), pytest.raises(Unavailable):
+        keys.flush()
+    keys.flush()
+    assert [key.last_used_at for key in ApiKeys(ledger).list()] == [NOW + 1]
 
 
 def test_a_key_ends_when_it_expires(keys):
