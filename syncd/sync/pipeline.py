@@ -227,14 +227,16 @@ class Sync:
             if not self.builds.is_lost() and (problem := self.builds.missing_encoder()):
                 raise Unavailable(f"a new index would have no vectors now, so the current index stays: {problem}")
             self._trouble["build"] = LOST if self.builds.is_lost() else BUILDING
-            build = self.builds.begin(fresh=fresh)
-            done = sum(len(index.manifest) for index in build.indexes.values())
-            log.info("rebuilding the index in %s: %d notes are in it already", build.folder.name, done)
             try:
-                outcome = self._fill_build(build, tell)
+                build = self.builds.begin(fresh=fresh)
+                done = sum(len(index.manifest) for index in build.indexes.values())
+                log.info("rebuilding the index in %s: %d notes are in it already", build.folder.name, done)
+                try:
+                    outcome = self._fill_build(build, tell)
+                finally:
+                    self.builds.release(build)
             finally:
                 self._trouble.pop("build", None)
-                self.builds.release(build)
             outcome.seconds = round(time.monotonic() - started, 3)
             log.info(
                 "%s: %s passages embedded in %.1f s",

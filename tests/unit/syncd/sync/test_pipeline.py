@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from syncd.sync import pipeline
 from tests.support.until import until
 
@@ -35,3 +37,19 @@ def test_the_first_pass_waits_until_the_daemon_answers(world, monkeypatch):
     sync.start(after=threading.Event())
     until(lambda: not sync.pending_count and sync.activity == "")
     sync.stop()
+
+
+def test_a_rebuild_that_can_not_begin_is_not_reported_as_under_way(world):
+    world.write("1.md", "words")
+    world.run()
+    sync, folder = world.app.opened.sync, world.state / "index"
+    aside = folder.rename(world.state / "aside")
+    folder.write_text("a file where the folder of the index was")
+    with pytest.raises(FileExistsError):
+        sync.rebuild(fresh=True)
+    folder.unlink()
+    aside.rename(folder)
+    assert sync.problems == []
+    sync.rebuild(fresh=True)
+    assert sync.problems == []
+    assert sync.builds.documents == 1
