@@ -166,12 +166,15 @@ class ControlServer:
             if not full:
                 self._clients[thread] = client
         if full:
-            client.settimeout(0.1)
-            with contextlib.suppress(OSError):
-                _send(client, {"error": ResourceExhausted("too many commands at the same time; try again").as_dict()})
-            client.close()
-        else:
+            _refuse(client, "too many commands at the same time; try again")
+            return
+        try:
             thread.start()
+        except RuntimeError:  # the system allows no more threads: wait for some to end
+            with self._changed:
+                del self._clients[thread]
+            _refuse(client, "the system allows the daemon no more threads now; try again")
+            self._stopping.wait(0.1)
 
     def _serve_client(self, client: socket.socket) -> None:
         me = threading.current_thread()
@@ -360,6 +363,14 @@ def _send(peer: socket.socket, message: dict[str, Any]) -> None:
 
 def _encode(message: dict[str, Any]) -> bytes:
     return json.dumps(message, default=str).encode() + b"\n"
+
+
+def _refuse(client: socket.socket, reason: str) -> None:
+    """Send `reason` to a client that gets no thread, and disconnect it; a client that does not read it delays nobody."""
+    client.settimeout(0.1)
+    with contextlib.suppress(OSError):
+        _send(client, {"error": ResourceExhausted(reason).as_dict()})
+    client.close()
 
 
 def _hang_up(peer: socket.socket) -> None:

@@ -231,6 +231,17 @@ def test_more_clients_than_there_are_places_are_told_so(tmp_path, monkeypatch):
     server.stop()
 
 
+def test_a_client_that_gets_no_thread_is_refused_and_the_next_is_answered(state):
+    usual = threading.stack_size(1 << 48)  # more than there are addresses, so that the system starts no thread
+    try:
+        for _ in range(2):
+            with pytest.raises((ResourceExhausted, Unavailable)):
+                call(state, "echo", {}, timeout=5)
+    finally:
+        threading.stack_size(usual)
+    assert call(state, "echo", {"n": 1}, timeout=5) == {"n": 1}
+
+
 def test_many_clients_are_answered_at_once(state):
     answers = []
     threads = [
