@@ -9,6 +9,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from mcp_server.http.metrics_page import Metrics
+from syncd.sync import removal_rules
 from tests.support.paths import ROOT
 from tests.support.world import World
 
@@ -54,6 +55,13 @@ def test_each_rule_has_a_threshold_a_severity_and_says_what_it_means(rule):
     assert re.fullmatch(r"\d+[mh]", rule.get("for", "1m"))
     assert rule["labels"]["severity"] in ("info", "warning", "critical")
     assert rule["annotations"]["summary"].endswith(".")
+
+
+def test_held_removals_are_reported_before_they_are_accepted():
+    (rule,) = [rule for rule in RULES if rule["alert"] == "MemexRemovalsHeld"]
+    assert rule["for"].endswith("m")
+    assert 60 * int(rule["for"].removesuffix("m")) <= removal_rules.CERTAIN / 2
+    assert "after ten minutes" in rule["annotations"]["summary"]
 
 
 def test_what_is_to_be_watched_has_a_rule():
