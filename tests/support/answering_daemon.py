@@ -45,9 +45,9 @@ REPORT = {
 
 
 class Daemon:
-    """Answers as a daemon's control socket with handwritten answers, and keeps the requests."""
+    """Answers as a daemon's control socket with handwritten answers, and keeps the requests. `more` replaces answers."""
 
-    def __init__(self, state):
+    def __init__(self, state, **more):
         self.state, self.asked = state, []
         answers = {
             "search": {"hits": [HIT | {"extra": 1}], "degraded": ["encoder: loading"], "mode": "text"},
@@ -82,6 +82,7 @@ class Daemon:
                 }
             ],
             "key.revoke": {"id": "1", "name": "bot"},
+            **more,
         }
         self.server = ControlServer(state, {name: self._answer(name, value) for name, value in answers.items()})
 

@@ -26,7 +26,7 @@ from syncd.cli.framework.commands import (
     wants_json,
 )
 from syncd.cli.terminal import result_text
-from syncd.cli.terminal.status_page import render_page, verdict
+from syncd.cli.terminal.status_page import add_daemon, render_page, verdict
 from syncd.clients.daemon_address import read_daemon_url
 from syncd.daemon import control_socket
 from syncd.state import process_lock
@@ -61,8 +61,8 @@ def status(everything: bool, every: float | None, strict: bool) -> int:
 
     With --json: {"ready", "pending", "generation", "captures": {"documents", "chunks"}, "vault": {"documents", "chunks"},
     "defects": [{"path", "defect"}], "degraded": [text]}. With --json --all also "verdict": {"is", "says", "problems"},
-    "coverage": {scope: {"indexed", "of", "waiting", "words_only", "skipped": [{"path", "reason"}]}}, "daemon" and one
-    key for each part."""
+    "coverage": {scope: {"indexed", "of", "waiting", "words_only", "skipped": [{"path", "reason"}]}}, "daemon": {"state",
+    "url", "version", "command_version"} and one key for each part."""
     counted = everything or not wants_json()
     if every is not None:
         _watch(every, everything, counted=counted)
@@ -97,7 +97,7 @@ def fetch_status(*, alone: bool, counted: bool) -> dict[str, Any]:
                 ) from None
             time.sleep(0.1)
         else:
-            return facts | {"daemon": {"state": "running", "url": _daemon_url(chosen.state), "version": installed()}}
+            return add_daemon(facts, installed(), url=_daemon_url(chosen.state))
     if not alone:
         raise control_socket.NoDaemon("no daemon is running, so changes are not indexed; to start it: memex serve")
     return dict(ask("status", asked)) | {"daemon": {"state": "down"}}

@@ -32,6 +32,12 @@ class StatusVerdict:
         return {"is": self.is_, "says": self.says, "problems": list(self.problems)}
 
 
+def add_daemon(status: Mapping[str, Any], command_version: str, **facts: Any) -> dict[str, Any]:
+    """Return a running daemon's status with the field `daemon`: its version, the version of the command that asked, and `facts`."""
+    versions = {"version": status.get("version"), "command_version": command_version}
+    return {**status, "daemon": {"state": "running", **facts, **versions}}
+
+
 def verdict(now: Mapping[str, Any]) -> StatusVerdict:
     """Judge a status. `now` may lack fields that a daemon of another version does not report."""
     problems = list(dict.fromkeys(line(_with_git_advice(str(text), now), 600) for text in now.get("degraded", ())))
@@ -40,11 +46,9 @@ def verdict(now: Mapping[str, Any]) -> StatusVerdict:
         return StatusVerdict(
             "unwell", "no daemon is running, so changes are not indexed; to start it: memex serve", tuple(problems)
         )
-    if running.get("version") and now.get("version") and running["version"] != now["version"]:
-        problems.insert(
-            0,
-            f"daemon: it has version {now['version']}, and this command version {running['version']}; restart the daemon",
-        )
+    theirs, ours = running.get("version"), running.get("command_version")
+    if theirs and ours and theirs != ours:
+        problems.insert(0, f"daemon: it has version {theirs}, and this command version {ours}; restart the daemon")
     if not now.get("ready", True):
         return StatusVerdict("busy", f"starting: the vault is being indexed{_format_progress(now)}", tuple(problems))
     if problems:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from starlette.responses import JSONResponse, Response
 
-from syncd.cli.terminal.status_page import verdict
+from syncd.cli.terminal.status_page import add_daemon, verdict
 from syncd.jobs.job_names import job_name
 from syncd.page.web.view import View, Visit, get, local_path, post
 from syncd.version import installed
@@ -41,7 +41,7 @@ class AgentDay:
 
 def show_home(visit: Visit) -> Response:
     """Show the view."""
-    facts = dict(visit.ask("status")) | {"daemon": {"state": "running", "version": installed()}}
+    facts = add_daemon(visit.ask("status"), installed())
     since = int(datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0).timestamp() * 1000)
     entries = visit.ask("audit.list", since=since, limit=ENTRIES)
     return visit.render(

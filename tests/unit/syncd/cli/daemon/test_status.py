@@ -13,6 +13,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from syncd.cli.main import run_command
+from syncd.version import installed
+from tests.support.answering_daemon import STATUS
+from tests.support.answering_daemon import Daemon as AnsweringDaemon
 from tests.support.daemon_process import Failed, daemon
 
 
@@ -64,6 +68,24 @@ def test_without_a_daemon_it_says_so_and_what_to_do(memex):
         memex.run("status", "--exit-code")
     assert failed.value.code == 7
     assert memex.json("status", "--all")["daemon"] == {"state": "down"}
+
+
+def test_the_daemons_version_is_told_beside_that_of_the_command(tmp_path, monkeypatch, capfd):
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "state").mkdir(mode=0o700)
+    for name, value in (("HOME", "home"), ("MEMEX_VAULT", "vault"), ("MEMEX_STATE", "state")):
+        monkeypatch.setenv(name, str(tmp_path / value))
+    answering = AnsweringDaemon(tmp_path / "state", status=STATUS | {"version": "0.0.1"})
+    answering.server.start()
+    try:
+        assert run_command(["status", "--json", "--all"]) == 0
+    finally:
+        answering.server.stop()
+    told = json.loads(capfd.readouterr().out)
+    assert (told["daemon"]["version"], told["daemon"]["command_version"]) == ("0.0.1", installed())
+    assert told["verdict"]["problems"] == [
+        f"daemon: it has version 0.0.1, and this command version {installed()}; restart the daemon"
+    ]
 
 
 def test_a_daemon_that_hangs_is_named(served):

@@ -47,7 +47,7 @@ WELL = {
     "pid": 42,
     "since": AT - 3 * DAY,
     "version": "1.0",
-    "daemon": {"state": "running", "url": "http://127.0.0.1:8765", "version": "1.0"},
+    "daemon": {"state": "running", "url": "http://127.0.0.1:8765", "version": "1.0", "command_version": "1.0"},
 }  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def test_the_verdict_stands_first_and_the_parts_below_it():
         ({"degraded": ["watch: deaf; restart it"]}, "unwell", "1 problem found"),
         ({"degraded": ["a: x", "b: y"]}, "unwell", "2 problems"),
         ({"daemon": {"state": "down"}}, "unwell", "memex serve"),
-        ({"daemon": {"state": "running", "version": "2.0"}}, "unwell", "1 problem"),
+        ({"daemon": {"state": "running", "version": "1.0", "command_version": "2.0"}}, "unwell", "1 problem"),
     ],
 )
 def test_the_verdict_says_how_it_is(change, is_, words):
@@ -104,7 +104,7 @@ def test_every_problem_is_told_with_its_way_out():
     assert text.startswith("▲ 2 problems found")
     assert "  - watch: deaf; restart it" in text
     assert "  - encoder: away" in text
-    text = render_page(WELL | {"daemon": {"state": "running", "version": "2.0"}}, at=AT)
+    text = render_page(WELL | {"daemon": {"state": "running", "version": "1.0", "command_version": "2.0"}}, at=AT)
     assert "it has version 1.0, and this command version 2.0; restart the daemon" in text
     jobs = {"x": {"error": "boom", "started_at": AT, "seconds": 1}}
     assert "jobs       x: failed (boom) 0 s ago, took 1.0 s" in render_page(WELL | {"jobs": jobs}, at=AT)
