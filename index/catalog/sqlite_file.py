@@ -35,6 +35,7 @@ class Database:
 
     fresh: bool  # just created: empty
     is_damaged = False  # whether a query failed because of damage; only a new file helps
+    _is_closed = False
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -52,7 +53,7 @@ class Database:
         except sqlite3.Error as error:
             raise self._failure(error) from error
         finally:
-            if len(self._idle) < IDLE:
+            if len(self._idle) < IDLE and not self._is_closed:
                 self._idle.append(connection)
             else:
                 connection.close()
@@ -83,7 +84,8 @@ class Database:
                 raise self._failure(error) from error
 
     def close(self) -> None:
-        """Let go of the file; nobody may be reading."""
+        """Let go of the file; later reads raise Unavailable."""
+        self._is_closed = True
         with self._writing:
             for connection in (*self._idle, self._writer):
                 connection.close()
@@ -94,6 +96,8 @@ class Database:
             return self._idle.pop()  # atomic: no lock
         except IndexError:
             pass
+        if self._is_closed:  # a new connection would create the file again if it was removed
+            raise Unavailable("the catalog is closed", retryable=False)
         try:
             return _connect(self._path, f"cache_size = -{READER_CACHE}")
         except sqlite3.Error as error:

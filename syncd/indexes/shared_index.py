@@ -1,7 +1,8 @@
 """The shared index is a third catalog and store of a build: the notes of the vault that agents may read.
 
-It exists only while something is shared. Laws, tested: a reader sees the whole index or none; when `discard` returns, no
-file of it is left. It holds no other index, so nothing that reads it can reach the vault's own index."""
+It exists only while something is shared. Laws, tested: a reader sees the whole index or none; one that still reads after
+30 s fails, because a removal must not wait longer. When `discard` returns, no file of it is left. It holds no other index,
+so nothing that reads it can reach the vault's own index."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from index.storage.reader_gate import ReaderGate
 from index.storage.store_opening import discard
 
 SHARED: Final[IndexName] = "shared"
-DRAIN_S: Final = 30.0  # seconds that a removal waits for readers
+DRAIN_S: Final = 30.0  # seconds that a removal waits for readers; reads of those that are still inside then fail
 PURGE_S: Final = 600.0  # seconds after the removal of a note from which the remains of removed notes are purged
 
 

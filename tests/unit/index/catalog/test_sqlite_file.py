@@ -42,6 +42,16 @@ def test_a_pipe_in_place_of_the_catalog_is_not_waited_for(tmp_path):
         query_read_only(path, "select 1")
 
 
+def test_a_read_after_the_end_fails_and_does_not_create_the_file_again(tmp_path):
+    database = Database(path := tmp_path / "catalog.db")
+    database.rows(f"{QUERY} (?)", "A.md")
+    database.close()
+    path.unlink()
+    with pytest.raises(Unavailable):
+        database.rows(f"{QUERY} (?)", "A.md")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("end", [0, 100, 5_000])
 def test_a_file_that_is_cut_while_it_is_open_counts_as_damaged(tmp_path, end):
     with closing(Database(path := tmp_path / "catalog.db")) as database:

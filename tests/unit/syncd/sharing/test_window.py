@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from index.document_ids import path_id
-from index.errors import NotFound, PermissionDenied, Unavailable
+from index.errors import MemexError, NotFound, PermissionDenied, Unavailable
 from index.model import Answer, Query
+from syncd.indexes import shared_index
 from syncd.settings.access import ShareSettings
 from syncd.workspaces.window_search import search_scopes
 from tests.support.world import World
@@ -274,6 +276,29 @@ def test_a_process_that_dies_while_it_stops_sharing_shows_nothing_afterwards(wor
     assert shared_files(world) != []
     world.run()
     assert shared_files(world) == []
+
+
+def test_a_reader_that_stays_inside_fails_when_the_index_is_removed_and_leaves_no_file(world, monkeypatch):
+    share(world, "References")
+    monkeypatch.setattr(shared_index, "DRAIN_S", 0.05)
+    shared = world.app.opened.builds.shared
+    with shared.read() as index:
+        record = index.record_at("References/Heron.md")
+        removal = threading.Thread(target=shared.discard)
+        removal.start()
+        removal.join(60)
+        for read in (
+            lambda: index.search(Query("zanzibar")),
+            lambda: index.search(Query("zanzibar", mode="text")),
+            lambda: index.record_at(record.path),
+            lambda: index.records_by_key([path_id(record.path)]),
+            lambda: index.passages(record),
+        ):
+            with pytest.raises(MemexError):
+                read()
+        assert seen(world) == []
+    assert shared_files(world) == []
+    assert not shared.discard()
 
 
 def test_a_damaged_index_is_replaced_and_leaves_the_vaults_own_alone(world):
