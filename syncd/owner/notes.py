@@ -67,7 +67,7 @@ def read_operations(
         }
 
     def get(arguments: Arguments, _: Any) -> dict[str, Any]:
-        record, content = _read_note(opened, agent_access, arguments["id"], arguments.get("workspace"))
+        record, content = _read_note(opened, agent_access, arguments)
         return _note_fields(opened, arguments, record, content)
 
     def recent(arguments: Arguments, _: Any) -> list[dict[str, Any]]:
@@ -203,13 +203,21 @@ def _find_capture(opened: OpenParts, arguments: Arguments) -> Record:
     return record
 
 
-def _read_note(opened: OpenParts, agent_access: AgentAccess, id: str, workspace: str | None) -> tuple[Record, str]:
-    """Return the note that is meant, and its text. Raises NotFound."""
-    slots = opened.builds.scopes
+def _find_note(opened: OpenParts, arguments: Arguments) -> Record:
+    """Find the note that the arguments name, in the scope `captures` a capture alone. Raises NotFound."""
+    if arguments.get("scope") == "captures":
+        return _find_capture(opened, arguments)
+    id, workspace, slots = arguments["id"], arguments.get("workspace") or None, opened.builds.scopes
     indexes = [slots[scope].index for scope in (SCOPES if not workspace else ("captures",))]
-    record = note_lookup.find_note(indexes, id, workspace=workspace or None)
+    record = note_lookup.find_note(indexes, id, workspace=workspace)
     if record is None:
         raise note_lookup.missing_note(indexes, id, "memex search finds its id", kind="note")
+    return record
+
+
+def _read_note(opened: OpenParts, agent_access: AgentAccess, arguments: Arguments) -> tuple[Record, str]:
+    """Return the note that is meant, and its text. Raises NotFound."""
+    record = _find_note(opened, arguments)
     if record.scope == "captures":
         return record, agent_access.workspace(record.workspace).read_content(record)
     raw, _ = opened.vault.read(record.path)

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, NotFound
+from index.names import did_you_mean
 from index.timings import now_ms
-from syncd.cli.framework.arguments import UNITS, YES, confirm, parse_time
+from syncd.cli.framework.arguments import UNITS, YES, check_workspace, confirm, parse_time, require_terminal
 from syncd.cli.framework.commands import Command, Group, ask, has_color, load_settings, print_answer, print_message
 from syncd.cli.framework.completion import keys, workspaces
 from syncd.cli.terminal import result_text
@@ -52,7 +53,11 @@ def workspace_list(*, notes: bool) -> None:
 @YES
 def workspace_delete(name: str, yes: bool) -> None:
     """Delete the workspace NAME, which must be empty."""
-    confirm(f"Delete the workspace {result_text.line(name)} and its perspectives?", yes=yes)
+    question = f"Delete the workspace {result_text.line(name)} and its perspectives?"
+    if not yes:
+        require_terminal(question, yes=yes)
+        check_workspace(ask, name)  # first, so that nobody confirms a name that is unknown
+        confirm(question, yes=yes)
     gone = ask("workspace.delete", {"name": name})
     print_answer(gone, lambda: f"deleted {name}; to create it again, empty: memex workspace create {name}")
 
@@ -111,10 +116,24 @@ def key_list() -> None:
 @YES
 def key_revoke(name: str, yes: bool) -> None:
     """Revoke the key NAME (or its id) immediately and permanently."""
-    confirm(f"Revoke the key {result_text.line(name)} permanently?", yes=yes)
+    if not yes:
+        require_terminal(f"Revoke the key {result_text.line(name)} permanently?", yes=yes)
+        meant = _find_key(name)  # first, so that nobody confirms a name that is unknown
+        confirm(f"Revoke the key {result_text.line(meant['name'])} ({meant['id']}) permanently?", yes=yes)
+        name = meant["id"]
     gone = ask("key.revoke", {"name": name})
     command = "memex key reset" if holds_key(load_settings().state, gone["id"]) else "memex key create"
     print_answer(gone, lambda: f"revoked {result_text.line(gone['name'])} ({gone['id']}); to create another: {command}")
+
+
+def _find_key(name: str) -> dict[str, Any]:
+    """Return the key with this name or id; if several have the name, the live one. Raises NotFound."""
+    keys = ask("key.list", {})
+    named = [key for key in keys if name in (key["id"], key["name"])]
+    if not named:
+        near = did_you_mean(name, [key["name"] for key in keys])
+        raise NotFound(f"no key {name!r}{near or ';'} `memex key list` shows all keys")
+    return min(named, key=lambda key: (key["revoked_at"] is not None, -(key.get("created_at") or 0)))
 
 
 @key.command("rotate")

@@ -60,7 +60,7 @@ def require_terminal(question: str, *, yes: bool) -> None:
 
 
 def check_workspace(ask: Callable[[str, dict[str, Any]], Any], name: str | None) -> None:
-    """Raise NotFound if no workspace has this name: called after an empty answer, so that nobody trusts a misspelt name."""
+    """Raise NotFound if no workspace has this name, so that nobody trusts an empty answer or confirms a deletion of a misspelt one."""
     if name:
         ask("recent", {"workspace": name, "limit": 1})
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, NotFound
-from syncd.cli.framework.arguments import YES, confirm, read_stdin, tags_option
+from syncd.cli.framework.arguments import YES, confirm, read_stdin, require_terminal, tags_option
 from syncd.cli.framework.commands import Group, ask, has_color, print_answer, print_message
 from syncd.cli.framework.completion import nodes, workspaces
 from syncd.cli.terminal import result_text
@@ -118,11 +118,13 @@ def node_rename(name: str, new_name: str, workspace: str) -> None:
 @WORKSPACE
 def node_remove(names: tuple[str, ...], yes: bool, workspace: str) -> None:
     """Delete entities: their notes, and the relations to them in other notes. `memex undo` restores them."""
-    confirm(
-        f"Delete {', '.join(result_text.line(name) for name in names)}, and all relations to {'it' if len(names) == 1 else 'them'}?",
-        yes=yes,
-    )
-    gone = ask("node.delete", {"workspace": workspace, "names": list(names)})
+    wanted = {"workspace": workspace, "names": list(names)}
+    if not yes:
+        require_terminal(f"Delete {', '.join(map(result_text.line, names))}?", yes=yes)
+        entities = ask("node.open", wanted)["entities"]  # first, so that nobody confirms a name that is unknown
+        shown = ", ".join(f"{result_text.line(it['name'])} ({result_text.line(it['path'], 200)})" for it in entities)
+        confirm(f"Delete {shown}, and all relations to {'it' if len(entities) == 1 else 'them'}?", yes=yes)
+    gone = ask("node.delete", wanted)
     print_answer(gone, lambda: format_deleted(gone))
 
 

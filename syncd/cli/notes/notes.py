@@ -15,13 +15,21 @@ from typing import Any
 
 import click
 
-from index.errors import InvalidArgument, MemexError
+from index.errors import InvalidArgument, MemexError, NotFound
 from index.names import did_you_mean, pluralize
 from index.text.hidden_characters import DEFECT as HIDDEN
 from index.text.link_schemes import DEFECT as UNSAFE_LINK
 from index.text.runnable_code import DEFECT as RUNNABLE
 from index.timings import now_ms
-from syncd.cli.framework.arguments import WORKSPACE, YES, confirm, parse_time, read_stdin, tags_option
+from syncd.cli.framework.arguments import (
+    WORKSPACE,
+    YES,
+    confirm,
+    parse_time,
+    read_stdin,
+    require_terminal,
+    tags_option,
+)
 from syncd.cli.framework.commands import (
     Command,
     ask,
@@ -200,9 +208,23 @@ def recent(workspace: str | None, limit: int) -> None:
 @YES
 def delete(id: str, workspace: str | None, yes: bool) -> None:
     """Delete a capture: its file, and its entries in the index. `memex undo` restores it."""
-    confirm(f"Delete {result_text.line(id, 200)}?", yes=yes)
-    gone = ask("delete", {"id": id, "workspace": workspace})
+    wanted = {"id": id, "workspace": workspace}
+    if not yes:
+        require_terminal(f"Delete {result_text.line(id, 200)}?", yes=yes)
+        wanted["id"] = _confirm_deletion(wanted)
+    gone = ask("delete", wanted)
     print_answer(gone, lambda: f"deleted {result_text.line(gone['path'], 300)}  {gone['id']}\n{way_back(gone['undo'])}")
+
+
+def _confirm_deletion(wanted: Mapping[str, Any]) -> str:
+    """Ask whether to delete the capture that is meant, with its title, and return its path. Raises NotFound without a question."""
+    note = ask("get", {**wanted, "scope": "captures", "passages": False})
+    if note.get("scope", "captures") != "captures":  # an older daemon also looks among the notes of the vault
+        raise NotFound(f"no capture {wanted['id']!r}; this command does not change notes of the vault")
+    path = str(note["path"])
+    title = f"{result_text.line(note['title'], 100)!r} " if note.get("title") else ""
+    confirm(f"Delete the capture {title}({result_text.line(path, 300)})?", yes=False)
+    return path
 
 
 def _parse_object(text: str | None) -> dict[str, Any]:

@@ -173,18 +173,28 @@ def test_what_destroys_is_refused_where_nobody_can_be_asked(daemon, monkeypatch,
     assert sorted(daemon.state.iterdir()) == before
 
 
-@pytest.mark.parametrize("line", ["delete i1", "workspace delete work", "key revoke bot"])
-def test_what_destroys_asks_at_a_terminal(daemon, monkeypatch, capfd, line):
+@pytest.mark.parametrize(
+    ("line", "looked", "question"),
+    [
+        ("delete i1", "get", "Delete the capture (Captures/default/A.md)? [y/N]: "),
+        ("workspace delete work", "recent", "Delete the workspace work and its perspectives? [y/N]: "),
+        ("key revoke bot", "key.list", "Revoke the key bot (1) permanently? [y/N]: "),
+    ],
+)
+def test_what_destroys_is_looked_up_and_asks_at_a_terminal(daemon, monkeypatch, capfd, line, looked, question):
     class Terminal(io.StringIO):
         def isatty(self):
             return True
 
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     assert run_command(line.split()) == 130
-    assert daemon.asked == []
+    assert capfd.readouterr().err == f"{question}\n"
+    assert [name for name, _ in daemon.asked] == [looked]
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
     assert run_command(line.split()) == 0
-    assert len(daemon.asked) == 1
+    assert len(daemon.asked) == 3
+    assert run_command([*line.split(), "--yes"]) == 0
+    assert len(daemon.asked) == 4
 
 
 def test_every_command_that_takes_a_yes_refuses_without_one():

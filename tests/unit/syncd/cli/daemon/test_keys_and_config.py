@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 
 import pytest
 
 from index.timings import now_ms
 from syncd.cli.main import run_command
 from tests.support.world import World, answering
+
+
+class Terminal(io.StringIO):
+    """Where somebody sits."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 @pytest.fixture
@@ -50,3 +59,32 @@ def test_a_key_is_bound_to_a_namespace_and_the_list_says_so(world, capfd):
     assert "choose each scope of a key from read, write, admin" in capfd.readouterr().err
     assert run_command([*words[:3], "other", *words[4:], "--namespace", "../alpha"]) == 2
     assert run_command([*words[:3], "owner", *words[4:], "--namespace", "alpha", "--scopes", "read,admin"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("key", "revoke", "claud"), "memex: no key 'claud'. Did you mean \"claude\"? `memex key list` shows all keys\n"),
+        (("workspace", "delete", "wrok"), "memex: no workspace 'wrok'. Did you mean \"work\"? `memex workspace list` names them\n"),
+    ],
+    ids=["a key", "a workspace"],
+)  # fmt: skip
+def test_what_is_unknown_is_refused_before_the_confirmation(world, monkeypatch, capfd, words, message):
+    world.app.opened.keys.create("claude", workspaces=None, now=1)
+    world.app.agent_access.create_workspace("work")
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    assert run_command(list(words)) == 4
+    assert capfd.readouterr().err == message
+
+
+def test_of_keys_with_one_name_the_live_one_is_revoked_at_a_terminal(world, monkeypatch, capfd):
+    keys = world.app.opened.keys
+    old, _ = keys.create("claude", workspaces=None, now=1)
+    keys.revoke("claude", now=2)
+    live, _ = keys.create("claude", workspaces=None, now=3)
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    assert run_command(["key", "revoke", "claude"]) == 0
+    out, err = capfd.readouterr()
+    assert err.startswith(f"Revoke the key claude ({live.id}) permanently? [y/N]: ")
+    assert out.startswith(f"revoked claude ({live.id})")
+    assert {key.id: key.revoked_at is None for key in keys.list()} == {old.id: False, live.id: False}

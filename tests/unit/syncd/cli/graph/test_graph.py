@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
+import sys
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -324,6 +326,22 @@ def test_the_graph_is_told_in_numbers_and_in_a_report(world, said, ada):
     assert report["of"]["orphaned_nodes"] == len(report["orphaned_nodes"]) == 1
     empty = said("graph", "--report", "-w", "work")
     assert empty.startswith("Since ")
+
+
+def test_an_entity_to_remove_is_looked_up_before_the_confirmation(ada, said, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    assert "no node 'Nope'" in said("node", "remove", "Ada Lovelace", "Nope", fails=4)
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    asked = said("node", "remove", "ada lovelace", "Lonely", fails=130)
+    assert asked.startswith(
+        "Delete Ada Lovelace (Captures/default/Entities/Ada Lovelace.md), Lonely (Captures/default/Entities/Lonely.md), "
+        "and all relations to them? [y/N]: "
+    )
+    assert "Ada Lovelace" in said("node", "list")
 
 
 @pytest.mark.parametrize("form", ["table", "mermaid", "graphml"])

@@ -185,6 +185,31 @@ def test_a_file_s_document_is_filed_otherwise_and_keeps_its_text(world, capfd):
 
 
 @pytest.mark.parametrize(
+    "words",
+    [("Nope",), ("T", "--workspace", "work"), ("Mine",)],
+    ids=["no note", "another workspace", "a note of the vault"],
+)
+def test_a_capture_to_delete_is_looked_up_before_the_confirmation(world, note, monkeypatch, capfd, words):
+    world.write("Mine.md", "a note of the vault\n")
+    world.run()
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    assert run_command(["delete", *words]) == 4
+    assert capfd.readouterr().err.startswith(f"memex: no capture '{words[0]}'")
+    assert content(world, note) == "old text\r\n"
+
+
+def test_the_confirmation_of_a_deletion_names_the_capture(world, note, monkeypatch, capfd):
+    world.write("T.md", "a note of the vault with the same title\n")
+    world.run()
+    for answer, code in (("n\n", 130), ("y\n", 0)):
+        monkeypatch.setattr(sys, "stdin", Terminal(answer))
+        assert run_command(["delete", "T"]) == code
+        assert capfd.readouterr().err.startswith(f"Delete the capture 'T' ({note.path})? [y/N]: ")
+    assert not (world.vault / note.path).exists()
+    assert (world.vault / "T.md").exists()
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         (("--folder", "Projetcs/"), "memex: no notes in a folder 'Projetcs'. Did you mean \"Projects\"?\n"),
