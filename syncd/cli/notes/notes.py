@@ -155,10 +155,12 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
     properties = _parse_object(metadata)
     properties |= {"title": title} if title else {}
     properties |= {"tags": list(tags)} if tags else {}
-    made = ask(
-        "capture",
-        {**rest, "content": read_stdin() if content in (None, "-") else content, "metadata": properties or None},
-    )
+    text = read_stdin() if content is None or content == "-" else content
+    if not text.strip():
+        raise InvalidArgument(
+            'the capture has no text, so nothing was saved: give one, as in memex capture "Call the plumber", or pipe it in'
+        )
+    made = ask("capture", {**rest, "content": text, "metadata": properties or None})
     for defect in made.get("defects", ()):
         if defect.startswith((f"{SECRET}: ", f"{HIDDEN}: ", f"{RUNNABLE}: ", f"{UNSAFE_LINK}: ")):
             print_message(f"memex: {defect}")
@@ -259,7 +261,14 @@ def updatenote(
         return
     if text in (None, "-") and not only:
         text = read_stdin()
-    _print_updated(ask("updatenote", {**update, "text": text}))
+    _print_updated(_ask_for_update(update, text))
+
+
+def _ask_for_update(update: Mapping[str, Any], text: str | None) -> dict[str, Any]:
+    """Send an update with the new text, None for an unchanged one. Raises InvalidArgument for a blank text."""
+    if text is not None and not text.strip():
+        raise InvalidArgument("the new text is blank, so the note was not changed; to delete the note: memex delete ID")
+    return dict(ask("updatenote", {**update, "text": text}))
 
 
 def _edit_note(update: dict[str, Any]) -> None:
@@ -276,11 +285,8 @@ def _edit_note(update: dict[str, Any]) -> None:
         if raw == before:
             print_message("memex: no changes")
         else:
-            _print_updated(
-                ask(
-                    "updatenote", {**update, "text": _decode_text(raw), "version": update["version"] or kept["version"]}
-                )
-            )
+            version = update["version"] or kept["version"]
+            _print_updated(_ask_for_update({**update, "version": version}, _decode_text(raw)))
     except (MemexError, click.ClickException):
         print_message(f"memex: the note was not changed; your text is in {result_text.sanitize(name)}")
         raise

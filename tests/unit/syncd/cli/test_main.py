@@ -138,6 +138,15 @@ def test_capture_reads_stdin_byte_for_byte(daemon, monkeypatch, line):
     assert daemon.asked[0][1]["content"] == text
 
 
+@pytest.mark.parametrize("line", [["capture", ""], ["capture", " \t\n"], ["capture"], ["capture", "-"]])
+@pytest.mark.parametrize("piped", ["", " \r\n\u00a0"])
+def test_capture_refuses_a_blank_text(daemon, monkeypatch, capfd, line, piped):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(piped.encode())))
+    assert run_command(line) == 2
+    assert capfd.readouterr().err.startswith("memex: the capture has no text, so nothing was saved: ")
+    assert daemon.asked == []
+
+
 def test_capture_refuses_what_is_not_text(daemon, monkeypatch, capfd):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\xff")))
     assert run_command(["capture"]) == 2

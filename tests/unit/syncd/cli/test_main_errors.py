@@ -107,8 +107,8 @@ def test_a_closed_pipe_is_quiet(daemon):
 @pytest.mark.parametrize(
     ("line", "exit_code"),
     [
-        ("capture <&-", 0),
-        ("capture - <&- >&- 2>&-", 0),
+        ("capture <&-", 2),
+        ("capture - <&- >&- 2>&-", 2),
         ("review <&-", 2),
         ("delete i1 <&-", 2),
         ("updatenote i1 <&-", 2),

@@ -83,6 +83,17 @@ def test_a_text_from_a_pipe_comes_byte_for_byte(world, note, monkeypatch, words)
     assert content(world, note) == "é\r\n\n日本"
 
 
+def test_a_blank_text_replaces_none(world, note, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\n")))
+    for words in ([" "], ["-"], []):
+        assert run_command(["updatenote", note.id, *words]) == 2
+        assert "the new text is blank, so the note was not changed" in capfd.readouterr().err
+    editor(monkeypatch, tmp_path, 'echo > "$1"')
+    assert run_command(["updatenote", note.id]) == 2
+    assert drafts(tmp_path) == [b"\n"]
+    assert content(world, note) == "old text\r\n"
+
+
 def test_options_alone_leave_the_text(world, note, capfd):
     words = ["--title", "U", "--tag", "a", "-t", "b", "--collection", "memory", "--version", "1", "--json"]
     assert run_command(["updatenote", note.id, *words]) == 0
