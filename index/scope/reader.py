@@ -197,6 +197,10 @@ class Reader:
         """Return the most frequent tags of `workspace`, or of one namespace, with the number of documents of each."""
         return self._catalog.vocabulary(workspace, limit, namespace)
 
+    def tags(self) -> list[str]:
+        """Return all tags of documents, each spelling once."""
+        return [tag for (tag,) in self._catalog.rows("select distinct tag from tag_uses order by tag")]
+
     def observations(self, paths: Collection[str]) -> dict[str, tuple[Observation, ...]]:
         """Return the observations of the nodes at these paths, in order of their ordinals."""
         return self._catalog.observations(paths)

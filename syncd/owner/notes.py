@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 from index.document_ids import path_id
 from index.errors import InvalidArgument
 from index.model import Answer, Filter, Hit, Query, Record, Scope
-from index.names import fold
-from index.query import make_query
+from index.names import did_you_mean, fold
+from index.query import make_query, tag_keys
 from index.scope.index import Index
 from index.search.fusion import place_below_successors
 from index.search.hybrid_search import POOLS
@@ -64,6 +64,7 @@ def read_operations(
             "left_out": sorted(left_out.paths),
             "mode": answer.mode,
             "degraded": list(dict.fromkeys([*answer.degraded, *degraded()])),
+            "unknown_tags": [] if answer.hits else _find_unknown_tags(opened, query.filter.tags),
         }
 
     def get(arguments: Arguments, _: Any) -> dict[str, Any]:
@@ -231,6 +232,13 @@ def _note_fields(opened: OpenParts, arguments: Arguments, record: Record, conten
     if arguments.get("passages", True):
         fields["passages"] = opened.builds.scopes[record.scope].index.passages(record)
     return fields | (find_links(_indexes(opened), record.path) if arguments.get("links") else {})
+
+
+def _find_unknown_tags(opened: OpenParts, tags: Sequence[str]) -> list[dict[str, str]]:
+    """Return the `tags` that no note has, neither alone nor above a nested one, each with the question for a near tag."""
+    known = {tag for index in _indexes(opened) for tag in index.tags()} if tags else set()
+    keys = set(tag_keys(known))
+    return [{"tag": tag, "near": did_you_mean(tag, keys)} for tag in tags if tag not in keys]
 
 
 def _list_folders(opened: OpenParts) -> list[str]:

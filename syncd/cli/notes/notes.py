@@ -118,6 +118,8 @@ def search(
         )
     if not result["hits"]:
         _name_missing_folders(rest)
+        for unknown in result.get("unknown_tags", ()):
+            print_message(f"memex: no note has the tag {result_text.line(unknown['tag'], 200)!r}{unknown['near']}")
     hits = [{name: hit.get(name) for name in HIT} for hit in result["hits"]]
     print_answer(hits, lambda: result_text.format_hits(hits, color=has_color()))
 

@@ -227,12 +227,20 @@ def test_the_confirmation_of_a_deletion_names_the_capture(world, note, monkeypat
         (("--folder", "Nope"), "memex: no notes in a folder 'Nope'\n"),
         (("--namespace", "travle"), "memex: no notes in a namespace 'travle'. Did you mean \"travel\"?\n"),
         (("--folder", "Projects", "--namespace", "travel"), ""),
-        (("--tag", "nope"), ""),
+        (("--tag", "Nope"), "memex: no note has the tag 'nope'\n"),
+        (("--tag", "heatign"), "memex: no note has the tag 'heatign'. Did you mean \"heating\"?\n"),
+        (("--tag", "heating", "--collection", "memory"), ""),
+        (("--tag", "Heating/Pump", "--until", "9d"), ""),
+        (("--tag", "heating", "--scope", "captures"), ""),
+        (("--type", "file"), ""),
     ],
-    ids=["a folder", "no near folder", "a namespace", "both exist", "neither"],
+    ids=[
+        *("a folder", "no near folder", "a namespace", "both exist", "a tag", "a near tag", "a tag of notes"),
+        *("a nested tag", "a tag of another scope", "neither"),
+    ],
 )
-def test_a_search_without_hits_reports_a_folder_that_has_no_notes(world, capfd, words, message):
-    world.write("Projects/Pump.md", "heat\n")
+def test_a_search_without_hits_reports_a_folder_or_tag_that_no_note_has(world, capfd, words, message):
+    world.write("Projects/Pump.md", "heat #heating/pump\n")
     world.write("Captures/default/travel/Bag.md", "heat\n")
     world.run()
     for shown, nothing in (((), "nothing found\n"), (("--json",), "[]\n")):
