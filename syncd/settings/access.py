@@ -9,6 +9,7 @@ from typing import Final
 
 from index.errors import InvalidArgument
 from syncd.settings.values import setting
+from syncd.vault.path_rules import patterns_objection
 
 _TEAM: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62})")
 _SAFE_URL: Final = re.compile(
@@ -85,4 +86,5 @@ class ShareSettings:
     never: tuple[str, ...] = setting(
         (),
         "Folders and notes of the vault that no agent may read, whatever `memex share` shares, as patterns like `Private` or `Diary/**`.",
+        wrong=patterns_objection,
     )

@@ -1,9 +1,9 @@
-"""Define the settings for automation: commits, pulls, promotion, review and consolidation by the daemon itself."""
+"""Define the settings for automation: watching, commits, pulls, promotion, review and consolidation by the daemon itself."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from syncd.settings.cron_schedule import find_mistake
 from syncd.settings.values import Tables, setting
@@ -13,6 +13,19 @@ from syncd.vault.path_rules import objection, template_objection
 def _folder_objection(folder: str) -> str:
     """Explain why a folder of a setting can't hold notes; "" = it can. The root of the vault, "", always can."""
     return objection(folder, new=True) if folder else ""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """Holds the section `watch`: how Memex notices changes of the vault."""
+
+    mode: Literal["auto", "events", "poll"] = setting(
+        "auto",
+        "`events` relies on notifications of the system, `poll` lists the vault regularly, `auto` adds listings where notifications are unreliable.",
+    )
+    poll_s: float = setting(
+        15.0, "Seconds between two listings where notifications are missing or unreliable.", least=0.1
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,13 +21,15 @@ from syncd.settings.automation import (
     GitSettings,
     PromoteSettings,
     ReviewSettings,
+    WatchSettings,
 )
 from syncd.settings.knowledge_base import KbSettings
 from syncd.settings.known_vaults import choose_settings_file, is_same_folder
 from syncd.settings.logs_and_traces import AuditSettings, LogSettings, TelemetrySettings
+from syncd.settings.server_addresses import hosts_objection, origins_objection, url_objection
 from syncd.settings.values import Setting, Variants, convert, did_you_mean, setting, settings_of
 from syncd.state.folder import default_state_folder, read_named_file, read_vault_path
-from syncd.vault.path_rules import objection
+from syncd.vault.path_rules import objection, patterns_objection
 
 if TYPE_CHECKING:
     from index.encoders.embedder import EmbedSettings
@@ -51,7 +53,9 @@ class VaultSettings:
         "The folder of the vault that agents read and write; they see nothing else, unless you share it.",
         wrong=objection,
     )
-    ignore: tuple[str, ...] = setting((), "Folders and files that are not indexed, as patterns like `Archive/**`.")
+    ignore: tuple[str, ...] = setting(
+        (), "Folders and files that are not indexed, as patterns like `Archive/**`.", wrong=patterns_objection
+    )
     max_bytes: int = setting(
         5_000_000, "Memex skips notes larger than this many bytes, and lists them as skipped.", least=1_000
     )
@@ -63,15 +67,23 @@ class ServerSettings:
 
     host: str = setting("127.0.0.1", "The address to listen on. Also --host.")
     port: int = setting(8765, "The port to listen on; 0 picks a free one. Also --port.", least=0, most=65_535)
-    public_url: str = setting("", "The public address of the daemon behind a proxy, if there is one.")
+    public_url: str = setting(
+        "",
+        "The public address of the daemon behind a proxy, if there is one, such as `https://notes.example`.",
+        wrong=url_objection,
+    )
     allowed_hosts: tuple[str, ...] = setting(
-        (), "Further host names that the daemon answers to, such as `notes.example:8765`."
+        (), "Further host names that the daemon answers to, such as `notes.example:8765`.", wrong=hosts_objection
     )
     trusted_proxies: tuple[str, ...] = setting(
         (),
         "Proxies whose `X-Forwarded-For` header the daemon trusts: addresses or networks, such as `127.0.0.1` or `10.0.0.0/8`.",
     )
-    allowed_origins: tuple[str, ...] = setting((), "Web origins whose pages may call the daemon; none by default.")
+    allowed_origins: tuple[str, ...] = setting(
+        (),
+        "Web origins whose pages may call the daemon, such as `https://app.example`; none by default.",
+        wrong=origins_objection,
+    )
     max_body: int = setting(4_194_304, "The largest request that the daemon reads, in bytes.", least=1_024)
     head_s: float = setting(5.0, "Seconds within which the headers of a request must arrive.", least=0.1)
     body_s: float = setting(
@@ -217,19 +229,6 @@ class EnrichSettings:
     vault_tags: bool = setting(
         False,
         "Whether new captures also prefer the most used tags of your vault. Agents and the model above then see these tags.",
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class WatchSettings:
-    """Holds the section `watch`: how Memex notices changes of the vault."""
-
-    mode: Literal["auto", "events", "poll"] = setting(
-        "auto",
-        "`events` relies on notifications of the system, `poll` lists the vault regularly, `auto` adds listings where notifications are unreliable.",
-    )
-    poll_s: float = setting(
-        15.0, "Seconds between two listings where notifications are missing or unreliable.", least=0.1
     )
 
 

@@ -207,6 +207,17 @@ def compile_ignore_patterns(patterns: Sequence[str]) -> Callable[[str], bool]:
     return ignores
 
 
+def patterns_objection(patterns: Sequence[str]) -> str:
+    """Return why one of these patterns can't match any path; "" = each can. A pattern that matches nothing protects nothing."""
+    for pattern in patterns:
+        if not {"", ".", ".."}.isdisjoint(pattern.strip().rstrip("/").lstrip("/").split("/")):
+            return (
+                f"contains {pattern[:64]!r}, which matches no note: name a folder or note, or its path in the vault, such as "
+                "`Private` or `Diary/**`"
+            )
+    return ""
+
+
 def _name_regex(pattern: str) -> str:
     """Return a pattern as a regular expression whose wildcards stay within one name."""
     return "".join(_WILD.get(piece[:1]) or re.escape(piece) for piece in re.split(r"(\*+|\?)", pattern))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import MemexError
-from syncd.settings.settings import WatchSettings
+from syncd.settings.automation import WatchSettings
 from syncd.watch import watcher
 from tests.support.fast_daemon import Daemon, alone_with_limits
 from tests.support.world import World, until

@@ -22,7 +22,8 @@ from syncd.app import App
 from syncd.daemon import control_socket
 from syncd.installation.vault_setup import set_up_vault
 from syncd.settings.access import LimitsSettings
-from syncd.settings.settings import ServerSettings, Settings, SyncSettings, VaultSettings, WatchSettings
+from syncd.settings.automation import WatchSettings
+from syncd.settings.settings import ServerSettings, Settings, SyncSettings, VaultSettings
 from tests.support import daemon_logs
 from tests.support.fakes import fake_embedder
 from tests.support.paths import ROOT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -237,6 +238,25 @@ def test_a_passage_that_fits_or_that_only_the_model_can_judge_is_taken(home, tmp
 def test_an_inbox_that_can_not_be_a_folder_of_the_vault_is_refused(home, tmp_path, inbox, reason):
     with pytest.raises(InvalidArgument, match=rf"vault\.inbox = .*{reason}"):
         load({"vault.path": str(tmp_path)}, home | {"MEMEX_VAULT__INBOX": inbox})
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "example"),
+    [
+        ("server.public_url", "notes.example:8765", "https://notes.example"),
+        ("server.allowed_hosts", ["https://notes.example"], "notes.example:8765"),
+        ("server.allowed_origins", ["app.example"], "https://app.example"),
+        ("share.never", [""], "Private"),
+        ("share.never", ["../Private"], "Private"),
+        ("vault.ignore", ["./Archive/**"], "Diary/**"),
+    ],
+)
+def test_an_address_or_pattern_that_nothing_can_match_is_refused_with_an_example(home, name, written, example):
+    section, key = name.split(".")
+    write(home, f"[{section}]\n{key} = {written!r}\n")
+    with pytest.raises(InvalidArgument, match=re.escape(f"{name} = {written!r} in ")) as caught:
+        load({"vault.path": "/v"}, home)
+    assert f"`{example}`" in caught.value.message
 
 
 def test_encoders_are_read_in_their_order(home):

@@ -16,6 +16,7 @@ from syncd.vault.path_rules import (
     name_behind_placeholder,
     objection,
     path_behind_placeholder,
+    patterns_objection,
     placeholder_path,
     temporary_name,
     to_printable,
@@ -215,6 +216,16 @@ def test_a_pattern_leaves_out_what_it_says(pattern, yes, no):
     ignores = compile_ignore_patterns([pattern])
     assert [path for path in yes if not ignores(path)] == []
     assert [path for path in no if ignores(path)] == []
+
+
+@pytest.mark.parametrize("pattern", ["", " ", "/", "./Private", "../Private", "a//b", "a/../b", "."])
+def test_a_pattern_that_matches_no_path_is_refused_by_name(pattern):
+    assert patterns_objection(["Private", pattern]).startswith(f"contains {pattern!r}, which matches no note: ")
+
+
+@pytest.mark.parametrize("pattern", ["Private", " Private/ ", "/Private", "Diary/**", "*", "v?.md", "...", ".hidden"])
+def test_a_pattern_that_may_match_is_accepted(pattern):
+    assert patterns_objection([]) == patterns_objection([pattern]) == ""
 
 
 @given(st.lists(ANY_TEXT, max_size=4), ANY_NAME)
