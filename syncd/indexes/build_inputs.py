@@ -45,14 +45,14 @@ def write_made(folder: Path, inputs: BuildInputs) -> None:
 
 
 def read_made(folder: Path) -> BuildInputs | None:
-    """Return the inputs of the build in `folder`; None if it is unfinished."""
+    """Return the inputs of the build in `folder`; None if it is unfinished, damaged, or was written by another version."""
     try:
         inputs = json.loads(read_regular_file(folder / "made.json"))
         return BuildInputs(
             inputs["identity"], inputs["dimensions"], Sizes(*inputs["sizes"]), from_table(inputs.get("encoder"))
         )
     except (OSError, ValueError, KeyError, TypeError):
-        return None  # unfinished, or written by another version: rebuild
+        return None
 
 
 def current_folder(root: Path) -> Path | None:

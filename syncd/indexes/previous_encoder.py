@@ -1,4 +1,4 @@
-"""Keep the previous encoder, with which the index in use was built, until the next index is complete.
+"""Convert an encoder's settings to the table that is kept beside the index, and decide which previous encoder to load again.
 
 Law, tested: after a change of encoders searches and captures continue as before until the new index takes over."""
 
