@@ -94,11 +94,6 @@ class ChunkStore:
         return self._table.dimensions
 
     @property
-    def was_created(self) -> bool:
-        """Return whether opening created the store, so that it is empty whatever the catalog says."""
-        return self._table.fresh
-
-    @property
     def may_lack_rows(self) -> bool:
         """Return whether opening restored an older version, so that rows may be missing and no digest can be trusted."""
         return self._table.healed

@@ -120,15 +120,13 @@ def _queue_samples(queue: Mapping[str, Any], now: int) -> Iterator[Sample]:
         yield Sample("memex_queue_tries", means, count, "counter", {"outcome": outcome})
 
 
-def _watch_samples(watch: str | Mapping[str, Any]) -> Iterator[Sample]:
-    state = watch if isinstance(watch, str) else str(watch["state"])
-    state = state if state in WATCH else "degraded"
+def _watch_samples(watch: Mapping[str, Any]) -> Iterator[Sample]:
+    state = watch["state"] if watch["state"] in WATCH else "degraded"
     for name in WATCH:
         yield Sample("memex_watch", "State of the watcher.", state == name, labels={"state": name})
-    if not isinstance(watch, str):
-        yield Sample("memex_watch_folders", "Watched folders.", watch["folders"])
-        for what, means in (
-            ("overflows", "Number of times that events were lost."),
-            ("restarts", "Number of restarts of the watcher."),
-        ):
-            yield Sample(f"memex_watch_{what}", means, watch[what], "counter")
+    yield Sample("memex_watch_folders", "Watched folders.", watch["folders"])
+    for what, means in (
+        ("overflows", "Number of times that events were lost."),
+        ("restarts", "Number of restarts of the watcher."),
+    ):
+        yield Sample(f"memex_watch_{what}", means, watch[what], "counter")

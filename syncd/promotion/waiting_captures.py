@@ -38,7 +38,6 @@ class WaitingCaptures:
         self._known: dict[str, MarkedCapture] = {}
         self._changed: set[str] = set()
         self._all = True  # read all captures at the next refresh
-        self.reads = 0  # rows read in all refreshes
         captures.listeners.append(self._add_changes)
 
     @property
@@ -70,12 +69,6 @@ class WaitingCaptures:
         counts = self._captures.index.count_owner_marks()
         return [(kind, decode_marks(marks), count) for kind, marks, count in counts]
 
-    def marks_of(self, path: str) -> OwnerMarks:
-        """Return the marks of one capture; no marks if there is no such capture."""
-        with self._refresh_lock:
-            self._refresh()
-            return self._known[path].marks if path in self._known else OwnerMarks()
-
     def _add_changes(self, paths: Collection[str] | None) -> None:
         with self._change_lock:
             self._all |= paths is None
@@ -95,7 +88,6 @@ class WaitingCaptures:
             raise
         for path in list(self._known) if everywhere else changed:
             self._known.pop(path, None)
-        self.reads += len(rows)
         entries = self._captures.index.manifest
         for path, digest, kind, marks in rows:
             if digest:  # else its bytes are unknown: the index reads it again

@@ -162,18 +162,10 @@ class RemoteSync:
 
     # What
 
-    def pull(self) -> SyncOutcome:
-        """Fetch the remote's commits and bring the branch up to date."""
-        return self.sync(push=False)
-
-    def push(self) -> SyncOutcome:
-        """Push the commits that the remote lacks; if the remote has new commits, pull them first."""
-        return self.sync(pull=False)
-
     def sync(
         self, *, pull: bool = True, push: bool = True, planned: bool = False, tell: Tell = lambda _: None
     ) -> SyncOutcome:
-        """Pull the remote's commits, then push the commits that it lacks.
+        """Pull the remote's commits, then push the commits that it lacks. A push alone also pulls if the remote has new commits.
 
         Raises Conflict or Unavailable; the message says what to do. What Memex wrote is committed first; in a
         `planned` sync, only where it blocks the pull."""

@@ -421,7 +421,7 @@ def test_a_history_is_never_replaced_by_a_push(tmp_path):
     run(device.vault, "config", "remote.origin.push", "+refs/heads/*:refs/heads/*")
     run(device.vault, "config", "push.default", "matching")
     device.here("ours.md", "ours\n")
-    device.remote.push()
+    device.remote.sync(pull=False)
     assert run(device.bare, "merge-base", theirs, "main") == theirs
     assert device.text("theirs.md") == "theirs\n"
     device.close()

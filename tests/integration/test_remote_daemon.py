@@ -68,7 +68,7 @@ def costs(folder, monkeypatch, notes):
         monkeypatch.setattr(world.app.opened.sync, "request_listing", lambda: listed.append(1))
         monkeypatch.setattr(world.app.head_follower, "_list_all", lambda: listed.append(1))
         shared.there("Folder 1/Note 1.md", "zqnewx came from afar\n")
-        assert world.app.services.remote.pull().files == 1
+        assert world.app.services.remote.sync(push=False).files == 1
         until(lambda: world.found("zqnewx", scope="vault", mode="text") == ["Folder 1/Note 1.md"])
         until(lambda: world.app.head_follower._marks == world.app.opened.repo.position())
         world.settled()
@@ -190,7 +190,7 @@ def test_two_devices_that_adopt_the_same_note_write_the_same_bytes(tmp_path):
             (tmp_path / "two").mkdir()
             run(tmp_path, "clone", "-q", str(one.bare), "two/vault")
         world = one.world if name == "one" else World(tmp_path / "two")
-        world.app.services.remote.pull()
+        world.app.services.remote.sync(push=False)
         world.run()
         world.run()
         texts.add((world.vault / note).read_text())

@@ -45,7 +45,7 @@ def world(tmp_path):
 
 def test_both_sides_are_taken_merged_and_sent(device):
     device.there("new ü.md", "from afar\n")
-    assert device.remote.pull() == SyncOutcome(took=1, files=1)
+    assert device.remote.sync(push=False) == SyncOutcome(took=1, files=1)
     device.here("ours.md", "ours\n")
     device.there("theirs.md", "theirs\n")
     assert device.remote.sync() == SyncOutcome(took=1, files=1, merged=True, sent=2)
@@ -76,7 +76,7 @@ def test_a_secret_in_a_capture_keeps_all_commits_back(device, later):
     if later:
         device.here(later, "taken out\n")
     with pytest.raises(Conflict, match="looks as if it contains a secret"):
-        device.remote.push()
+        device.remote.sync(pull=False)
     assert device.head(device.bare, "main") != device.head()
 
 
@@ -96,7 +96,7 @@ def test_a_remote_with_names_of_the_other_kind_is_told_in_git_s_words(device, tm
 
 def test_what_git_brought_is_known_by_its_bytes(device):
     device.there("new.md", "from\nafar\n")
-    device.remote.pull()
+    device.remote.sync(push=False)
     repo = Repository(device.vault)
     written = int((device.vault / "new.md").stat().st_mtime)
     assert head_moves.is_from_git(repo, "new.md", b"from\nafar\n", written)

@@ -62,7 +62,7 @@ from syncd.settings.settings import IndexSettings
 from tests.support.chunk_rows import DIMENSIONS, row, unit
 from tests.support.world import World
 store = ChunkStore.open(sys.argv[1], dimensions=DIMENSIONS, options=json.loads(sys.argv[2]))
-assert not store.was_created and not store.may_lack_rows
+assert not store.may_lack_rows
 near, words = store.search(vector=unit("text 3"), words="third", filter=Filter(workspace="w0"), pool=5)
 store.replace({"other": [row("other", 0, "from another process")]})
 print(json.dumps([store.row_counts(), near[0].doc_id, [match.doc_id for match in words]]))
@@ -73,7 +73,7 @@ store.close()
 @pytest.mark.slow
 def test_it_works_on_an_object_store_as_on_a_disk(options):
     store = opened(options, "whole")
-    assert store.was_created and store.count() == 0
+    assert store.count() == 0
     store.replace(
         {
             f"d{n}": [row(f"d{n}", 0, f"text {n}", workspace=f"w{n % 2}", tags=("a/b",) if n < 3 else ())]
@@ -107,7 +107,7 @@ def test_it_works_on_an_object_store_as_on_a_disk(options):
     assert (nearest, third) == ("d3", ["d3"])
 
     again = opened(options, "whole")
-    assert not again.was_created and not again.may_lack_rows
+    assert not again.may_lack_rows
     assert again.rows_of("other")[0].text == "from another process"
     again.close()
 
@@ -126,7 +126,7 @@ def test_a_table_whose_versions_are_gone_is_not_taken_for_an_empty_one(options):
         opened(options, "torn")
     discard(f"s3://{BUCKET}/torn/captures.lance", options)
     store = opened(options, "torn")
-    assert store.was_created and store.count() == 0
+    assert store.count() == 0
     store.close()
 
 

@@ -41,7 +41,7 @@ def test_what_the_remote_has_not_is_sent_and_nothing_else(device):
     run(device.vault, "config", "push.followTags", "true")
     run(device.vault, "config", "remote.origin.push", "+refs/heads/*:refs/heads/*")
     device.here("a.md", "a\n")
-    assert device.remote.push() == SyncOutcome(sent=1)
+    assert device.remote.sync(pull=False) == SyncOutcome(sent=1)
     assert device.head() == device.head(device.bare, "main")
     assert run(device.bare, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
     assert run(device.vault, "rev-list", "--count", "@{upstream}..HEAD") == "0"
@@ -119,7 +119,7 @@ def test_an_empty_remote_is_told_with_the_command_that_begins_it(device):
 def test_a_push_that_somebody_else_was_faster_with_is_merged_and_sent_again(device):
     device.here("ours.md", "ours\n")
     device.there("theirs.md", "theirs\n")
-    assert device.remote.push() == SyncOutcome(took=1, files=1, merged=True, sent=2)
+    assert device.remote.sync(pull=False) == SyncOutcome(took=1, files=1, merged=True, sent=2)
     assert device.head() == device.head(device.bare, "main")
     assert "theirs.md" in device.files()
 
@@ -134,7 +134,7 @@ def test_two_pushes_at_the_same_moment_both_arrive(device):
     )
     faster.chmod(0o755)
     device.here("ours.md", "ours\n")
-    assert device.remote.push() == SyncOutcome(took=1, files=1, merged=True, sent=2)
+    assert device.remote.sync(pull=False) == SyncOutcome(took=1, files=1, merged=True, sent=2)
     assert device.head() == device.head(device.bare, "main")
 
 
@@ -150,7 +150,7 @@ def test_a_push_that_is_the_persons_own_business_is_left_to_them(device, elsewhe
     with pytest.raises(Conflict, match=r"push manually: `git -C .* push`"):
         device.remote.sync()
     device.there("theirs.md", "x\n")
-    assert device.remote.pull().took == 1
+    assert device.remote.sync(push=False).took == 1
 
 
 def test_a_history_that_was_rewritten_is_not_merged_back(device):

@@ -210,7 +210,7 @@ def beside(device):
     before, working = device.head(), device.state.parent / "git-merge"
     shutil.copy(shutil.which("sleep"), working)
     with subprocess.Popen([working, "60"], cwd=device.vault) as process:
-        assert device.remote.pull().files == 3
+        assert device.remote.sync(push=False).files == 3
         process.kill()
     run(device.vault, "read-tree", "-u", "--reset", before)
     assert (device.text("n.md"), run(device.vault, "status", "--porcelain") != "") == ("one\n", True)
