@@ -275,3 +275,18 @@ def write_settings_file(file: Path, text: str) -> None:
 def toml_string(path: Path) -> str:
     """Return a path as a TOML string; the escapes of JSON are valid in TOML."""
     return json.dumps(str(path), ensure_ascii=False)
+
+
+def put_under_git(vault: Path) -> None:
+    """Put a folder under Git and commit all its files, unless it is under Git already."""
+    from syncd.git.repository import Repository  # noqa: PLC0415 - it brings the Git library, which few setups need
+
+    repo = Repository(vault)
+    try:
+        if repo.local_state() == "no-git":
+            raise Unavailable("Git is not installed: install it, or leave out --git", retryable=False)
+        if repo.local_state() == "no-repo":
+            repo.init()
+            repo.commit_all("Begin")
+    finally:
+        repo.close()

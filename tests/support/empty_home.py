@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from syncd.cli.daemon.serve import pick_free_port
+from syncd.cli.daemon.demo import pick_free_port
 from tests.support.paths import DAEMON_PYTHON
 
 # What is set for this program, or leads a newcomer's commands to the folders of another person.

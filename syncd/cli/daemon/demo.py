@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import shutil
+import socket
 import stat
 import tempfile
 import time
@@ -24,7 +25,7 @@ import click
 
 from index.timings import now_ms
 from syncd.cli.daemon.ready_message import WORKSPACE, print_connect_help
-from syncd.cli.daemon.serve import is_port_free, pick_free_port, put_under_git, run
+from syncd.cli.daemon.serve import run
 from syncd.cli.framework.commands import Command, flags, load_settings, print_message, set_flag
 from syncd.clients.client_formats import CLIENTS, Connection, http_lines, paste_text
 from syncd.clients.daemon_address import memex_words
@@ -77,6 +78,8 @@ def demo(folder: str | None, port: int | None) -> None:
             with as_file(files("vault_fixtures") / "demo") as source:
                 shutil.copytree(source, vault)
             if shutil.which("git"):
+                from syncd.installation.vault_setup import put_under_git
+
                 put_under_git(vault)
         address = read_address(state_home(os.environ) / ADDRESS)
         chosen = _choose_port(load_settings(), address)
@@ -179,3 +182,21 @@ def read_address(file: Path) -> DemoAddress | None:
     if type(port) is not int or not 0 < port < 65_536 or not isinstance(key, str) or not SECRET.fullmatch(key):
         return None
     return DemoAddress(port, key)
+
+
+def is_port_free(host: str, port: int) -> bool:
+    """Check whether no process listens on this port."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def pick_free_port(host: str) -> int:
+    """Return a port on which no process listens."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])

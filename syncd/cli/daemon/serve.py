@@ -8,7 +8,6 @@ import os
 import queue
 import select
 import signal
-import socket
 import sys
 import threading
 import time
@@ -297,36 +296,3 @@ def _exit_at_once() -> None:
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     os._exit(0)
-
-
-def put_under_git(vault: Path) -> None:
-    """Put a folder under Git and commit all its files, unless it is under Git already."""
-    from syncd.git.repository import Repository
-
-    repo = Repository(vault)
-    try:
-        if repo.local_state() == "no-git":
-            raise Unavailable("Git is not installed: install it, or leave out --git", retryable=False)
-        if repo.local_state() == "no-repo":
-            repo.init()
-            repo.commit_all("Begin")
-    finally:
-        repo.close()
-
-
-def is_port_free(host: str, port: int) -> bool:
-    """Check whether no process listens on this port."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-    return True
-
-
-def pick_free_port(host: str) -> int:
-    """Return a port on which no process listens."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])

@@ -13,7 +13,6 @@ import click
 
 from index.errors import InvalidArgument, MemexError, NotFound
 from index.timings import now_ms
-from syncd.cli.daemon.serve import put_under_git
 from syncd.cli.framework.arguments import YES, confirm
 from syncd.cli.framework.commands import (
     Command,
@@ -71,7 +70,7 @@ def init(folder: str | None, git: str | None, create: bool, welcome: bool | None
     nothing: it writes the welcome capture, creates no repository, and lets Memex commit its writes if VAULT is already a Git
     repository. If the folder has no note and Obsidian has never opened it, the command asks first, unless you pass --yes.
     Your home folder and the root of the file system are refused."""
-    from syncd.installation.vault_setup import ensure_settings_file, refuse_home, set_up_vault, write_git_choice
+    from syncd.installation import vault_setup
 
     set_flag("vault.path", folder)
     if "vault.path" not in flags() and "MEMEX_VAULT" not in os.environ:
@@ -82,7 +81,7 @@ def init(folder: str | None, git: str | None, create: bool, welcome: bool | None
         chosen = load({name: value for name, value in flags().items() if name != "config"}, without)
     else:
         chosen = load_settings()
-    refuse_home(chosen.vault.path)
+    vault_setup.refuse_home(chosen.vault.path)
     _confirm_folder(chosen, create=create, yes=yes)
     if create:
         chosen.vault.path.mkdir(parents=True, exist_ok=True)
@@ -95,13 +94,13 @@ def init(folder: str | None, git: str | None, create: bool, welcome: bool | None
         welcome = click.confirm(
             "Write one welcome capture, so that a first search has an answer?", default=True, err=True
         )
-    key_file = set_up_vault(chosen, now=now_ms(), again=True, welcome=welcome is not False)
+    key_file = vault_setup.set_up_vault(chosen, now=now_ms(), again=True, welcome=welcome is not False)
     if commits:
         with show_elapsed("committing your notes"):
-            put_under_git(chosen.vault.path)
-    file, usual = ensure_settings_file(chosen, named, os.environ)
+            vault_setup.put_under_git(chosen.vault.path)
+    file, usual = vault_setup.ensure_settings_file(chosen, named, os.environ)
     if commits is not None:
-        write_git_choice(file, commit=commits)
+        vault_setup.write_git_choice(file, commit=commits)
     made = {"vault": str(chosen.vault.path), "state": str(chosen.state), "config": str(file), "key_file": str(key_file)}
     print_answer(made, lambda: _format_init(chosen, file, key_file, usual=usual and not named))
 

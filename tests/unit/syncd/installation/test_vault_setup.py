@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tomllib
 
 import pytest
@@ -13,6 +14,7 @@ from syncd.installation.vault_setup import (
     ensure_settings_file,
     has_notes,
     install_client_key,
+    put_under_git,
     reset_owner_key,
     set_up_vault,
     write_git_choice,
@@ -278,3 +280,11 @@ def test_a_large_folder_without_a_note_is_given_up_on(tmp_path, monkeypatch):
     assert not has_notes(tmp_path)
     (tmp_path / "A.md").touch()
     assert has_notes(tmp_path)
+
+
+def test_a_folder_is_put_under_git_with_all_its_files_and_a_second_time_changes_nothing(tmp_path):
+    (tmp_path / "Note.md").write_text("a note\n")
+    for _ in range(2):
+        put_under_git(tmp_path)
+        asked = ["git", "-C", str(tmp_path), "log", "--format=%s", "--name-only"]
+        assert subprocess.check_output(asked, text=True).split() == ["Begin", "Note.md"]
