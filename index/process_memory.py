@@ -11,6 +11,7 @@ import gc
 import resource
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ USUAL: Final = gc.get_threshold()  # the interpreter's own, for each of its thre
 STARTING: Final = 20_000  # new objects, less those that are gone, that cause a collection while a program starts
 LARGE_TEXT: Final = 500_000  # characters from which indexing a text requires the lock `one_large_text`
 GROWN: Final = 4 << 20  # bytes of growth after which free memory is returned
+AGAIN, AGAIN_S = 4, 5.0  # how often that is repeated if it returned too little, and the seconds in between
 LARGE: Final = 128 << 10  # bytes from which a block is mapped separately: glibc's default, set so that it does not grow
 
 one_large_text = threading.Lock()  # indexing a text may need about ten times its size in memory until it is stored
@@ -39,18 +41,30 @@ def release_unused() -> None:
 
 
 class GrowthWatch:
-    """Returns free memory to the system when the process has grown."""
+    """Returns free memory to the system when the process has grown.
+
+    What another thread still uses can't be returned, and most of it is free a moment later. So if the growth has not been given back,
+    free memory is returned AGAIN times more, at intervals of AGAIN_S seconds or more."""
 
     def __init__(self) -> None:
         self._level = 0  # the bytes in memory when free memory was last returned, or the fewest since then
+        self._aim = 0  # the bytes below which the last growth counts as given back
+        self._left, self._next = 0, 0.0  # how often free memory is still returned, and the earliest time
 
     def release_after_growth(self) -> None:
-        """Return free memory if the process has grown by GROWN or more since it was last returned."""
-        if (resident := _resident_bytes()) >= self._level + GROWN:
-            release_unused()
-            self._level = _resident_bytes()
+        """Return free memory to the system if the process has grown by GROWN or more since it was last returned, or if that is to be repeated."""
+        resident, now = _resident_bytes(), time.monotonic()
+        if resident >= self._level + GROWN:
+            self._aim, self._left = self._level + GROWN, AGAIN
+        elif self._left and now >= self._next:
+            self._left -= 1
         else:
             self._level = min(self._level, resident)
+            return
+        release_unused()
+        self._level, self._next = _resident_bytes(), now + AGAIN_S
+        if self._level < self._aim:
+            self._left = 0
 
 
 def collect_rarely() -> None:

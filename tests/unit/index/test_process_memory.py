@@ -60,6 +60,48 @@ def test_memory_is_given_back_after_a_large_growth_alone():
     assert much > 0.7
 
 
+BUSY = """
+import ctypes, psutil
+from index import process_memory
+from index.process_memory import GROWN, GrowthWatch, limit_arenas
+process_memory.AGAIN_S = 0.0
+limit_arenas()
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+watch = GrowthWatch()
+watch.release_after_growth()
+blocks = [libc.malloc(60_000) for _ in range(4 * GROWN // 60_000)]
+for block in blocks:
+    ctypes.memset(block, 1, 60_000)
+libc.malloc(60_000)  # above them: the heap's end can't be cut
+watch.release_after_growth()  # while another thread uses the blocks
+full = psutil.Process().memory_info().rss
+for block in blocks:
+    libc.free(block)
+watch.release_after_growth()
+print((full - psutil.Process().memory_info().rss) / (4 * GROWN))
+counts = []
+process_memory.release_unused = lambda: counts.append(1)
+for _ in range(20):
+    watch.release_after_growth()
+print(len(counts))
+kept = [bytearray(60_000) for _ in range(4 * GROWN // 60_000)]
+for _ in range(20):
+    watch.release_after_growth()
+print(len(counts))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the C library of Linux is the one that holds memory")
+def test_memory_that_was_in_use_when_the_process_had_grown_is_given_back_later():
+    done = subprocess.run([sys.executable, "-c", BUSY], capture_output=True, text=True, check=True)
+    back, given_back, needed = done.stdout.split()
+    assert float(back) > 0.7
+    assert int(given_back) == 0, "nothing is repeated once the growth is given back"
+    assert int(needed) == 1 + 4, "a process that needs the memory is left alone after a few times"
+
+
 FROZEN = """
 import gc, sys, weakref
 from index.process_memory import freeze_objects
