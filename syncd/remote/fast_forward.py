@@ -12,13 +12,14 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from index.errors import Conflict, Unavailable
+from syncd.commits.tree_series import parent_folders
 from syncd.git.stale_locks import is_held
 from syncd.state.folder import write_private
 from syncd.vault.openat import FOLDER, choose_opener, lstat
@@ -54,6 +55,11 @@ class ChangedEntry:
     path: str
     modes: tuple[str, str]
     blobs: tuple[str, str]
+
+    @property
+    def is_removal(self) -> bool:
+        """Return whether the later commit lacks the file."""
+        return _is_null_blob(self.blobs[1])
 
 
 class UncommittedChanges(Conflict):
@@ -223,42 +229,70 @@ def _remove_stale_locks(repo: Repository, record: Mapping[str, str]) -> None:
 def survey(repo: Repository, changes: Sequence[ChangedEntry]) -> dict[str, State]:
     """Return, by path, which state between the two commits each file is in."""
     states: dict[str, State] = {}
-    asked: list[ChangedEntry] = []
-    root = os.open(repo.vault, FOLDER)
-    try:
+    files: list[ChangedEntry] = []
+    folders: list[ChangedEntry] = []
+    obstacles: dict[str, str] = {}  # path of a missing file → the link or file that has the place of its folder
+    with _open_vault(repo) as root:
         for change in changes:
             seen = lstat(choose_opener(), root, change.path)
             if seen is None:
-                states[change.path] = (
-                    "new" if _is_null_blob(change.blobs[1]) else "old" if _is_null_blob(change.blobs[0]) else "missing"
-                )
+                states[change.path] = _missing_state(change)
+                if not change.is_removal and (obstacle := _find_obstacle(root, change.path)):
+                    obstacles[change.path] = obstacle
             elif stat.S_ISLNK(seen.st_mode):
                 target = os.fsencode(Path(repo.vault, change.path).readlink())
                 blob = _run_git(repo, "hash-object", "--stdin", stdin=target).decode().strip()
                 states[change.path] = _file_state(change, blob, link=True)
             elif stat.S_ISREG(seen.st_mode) and "\n" not in change.path:
-                asked.append(change)
+                files.append(change)
             else:
-                states[change.path] = "other"
+                # A folder may have replaced a removed file; the files in the folder have states of their own.
+                states[change.path] = "new" if change.is_removal and stat.S_ISDIR(seen.st_mode) else "other"
+                folders += [change] if stat.S_ISDIR(seen.st_mode) and not change.is_removal else []
+    states |= _survey_files(repo, files)
+    states |= {path: "other" for path, above in obstacles.items() if states.get(above, "other") == "other"}
+    removed = {change.path for change in changes if change.is_removal and states[change.path] in ("old", "new")}
+    # A folder of removed files, which a file replaces.
+    states |= {
+        change.path: "missing" for change in folders if _list_files(Path(repo.vault, change.path), repo) <= removed
+    }
+    return states
+
+
+@contextmanager
+def _open_vault(repo: Repository) -> Iterator[int]:
+    root = os.open(repo.vault, FOLDER)
+    try:
+        yield root
     finally:
         os.close(root)
-    names = b"".join(os.fsencode(change.path) + b"\n" for change in asked)
-    blobs = _run_git(repo, "hash-object", "--stdin-paths", stdin=names).decode().split() if asked else []
-    for change, blob in zip(asked, blobs, strict=True):
-        how = _file_state(change, blob, link=False)
-        states[change.path] = "begun" if how == "other" and _is_partly_written(repo, change) else how
-    going = {
-        change.path for change in changes if _is_null_blob(change.blobs[1]) and states[change.path] in ("old", "new")
-    }
-    for change in changes:
-        place = Path(repo.vault, change.path)
-        if (
-            states[change.path] == "other"
-            and not place.is_symlink()
-            and place.is_dir()
-            and _list_files(place, repo) <= going
-        ):
-            states[change.path] = "missing"  # a folder of removed files, which a file replaces
+
+
+def _missing_state(change: ChangedEntry) -> State:
+    return "new" if change.is_removal else "old" if _is_null_blob(change.blobs[0]) else "missing"
+
+
+def _find_obstacle(root: int, path: str) -> str | None:
+    """Return the first path above a file that exists and is not a folder, such as a link to a folder elsewhere."""
+    for folder in parent_folders(path)[1:]:
+        seen = lstat(choose_opener(), root, folder)
+        if seen is None:
+            return None
+        if not stat.S_ISDIR(seen.st_mode):
+            return folder
+    return None
+
+
+def _survey_files(repo: Repository, files: Sequence[ChangedEntry]) -> dict[str, State]:
+    """Return the states of regular files."""
+    if not files:
+        return {}
+    names = b"".join(os.fsencode(change.path) + b"\n" for change in files)
+    blobs = _run_git(repo, "hash-object", "--stdin-paths", stdin=names).decode().split()
+    states: dict[str, State] = {}
+    for change, blob in zip(files, blobs, strict=True):
+        state = _file_state(change, blob, link=False)
+        states[change.path] = "begun" if state == "other" and _is_partly_written(repo, change) else state
     return states
 
 
@@ -274,7 +308,7 @@ def _file_state(change: ChangedEntry, blob: str, *, link: bool) -> State:
 
 def _is_partly_written(repo: Repository, change: ChangedEntry) -> bool:
     """Return whether the file is a beginning of what Git would write there."""
-    if _is_null_blob(change.blobs[1]):
+    if change.is_removal:
         return False
     request = change.blobs[1].encode() + b" " + os.fsencode(change.path) + b"\n"
     whole = _run_git(repo, "cat-file", "--batch", "--filters", stdin=request).partition(b"\n")[2]
@@ -286,10 +320,11 @@ def _write_files(
 ) -> None:
     """Bring these files of the work tree to the later commit."""
     index = state / INDEX
-    for change in changes:
-        if _is_null_blob(change.blobs[1]):
-            _remove_file(Path(repo.vault), change.path)
-    lacking = [change.path for change in changes if not _is_null_blob(change.blobs[1]) and states[change.path] != "new"]
+    with _open_vault(repo) as root:
+        for change in changes:
+            if change.is_removal:
+                _remove_file(root, change.path)
+    lacking = [change.path for change in changes if not change.is_removal and states[change.path] != "new"]
     names = b"".join(os.fsencode(path) + b"\0" for path in lacking)
     kept = {"GIT_INDEX_FILE": str(index)}
     index.unlink(missing_ok=True)
@@ -300,22 +335,30 @@ def _write_files(
         index.unlink(missing_ok=True)
 
 
-def _remove_file(root: Path, path: str) -> None:
-    """Remove a file if it exists, and the folders that become empty, as Git does."""
-    with suppress(NotADirectoryError):  # a file has replaced a folder of the path
-        (root / path).unlink(missing_ok=True)
+def _remove_file(root: int, path: str) -> None:
+    """Remove a file below `root` if it exists, and the folders that become empty, as Git does; no link is followed."""
+    seen = lstat(choose_opener(), root, path)
+    if seen is not None and not stat.S_ISDIR(seen.st_mode):
+        _remove_name(root, path, os.unlink)
     with suppress(OSError):  # the folder is not empty
-        for folder in (root / path).parents:
-            if folder == root:
-                break
-            folder.rmdir()
+        for folder in reversed(parent_folders(path)[1:]):
+            _remove_name(root, folder, os.rmdir)
+
+
+def _remove_name(root: int, path: str, remove: Callable[..., None]) -> None:
+    folder, _, name = path.rpartition("/")
+    opened = choose_opener()(root, folder or ".", FOLDER, 0)
+    try:
+        remove(name, dir_fd=opened)
+    finally:
+        os.close(opened)
 
 
 def _stage_files(repo: Repository, changes: Sequence[ChangedEntry]) -> None:
     """Put the later commit's files into the index, except files for which somebody has staged something else."""
     staged = _read_staged(repo)
     lines = b"".join(
-        f"{'0' if _is_null_blob(change.blobs[1]) else change.modes[1]} {change.blobs[1]}\t".encode()
+        f"{'0' if change.is_removal else change.modes[1]} {change.blobs[1]}\t".encode()
         + os.fsencode(change.path)
         + b"\0"
         for change in changes
