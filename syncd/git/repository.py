@@ -55,6 +55,7 @@ _OPTIONS = (
     "submodule.recurse=false",
 )
 _PATIENCE_S = 30
+_DETACHED = 1  # exit status of `symbolic-ref` when no branch is checked out
 _NOT_FOUND = 127  # exit status of a shell when a program does not exist
 _LOG = "logs/HEAD"
 _MAIL = "memex@localhost"
@@ -176,7 +177,9 @@ class Repository:
         """Return the branch that is checked out; None without one."""
         known, seen = self._branch, branch_fingerprint(folder)
         if seen is None or known[0] != seen:
-            self._branch = known = (seen, self.query("symbolic-ref", "--short", "--quiet", "HEAD"))
+            result = self._ask("symbolic-ref", "--short", "--quiet", "HEAD")
+            known = (seen if result.status in (0, _DETACHED) else None, None if result.status else result.text)
+            self._branch = known
         return known[1]
 
     def _read_work_tree_state(self, state: RepositoryState, folder: Path, *, unmerged: bool) -> RepositoryState:

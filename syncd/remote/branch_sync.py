@@ -110,7 +110,7 @@ class RemoteSync:
         self._alone = threading.RLock()
         self._ended = threading.Event()
         self._asked = False
-        self._owed = (False, False)  # whether the last attempt, if it failed, included a pull and a push
+        self._unfinished = (False, False)  # whether the last attempt, if it failed, included a pull and a push
         self._beside: tuple[ForwardStep, float] | None = None  # the last pull that ran beside another Git
         self._pulled = -float("inf")  # monotonic time, like `_due`
         self._sent: str | None = None  # the last HEAD that the remote is known to have
@@ -132,25 +132,33 @@ class RemoteSync:
             self._redo_undone_pull()
             head, now = self._repo.head() or "", time.monotonic()
             asked, planned = self._asked, self._settings.pull_s
-            pull = asked or self._owed[0] or bool(planned and now - self._pulled >= planned)
-            push = self._owed[1] or (self._settings.push and head != self._sent)
+            pull = asked or self._unfinished[0] or bool(planned and now - self._pulled >= planned)
+            push = self._unfinished[1] or (self._settings.push and head != self._sent)
             torn = (self._state / JOURNAL).exists()
             waits = now < self._due and head == self._failed_at and not asked
             if waits or not (pull or push or torn):
                 return
-            self._asked = False
-            if asked and find_tracked_branch(self._repo) is None:
-                self._untied()
-                return
-            try:
-                self.sync(pull=pull, push=push, planned=True)
-            except MemexError as error:  # `sync` has recorded it, and a later tick retries
-                if error.message != self._logged:
-                    self._logged = error.message
-                    why = error.message if isinstance(error, Unavailable) else error.code  # others name notes
-                    log.warning("could not sync the vault with its remote: %s", why)
+            self._sync_due(asked=asked, pull=pull, push=push)
         finally:
             self._alone.release()
+
+    def _sync_due(self, *, asked: bool, pull: bool, push: bool) -> None:
+        """Sync, and keep an announced push unless it is handled, or a later tick pulls because this sync failed."""
+        self._asked, handled = False, False  # cleared before the sync, so that a later announcement causes another one
+        try:
+            if asked and find_tracked_branch(self._repo) is None:
+                self._untied()
+            else:
+                self.sync(pull=pull, push=push, planned=True)
+            handled = True
+        except MemexError as error:  # a later tick retries
+            handled = self._unfinished[0] or isinstance(error, NothingTracked)
+            if error.message != self._logged:
+                self._logged = error.message
+                why = error.message if isinstance(error, Unavailable) else error.code  # others name notes
+                log.warning("could not sync the vault with its remote: %s", why)
+        finally:
+            self._asked = self._asked or (asked and not handled)
 
     def interrupt(self) -> None:
         """Stop every operation that waits for the network, now and in the future."""
@@ -172,13 +180,14 @@ class RemoteSync:
         with self._alone:
             try:
                 outcome = self._exchange(pull, push, tell, planned=planned)
-            except MemexError as error:
-                if isinstance(error, NothingTracked) and not self._is_planned:
+            except (MemexError, OSError) as error:
+                failure = error if isinstance(error, MemexError) else _system_failure(error)
+                if isinstance(failure, NothingTracked) and not self._is_planned:
                     self._record_success()  # a vault without a remote, or without Git, is fine
                 else:
-                    self._record_failure(error)
-                    self._owed = pull, push
-                raise
+                    self._record_failure(failure)
+                    self._unfinished = pull, push
+                raise failure from None
             self._record_success()
             return outcome
 
@@ -188,7 +197,7 @@ class RemoteSync:
         return bool(self._settings.push or self._settings.pull_s)
 
     def _record_success(self) -> None:
-        self._owed = (False, False)
+        self._unfinished = (False, False)
         self.problem = self.unwell = self._logged = ""
         self._due = self._pause = 0.0
 
@@ -412,3 +421,7 @@ class RemoteSync:
 
     def _git_command(self) -> str:
         return f"git -C {shlex.quote(self._repo.vault)}"
+
+
+def _system_failure(error: OSError) -> Unavailable:
+    return Unavailable(f"Memex could not sync the vault with its remote: {error.strerror or type(error).__name__}")

@@ -24,6 +24,7 @@ _OPTIONS: Final = tuple(word for option in _SILENT for word in ("-c", option))
 _UNASKED: Final = {"GIT_ASKPASS": "", "SSH_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
 _CROSSED: Final = ("cannot lock ref", "incorrect old value")  # another push or fetch came in between
 _UNKNOWN: Final = "couldn't find remote ref"
+_DETACHED: Final = 1  # exit status when no branch is checked out
 _TRIES: Final = 3  # attempts, because another fetch may interfere
 _SAID: Final = 400  # characters of Git's output in a message
 
@@ -40,9 +41,15 @@ class TrackedBranch:
 
 
 def find_tracked_branch(repo: Repository) -> TrackedBranch | None:
-    """Return the checked-out branch with its upstream; None if it does not follow a branch of a remote."""
-    branch = repo.query("symbolic-ref", "--quiet", "HEAD") or ""
-    output = repo.query("for-each-ref", _FORMAT, branch) if branch.startswith("refs/heads/") else None
+    """Return the checked-out branch with its upstream; None if it does not follow a branch of a remote.
+
+    Raises Unavailable if Git can't read the branch."""
+    head = repo.run("symbolic-ref", "--quiet", "HEAD")
+    branch = "" if head.status else head.text
+    output = repo.query("for-each-ref", _FORMAT, branch) if branch.startswith("refs/heads/") else ""
+    unread = head.status not in (0, _DETACHED) and repo.local_state() not in ("no-git", "no-repo", "bare")
+    if unread or output is None:
+        raise Unavailable("Git can't read which branch of the remote the vault follows; Memex tries again later")
     remote, theirs, tracking, pushes = (output or "\0\0\0").split("\0")
     tied = theirs.startswith("refs/heads/") and tracking.startswith("refs/remotes/")
     return TrackedBranch(branch, remote, theirs, tracking, pushes) if tied and remote.strip(".") else None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import os
 import shutil
 import time
 import types
@@ -93,3 +95,41 @@ def test_a_push_is_announced_and_there_is_no_remote_so_the_vault_is_looked_at(de
     device.remote.tick()
     assert device.calls == ["untied"]
     assert device.remote.problem == ""
+
+
+@pytest.mark.parametrize("fails", ["the disk", "symbolic-ref", "for-each-ref"])
+def test_a_push_that_was_announced_while_the_system_failed_is_pulled_later(device, tmp_path, monkeypatch, fails):
+    now = [1_000.0]
+    monkeypatch.setattr(remote, "time", clock(now))
+    device.there("theirs.md", "theirs\n")
+    device.remote.notify_push()
+    with monkeypatch.context() as failing:
+        if fails == "the disk":
+            shutil.rmtree(device.state)  # the journal can't be written
+        else:
+            git(tmp_path, failing, fails)
+        with contextlib.suppress(OSError):
+            device.remote.tick()
+    assert "theirs.md" not in device.files()
+    device.state.mkdir(exist_ok=True)
+    now[0] += 60
+    device.remote.tick()
+    assert "theirs.md" in device.files()
+
+
+def test_an_error_of_the_system_is_a_problem_of_the_sync(device, monkeypatch):
+    device.there("theirs.md", "theirs\n")
+    shutil.rmtree(device.state)  # the journal can't be written
+    with pytest.raises(Unavailable, match="No such file or directory"):
+        device.remote.sync()
+    assert (device.remote.unwell, "No such file" in device.remote.problem) == (remote.UNREACHED, True)
+    device.state.mkdir()
+
+
+def git(folder, monkeypatch, failing):
+    """Let one command of Git fail."""
+    program, real = folder / "bin" / "git", shutil.which("git")
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\ncase " $* " in *" {failing} "*) exit 128;; esac\nexec {real} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
