@@ -44,13 +44,13 @@ class ObjectWriter:
             return
         # Literally: newer versions of Git check a new tree more strictly than one that `write-tree` makes.
         options = ("-t", self._kind, "-w", "--literally", "--no-filters", "--stdin-paths")
-        self._run("hash-object", *options, stdin=b"".join(map(_quote, self._waiting)))
+        self._run("hash-object", *options, stdin=b"".join(map(quote_path, map(str, self._waiting))))
         for file in self._waiting:
             file.unlink()
         self._waiting, self._size = [], 0
 
 
-def _quote(file: Path) -> bytes:
-    """Return the line for a file in Git's list of paths."""
-    raw = str(file).encode("utf-8", "surrogateescape")
+def quote_path(path: str) -> bytes:
+    """Return the line for a path in a list that Git reads with `--stdin-paths`; a path may begin with a quotation mark."""
+    raw = path.encode("utf-8", "surrogateescape")
     return b'"' + raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"\n'

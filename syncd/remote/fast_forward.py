@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from index.errors import Conflict, Unavailable
+from syncd.commits.object_writer import quote_path
 from syncd.commits.tree_series import parent_folders
 from syncd.git.stale_locks import is_held
 from syncd.state.folder import write_private
@@ -287,7 +288,7 @@ def _survey_files(repo: Repository, files: Sequence[ChangedEntry]) -> dict[str, 
     """Return the states of regular files."""
     if not files:
         return {}
-    names = b"".join(os.fsencode(change.path) + b"\n" for change in files)
+    names = b"".join(quote_path(change.path) for change in files)
     blobs = _run_git(repo, "hash-object", "--stdin-paths", stdin=names).decode().split()
     states: dict[str, State] = {}
     for change, blob in zip(files, blobs, strict=True):

@@ -115,3 +115,12 @@ def test_a_folder_that_replaced_a_file_is_no_edit_of_the_file(made):
     assert tree.finish() == []
     assert (tree.root / "keep.md").read_text() == "two\n"
     assert not (tree.state / JOURNAL).exists()
+
+
+@pytest.mark.parametrize("name", ['"Hello" he said.md', '"', "back\\slash.md", "tab\t.md"])
+def test_the_rest_of_a_pull_takes_any_name(made, name):
+    tree = made({name: "one\n", "keep.md": "one\n"}, {name: "two\n", "keep.md": "two\n"})
+    tree.crash()
+    tree.write({"keep.md": "two\n"})
+    assert tree.finish() == []
+    assert (tree.root / name).read_text() == "two\n"
