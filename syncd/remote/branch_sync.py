@@ -9,7 +9,7 @@ import logging
 import shlex
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -253,11 +253,15 @@ class RemoteSync:
         left = finish_interrupted(self._repo, self._state)
         self._moved()
         self._await_ready()
+        self._report_left(left)
+
+    def _report_left(self, left: Sequence[str]) -> None:
+        """Raise Conflict if a pull has left files alone because they were edited."""
         if left:
             raise Conflict(
                 f"Memex finished an interrupted pull, except in {format_paths(left)}, which was edited since: "
                 f"`{self._git_command()} diff HEAD` shows how it differs from the pulled version",
-                paths=left,
+                paths=list(left),
             )
 
     # Pulling
@@ -301,11 +305,12 @@ class RemoteSync:
         step = ForwardStep.between(self._repo, tracked.branch, ours, target)
         tell("moving")
         with self._reserved([change.path for change in step.changes]):
-            apply_step(self._repo, self._state, step)
+            left = apply_step(self._repo, self._state, step)
             others = is_held(self._repo.git_folder() / "index.lock", Path(self._repo.vault))
             self._beside = (step, time.monotonic()) if others else None
         self._moved()
         self._unpark()
+        self._report_left(left)
         took = outcome.took + self._count_commits(theirs, ours)
         log.info("pulled: %d commits, %d files%s", took, len(step.changes), ", merged" if ahead else "")
         return replace(outcome, took=took, files=outcome.files + len(step.changes), merged=outcome.merged or ahead)

@@ -104,8 +104,10 @@ class ForwardStep:
         return cls(branch, old, new, tuple(list_changes(repo, old, new)))
 
 
-def apply_step(repo: Repository, state: Path, step: ForwardStep) -> None:
-    """Fast-forward the branch and the work tree. Raises UncommittedChanges, Conflict or Unavailable."""
+def apply_step(repo: Repository, state: Path, step: ForwardStep) -> list[str]:
+    """Fast-forward the branch and the work tree, and return the paths left alone because their files were edited meanwhile.
+
+    Raises UncommittedChanges, Conflict or Unavailable."""
     journal = state / JOURNAL
     began = time.time_ns()
     write_private(journal, json.dumps({"old": step.old, "new": step.new, "branch": step.branch, "began": began}))
@@ -117,13 +119,13 @@ def apply_step(repo: Repository, state: Path, step: ForwardStep) -> None:
         )
     if result.code == 0:
         journal.unlink(missing_ok=True)
-        return
+        return []
     begun = not any(word in result.said for word in _REFUSED)  # for example, the disk is full
     # Otherwise another tool, such as Syncthing, may already have brought the same files.
     if begun or ("Aborting" in result.said and _has_arrived(survey(repo, step.changes))):
-        finish_interrupted(repo, state)
+        left = finish_interrupted(repo, state)
         if repo.head() == step.new:
-            return
+            return left
     journal.unlink(missing_ok=True)
     raise _failure(result)
 

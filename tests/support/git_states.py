@@ -19,6 +19,15 @@ def run(vault, *arguments, check=True):
     return result.stdout.decode().strip()
 
 
+def intercept(monkeypatch, folder, word, script):
+    """Run this shell script before each Git command of Memex that has the word; `exit` in the script replaces the command."""
+    program, real = folder / "bin" / "git", shutil.which("git")
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f'#!/bin/sh\ncase " $* " in *" {word} "*) {script};; esac\nexec {real} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+
 def diverge(vault):
     run(vault, "switch", "-qc", "other")
     (vault / "n.md").write_text("theirs\n")

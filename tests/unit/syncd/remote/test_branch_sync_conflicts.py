@@ -10,7 +10,7 @@ import pytest
 from index.errors import Conflict
 from syncd.context.generated_note import Decisions, compose_note, line_of, read_decisions
 from tests.support.context_facts import fact
-from tests.support.git_states import only_command, run
+from tests.support.git_states import intercept, only_command, run
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
@@ -234,3 +234,22 @@ def test_what_a_person_has_done_meanwhile_is_not_taken_for_another_git_s_failure
     before = device.files()
     device.remote.tick()
     assert device.files() == before
+
+
+def test_a_pull_that_git_breaks_off_reports_a_file_that_was_edited_meanwhile(device, tmp_path, monkeypatch):
+    for name in ("a.md", "b.md"):
+        device.there(name, "one\n")
+    device.remote.sync()
+    for name in ("a.md", "b.md"):
+        device.there(name, "two\n")
+    # Git writes one file, somebody edits the other, and the disk is full.
+    writes = "cd \"$2\"; printf 'two\\n' > a.md; printf 'mine\\n' > b.md"
+    intercept(
+        monkeypatch, tmp_path, "--ff-only", f"{writes}; echo 'fatal: unable to write new index file' >&2; exit 128"
+    )
+    device.calls.clear()
+    with pytest.raises(Conflict, match=r"finished an interrupted pull, except in b\.md, which was edited since"):
+        device.remote.sync()
+    assert (device.text("a.md"), device.text("b.md"), device.calls) == ("two\n", "mine\n", ["moved"])
+    assert device.head() == device.head(device.bare, "main")
+    assert "b.md" in device.remote.problem

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import shutil
 import time
 import types
@@ -14,7 +13,7 @@ import pytest
 from index.errors import Unavailable
 from syncd.remote import branch_sync as remote
 from syncd.remote.upstream_branch import fetch
-from tests.support.git_states import run
+from tests.support.git_states import intercept, run
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
@@ -107,7 +106,7 @@ def test_a_push_that_was_announced_while_the_system_failed_is_pulled_later(devic
         if fails == "the disk":
             shutil.rmtree(device.state)  # the journal can't be written
         else:
-            git(tmp_path, failing, fails)
+            intercept(failing, tmp_path, fails, "exit 128")
         with contextlib.suppress(OSError):
             device.remote.tick()
     assert "theirs.md" not in device.files()
@@ -124,12 +123,3 @@ def test_an_error_of_the_system_is_a_problem_of_the_sync(device, monkeypatch):
         device.remote.sync()
     assert (device.remote.unwell, "No such file" in device.remote.problem) == (remote.UNREACHED, True)
     device.state.mkdir()
-
-
-def git(folder, monkeypatch, failing):
-    """Let one command of Git fail."""
-    program, real = folder / "bin" / "git", shutil.which("git")
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\ncase " $* " in *" {failing} "*) exit 128;; esac\nexec {real} "$@"\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
