@@ -43,6 +43,7 @@ _REFUSED: Final = (
     "refusing to merge",
 )
 _LINK: Final = "120000"
+GROUP: Final = 64  # files that are compared and then written together
 _SLACK_NS: Final = 10_000_000  # nanoseconds by which a file system's clock may lag
 
 # begun: Git has begun to write the later version. other: the file has content that neither commit has there.
@@ -168,8 +169,8 @@ def finish_interrupted(repo: Repository, state: Path) -> list[str]:
     if set(states.values()) <= {"old", "other"}:
         journal.unlink()  # the update had not begun
         return []
-    left = sorted(path for path, how in states.items() if how == "other")
-    _write_files(repo, state, new, [change for change in changes if states[change.path] != "other"], states)
+    left = [path for path, how in states.items() if how == "other"]
+    left += _write_files(repo, state, new, [change for change in changes if states[change.path] != "other"])
     _stage_files(repo, changes)
     reason = ("-m", "merge: Fast-forward, finished")
     _run_git(repo, "update-ref", *reason, "--end-of-options", "HEAD", new, old, environ=repo.identity())
@@ -180,7 +181,7 @@ def finish_interrupted(repo: Repository, state: Path) -> list[str]:
         len(changes),
         len(left),
     )
-    return left
+    return sorted(left)
 
 
 # Beside another Git
@@ -198,10 +199,11 @@ def redo_undone_step(repo: Repository, state: Path, step: ForwardStep) -> bool:
     undone = (staged.get(change.path, "0").strip("0") == change.blobs[0].strip("0") for change in step.changes)
     if set(states.values()) != {"old"} or not all(undone):
         return False
-    _write_files(repo, state, step.new, step.changes, states)
+    left = _write_files(repo, state, step.new, step.changes)
     _stage_files(repo, step.changes)
     repo.run_in_session("update-index", "-q", "--refresh", environ={"GIT_OPTIONAL_LOCKS": "1"})
-    log.warning("another Git process reverted files that a pull had written: restored %d of them", len(step.changes))
+    restored = len(step.changes) - len(left)
+    log.warning("another Git process reverted files that a pull had written: restored %d of them", restored)
     return True
 
 
@@ -318,24 +320,41 @@ def _is_partly_written(repo: Repository, change: ChangedEntry) -> bool:
     return whole.removesuffix(b"\n").startswith(Path(repo.vault, change.path).read_bytes())
 
 
-def _write_files(
-    repo: Repository, state: Path, new: str, changes: Sequence[ChangedEntry], states: Mapping[str, State]
-) -> None:
-    """Bring these files of the work tree to the later commit."""
-    index = state / INDEX
-    with _open_vault(repo) as root:
-        for change in changes:
-            if change.is_removal:
-                _remove_file(root, change.path)
-    lacking = [change.path for change in changes if not change.is_removal and states[change.path] != "new"]
-    names = b"".join(os.fsencode(path) + b"\0" for path in lacking)
+def _write_files(repo: Repository, state: Path, new: str, changes: Sequence[ChangedEntry]) -> list[str]:
+    """Bring these files of the work tree to the later commit; return the paths left alone because their files were edited.
+
+    Each small group of files is compared again just before it is written, so an edit is lost only if it is saved in the
+    milliseconds in which Git starts to write its group."""
+    index, left = state / INDEX, list[str]()
     kept = {"GIT_INDEX_FILE": str(index)}
-    index.unlink(missing_ok=True)
+    _discard_index(index)
     try:
         _run_git(repo, "read-tree", "--end-of-options", new, environ=kept)
-        _run_git(repo, "checkout-index", "--force", "--quiet", "-z", "--stdin", stdin=names, environ=kept)
+        # Removals first: a file may replace a folder, or a folder a file.
+        ordered = sorted(changes, key=lambda change: not change.is_removal)
+        for start in range(0, len(ordered), GROUP):
+            left += _write_group(repo, ordered[start : start + GROUP], kept)
     finally:
-        index.unlink(missing_ok=True)
+        _discard_index(index)
+    return left
+
+
+def _write_group(repo: Repository, group: Sequence[ChangedEntry], kept: Mapping[str, str]) -> list[str]:
+    """Bring a few files to the commit in an index, and return the paths left alone."""
+    states = survey(repo, group)
+    with _open_vault(repo) as root:
+        for change in group:
+            if change.is_removal and states[change.path] != "other":
+                _remove_file(root, change.path)
+    lacking = [change.path for change in group if not change.is_removal and states[change.path] not in ("new", "other")]
+    names = b"".join(os.fsencode(path) + b"\0" for path in lacking)
+    _run_git(repo, "checkout-index", "--force", "--quiet", "-z", "--stdin", stdin=names, environ=kept)
+    return [path for path, how in states.items() if how == "other"]
+
+
+def _discard_index(index: Path) -> None:
+    for file in (index, index.with_name(f"{index.name}.lock")):  # a killed Git leaves the lock
+        file.unlink(missing_ok=True)
 
 
 def _remove_file(root: int, path: str) -> None:

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from syncd.git.repository import Repository
-from syncd.remote.fast_forward import JOURNAL, ForwardStep, apply_step, finish_interrupted
-from tests.support.git_states import run
+from syncd.remote.fast_forward import INDEX, JOURNAL, ForwardStep, apply_step, finish_interrupted
+from tests.support.git_states import intercept, run
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
@@ -115,6 +115,26 @@ def test_a_folder_that_replaced_a_file_is_no_edit_of_the_file(made):
     assert tree.finish() == []
     assert (tree.root / "keep.md").read_text() == "two\n"
     assert not (tree.state / JOURNAL).exists()
+
+
+def test_what_is_saved_while_the_rest_of_a_pull_is_prepared_is_left(made, tmp_path, monkeypatch):
+    before = {"edited.md": "one\n", "gone.md": "one\n", "keep.md": "one\n", "other.md": "one\n"}
+    tree = made(before, {"edited.md": "two\n", "gone.md": None, "keep.md": "two\n", "other.md": "two\n"})
+    tree.crash()
+    tree.write({"keep.md": "two\n"})
+    intercept(monkeypatch, tmp_path, "read-tree", 'cd "$2"; echo mine > edited.md; echo mine > gone.md')
+    assert tree.finish() == ["edited.md", "gone.md"]
+    texts = [(tree.root / name).read_text() for name in ("edited.md", "gone.md", "other.md")]
+    assert (texts, tree.head()) == (["mine\n", "mine\n", "two\n"], tree.commits[1])
+
+
+def test_a_lock_that_a_killed_git_left_in_the_private_index_stops_nothing(made):
+    tree = made({"a.md": "one\n", "keep.md": "one\n"}, {"a.md": "two\n", "keep.md": "two\n"})
+    tree.crash()
+    tree.write({"keep.md": "two\n"})
+    (tree.state / f"{INDEX}.lock").touch()
+    assert tree.finish() == []
+    assert (tree.root / "a.md").read_text() == "two\n"
 
 
 @pytest.mark.parametrize("name", ['"Hello" he said.md', '"', "back\\slash.md", "tab\t.md"])
