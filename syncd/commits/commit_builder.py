@@ -62,10 +62,10 @@ class GitLockHeld(Conflict):
 
 
 class FilterFailed(Unavailable):
-    """Reports that a filter of the repository fails on these files; the other files can be added again."""
+    """Reports that a filter of the repository fails on these files; the other files can still be committed."""
 
-    def __init__(self, paths: list[str], why: str) -> None:
-        super().__init__(f"git update-index failed: {why}", paths=paths)
+    def __init__(self, paths: list[str], command: str, why: str) -> None:
+        super().__init__(f"git {command} failed: {why}", paths=paths)
         self.paths = paths
 
 
@@ -141,12 +141,13 @@ class CommitBuilder:
         return blobs
 
     def checkout_digest(self, path: str, blob: Blob) -> str:
-        """Return the digest of the file that a checkout of this blob writes."""
+        """Return the digest of the file that a checkout of this blob writes. Raises FilterFailed when a filter fails on it."""
         with tempfile.TemporaryFile(dir=self._folder) as out:
             stdin, env = f"{blob.oid} {path}\n".encode(), {"GIT_LFS_SKIP_SMUDGE": "1"}
             result = self._run_with_filters("cat-file", "--batch", "--filters", stdin=stdin, env=env, out=out)
             if result.status:
-                raise _command_error("cat-file", result)
+                fails = "filter" in result.err
+                raise FilterFailed([path], "cat-file", result.err) if fails else _command_error("cat-file", result)
             end = out.seek(0, os.SEEK_END)
             out.seek(0)
             if not _OBJECT.fullmatch(out.readline()):  # it names the size of the blob, not of the file
@@ -258,7 +259,7 @@ class CommitBuilder:
             refused = [path for path in order if self._update_index([path]).status]
             self._run("read-tree", self._last, env=self._index)  # the private tree stays for the next try
             if refused:
-                raise FilterFailed(refused, result.err)
+                raise FilterFailed(refused, "update-index", result.err)
         if result.status:
             raise _command_error("update-index", result)
         shutil.rmtree(self._tree)

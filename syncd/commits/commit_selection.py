@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from index.errors import MemexError
-from syncd.commits.commit_builder import CommitBuilder, Content
+from syncd.commits.commit_builder import CommitBuilder, Content, FilterFailed
 from syncd.commits.own_changes import trace_steps
 from syncd.commits.tree_series import parent_folders
 from syncd.history.audit_log import AuditLog
@@ -25,7 +25,7 @@ from syncd.vault.path_rules import objection
 
 FRESH_MS: Final = 60_000  # an entry this young may not be carried out yet
 # Why a path stays uncommitted, in words that follow "kept local:".
-SECRET, MARKERS, IGNORED, STAGED, NESTED, UNREADABLE, ODD, REFUSED = (
+SECRET, MARKERS, IGNORED, STAGED, NESTED, UNREADABLE, ODD, REFUSED, LINE_END = (
     "it seems to hold a secret",
     "it contains the markers of an unfinished merge",
     "a .gitignore excludes it",
@@ -34,6 +34,7 @@ SECRET, MARKERS, IGNORED, STAGED, NESTED, UNREADABLE, ODD, REFUSED = (
     "it can't be read now",
     "Git has something other than a file at its path",
     "a Git filter fails on it, perhaps because its program is not on the daemon's PATH",
+    "its name contains a line end",
 )
 
 
@@ -62,16 +63,20 @@ def select_changes(
 
     A person has `approved` these paths to be committed whole, their own edits included."""
     selection = CommitSelection()
-    fit = {path: digest for path, digest in now.items() if digest is not None and not objection(path)}
-    selection.kept = {path: UNREADABLE for path in now if path not in fit}
+    fit = {
+        path: digest for path, digest in now.items() if digest is not None and not objection(path) and "\n" not in path
+    }
+    selection.kept = {path: LINE_END if "\n" in path else UNREADABLE for path in now if path not in fit}
     blobs = builder.read_blobs(fit)
     selection.kept |= {path: ODD for path, blob in blobs.items() if blob.kind != "blob"}
     blobs = {path: blob for path, blob in blobs.items() if blob.kind == "blob"}
     heads = {path: {""} for path in fit} | {path: set(blob.digests) for path, blob in blobs.items()}
     _separate_edited(selection, audit, fit, heads, approved)
-    for path in selection.edited:
-        if path in blobs:  # the file may differ from the blob and still be what Git checked out
+    for path in [path for path in selection.edited if path in blobs]:
+        try:  # the file may differ from the blob and still be what Git checked out
             heads[path].add(builder.checkout_digest(path, blobs[path]))
+        except FilterFailed:
+            selection.kept[path] = REFUSED
     _separate_edited(selection, audit, {path: fit[path] for path in selection.edited}, heads)
     if selection.ours:
         _exclude_protected(selection, builder, fit, vault)

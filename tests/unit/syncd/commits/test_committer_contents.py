@@ -12,7 +12,7 @@ import time
 import pytest
 
 from syncd.commits import commit_builder, committer
-from syncd.commits.commit_selection import REFUSED
+from syncd.commits.commit_selection import LINE_END, REFUSED
 from tests.support.commit_crash import A, B
 
 pytestmark = [
@@ -136,6 +136,33 @@ def test_pointers_to_large_files_are_known_again(rig):
     rig.agent(path, None)
     assert rig.commits.flush() == 1
     assert rig.held(path) is None
+
+
+def test_an_edited_file_whose_checkout_fails_holds_no_other_commit_up(rig):
+    large = "Captures/default/x.bin"
+    rig.agent(large, b"\0one")
+    rig.agent(A, "one\n")
+    assert rig.commits.flush() == 1
+    rig.git("config", "filter.lfs.smudge", "/bin/false")
+    rig.git("config", "filter.lfs.required", "true")
+    rig.person(".gitattributes", "*.bin filter=lfs\n")
+    rig.agent(large, b"\0two")
+    rig.person(large, b"\0mine")
+    rig.agent(A, "two\n")
+    assert rig.commits.flush() == 1
+    assert (rig.held(A), rig.held(large)) == (b"two\n", b"\0one")
+    assert (rig.commits.kept, rig.commits.problem) == ({large: REFUSED}, "")
+
+
+def test_a_name_with_a_line_end_holds_no_other_commit_up(rig):
+    odd = "Captures/default/1\n2.md"
+    rig.person(odd, "one\n")
+    rig.git("add", "-A")
+    rig.git("commit", "-qm", "odd")
+    rig.agent(odd, "two\n")
+    rig.agent("Note.md", "two\n")
+    assert rig.commits.flush() == 1
+    assert (rig.held("Note.md"), rig.commits.kept) == (b"two\n", {odd: LINE_END})
 
 
 def test_names_that_git_could_take_for_something_else(rig):
