@@ -29,19 +29,30 @@ def find_leaks(repo: Repository, inbox: str, tip: str, known: str) -> list[tuple
         repo, "diff-tree", "--stdin", "--root", "-m", "-r", "-z", "--no-renames", "--no-commit-id", stdin=commits
     )
     blobs: dict[bytes, str] = {}
+    names: set[str] = set()
     fields = iter(named.split(b"\0"))
     for raw in fields:
         if not raw.startswith(b":"):
             continue
         path = next(fields, b"").decode("utf-8", "surrogateescape")
-        mode, blob = raw.split()[1], raw.split()[3]
-        if blob in sent and mode.startswith(b"100") and path.startswith(f"{inbox}/"):
+        _, mode, _, blob, status = raw.split()
+        if not path.startswith(f"{inbox}/"):
+            continue
+        if status == b"A":  # its folder's list of names is sent, even if the remote has the content already
+            names.add(path)
+        if blob in sent and mode.startswith(b"100"):
             blobs[blob] = path
-    texts = [
-        *((path, path) for path in blobs.values()),
-        *((blobs[blob], text) for blob, text in _read_texts(repo, [*blobs])),
-    ]
-    return sorted({(path, kind) for path, text in texts for kind in secret_patterns.find_secrets(text)})
+    leaks = {(path, kind) for path in names for kind in secret_patterns.find_secrets(path)}
+    leaks = {(path, kind) for path, kind in leaks if not _history_names(repo, known, path)}
+    texts = ((blobs[blob], text) for blob, text in _read_texts(repo, [*blobs]))
+    leaks |= {(path, kind) for path, text in texts for kind in secret_patterns.find_secrets(text)}
+    return sorted(leaks)
+
+
+def _history_names(repo: Repository, known: str, path: str) -> bool:
+    """Return whether a commit of the remote has had a file of this name."""
+    asked = b"--\n" + path.encode("utf-8", "surrogateescape") + b"\n"
+    return "\n" not in path and bool(_run_git(repo, "rev-list", "--max-count=1", known, "--stdin", stdin=asked))
 
 
 def _read_texts(repo: Repository, blobs: list[bytes]) -> Iterator[tuple[bytes, str]]:

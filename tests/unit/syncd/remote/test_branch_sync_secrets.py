@@ -42,6 +42,36 @@ def test_a_secret_in_the_name_of_a_capture_is_not_sent(device):
         device.remote.sync()
 
 
+@pytest.mark.parametrize("later", [True, False])
+def test_a_secret_in_the_name_of_a_moved_capture_is_not_sent(device, later):
+    device.here("Captures/default/a.md", "nothing secret\n")
+    device.remote.sync()
+    run(device.vault, "mv", "Captures/default/a.md", f"Captures/default/{SECRET}.md")
+    run(device.vault, "commit", "-qm", "renamed")
+    if later:
+        run(device.vault, "mv", f"Captures/default/{SECRET}.md", "Captures/default/b.md")
+        run(device.vault, "commit", "-qm", "renamed again")
+    with pytest.raises(Conflict, match=r"looks as if it contains a secret \(github-token\)"):
+        device.remote.sync()
+
+
+def test_a_secret_in_one_of_the_names_of_two_equal_captures_is_not_sent(device):
+    device.here(f"Captures/default/{SECRET}.md", "equal\n", commit=False)
+    device.here("Captures/default/z.md", "equal\n")
+    with pytest.raises(Conflict, match=r"looks as if it contains a secret \(github-token\)"):
+        device.remote.sync()
+
+
+def test_a_name_that_the_remote_has_had_does_not_keep_ours_back(device):
+    device.there(f"Captures/default/{SECRET}.md", "theirs\n")
+    device.here("Captures/default/ours.md", "nothing secret\n")
+    assert device.remote.sync().sent == 2
+    device.there(f"Captures/default/{SECRET}.md", None)
+    device.remote.sync()
+    device.here(f"Captures/default/{SECRET}.md", "again\n")
+    assert device.remote.sync().sent == 1
+
+
 def test_a_secret_that_the_remote_has_already_does_not_keep_ours_back(device):
     device.there("Captures/default/theirs.md", f"token {SECRET}\n")
     device.here("Captures/default/ours.md", "nothing secret\n")
