@@ -86,9 +86,16 @@ class HeadFollower:
         """Compare Git's position with the last one, unless an operation is under way."""
         if self._is_git_busy():
             return
-        notified = self._told
-        if notified:
-            self._told = False  # cleared before the check, so that later reports cause another one
+        notified, self._told = self._told, False  # cleared before the check, so that later reports cause another one
+        done = False
+        try:
+            self._compare(notified)
+            done = True
+        finally:
+            self._told = self._told or (notified and not done)
+
+    def _compare(self, notified: bool) -> None:
+        """Pass on what Git changed since the last position; `notified`: somebody reported a change."""
         now = self._repo.position()
         if now == self._marks:
             if notified:  # a checkout of single files, perhaps
@@ -125,12 +132,12 @@ class HeadFollower:
         self.unwell = UNWELL.get(state.state, "")
 
     def _run(self) -> None:
-        polled = -POLL_S
-        self._marks = (
-            self._repo.position()
-        )  # in the thread: loading and running Git takes as long as the rest of the start
+        polled, begun = -POLL_S, False
         while not self._stopping:
             try:
+                if not begun:  # in the thread: loading and running Git takes as long as the rest of the start
+                    self._marks = self._repo.position()
+                    begun = True
                 heard = self._bell_times()
                 if heard[:1] != self._rung[:1]:
                     self._told = True
@@ -145,6 +152,7 @@ class HeadFollower:
                     self._check_state(now)
             except (MemexError, OSError) as error:
                 log.warning("could not query Git: %s", error)
+                self._told = self._told or not begun  # Git may move before its position is known
             except Exception:  # top of the thread's loop: only hints are lost, and the listing makes up for them
                 log.exception("could not follow Git")
             if self._wake.wait(BELL_S):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 import time
 
 import pytest
@@ -178,6 +179,43 @@ def test_its_thread_polls_head_for_what_no_hook_tells(vault, heard, tmp_path, mo
         until(lambda: heard.hints == [["n1.md"]])
     finally:
         following.stop()
+
+
+@pytest.fixture
+def full_disk(tmp_path):
+    """Let no file for Git's output be created, until the returned function is called."""
+    (tmp_path / "file").touch()
+    patch = pytest.MonkeyPatch()
+    patch.setattr(tempfile, "tempdir", str(tmp_path / "file"))
+    yield patch.undo
+    patch.undo()
+
+
+def test_a_full_disk_at_the_start_ends_no_thread(vault, heard, tmp_path, monkeypatch, full_disk):
+    monkeypatch.setattr(head_follower, "BELL_S", 0.05)
+    monkeypatch.setattr(head_follower, "POLL_S", 0.05)
+    follower = HeadFollower(Repository(vault), tmp_path, heard.hint, heard.list_all)
+    follower.start()
+    try:
+        time.sleep(0.3)
+        full_disk()
+        until(lambda: heard.listings)  # Git may have moved before
+        (vault / "n1.md").write_text("changed\n")
+        run(vault, "commit", "-qam", "two")
+        until(lambda: heard.hints == [["n1.md"]])
+    finally:
+        follower.stop()
+
+
+def test_a_reported_change_is_checked_again_after_a_full_disk(vault, heard, tmp_path, full_disk):
+    follower = HeadFollower(Repository(vault), tmp_path, heard.hint, heard.list_all)
+    follower.notify_change()
+    with pytest.raises(NotADirectoryError):
+        follower.check()
+    full_disk()
+    follower._marks = follower._repo.position()
+    follower.check()
+    assert heard.listings == 1
 
 
 def test_an_unwell_repository_is_told_of_and_a_healthy_one_is_not_asked_again(vault, heard, tmp_path, monkeypatch):
