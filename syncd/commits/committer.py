@@ -248,6 +248,8 @@ class Committer:
 
     def _forget_solved_problem(self) -> None:
         """Clear a problem whose cause is gone; there may be nothing left to commit that would clear it."""
+        if self._is_hung():
+            return
         if self.problem and time.monotonic() - self._tried >= AGAIN_S and self.hindrance() in ("", _NONE):
             self.problem = ""
 
@@ -353,7 +355,7 @@ class Committer:
 
     def _run_on_head(self, work: Callable[[CommitBuilder], _T], patience_s: float) -> _T | None:
         """Run `work` on top of HEAD as soon as Git allows it; return None and set the problem when it does not."""
-        if self._hung is not None and time.monotonic() - self._hung < HUNG_S:
+        if self._is_hung():
             return None
         end, pause, races = time.monotonic() + patience_s, PAUSES[0], 0
         while True:
@@ -383,6 +385,10 @@ class Committer:
             if why:
                 time.sleep(pause)
                 pause = min(2 * pause, PAUSES[1])
+
+    def _is_hung(self) -> bool:
+        """Return whether a filter was found to hang so recently that it is not tried again yet."""
+        return self._hung is not None and time.monotonic() - self._hung < HUNG_S
 
     def hindrance(self) -> str:
         """Return why nothing may be committed now; "" = it may."""

@@ -79,6 +79,9 @@ def test_a_filter_that_hangs_is_ended_and_told_and_not_run_again_at_once(rig, tm
     assert rig.commits.flush() == 0
     assert "filter" in rig.commits.problem
     assert (tmp_path / "ran").read_text().count("\n") == 1
+    monkeypatch.setattr(committer, "AGAIN_S", 0.0)
+    rig.commits.tick()
+    assert "filter" in rig.commits.problem, "the problem stays until the filter is tried again"
     rig.git("config", "--unset", "filter.slow.clean")
     monkeypatch.setattr(committer, "HUNG_S", 0.0)
     assert rig.commits.flush() == 1
