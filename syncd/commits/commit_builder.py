@@ -21,7 +21,15 @@ from index.errors import Conflict, Unavailable
 from syncd.commits.object_writer import ObjectWriter
 from syncd.commits.tree_series import TreeSeries, is_sha1, name_object, parent_folders
 from syncd.git.ignored_paths import find_ignored
-from syncd.git.repository import INDEX_CHANGES, GitResult, IndexChange, Repository, name_author, parse_index_changes
+from syncd.git.repository import (
+    INDEX_CHANGES,
+    GitFailed,
+    GitResult,
+    IndexChange,
+    Repository,
+    name_author,
+    parse_index_changes,
+)
 
 Content = bytes | Path | None  # the new content of a file: bytes, a private file with the bytes, or None = removed
 
@@ -61,7 +69,7 @@ class GitLockHeld(Conflict):
     """Reports that another program holds a lock of Git."""
 
 
-class FilterFailed(Unavailable):
+class FilterFailed(GitFailed):
     """Reports that a filter of the repository fails on these files; the other files can still be committed."""
 
     def __init__(self, paths: list[str], command: str, why: str) -> None:
@@ -396,4 +404,4 @@ def _lfs_digest(raw: bytes) -> str:
 def _command_error(command: str, result: GitResult) -> Conflict | Unavailable:
     if ".lock'" in result.err and "File exists" in result.err:
         return GitLockHeld("another program works in the repository")
-    return Unavailable(f"git {command} failed: {result.err or result.status}")
+    return GitFailed(f"git {command} failed: {result.err or result.status}")

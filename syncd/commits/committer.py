@@ -31,7 +31,7 @@ from syncd.commits.commit_builder import (
 from syncd.commits.commit_selection import REFUSED, CommitSelection, select_changes
 from syncd.commits.own_changes import CommitBatch
 from syncd.git import head_moves
-from syncd.git.repository import GitPosition, Repository
+from syncd.git.repository import GitFailed, GitPosition, Repository
 from syncd.history.audit_log import AuditLog
 from syncd.history.change_journal import RECENT_MS, sha256, uncommitted_paths
 from syncd.settings.automation import GitSettings
@@ -201,9 +201,9 @@ class Committer:
             seen = self._audit.head.seq
             self._collect_written(seen)
             marks = self._repo.position()
-            owed = sorted(self._waiting | self.kept.keys())
-            for at in range(0, len(owed), ROUND):
-                done = self._run_on_head(partial(self._commit_round, owed[at : at + ROUND]), patience_s)
+            due = sorted(self._waiting | self.kept.keys())
+            for at in range(0, len(due), ROUND):
+                done = self._run_on_head(partial(self._commit_round, due[at : at + ROUND]), patience_s)
                 if done is None:
                     return made
                 made += done
@@ -305,11 +305,22 @@ class Committer:
         self._waiting |= self._list_written(seen)
 
     def _collect_stashed(self) -> None:
-        """Add the files written by Memex that a stash took or returned since the last check."""
+        """Add the files written by Memex that a stash took or returned since the last check; if Git can't list them, wait."""
         now = GitPosition(stash=self._repo.position().stash)
-        paths = head_moves.changed_paths(self._repo, self._stash or now, now) or ()
+        before = self._stash or now
+        paths = head_moves.changed_paths(self._repo, before, now)
+        if paths is None:
+            if not self._has_lost((before.stash, now.stash)):
+                return
+            paths = set()
         self._waiting |= {path for path in paths if self._audit.last_entry(path) is not None}
         self._stash = now
+
+    def _has_lost(self, commits: Iterable[str | None]) -> bool:
+        """Return whether Git no longer has one of these commits, such as a dropped stash."""
+        asked = "".join(f"{commit}\n" for commit in commits if commit)
+        answer = self._repo.query("cat-file", "--batch-check=%(objectname)", stdin=asked) or ""
+        return any(line.endswith(" missing") for line in answer.split("\n"))
 
     def _list_written(self, seen: int) -> set[str]:
         return self._audit.changed_paths(self._seen, seen)
@@ -473,7 +484,7 @@ def _describe_failure(error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Return the cause without a path: an error of the system, or that Git failed."""
-    if isinstance(error, FilterHangs):
+    """Return the cause without a path, which only messages of Git contain."""
+    if isinstance(error, MemexError) and not isinstance(error, GitFailed):
         return error.message
     return str(error.strerror) if isinstance(error, OSError) else "Git failed; see the daemon's log"

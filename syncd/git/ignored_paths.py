@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from index.errors import Unavailable
 from index.names import fold
+from syncd.git.repository import GitFailed
 from syncd.git.repository_folder import file_fingerprint
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class SparseFiles:
     def names_in(self, folder: str) -> list[str]:
         """Return the names of these files in one folder.
 
-        Costs two stats while Git's index is unchanged, or without a sparse checkout. Raises Unavailable if Git can't list them."""
+        Costs two stats while Git's index is unchanged, or without a sparse checkout. Raises GitFailed if Git can't list them."""
         return self._by_folder.get(fold(folder), []) if self._read() else []
 
     def _read(self) -> bool:
@@ -45,7 +45,7 @@ class SparseFiles:
         if seen is not None and self._seen != seen:
             result = self._repo.run("ls-files", "-t", "-z")
             if result.status:
-                raise Unavailable(f"git ls-files failed: {result.err or result.status}", retryable=True)
+                raise GitFailed(f"git ls-files failed: {result.err or result.status}", retryable=True)
             lines = result.out.decode("utf-8", "surrogateescape").split("\0")
             by_folder = defaultdict[str, list[str]](list)
             for line in lines:
@@ -63,7 +63,7 @@ def find_ignored(repo: Repository, paths: Iterable[str], environ: Mapping[str, s
     plain = {**(environ or {}), "GIT_LITERAL_PATHSPECS": "0"}  # check-ignore accepts no other pathspecs
     result = repo.run("check-ignore", "-z", "--stdin", stdin=stdin.encode("utf-8", "surrogateescape"), env=plain)
     if result.status not in (0, 1):
-        raise Unavailable(f"git check-ignore failed: {result.err or result.status}")
+        raise GitFailed(f"git check-ignore failed: {result.err or result.status}")
     names = result.out.decode("utf-8", "surrogateescape").split("\0")
     return {path.removeprefix("./") for path in names if path}
 

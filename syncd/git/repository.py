@@ -64,6 +64,10 @@ _TICK_NS, _COARSE_TICK_NS = 20_000_000, 3_000_000_000
 INDEX_CHANGES = ("--raw", "--no-renames", "--no-abbrev", "-z")  # the format of `parse_index_changes`
 
 
+class GitFailed(Unavailable):
+    """Reports that a command of Git failed, in Git's words, which may name files."""
+
+
 @dataclass(frozen=True, slots=True)
 class GitPosition:
     """Describes the position of Git: HEAD's commit and the newest stash, in hex, and the length of HEAD's log."""

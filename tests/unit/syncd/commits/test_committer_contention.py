@@ -12,7 +12,9 @@ import time
 
 import pytest
 
+from syncd.git.repository import GitPosition
 from tests.support.commit_crash import A
+from tests.support.git_states import intercept
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
@@ -171,3 +173,35 @@ def test_what_a_stash_takes_and_gives_back_is_committed_then(rig):
     assert (rig.subjects()[1:], rig.status()) == (["claude-code: 1 note added"], ["?? mine.md"])
     assert rig.commits.edited == set()
     assert rig.commits.facts()["kept"] == []
+
+
+def test_what_a_stash_gives_back_is_committed_although_git_fails_once(rig, tmp_path, monkeypatch):
+    rig.agent(A, "one\n")
+    rig.git("stash", "-q", "--include-untracked")
+    rig.commits.tick()
+    rig.git("stash", "pop", "-q")
+    with monkeypatch.context() as failing:
+        intercept(failing, tmp_path, "diff-tree", "exit 128")
+        rig.commits.tick()
+    assert rig.commits.flush() == 1
+    assert rig.held(A) == b"one\n"
+
+
+def test_a_stash_that_git_has_lost_is_not_asked_for_again(rig):
+    rig.agent(A, "one\n")
+    assert rig.commits.flush() == 1
+    rig.agent(A, "two\n")
+    rig.git("stash", "-q")
+    rig.commits.tick()
+    rig.git("stash", "drop", "-q")
+    rig.git("reflog", "expire", "--expire=now", "--all")
+    rig.git("gc", "-q", "--prune=now")
+    rig.commits.tick()
+    assert rig.commits._stash == GitPosition()
+
+
+def test_a_ledger_that_cannot_be_read_is_named_as_the_reason(rig):
+    rig.agent(A, "one\n")
+    rig.ledger.close()
+    assert rig.commits.commit({A: b"one\n"}, "x") is None
+    assert "ledger" in rig.commits.problem
