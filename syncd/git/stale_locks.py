@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 OLD_S = 600.0  # seconds after which a lock may be stale
+PROCESSES = Path("/proc")
 
 
 def is_stale(lock: Path, work_tree: Path) -> bool:
@@ -28,11 +29,14 @@ def is_held(lock: Path, work_tree: Path) -> bool:
     if sys.platform != "linux":
         return True  # unknown on this platform
     wanted, top = os.path.realpath(lock), os.path.realpath(work_tree)
-    for process in Path("/proc").iterdir():
+    for process in PROCESSES.iterdir():
         if not process.name.isdigit():
             continue
         with suppress(FileNotFoundError, ProcessLookupError):
-            name = (process / "comm").read_text(errors="replace")
+            try:
+                name = (process / "comm").read_text(errors="replace")
+            except PermissionError:
+                return True  # the system hides the processes of other users (hidepid): one of them may be a Git
             try:
                 if any(os.path.realpath(link) == wanted for link in (process / "fd").iterdir()):
                     return True
