@@ -159,10 +159,6 @@ class AuditLog:
 
     # Writing
 
-    def log_write(self, change: Change) -> int:
-        """Log a write that is about to happen; return the entry's number once it is on disk. Raises Unavailable."""
-        return self.log_writes([change])[0]
-
     def log_writes(self, changes: Sequence[Change]) -> list[int]:
         """Log writes of up to `TOGETHER` files in one commit; return the entries' numbers. Raises Unavailable.
 
@@ -188,7 +184,8 @@ class AuditLog:
 
     def mark_doubtful(self, path: str) -> None:
         """Record that the last write of this file is about to be taken back, so that the file itself decides."""
-        with self._lock:
+        # Taking back is never refused; without the record, an entry whose write was carried out and taken back counts as done.
+        with contextlib.suppress(OSError, Unavailable), self._lock:
             if last := self.last_entry(path):
                 os.pwrite(self._came, b" " * 16, last.seq % LATELY * 16)
 

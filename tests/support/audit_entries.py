@@ -16,6 +16,11 @@ def change(path="Captures/default/a.md", before="", after="1", **more):
     return Change(path, before, after, more.pop("bytes", 3), more.pop("id", "i"), more.pop("type", "note"), "default")
 
 
+def log_write(audit, change):
+    """Log one write, and return the number of its entry."""
+    return audit.log_writes([change])[0]
+
+
 @contextmanager
 def unwritable(ledger):
     """A ledger that SQLite refuses to write."""

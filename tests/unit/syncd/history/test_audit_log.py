@@ -11,13 +11,14 @@ from index.errors import Unavailable
 from syncd.history import audit_log as log
 from syncd.history import digest_chain
 from syncd.history.audit_log import AuditLog, Author, acting_as, take_back
+from syncd.history.audited_vault import AuditedVault
 from syncd.history.digest_chain import Entry, Head, check, compute_seal
-from tests.support.audit_entries import change, unwritable
+from tests.support.audit_entries import change, log_write, unwritable
 
 
 def test_an_entry_says_who_what_and_when(audit):
     with acting_as(Author("mcp", "capture_thought", "k1", "claude", "r1")):
-        audit.log_write(change())
+        log_write(audit, change())
     (entry,) = audit.entries()
     assert asdict(entry) == asdict(
         Entry(
@@ -30,7 +31,7 @@ def test_an_entry_says_who_what_and_when(audit):
 
 
 def test_the_facts_name_the_head_also_while_the_ledger_can_not_be_read(audit, monkeypatch):
-    audit.log_write(change())
+    log_write(audit, change())
     facts = audit.facts()
     assert facts == {"entries": 1, "head": str(audit.head), "problem": ""}
 
@@ -47,7 +48,7 @@ def test_the_author_is_that_of_the_very_context(audit):
     def work(name):
         with acting_as(Author("mcp", name)):
             barrier.wait()
-            seen.append((name, audit.log_write(change(path=name))))
+            seen.append((name, log_write(audit, change(path=name))))
 
     barrier = threading.Barrier(8)
     threads = [threading.Thread(target=work, args=(f"t{n}",)) for n in range(8)]
@@ -63,7 +64,7 @@ def test_the_author_is_that_of_the_very_context(audit):
 def test_entries_are_found_by_what_is_known_of_them(audit):
     for n in range(10):
         with acting_as(Author("mcp" if n % 2 else "rest", f"tool{n % 3}", f"k{n % 2}", f"name{n % 2}")):
-            audit.log_write(change(path=f"{n}.md", id=f"id{n}"))
+            log_write(audit, change(path=f"{n}.md", id=f"id{n}"))
 
     def numbers(**wanted):
         return [entry.seq for entry in audit.find(100, **wanted)]
@@ -82,9 +83,9 @@ def test_entries_are_found_by_what_is_known_of_them(audit):
 
 
 def test_a_log_goes_on_where_it_ended(ledger, audit, tmp_path):
-    audit.log_write(change())
+    log_write(audit, change())
     again = AuditLog(ledger, tmp_path / "state")
-    again.log_write(change(before="1", after="2"))
+    log_write(again, change(before="1", after="2"))
     assert [entry.kind for entry in again.entries()] == ["create", "update"]
     assert check(again.entries(), Head()).broken == 0
     again.close()
@@ -107,10 +108,10 @@ def test_denied_calls_are_bounded_and_counted(audit):
 
 
 def test_what_can_not_be_logged_is_refused_and_told(ledger, audit):
-    audit.log_write(change())
+    log_write(audit, change())
     with unwritable(ledger):
         with pytest.raises(Unavailable, match="nothing was changed"):
-            audit.log_write(change(path="b.md"))
+            log_write(audit, change(path="b.md"))
         assert audit.problem
         audit.log_denied(Author("mcp"), "PERMISSION_DENIED", "")  # is denied all the same
         audit.log_undone({1: change()}, "UNAVAILABLE")
@@ -120,13 +121,13 @@ def test_what_can_not_be_logged_is_refused_and_told(ledger, audit):
         assert audit.problem
     audit.retry()
     assert not audit.problem, "nobody need write first"
-    audit.log_write(change(path="b.md"))
+    log_write(audit, change(path="b.md"))
     assert check(audit.entries(), Head()).broken == 0
 
 
 def test_a_ledger_of_which_a_page_is_damaged_refuses_writes_too(ledger, audit):
     for n in range(200):
-        audit.log_write(change(path=f"{n}.md"))
+        log_write(audit, change(path=f"{n}.md"))
     ledger._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     raw = bytearray(ledger.path.read_bytes())
     for page in range(4096, len(raw), 4096):
@@ -135,4 +136,19 @@ def test_a_ledger_of_which_a_page_is_damaged_refuses_writes_too(ledger, audit):
     ledger._connection.execute("PRAGMA cache_size = 0")
     ledger._connection.execute("PRAGMA shrink_memory")
     with pytest.raises(Unavailable):
-        audit.log_write(change(path="new.md"))
+        log_write(audit, change(path="new.md"))
+
+
+@pytest.mark.parametrize("fails", ["the file of carried out writes", "the ledger"])
+def test_a_write_is_taken_back_although_the_log_fails(ledger, tmp_path, fails):
+    (tmp_path / "vault").mkdir()
+    audit = AuditLog(ledger, tmp_path)
+    vault = AuditedVault(tmp_path / "vault", audit, inbox="Captures")
+    vault.create("Captures/default/a.md", b"one\n")
+    if fails == "the ledger":
+        ledger.close()
+    else:
+        audit.close()  # each write to its files fails
+    take_back(lambda: vault.remove("Captures/default/a.md"))
+    assert not vault.exists("Captures/default/a.md")
+    vault.close()

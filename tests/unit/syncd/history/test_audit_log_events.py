@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from syncd.history import audit_log as log
 from syncd.history.audit_log import Author, Events, acting_as, take_back
-from tests.support.audit_entries import change, owner, sha, told, unwritable
+from tests.support.audit_entries import change, log_write, owner, sha, told, unwritable
 from tests.support.world import World
 
 # Events
@@ -16,12 +16,12 @@ def node(path, before, after, id="n1", **more):
 
 def test_events_are_those_of_nodes_that_are_there_and_the_ends_of_others(audit):
     with acting_as(Author("mcp", "create_entities")):
-        audit.log_write(node("Ada", "", "1"))
-        audit.log_write(node("Ada", "1", "2"))
-        audit.log_write(node("Bob", "", "3", id="n2"))
-        audit.log_write(node("Bob", "3", "4", id="n2"))
-        audit.log_write(node("Bob", "4", "", id="n2"))
-        audit.log_write(change(path="Captures/default/note.md"))
+        log_write(audit, node("Ada", "", "1"))
+        log_write(audit, node("Ada", "1", "2"))
+        log_write(audit, node("Bob", "", "3", id="n2"))
+        log_write(audit, node("Bob", "3", "4", id="n2"))
+        log_write(audit, node("Bob", "4", "", id="n2"))
+        log_write(audit, change(path="Captures/default/note.md"))
     assert audit.count_events("default", 0, {"n1"}) == Events(0, 1, 1, 1)
     assert audit.count_events("default", 0, set()) == Events(0, 0, 0, 1)
     assert audit.count_events("other", 0, {"n1"}) == Events(0, 0, 0, 0)
@@ -31,10 +31,10 @@ def test_events_are_those_of_nodes_that_are_there_and_the_ends_of_others(audit):
 
 def test_what_did_not_come_about_is_no_event(audit):
     with acting_as(Author("mcp", "create_entities")):
-        made = audit.log_write(node("Ada", "", "1"))
+        made = log_write(audit, node("Ada", "", "1"))
         audit.log_undone({made: node("Ada", "", "1")}, "CONFLICT")
-        audit.log_write(node("Ada", "", "2"))
-        gone = audit.log_write(node("Ada", "2", ""))
+        log_write(audit, node("Ada", "", "2"))
+        gone = log_write(audit, node("Ada", "2", ""))
         take_back(lambda: audit.log_taken_back(node("Ada", "", "2")))
     assert audit.find(1)[0].undoes == gone
     assert audit.count_events("default", 0, {"n1"}) == Events(0, 1, 0, 0)
@@ -42,8 +42,8 @@ def test_what_did_not_come_about_is_no_event(audit):
 
 
 def test_a_node_changed_by_hand_before_a_tool_changes_it_is_logged_first(audit):
-    audit.log_write(node("Ada", "", "1"))
-    audit.log_write(node("Ada", "2", "3"))
+    log_write(audit, node("Ada", "", "1"))
+    log_write(audit, node("Ada", "2", "3"))
     told = [(entry.surface, entry.kind, entry.before, entry.after) for entry in audit.entries()]
     assert told == [("daemon", "create", "", "1"), ("file", "update", "1", "2"), ("daemon", "update", "2", "3")]
     assert audit.count_events("default", 0, {"n1"}) == Events(0, 1, 2, 0)
@@ -62,7 +62,7 @@ def test_a_note_by_hand_whose_type_is_a_list_is_indexed(tmp_path):
 def test_a_node_that_is_given_its_id_counts_from_its_beginning(audit):
     audit.log_hand_edits([("", node("Ada", "", "1", id="of the path"))])
     with acting_as(log.ADOPTION):
-        audit.log_write(node("Ada", "1", "2", id="n1"))
+        log_write(audit, node("Ada", "1", "2", id="n1"))
     assert audit.count_events("default", 0, {"n1"}) == Events(0, 1, 0, 0)
 
 
@@ -152,7 +152,7 @@ def test_a_write_of_the_pipe_that_is_under_way_is_no_change_by_hand(world):
     world.run()
     world.app.opened.unlogged_changes.log_hand_edits()
     with acting_as(log.ADOPTION):  # logged, and the file and the index are to follow
-        world.app.opened.audit.log_write(node("Ada", sha(ada().encode()), "9", id="ada"))
+        log_write(world.app.opened.audit, node("Ada", sha(ada().encode()), "9", id="ada"))
     seen = world.app.opened.audit.head
     world.app.opened.unlogged_changes._on_commit([path])
     world.app.opened.unlogged_changes.log_hand_edits()

@@ -9,18 +9,18 @@ from syncd.history import audit_log as log
 from syncd.history.audit_log import AuditLog, Events
 from syncd.history.digest_chain import Head, check, parse_line
 from syncd.owner.audit import verify_file
-from tests.support.audit_entries import change, owner
+from tests.support.audit_entries import change, log_write, owner
 
 
 def test_a_prune_keeps_the_chain_and_what_is_known_of_files(ledger, audit, tmp_path, monkeypatch):
     now = [1000]
     monkeypatch.setattr(log.time, "time_ns", lambda: now[0] * 1_000_000)
-    audit.log_write(change(path="gone.md", after="1"))
-    audit.log_write(change(path="gone.md", before="1", after=""))
-    audit.log_write(change(path="kept.md", after="2", type="entity", id="node"))
-    audit.log_write(change(path="later.md", after="3"))
+    log_write(audit, change(path="gone.md", after="1"))
+    log_write(audit, change(path="gone.md", before="1", after=""))
+    log_write(audit, change(path="kept.md", after="2", type="entity", id="node"))
+    log_write(audit, change(path="later.md", after="3"))
     now[0] = 2000
-    audit.log_write(change(path="later.md", before="3", after="4"))
+    log_write(audit, change(path="later.md", before="3", after="4"))
     assert audit.last_prunable(1000) == 0
     assert audit.last_prunable(2000) == 4
     assert audit.last_prunable(9000) == 4  # the newest entry always stays
@@ -32,7 +32,7 @@ def test_a_prune_keeps_the_chain_and_what_is_known_of_files(ledger, audit, tmp_p
     assert check(audit.entries(), audit.base(), heads=[head, audit.head]).broken == 0
     assert audit.count_events("default", 0, {"node"}) == Events(0, 0, 0, 0)
     again = AuditLog(ledger, tmp_path / "state")
-    again.log_write(change(path="kept.md", before="2", after="5", type="entity"))
+    log_write(again, change(path="kept.md", before="2", after="5", type="entity"))
     assert [entry.kind for entry in again.find(2)] == ["kept", "update"]  # nothing was changed by hand
     again.close()
     ledger._connection.execute("DELETE FROM audit WHERE kind = 'pruned'")

@@ -9,7 +9,7 @@ import pytest
 from index.errors import Unavailable
 from syncd.history import audit_log as log
 from syncd.history.audit_log import Author, acting_as
-from tests.support.audit_entries import change, owner, sha
+from tests.support.audit_entries import change, log_write, owner, sha
 
 
 @pytest.mark.parametrize("part", ["_store", "_catalog"])
@@ -97,7 +97,7 @@ def test_a_write_that_a_crash_kept_from_happening_is_logged_as_undone(world, kin
     path = "Captures/default/new.md" if kind == "create" else record.path
     before, after = {"create": ("", "9"), "update": (sha(raw), "9"), "delete": (sha(raw), "")}[kind]
     with acting_as(Author("mcp", "some_tool", request="r9")):
-        entry = world.app.opened.audit.log_write(change(path=path, before=before, after=after, id=record.id))
+        entry = log_write(world.app.opened.audit, change(path=path, before=before, after=after, id=record.id))
     crashed(world)
     last = world.app.opened.audit.find(1)[0]
     assert (last.kind, last.undoes, last.outcome, last.request) == ("undone", entry, "INTERRUPTED", "r9")
@@ -111,7 +111,7 @@ def test_a_write_that_a_crash_kept_from_happening_is_logged_as_undone(world, kin
 def test_a_write_that_happened_before_a_crash_stays(world):
     record = world.app.agent_access.workspace("default").capture("kept").record
     raw = (world.vault / record.path).read_bytes()
-    world.app.opened.audit.log_write(change(path=record.path, before=sha(raw), after=sha(raw + b"x"), id=record.id))
+    log_write(world.app.opened.audit, change(path=record.path, before=sha(raw), after=sha(raw + b"x"), id=record.id))
     (world.vault / record.path).write_bytes(raw + b"x")
     crashed(world)
     assert [entry.kind for entry in world.app.opened.audit.entries()] == ["create", "update"]

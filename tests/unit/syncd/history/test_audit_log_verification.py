@@ -15,7 +15,7 @@ from syncd.history import digest_chain
 from syncd.history.audit_log import HEAD, AuditLog
 from syncd.history.digest_chain import COLUMNS, Entry, Head, check, compute_seal, find_base, format_line, parse_line
 from syncd.owner.audit import verify_file
-from tests.support.audit_entries import change, owner
+from tests.support.audit_entries import change, log_write, owner
 
 WORDS = st.text(max_size=20)
 ENTRIES = st.builds(
@@ -119,7 +119,7 @@ def test_what_was_exported_is_checked_by_itself(tmp_path):
 @pytest.mark.parametrize("column", COLUMNS)
 def test_a_column_changed_in_the_ledger_is_told(ledger, audit, column):
     for n in range(5):
-        audit.log_write(change(path=f"{n}.md"))
+        log_write(audit, change(path=f"{n}.md"))
     value = 99 if column in ("at", "bytes", "undoes", "seq") else "forged"
     ledger._connection.execute(f"UPDATE audit SET {column} = ? WHERE seq = 3", (value,))
     assert check(audit.entries(), audit.base()).broken
@@ -128,12 +128,12 @@ def test_a_column_changed_in_the_ledger_is_told(ledger, audit, column):
 @pytest.mark.parametrize("where", ["seq = 1", "seq = 3", "seq > 3", "seq < 3", "seq = 5"])
 def test_rows_taken_out_of_the_ledger_are_told(ledger, audit, tmp_path, where):
     for n in range(5):
-        audit.log_write(change(path=f"{n}.md"))
+        log_write(audit, change(path=f"{n}.md"))
     ledger._connection.execute(f"DELETE FROM audit WHERE {where}")
     assert check(audit.entries(), audit.base(), heads=[audit.head]).broken  # while the daemon runs
     again = AuditLog(ledger, tmp_path / "state")  # and after a restart
     assert check(again.entries(), again.base(), heads=[again.head]).broken
-    again.log_write(change(path="later.md"))
+    log_write(again, change(path="later.md"))
     found = check(again.entries(), again.base(), heads=[again.head])
     assert found.broken == 1, found.breaks
     again.close()
@@ -141,22 +141,22 @@ def test_rows_taken_out_of_the_ledger_are_told(ledger, audit, tmp_path, where):
 
 def test_a_log_that_was_made_anew_does_not_have_the_old_head(ledger, audit, tmp_path):
     for n in range(5):
-        audit.log_write(change(path=f"{n}.md"))
+        log_write(audit, change(path=f"{n}.md"))
     old = audit.head
     ledger._connection.execute("DELETE FROM audit")
     (tmp_path / "state" / HEAD).unlink()
     forged = AuditLog(ledger, tmp_path / "state")
     for n in range(6):
-        forged.log_write(change(path=f"{n}.md", id="forged"))
+        log_write(forged, change(path=f"{n}.md", id="forged"))
     assert check(forged.entries(), forged.base(), heads=[forged.head]).broken == 0  # nothing here can tell it
     assert check(forged.entries(), forged.base(), heads=[old]).broken == 1
     forged.close()
 
 
 def test_a_head_that_lags_behind_after_a_power_cut_is_no_tampering(ledger, audit, tmp_path):
-    audit.log_write(change())
+    log_write(audit, change())
     lagging = (tmp_path / "state" / HEAD).read_bytes()
-    audit.log_write(change(path="b.md"))
+    log_write(audit, change(path="b.md"))
     for left in (lagging, b"", b"\0" * 85, b"nonsense"):
         (tmp_path / "state" / HEAD).write_bytes(left)
         again = AuditLog(ledger, tmp_path / "state")

@@ -12,7 +12,7 @@ from syncd.history.audited_vault import AuditedVault
 from syncd.history.digest_chain import format_line
 from syncd.installation import backup
 from syncd.state.ledger import query_read_only
-from tests.support.audit_entries import change, owner, sha, told, unwritable
+from tests.support.audit_entries import change, log_write, owner, sha, told, unwritable
 
 
 def test_what_is_told_of_a_write_is_true_of_the_file(world):
@@ -151,7 +151,7 @@ def test_a_job_that_was_left_behind_writes_into_nobody_s_file(world, tmp_path):
     with (tmp_path / "other").open("w+") as other:
         assert other.fileno() >= 0  # perhaps the very number that the head's file had
         with pytest.raises(Unavailable):
-            audit.log_write(change())
+            log_write(audit, change())
         audit._save_head()
         with pytest.raises(Unavailable):
             vault.create("Captures/default/late.md", b"late")
