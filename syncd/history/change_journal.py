@@ -240,7 +240,7 @@ class ChangeJournal:
             self._write(step.path, step.was, step.now, step.after, step.twin)
 
     def roll_back(self, steps: Sequence[FileChange]) -> list[str]:
-        """Undo the changes; return the files that somebody else has changed, which stay as they are."""
+        """Undo the changes; return the files that somebody else has changed, and those that can't be restored; all stay as they are."""
         left = []
         for step in reversed(steps):
             here = self.current_digest(step)
@@ -250,6 +250,8 @@ class ChangeJournal:
                 left.append(step.path)
                 continue
             take_back(partial(self._write, step.path, step.now, step.was, step.before, step.twin))
+            if self.current_digest(step) != step.was:  # for example, somebody has removed the copy of a moved file
+                left.append(step.path)
         return left
 
     def _write(self, path: str, was: str, now: str, raw: bytes | None, twin: str) -> None:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from syncd.history.change_journal import move_steps, sha256
 from syncd.notes.front_matter import split
 from tests.support.world import World, promote
 
@@ -117,3 +118,15 @@ def test_the_journal_says_who_and_what(world):
     (entry,) = own._journal.entries_of("n1")
     assert (entry.kind, entry.state, entry.by) == ("promote", "done", own.owner())
     assert json.loads(entry.about)["relinked"] == ["Links.md", "More.md"]
+
+
+def test_a_file_that_cannot_be_restored_is_reported(world):
+    old, new, raw = "Captures/default/Files/f.pdf", "Files/f.pdf", b"%PDF-"
+    (world.vault / old).parent.mkdir(parents=True)
+    (world.vault / old).write_bytes(raw)
+    journal = world.app.services.promotions._journal
+    steps = move_steps(old, new, sha256(raw))
+    journal.roll_forward(steps)
+    assert not (world.vault / old).exists()
+    (world.vault / new).unlink()
+    assert journal.roll_back(steps) == [old]
