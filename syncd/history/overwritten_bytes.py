@@ -19,12 +19,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
+from index.errors import Unavailable
+
 FOLDER: Final = "past"  # in the state folder
 DAY_S: Final = 86_400.0
 ROOM: Final = 0.9  # share of the limit that remains after pruning a full store
 SHARE: Final = 4  # one file may use at most this fraction (1/4) of the limit
 _NAME: Final = re.compile(r"[0-9a-f]{64}\Z")
 _PIECE: Final = 1 << 20
+LARGEST: Final = 1 << 28  # bytes of a version that is read into memory, more than any note has
 
 log = logging.getLogger(__name__)
 
@@ -61,23 +64,39 @@ class OverwrittenBytes:
         return bool(_NAME.match(digest)) and (self._folder / digest).is_file()
 
     def read(self, digest: str) -> bytes | None:
-        """Return the version with this SHA-256; None when it is not stored or is damaged."""
+        """Return the version with this SHA-256, without writing to the disk; None when it is not stored or is damaged.
+
+        Raises Unavailable if it is larger than `LARGEST`."""
+        if not self.holds(digest):
+            return None
         try:
-            with self.open(digest) as file:
-                return None if file is None else file.read_bytes()
+            pieces, size = [], 0
+            for piece in _decompress(self._folder / digest):
+                pieces.append(piece)
+                size += len(piece)
+                if size > LARGEST:
+                    raise Unavailable("a stored version is too large to be shown", retryable=False)
         except OSError as error:
             log.warning("could not read a stored version: %s", error.strerror)
             return None
+        raw = b"".join(pieces)
+        return raw if hashlib.sha256(raw).hexdigest() == digest else None
 
     @contextmanager
     def open(self, digest: str) -> Iterator[Path | None]:
-        """Yield a private file with this SHA-256 during the block; None when it is not stored."""
+        """Yield a private file with this SHA-256 during the block; None when it is not stored.
+
+        Raises Unavailable if the file can't be written, for example because the disk is full."""
         if not self.holds(digest):
             yield None
             return
         copy = self._folder / f".out.{secrets.token_hex(4)}"
         try:
-            yield copy if _decompress(self._folder / digest, copy) == digest else None
+            try:
+                intact = _unpack(self._folder / digest, copy) == digest
+            except OSError as error:
+                raise Unavailable(f"a stored version can't be unpacked: {error.strerror}") from error
+            yield copy if intact else None
         finally:
             copy.unlink(missing_ok=True)
 
@@ -186,16 +205,20 @@ class _Draft:
         self.close()
 
 
-def _decompress(source: Path, target: Path) -> str:
-    """Decompress `source` into `target`, and return the SHA-256; "" if it is damaged."""
-    unpacking, digest = zlib.decompressobj(), hashlib.sha256()
+def _unpack(source: Path, target: Path) -> str:
+    """Decompress `source` into `target`, and return the SHA-256 of what could be read."""
+    digest = hashlib.sha256()
     fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as out, source.open("rb") as file:
-        try:
-            while piece := file.read(_PIECE):
-                plain = unpacking.decompress(piece)
-                digest.update(plain)
-                out.write(plain)
-        except zlib.error:
-            return ""
-    return digest.hexdigest() if unpacking.eof else ""
+    with os.fdopen(fd, "wb") as out:
+        for piece in _decompress(source):
+            digest.update(piece)
+            out.write(piece)
+    return digest.hexdigest()
+
+
+def _decompress(source: Path) -> Iterator[bytes]:
+    """Yield the content of a stored file in pieces; it ends early where the file is damaged."""
+    unpacking = zlib.decompressobj()
+    with source.open("rb") as file, suppress(zlib.error):
+        while packed := unpacking.unconsumed_tail or file.read(_PIECE):
+            yield unpacking.decompress(packed, _PIECE)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import resource
 import stat
 import time
 
 import pytest
 
+from index.errors import Unavailable
+from syncd.history import overwritten_bytes
 from syncd.history.audit_log import Author, acting_as
 from syncd.history.overwritten_bytes import DAY_S, OverwrittenBytes
 from tests.support.world import World
@@ -31,6 +34,30 @@ def test_what_is_kept_comes_back_as_it_was(overwritten, raw):
     with overwritten.open(sha(raw)) as file:
         assert file.read_bytes() == raw
     assert not file.exists()
+
+
+@pytest.fixture
+def full_disk():
+    """Let no file grow beyond 1,000 bytes after the returned function is called, until the test ends."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_what_is_kept_can_be_read_although_the_disk_is_full(overwritten, full_disk):
+    raw = b"a line\n" * 20_000
+    overwritten.keep(raw)
+    full_disk()
+    assert overwritten.read(sha(raw)) == raw
+    with pytest.raises(Unavailable, match="can't be unpacked"), overwritten.open(sha(raw)):
+        pass
+
+
+def test_a_version_that_is_too_large_for_memory_is_not_called_gone(overwritten, monkeypatch):
+    monkeypatch.setattr(overwritten_bytes, "LARGEST", 10)
+    overwritten.keep(b"a line\n" * 20)
+    with pytest.raises(Unavailable, match="too large"):
+        overwritten.read(sha(b"a line\n" * 20))
 
 
 def test_nobody_else_can_read_it(overwritten, tmp_path):
