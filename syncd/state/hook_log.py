@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from syncd.state.folder import read_regular_file
+from syncd.state.folder import read_regular_file, write_private
 
 NAME: Final = "hooks.jsonl"
 LARGEST: Final = 32_768  # bytes, about 300 starts; then the older half is dropped
@@ -65,10 +65,4 @@ def _drop_older_half(file: Path) -> None:
     except FileNotFoundError:
         return
     lines = read_regular_file(file).splitlines(keepends=True)
-    fresh = file.with_name(f".{NAME}.{os.getpid()}")
-    opened = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(opened, b"".join(lines[len(lines) // 2 :]))
-    finally:
-        os.close(opened)
-    fresh.replace(file)
+    write_private(file, b"".join(lines[len(lines) // 2 :]).decode("utf-8", "surrogateescape"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import stat
 
 from syncd.state.hook_log import LARGEST, NAME, HookRun, append_run, read_runs
@@ -27,6 +28,21 @@ def test_the_file_stays_small_and_keeps_the_latest(tmp_path):
     numbers = [one.at for one in read_runs(tmp_path)]
     assert numbers == list(range(numbers[0], 1_000))
     assert [file.name for file in tmp_path.iterdir()] == [NAME]
+
+
+def test_a_full_disk_leaves_no_half_written_file(tmp_path):
+    for number in range(1_000):
+        append_run(tmp_path, run(number))
+    (tmp_path / NAME).write_bytes((tmp_path / NAME).read_bytes() * 2)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        append_run(tmp_path, run(1_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [file.name for file in tmp_path.iterdir()] == [NAME]
+    append_run(tmp_path, run(1_001))
+    assert read_runs(tmp_path)[-1] == run(1_001)
 
 
 def test_what_can_not_be_read_or_written_is_left_out(tmp_path):
