@@ -109,11 +109,11 @@ class AgentAccess:
         return Workspace(name, self._inbox)
 
     def delete_workspace(self, name: str) -> None:
-        """Remove an empty workspace. Raises InvalidArgument when it is not empty."""
+        """Remove an empty workspace. Raises InvalidArgument when it is not empty, and Unavailable when the vault is away."""
         self.workspace(name)
         try:
             self._inbox.vault.remove_folder(f"{self._inbox.folder}/{name}")
-        except MemexError as error:
+        except Conflict as error:
             raise InvalidArgument(
                 f"workspace {name!r} is not empty; move or delete its notes first", workspace=name
             ) from error
