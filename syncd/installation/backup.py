@@ -64,6 +64,7 @@ DERIVED = frozenset(
 )
 OWN = frozenset({LEDGER, *(f"{LEDGER}-{log}" for log in ("wal", "shm", "journal"))})  # copied by SQLite itself
 LARGEST_MANIFEST, LARGEST = 1 << 22, 1 << 36  # most bytes of the manifest, and of all files together
+PIECE = 1 << 20  # bytes that are read at once
 LARGEST_EXTENSION = 2_048  # most bytes of an extension header, which holds a name that is too long for the next header
 LATEST = 253_402_300_799_000  # epoch milliseconds of the end of the year 9999, the last year of `datetime`
 # The check of tarfile, in addition to the checks below. Python 3.11.0 to 3.11.3 lack it.
@@ -139,14 +140,16 @@ def pack(
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=state) as folder:
         files = _collect_files(state, Path(folder), damaged=damaged)
         if settings is not None:
-            files[SETTINGS] = settings
+            files[SETTINGS] = Path(shutil.copyfile(settings, Path(folder, SETTINGS)))  # it may be edited meanwhile
         sizes = {name: file.stat().st_size for name, file in files.items()}
         manifest: dict[str, Any] = {
             "format": FORMAT,
             "made_at": now,
             "version": version,
             "vault": os.fsdecode(os.fsencode(vault)).encode("utf-8", "replace").decode(),
-            "files": {name: {"size": sizes[name], "sha256": _file_digest(file)} for name, file in files.items()},
+            "files": {
+                name: {"size": sizes[name], "sha256": _file_digest(file, sizes[name])} for name, file in files.items()
+            },
         }
         with (
             _write_atomically(target) as stream,
@@ -178,7 +181,9 @@ def _collect_files(state: Path, folder: Path, *, damaged: bool) -> dict[str, Pat
         with suppress(FileNotFoundError):
             try:
                 held.hardlink_to(state / path)
-            except PermissionError:  # the file system has no hard links
+            except FileNotFoundError:
+                raise
+            except OSError:  # the file system has no hard links
                 shutil.copyfile(state / path, held)
             files[STATE + path] = held
     return files
@@ -190,9 +195,14 @@ def _tar_member(name: str, size: int, now: int) -> tarfile.TarInfo:
     return member
 
 
-def _file_digest(file: Path) -> str:
+def _file_digest(file: Path, size: int) -> str:
+    """Return the SHA-256 of the first `size` bytes: a running daemon may append to a log."""
+    digest = hashlib.sha256()
     with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
+        while size and (piece := content.read(min(size, PIECE))):
+            digest.update(piece)
+            size -= len(piece)
+    return digest.hexdigest()
 
 
 @contextmanager
@@ -299,7 +309,7 @@ def _unpack_member(opened: tarfile.TarFile, member: tarfile.TarInfo, target: Pat
         shutil.copyfileobj(stream, file)
         file.flush()
         os.fsync(fd)
-    if _file_digest(target) != digest:
+    if _file_digest(target, target.stat().st_size) != digest:
         raise InvalidArgument(f"{member.name} in the backup is damaged; nothing was changed")
 
 

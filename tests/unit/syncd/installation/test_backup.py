@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import sqlite3
@@ -60,6 +61,32 @@ def test_an_archive_is_private_and_says_what_is_in_it(archive):
         told = json.load(opened.extractfile("manifest.json"))
     assert (told["format"], told["made_at"], told["vault"]) == (1, NOW, "/old")
     assert [path.name for path in archive.parent.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_log_to_which_the_daemon_appends_meanwhile_can_be_restored(state, tmp_path, monkeypatch):
+    log, settings, real = state / "hooks.jsonl", tmp_path / "settings.toml", backup._file_digest
+    log.write_text("one\n")
+    settings.write_text("[vault]\n")
+
+    def digest(*about):
+        with log.open("a") as stream:
+            stream.write("two\n")
+        settings.write_text("[vault]\n# edited\n")
+        return real(*about)
+
+    monkeypatch.setattr(backup, "_file_digest", digest)
+    pack(state, tmp_path / "b.tar.gz", vault=Path("/old"), settings=settings, version="1", now=NOW)
+    monkeypatch.undo()
+    assert (restored(tmp_path / "b.tar.gz", tmp_path) / "hooks.jsonl").read_text() == "one\n"
+
+
+def test_a_file_system_without_hard_links_is_backed_up(state, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOTSUP, "not supported")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    pack(state, tmp_path / "b.tar.gz", vault=Path("/old"), settings=None, version="1", now=NOW)
+    assert (restored(tmp_path / "b.tar.gz", tmp_path) / "key").exists()
 
 
 def test_a_ledger_is_copied_whole_while_it_is_written(state, tmp_path):
