@@ -19,7 +19,7 @@ from typing import IO, Final, Self
 
 from index.errors import Conflict, Unavailable
 from syncd.commits.object_writer import ObjectWriter
-from syncd.commits.tree_series import TreeSeries, is_sha1, name_object, parent_folders
+from syncd.commits.tree_series import TreeSeries, is_sha1, name_object
 from syncd.git.ignored_paths import find_ignored
 from syncd.git.repository import (
     INDEX_CHANGES,
@@ -30,6 +30,7 @@ from syncd.git.repository import (
     name_author,
     parse_index_changes,
 )
+from syncd.vault.path_rules import parent_folders
 
 Content = bytes | Path | None  # the new content of a file: bytes, a private file with the bytes, or None = removed
 

@@ -16,12 +16,11 @@ from typing import Final
 from index.errors import MemexError
 from syncd.commits.commit_builder import CommitBuilder, Content, FilterFailed
 from syncd.commits.own_changes import trace_steps
-from syncd.commits.tree_series import parent_folders
 from syncd.history.audit_log import AuditLog
 from syncd.history.digest_chain import Entry
 from syncd.notes import secret_patterns
 from syncd.notes.front_matter import FrontmatterError, decode, has_merge_conflict, read_properties, split
-from syncd.vault.path_rules import objection
+from syncd.vault.path_rules import objection, parent_folders
 
 FRESH_MS: Final = 60_000  # an entry this young may not be carried out yet
 # Why a path stays uncommitted, in words that follow "kept local:".

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Self
 
+from syncd.git.repository import quote_path
+
 MOST: Final = 16 << 20  # bytes that wait in files before they are written
 
 
@@ -48,9 +50,3 @@ class ObjectWriter:
         for file in self._waiting:
             file.unlink()
         self._waiting, self._size = [], 0
-
-
-def quote_path(path: str) -> bytes:
-    """Return the line for a path in a list that Git reads with `--stdin-paths`; a path may begin with a quotation mark."""
-    raw = path.encode("utf-8", "surrogateescape")
-    return b'"' + raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"\n'

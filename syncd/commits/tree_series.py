@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from syncd.git.repository import IndexChange
+from syncd.vault.path_rules import parent_folders
 
 _TREE: Final = b"40000"  # the mode of a folder in its parent's tree
 _KINDS: Final = {0o040000: _TREE, 0o120000: b"120000", 0o160000: b"160000"}  # by the upper bits of the mode
@@ -81,12 +82,6 @@ def is_sha1(name: str) -> bool:
 def name_object(kind: str, raw: bytes, *, is_sha1: bool) -> bytes:
     """Return the name that Git gives to an object of this kind with these bytes."""
     return (hashlib.sha1 if is_sha1 else hashlib.sha256)(b"%s %d\0%s" % (kind.encode(), len(raw), raw)).digest()
-
-
-def parent_folders(path: str) -> list[str]:
-    """Return the folders above a path; "" is the vault."""
-    parts = path.split("/")[:-1]
-    return ["/".join(parts[:n]) for n in range(len(parts) + 1)]
 
 
 def _encode(path: str) -> bytes:

@@ -472,6 +472,12 @@ def parse_index_changes(output: bytes) -> dict[str, IndexChange]:
     return {path: IndexChange(head[1], head[3], head[4] == "U") for path, head in heads}
 
 
+def quote_path(path: str) -> bytes:
+    """Return the line for a path in a list that Git reads with `--stdin-paths`; a path may begin with a quotation mark."""
+    raw = path.encode("utf-8", "surrogateescape")
+    return b'"' + raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"\n'
+
+
 def _split_batch(output: bytes) -> dict[str, bytes]:
     """Split the output of `cat-file --batch` into the blobs by name; a line with the name, kind and size precedes each."""
     blobs, at = {}, 0

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from index.errors import Conflict, Unavailable
-from syncd.commits.object_writer import quote_path
-from syncd.commits.tree_series import parent_folders
+from syncd.git.repository import quote_path
 from syncd.git.stale_locks import is_held
 from syncd.state.folder import write_private
 from syncd.vault.openat import FOLDER, choose_opener, lstat
+from syncd.vault.path_rules import parent_folders
 
 if TYPE_CHECKING:
     from syncd.git.child_process import ProcessResult

@@ -64,6 +64,12 @@ def join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
+def parent_folders(path: str) -> list[str]:
+    """Return the folders above a path; "" is the vault."""
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[:n]) for n in range(len(parts) + 1)]
+
+
 def is_note(name: str) -> bool:
     """Return whether a file with this name is a Markdown note."""
     return name[-3:].lower() == ".md"
