@@ -25,7 +25,7 @@ from mcp.types import (
     UnsubscribeRequestParams,
 )
 
-from index.errors import ResourceExhausted
+from index.errors import ResourceExhausted, Unavailable
 from index.model import Record
 from mcp_server.operations.caller import CALLER, Caller, check_scope
 from mcp_server.operations.operation import OperationRunner
@@ -80,7 +80,9 @@ class Updates:
         self._handler.close()
 
     def note_changes(self, paths: Collection[str] | None) -> None:
-        """Note that captures at these paths changed; None = perhaps all. Safe to call from any thread; returns immediately."""
+        """Note that captures at these paths changed; None = perhaps all. Safe to call from any thread; returns immediately.
+
+        Raises nothing, because the change itself is already written."""
         seen = list(self._watched) if paths is None else self._find_touched(paths)
         touched = [path for path in seen if self._has_changed(path) or paths is None]
         if not touched or self._loop is None:
@@ -102,10 +104,13 @@ class Updates:
     def _has_changed(self, path: str) -> bool:
         """Return whether agents see a change of a watched note since the last call; the owner's properties don't count.
 
-        A folder has always changed."""
+        A folder has always changed, and so has a note that can't be read now."""
         if path.endswith("/"):
             return True
-        now = self._runner.agent_access.record_at(path)
+        try:
+            now = self._runner.agent_access.record_at(path)
+        except Unavailable:  # the client that reads the note again gets the reason
+            return True
         with self._noting:
             differs = path not in self._seen or self._seen[path] != now
             self._seen[path] = now
@@ -230,9 +235,10 @@ class Updates:
 
     def _watch(self, paths: Mapping[str, str]) -> None:
         for uri, path in paths.items():
-            if path not in self._watched:
-                self._has_changed(path)  # from now on
+            is_new = path not in self._watched
             self._watched.setdefault(path, Counter())[uri] += 1
+            if is_new:
+                self._has_changed(path)  # compare with its present row from now on
 
     def _unwatch(self, paths: Mapping[str, str]) -> None:
         for uri, path in paths.items():

@@ -12,6 +12,7 @@ from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.exceptions import MCPError
 from mcp.types import ResourceUpdatedNotification
 
+from index.errors import Unavailable
 from index.timings import now_ms
 from mcp_server import server
 from mcp_server.guard.guard import WATCH_SECONDS
@@ -432,3 +433,50 @@ def test_who_does_not_read_holds_up_nobody(rim, space):
             assert len(rim.updates._handler._streams) == 2  # a burst ends no stream: it is told as one change
 
     run(work())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_write_succeeds_and_every_update_arrives_while_no_row_can_be_read(rim, space, monkeypatch, mode):
+    """The listener runs inside the commit: its failure must neither refuse the write nor hide later updates."""
+    heron, ibis = (space.capture(f"# {name}\n\nstands")["id"] for name in ("Heron", "Ibis"))
+    named = [note_uri(space.name, f"{name}.md") for name in ("Heron", "Ibis")]
+    numbers = iter(range(1_000))
+
+    def fail(path):
+        raise Unavailable("the catalog can't be used")
+
+    def write(note):
+        with monkeypatch.context() as patch:
+            patch.setattr(rim.agent_access, "record_at", fail)
+            space.tools.update_note(note, f"text {next(numbers)}")
+
+    async def work():
+        async with listening(rim, space.name, named, mode=mode) as (_, next_one):
+            assert await hears(lambda: write(heron), next_one) == named[0]
+            assert await hears(lambda: write(ibis), next_one) == named[1]
+
+    run(work())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_notes_whose_rows_can_not_be_read_are_watched_and_then_forgotten(rim, space, monkeypatch, mode):
+    files = [space.file_of(space.capture(f"# {name}\n\nstands")["id"]) for name in ("Heron", "Ibis")]
+    named = [note_uri(space.name, f"{name}.md") for name in ("Heron", "Ibis")]
+    numbers = iter(range(1_000))
+
+    def fail(path):
+        raise Unavailable("the catalog can't be used")
+
+    def edit(file):
+        file.write_text(f"text {next(numbers)}\n")
+
+    async def work():
+        with monkeypatch.context() as patch:
+            patch.setattr(rim.agent_access, "record_at", fail)
+            async with listening(rim, space.name, named, mode=mode) as (_, next_one):
+                assert await hears(lambda: edit(files[0]), next_one) == named[0]
+                await drain(next_one)
+                assert await hears(lambda: edit(files[1]), next_one) == named[1]
+
+    run(work())
+    settled(rim)
