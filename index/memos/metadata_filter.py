@@ -27,7 +27,7 @@ def matches(value: Any, wanted: Any) -> bool:
             any(matches(inner, expected) for inner in _values_of(value, key)) for key, expected in wanted.items()
         )
     if isinstance(wanted, list):
-        return isinstance(value, list) and all(any(matches(item, expected) for item in value) for expected in wanted)
+        return isinstance(value, list) and _has_items(value, wanted)
     if isinstance(value, str) and isinstance(wanted, str):
         return _is_same(value, wanted)
     same = isinstance(value, bool) == isinstance(wanted, bool)  # to Python, true is 1
@@ -47,6 +47,26 @@ def required_substrings(wanted: Any) -> Iterator[str]:
             yield from required_substrings(expected)
     elif isinstance(wanted, str) and wanted.isascii():
         yield json.dumps(wanted)
+
+
+def _has_items(value: list[Any], wanted: list[Any]) -> bool:
+    """Return whether each item of `wanted` matches an item of `value`.
+
+    Texts, numbers and constants are looked up: thousands compared with thousands took a minute."""
+    plain = {_comparable(item) for item in value if not isinstance(item, Mapping | list)}
+    return all(
+        any(matches(item, expected) for item in value)
+        if isinstance(expected, Mapping | list)
+        else _comparable(expected) in plain
+        for expected in wanted
+    )
+
+
+def _comparable(value: Any) -> tuple[str, Any]:
+    """Return what two of these values have in common if and only if one matches the other."""
+    if isinstance(value, str):
+        return ("ascii", value) if value.isascii() else ("text", unicodedata.normalize("NFC", value))
+    return ("constant" if isinstance(value, bool) else "value", value)  # to Python, true is 1
 
 
 def _values_of(value: Mapping[str, Any], key: str) -> list[Any]:

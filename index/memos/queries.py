@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # both load libraries that only their owners need
 EXACT: Final = 5_000  # memos up to which all are compared; of more, only those that the vector index finds
 POOL: Final = 1_000  # maximum passages in a query of the vector index
 POINTS: Final = 8  # maximum vectors in a query of the vector index
+PIECES: Final = 64  # most texts of a filter that SQLite looks for; it refuses a condition of 1,000 parts
 DIGITS: Final = 6  # digits of a similarity; more digits would depend on how it was computed
 
 
@@ -47,7 +48,7 @@ class MemoRows:
         """Return the keys of the memos whose metadata, title and tags match `wanted`, the last changed first."""
         properties = {key: value for key, value in wanted.items() if key in ("title", "tags")}
         metadata = {key: value for key, value in wanted.items() if key not in properties}
-        pieces = list(required_substrings(metadata))
+        pieces = list(dict.fromkeys(required_substrings(metadata)))[:PIECES]
         others = "and type <> 'file' " if "file_name" in metadata else ""  # agents don't see this property of a file
         columns = ("key", *(["metadata"] if metadata else []), *(["title", "tags"] if properties else []))
         rows = self._catalog.rows(

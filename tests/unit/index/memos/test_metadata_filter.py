@@ -1,6 +1,7 @@
 """index/memos/metadata_filter.py: what a filter lets pass, and what it lets be looked for first."""
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -33,6 +34,19 @@ VALUES = st.recursive(
 )  # fmt: skip
 def test_a_filter_is_a_part_of_what_it_lets_pass(value, wanted, passes):
     assert matches(value, wanted) is passes
+
+
+@given(st.lists(VALUES, max_size=6), st.lists(VALUES, max_size=3))
+def test_a_list_passes_if_each_wanted_item_is_a_part_of_one_of_its_items(value, wanted):
+    assert matches(value, wanted) is all(any(matches(item, expected) for item in value) for expected in wanted)
+
+
+def test_thousands_of_texts_are_compared_with_thousands_in_a_moment():
+    texts = [f"é{n}" for n in range(20_000)]
+    began = time.process_time()
+    assert matches(texts, texts[::-1])
+    assert not matches(texts, [*texts, "more"])
+    assert time.process_time() - began < 5
 
 
 @given(VALUES)

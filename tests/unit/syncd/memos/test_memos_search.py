@@ -84,6 +84,16 @@ def test_a_filter_is_a_part_of_the_metadata(space, wanted, names):
     assert sorted(titles(space.memos.search(query="alpha", wanted=wanted))) == sorted(names)
 
 
+def test_a_filter_of_thousands_of_texts_is_compared_whole(space):
+    """SQLite refuses a condition of a thousand parts."""
+    texts = [f"{n}x" for n in range(4_500)]
+    save(space, "alpha", title="all", metadata={"list": texts})
+    save(space, "alpha", title="all but the last", metadata={"list": texts[:-1]})
+    assert titles(space.memos.search(wanted={"list": texts})) == ["all"]
+    assert titles(space.memos.search(wanted={"list": [*texts, "more"]})) == []
+    assert titles(space.memos.search(wanted={"list": ["1x"] * 5_000})) == ["all but the last", "all"]
+
+
 @pytest.mark.parametrize("held", [True, False], ids=["rows at hand", "rows on disk"])
 def test_a_filter_comes_before_the_nearest_are_taken(space, monkeypatch, held):
     from index.memos import queries
