@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -23,6 +24,8 @@ LOOK_S: Final = 0.4  # between two looks at the daemon
 PING_S: Final = 15.0  # silence after which a comment shows that the stream is alive
 SILENT_S: Final = 10.0
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class DaemonState:
@@ -30,6 +33,9 @@ class DaemonState:
 
     answers: bool
     stamp: str
+
+
+GONE: Final = DaemonState(False, "")
 
 
 class LiveEvents:
@@ -77,7 +83,7 @@ class LiveEvents:
     def _follow(self) -> Iterator[None]:
         """Keep the follower running while at least one page is open."""
         self._pages += 1
-        if self._follower is None:
+        if self._follower is None or self._follower.done():
             self._follower = asyncio.create_task(self._look_repeatedly())
         try:
             yield
@@ -89,17 +95,21 @@ class LiveEvents:
 
     async def _look_repeatedly(self) -> None:
         while not self.closing.is_set():
-            state = await run_in_threadpool(self._look)
+            state = await self._look()
             if state != self.state:
                 self.state = state
                 await self.wake()
             await asyncio.sleep(LOOK_S)
 
-    def _look(self) -> DaemonState:
+    async def _look(self) -> DaemonState:
         try:
-            stamp = self._daemon.ask("stamp", timeout=SILENT_S)
+            stamp = await run_in_threadpool(self._daemon.ask, "stamp", timeout=SILENT_S)
         except MemexError:
-            return DaemonState(False, "")
+            return GONE
+        except (OSError, RuntimeError) as error:  # no file descriptor or thread is free
+            if self.state != GONE:
+                log.warning("the page can't connect to the daemon now: %s", error)
+            return GONE
         return DaemonState(True, json.dumps(stamp, sort_keys=True))
 
     async def wake(self) -> None:
