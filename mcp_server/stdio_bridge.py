@@ -31,6 +31,7 @@ QUIET_SECONDS: Final = 45.0  # the daemon pings a stream every 15 s
 CONNECT_SECONDS: Final = 5.0
 _PLAIN: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 
+Id = str | int | float  # of a request
 Message = dict[str, Any]
 Headers = dict[bytes, bytes]
 
@@ -84,10 +85,14 @@ class _Bridge:
             self._write_error(None, INVALID_REQUEST, "send one JSON-RPC message per line; batches are not supported")
             return
         method, asked = message.get("method"), message.get("id")
+        if not isinstance(asked, Id | None):
+            self._write_error(None, INVALID_REQUEST, "the id of a request must be a text or a number")
+            return
         if method == "notifications/cancelled" and (_protocol_revision(message) or not self._session):
             # This revision cancels by closing the request, so the daemon needs no message.
-            cancelled = (message.get("params") or {}).get("requestId")
-            if task := self._under_way.get(json.dumps(cancelled)):
+            params = message.get("params")
+            cancelled = params.get("requestId") if isinstance(params, dict) else None
+            if isinstance(cancelled, Id) and (task := self._under_way.get(json.dumps(cancelled))):
                 task.cancel()
             return
         if method == "initialize" or method is None or asked is None:
@@ -116,6 +121,9 @@ class _Bridge:
             pass
         except httpx2.HTTPError as error:
             self._write_failure(asked, error)
+        except RecursionError:  # Python reads JSON a few levels deeper than it writes it
+            if asked is not None:
+                self._write_error(asked, INVALID_REQUEST, "the message or its answer is nested too deeply")
         except Exception as error:  # the top of each message: the client gets an answer in every case
             log.exception("can't forward a message of the client to the daemon")
             self._write_failure(asked, error)
@@ -202,8 +210,8 @@ class _Bridge:
             f"the daemon answered HTTP {status}",
             status >= HTTPStatus.INTERNAL_SERVER_ERROR,
         )
-        with contextlib.suppress(ValueError, KeyError, TypeError):
-            error = json.loads(body)["error"]
+        with contextlib.suppress(KeyError, TypeError, RecursionError):
+            error = (_parse_object(body) or {})["error"]
             if isinstance(error["code"], int):  # already a JSON-RPC error
                 self._write_message({"jsonrpc": "2.0", "id": asked, "error": error})
                 return
@@ -267,7 +275,7 @@ async def _read_messages(response: httpx2.Response) -> AsyncIterator[Message]:
 def _parse_object(text: bytes) -> Message | None:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 

@@ -148,6 +148,46 @@ def test_strange_keys_and_messages_get_an_answer(rim):
         )
 
 
+def test_a_cancellation_of_any_shape_ends_nothing(rim):
+    with bridge(rim.url, rim.secrets["full"], workspace="work") as host:
+        for params in (None, [1], "x", 5, True, {}, {"requestId": [1]}, {"requestId": {"a": 1}}):
+            host.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+        assert host.call(1, "list_recent", {})["result"]["isError"] is False
+
+
+def test_a_message_nested_as_deeply_as_json_can_be_read_ends_nothing(rim):
+    """Python reads JSON a few levels deeper than it writes it."""
+    templates = (
+        b'{"method":"notifications/cancelled","params":{"requestId":%b}}',
+        b'{"method":"notifications/other","params":%b}',
+        b'{"method":"ping","id":%b}',
+    )
+    with bridge(rim.url, rim.secrets["full"], workspace="work") as host:
+        for depth in range(940, 1_000, 3):
+            for template in templates:
+                host.send(template % (b"[" * depth + b"]" * depth))
+        host.send({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": META}})
+        answers = [host.hear()]
+        while answers[-1]["id"] != 1:
+            answers.append(host.hear())
+    assert all("error" in answer for answer in answers[:-1])
+
+
+@pytest.mark.parametrize("asked", [[1], {"a": 1}])
+def test_an_id_that_json_rpc_does_not_know_is_refused(rim, asked):
+    with bridge(rim.url, rim.secrets["full"]) as host:
+        refused = host.ask({"jsonrpc": "2.0", "id": asked, "method": "ping"})
+    assert (refused["id"], refused["error"]["code"]) == (None, -32600)
+
+
+@pytest.mark.parametrize("params", [[1], "x", 5])
+def test_params_of_another_shape_are_refused_by_the_daemon(rim, params):
+    with bridge(rim.url, rim.secrets["full"]) as host:
+        refused = host.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params})
+    assert refused["id"] == 1
+    assert refused["error"]["code"] in (-32600, -32602)
+
+
 @pytest.mark.parametrize(
     ("status", "kind", "body", "code"),
     [
@@ -166,6 +206,10 @@ def test_strange_keys_and_messages_get_an_answer(rim):
             "RESOURCE_EXHAUSTED",
         ),
         (401, "text/plain", b"", "UNAUTHENTICATED"),
+        (200, "application/json", b"[" * 100_000, "UNAVAILABLE"),
+        (200, "text/event-stream", b"data: " + b"[" * 100_000 + b"\n\n", "UNAVAILABLE"),
+        (400, "application/json", b'{"error":' + b"[" * 100_000, "UNAVAILABLE"),
+        (400, "application/json", b'{"error":{"code":["NOT_FOUND"],"message":1}}', "UNAVAILABLE"),
     ],
 )
 def test_any_answer_of_a_sick_daemon_becomes_one_error(status, kind, body, code):
