@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from index.errors import Conflict, MemexError, NotFound, Unavailable
+from index.errors import MemexError, NotFound, Unavailable
 from index.graph.vertex import Vertex
 from syncd.consolidation.analysis.findings import Findings
 from syncd.consolidation.finding_proposals import ShownProposal, is_complete, make_proposals, make_report
@@ -250,7 +250,8 @@ class Consolidation:
             if (after := encode(text)) != raw:
                 try:
                     self._snapshot.vault.replace(path, after, digest=sha256(raw))
-                except (Conflict, NotFound):  # a person is editing it
+                except MemexError as error:  # a person is editing it, or the disk fails: try again
+                    log.info("the outcomes in %s are written later: %s", path, error.message)
                     self._seen.pop(path, None)
                 self._snapshot.sync.hint([path])
 

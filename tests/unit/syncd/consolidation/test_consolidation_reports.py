@@ -7,6 +7,7 @@ import re
 import threading
 import time
 
+from index.errors import Unavailable
 from syncd.graph.node_request import NewNode
 from tests.support.paths import ROOT
 from tests.support.sample_captures import DAY
@@ -49,6 +50,31 @@ def test_a_report_that_a_person_has_touched_stays_and_a_second_one_is_written(in
     assert inbox.read(path) == mine
     assert len(inbox.reports()) == 2
     assert inbox.run()["report"] is None
+
+
+def test_a_report_that_can_not_be_written_keeps_no_other_from_its_outcome(inbox, monkeypatch):
+    one, two = inbox.capture("one"), inbox.capture("two")
+    inbox.say(inbox.finding("archive", one.id))
+    (other,) = [inbox.run()["report"]]
+    (inbox.world.vault / other).write_text(inbox.read(other) + "\nmy own words\n")
+    inbox.say(inbox.finding("archive", one.id), inbox.finding("archive", two.id))
+    (first,) = [inbox.run()["report"]]  # the first whose outcomes are written
+    assert inbox.reports() == [first, other]
+    key = inbox.tick(other, "Archive [[Captures/default/one")
+    vault = inbox.app.services.consolidation._snapshot.vault
+    replace = vault.replace
+
+    def replace_unless_full(path, data, **named):
+        if path == first and "✅".encode() in data:
+            raise Unavailable("the disk is full")
+        return replace(path, data, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(vault, "replace", replace_unless_full)
+        assert set(inbox.look()) == {key}
+    assert ["✅" in inbox.read(path) for path in (first, other)] == [False, True]
+    inbox.look()
+    assert "✅" in inbox.read(first), "it is written as soon as that is possible"
 
 
 def test_a_report_that_was_deleted_comes_back_only_when_it_is_asked_for(inbox):
