@@ -5,6 +5,7 @@ HTTP statuses, MCP results and exit codes are tables in `mcp_server` and the com
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final
 
 # In a sentence, why no index can be written or searched; status says it too.
@@ -101,3 +102,15 @@ def from_os_error(error: OSError) -> MemexError:
         where = f" ({error.filename})" if error.filename else ""
         return Unavailable(f"the disk is full{where}: free some space, then run the command again")
     return Unavailable(f"{error.filename or 'the system'}: {error.strerror or error}")
+
+
+def run_all(steps: Iterable[Callable[[], object]]) -> None:
+    """Run all steps, also those after one that fails. Raises the first MemexError after the last step."""
+    errors: list[MemexError] = []
+    for step in steps:
+        try:
+            step()
+        except MemexError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]

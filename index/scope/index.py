@@ -20,7 +20,7 @@ from index import timings
 from index.catalog.catalog import Catalog
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
-from index.errors import Unavailable
+from index.errors import Unavailable, run_all
 from index.foreground import foreground
 from index.graph.graph import Graph, Graphs
 from index.graph.vertex import vertex_of
@@ -455,8 +455,7 @@ class Index(Reader):
             return False
         self._postponed = 0
         try:
-            for store in due:
-                store.maintain()
+            run_all(store.maintain for store in due)
         finally:
             if alone:
                 one_large_text.release()

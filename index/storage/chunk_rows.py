@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from index.errors import InvalidArgument
 from index.model import Filter
 from index.query import tag_key
 
+MOST: Final = 1_000  # most matches of one search by vector or by words
 _BIGGEST = 2**63 - 1
 
 
@@ -74,6 +75,12 @@ def check_rows(documents: Mapping[str, Collection[Row]]) -> None:
             check_encodable(row.doc_id, *(value for value in _texts(row) if value is not None))
             ids.add(row.chunk_id)
     assert len(ids) == sum(map(len, documents.values())), "two rows with one chunk id"
+
+
+def check_pool(pool: int) -> None:
+    """Raise InvalidArgument unless a search can return so many matches."""
+    if not 1 <= pool <= MOST:
+        raise InvalidArgument(f"a pool of {pool} is not between 1 and {MOST}")
 
 
 def check_encodable(name: str, *texts: str) -> None:

@@ -22,12 +22,12 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 
 from index import timings
-from index.errors import IndexUnusable, InvalidArgument, ResourceExhausted, Unavailable
+from index.errors import IndexUnusable, ResourceExhausted, Unavailable
 from index.foreground import SHORT_S, foreground
 from index.model import Filter
 from index.process_memory import release_unused
 from index.storage import arrow_rows, crash_repair, lancedb_table, maintenance_policy
-from index.storage.chunk_rows import Match, Row, VectorBatch, check_encodable, check_rows
+from index.storage.chunk_rows import Match, Row, VectorBatch, check_encodable, check_pool, check_rows
 from index.storage.crash_repair import StoreDamaged
 from index.storage.event_loop_thread import EventLoopThread
 from index.storage.lancedb_table import DROP, HeldRows, HeldVectors, discard
@@ -38,7 +38,6 @@ from index.tracing import span
 
 __all__ = ["ChunkStore", "Match", "Row", "StoreDamaged", "discard"]
 
-MOST: Final = 1_000  # most matches of one search by vector or by words
 DRAIN: Final = 10.0  # seconds that the removal of old versions waits for readers
 LOADING: Final = 3.0  # most seconds that a search by words waits for rows that are loaded into memory
 DAMAGED: Final = 3  # consecutive failed searches after which the store counts as damaged
@@ -140,7 +139,7 @@ class ChunkStore:
 
         Of many chunks, a few of the nearest may be missing; `nearest` finds all while the rows are in memory. A `vector` given
         as a function is computed while LanceDB, or a second thread for a call that runs alone, looks for the words."""
-        _check_pool(pool)
+        check_pool(pool)
         check_encodable("the query", words or "")
         if vector is not None and not callable(vector):
             arrow_rows.check_vector(vector, self._table.dimensions)
@@ -191,7 +190,7 @@ class ChunkStore:
 
     def nearest(self, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[list[Match]]:
         """Return for each point the `pool` nearest chunks that pass its filter, best first, from one state of the store."""
-        _check_pool(pool)
+        check_pool(pool)
         points = [(arrow_rows.check_vector(vector, self._table.dimensions), filter) for vector, filter in asked]
         measured = timings.STORE["search"].measure()
         with measured, self._gate.enter(), span("near", points=len(points), pool=pool):
@@ -303,20 +302,23 @@ class ChunkStore:
             began, wall = time.monotonic(), time.time()
             before = self._run(self._table.version())
             counted = self._work.commits
-            self._unpruned += counted
+            unpruned = self._unpruned + counted
             self._compact(self._table.optimize)
             self._compact(self._table.index_vectors)
             version = self._compact(self._table.optimize)
             self._sync_files(indices=True)
-            if not prune or not self._prune(version):
+            if prune and self._prune(version, unpruned):
+                unpruned = 0
+            else:
                 renewed = self._run(self._table.reconnect(warm=self._table.seen.held is None))
                 with self._writing:
                     self._run(self._table.renew(renewed, self._current_rows()))
-                if prune and version > before and self._unpruned > UNPRUNED:
+                if prune and version > before and unpruned > UNPRUNED:
                     self._prune_beside(began, wall)
-                    self._unpruned = counted  # about this many versions are younger than the margin
+                    unpruned = counted  # about this many versions are younger than the margin
             with self._writing:
                 rows, now = self._run(self._table.count()), time.monotonic()
+                self._unpruned = unpruned  # last, because a maintenance that fails counts its commits again
                 self._work = maintenance_policy.WrittenRows(
                     rows=rows, commits=self._work.commits - counted, dirty=0, written=now, kept=now, took=now - began
                 )
@@ -340,13 +342,13 @@ class ChunkStore:
         with self._writing:
             return self._run(work())
 
-    def _prune(self, version: int) -> bool:
+    def _prune(self, version: int, unpruned: int) -> bool:
         """Remove all versions except the newest while readers and writers wait; return whether that was possible.
 
         A merge at this time would block readers for seconds. The removal is therefore postponed while there is something
-        to merge, because writes continue, when there are so many versions that it would take seconds too, and while the rows
-        are loaded into memory, which reads for seconds."""
-        if self._unpruned > UNPRUNED:
+        to merge, because writes continue, when there are so many versions, as of `unpruned` commits, that it would take seconds
+        too, and while the rows are loaded into memory, which reads for seconds."""
+        if unpruned > UNPRUNED:
             return False
         for _ in range(3):
             renewed = self._run(self._table.reconnect(warm=self._table.seen.held is None))
@@ -359,7 +361,6 @@ class ChunkStore:
                             self._run(self._table.optimize(drop=DROP))
                             self._run(self._table.renew(renewed, self._current_rows()))
                             self._sync_files(forget=True)
-                            self._unpruned = 0
                     return alone
             version = self._compact(self._table.optimize)
         return False
@@ -488,8 +489,3 @@ def _fits(held: HeldRows, rows: int) -> bool:
     if isinstance(held, Rows):
         return rows <= maintenance_policy.OUTGROWN and not held.is_full
     return maintenance_policy.HELD < rows <= maintenance_policy.VECTORS_OUTGROWN
-
-
-def _check_pool(pool: int) -> None:
-    if not 1 <= pool <= MOST:
-        raise InvalidArgument(f"a pool of {pool} is not between 1 and {MOST}")

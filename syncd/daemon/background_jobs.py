@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
+from index.errors import run_all
 from syncd.captures import queued_note
 from syncd.captures.inbox import Inbox
 from syncd.daemon.open_parts import OpenParts
@@ -153,7 +154,9 @@ def _maintain_indexes(opened: OpenParts) -> None:
     opened.audit.retry()
     opened.unlogged_changes.log_hand_edits()
     opened.builds.drop_retired()
-    for scope_index in opened.builds.scopes.values():
-        scope_index.index.maintain()
+    run_all([index.maintain for index in opened.builds.indexes.values()] + [partial(_maintain_shared_index, opened)])
+
+
+def _maintain_shared_index(opened: OpenParts) -> None:
     if opened.builds.shared.maintain():
         opened.sync.request_listing()  # fills it again

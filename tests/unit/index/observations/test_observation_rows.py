@@ -269,6 +269,20 @@ def test_maintenance_is_postponed_while_a_large_text_is_in_memory(tmp_path, monk
         assert index.maintain()
 
 
+def test_a_store_that_can_not_be_maintained_keeps_no_other_from_it(tmp_path, monkeypatch):
+    def fail():
+        raise Unavailable("the disk is full")
+
+    with opened(tmp_path) as index:
+        put(index, entity(ADA, *FACTS))
+        (observations,) = index._observations.open_stores
+        monkeypatch.setattr(index._store, "maintain", fail)
+        assert observations._work.commits > 0
+        with pytest.raises(Unavailable, match="the disk is full"):
+            index.maintain(force=True)
+        assert observations._work.commits == 0
+
+
 def test_what_is_built_step_by_step_is_what_is_built_at_once(tmp_path):
     last = [entity(ADA, FACTS[1], "learned French", ordinals=(2, 4)), entity(CHARLES, *FACTS)]
     with opened(tmp_path / "steps") as steps:

@@ -147,6 +147,26 @@ def test_a_failure_of_maintenance_is_tried_again_and_its_cause_is_logged_once(st
     assert len([record for record in caplog.records if "something of the disk" in record.message]) == 2
 
 
+@pytest.mark.parametrize("step", ["optimize", "reconnect", "count"])
+def test_maintenance_that_fails_counts_its_commits_once(store, monkeypatch, step):
+    """Counted twice, they would be too many to remove their versions while readers wait, and removal would take minutes."""
+    monkeypatch.setattr(chunk_store, "UNPRUNED", 5)
+    for n in range(4):
+        store.replace({"a": [row("a", 0, f"text {n}")]})
+
+    async def fail(**_):
+        raise OSError("something of the disk")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store._table, step, fail)
+        for _ in range(3):
+            with pytest.raises(Unavailable):
+                store.maintain()
+    store.maintain()
+    assert len([*(store._table.folder / "_versions").glob("*.manifest")]) == 1
+    assert found(store, "text") == ["a"]
+
+
 def test_very_many_versions_are_removed_while_others_read_and_write(store, monkeypatch):
     monkeypatch.setattr(chunk_store, "UNPRUNED", 0)
     monkeypatch.setattr(chunk_store, "MARGIN", 1.0)

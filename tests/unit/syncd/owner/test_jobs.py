@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from index.errors import NotFound
+from index.errors import NotFound, Unavailable
+from syncd.indexes.shared_index import SharedIndex
 from syncd.jobs.timer import COMMON_S
 from syncd.vault.openat import new_temporary_name
 from tests.support.world import World, until
@@ -80,6 +81,19 @@ def test_a_job_is_run_by_its_name_and_by_its_key(world):
     for name in ("list-the-vault", "List the vault", "listing"):
         done = ask(world, "job.run", name=name)
         assert (done["name"], done["title"]) == ("listing", "list the vault")
+
+
+def test_an_index_that_can_not_be_maintained_keeps_no_other_from_it(world, monkeypatch):
+    indexes, maintained = world.app.opened.builds.indexes, []
+
+    def fail():
+        raise Unavailable("the disk is full")
+
+    monkeypatch.setattr(indexes["captures"], "maintain", fail)
+    monkeypatch.setattr(indexes["vault"], "maintain", lambda: maintained.append("vault"))
+    monkeypatch.setattr(SharedIndex, "maintain", lambda _: maintained.append("shared"))
+    assert ask(world, "job.run", name="maintenance")["error"] == "the disk is full"
+    assert maintained == ["vault", "shared"]
 
 
 def aged(path, seconds):
