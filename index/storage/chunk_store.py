@@ -312,6 +312,7 @@ class ChunkStore:
             else:
                 renewed = self._run(self._table.reconnect(warm=self._table.seen.held is None))
                 with self._writing:
+                    self._run(self._table.undo_write())  # readers must not see half of a write that failed
                     self._run(self._table.renew(renewed, self._current_rows()))
                 if prune and version > before and unpruned > UNPRUNED:
                     self._prune_beside(began, wall)

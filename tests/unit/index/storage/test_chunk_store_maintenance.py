@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import subprocess
@@ -316,3 +317,27 @@ def test_no_search_waits_for_maintenance_that_waits_until_the_rows_are_loaded(st
     until(lambda: store._table.seen.rows is not None)
     store.maintain()
     assert near(store, "text 3")[0] == "d3"
+
+
+@pytest.mark.parametrize("prune", [True, False])
+def test_maintenance_shows_no_half_of_a_write_that_failed(store, monkeypatch, prune):
+    """The write removed the old rows and could not add the new ones; nor could it restore the version before."""
+    monkeypatch.setattr(chunk_store, "UNPRUNED", -1)  # so that no maintenance removes versions while readers wait
+    store.replace({"a": [row("a", 0, "heron")]})
+
+    async def fail(*_):
+        raise OSError("something of the disk")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store._table._writer, "add", fail)
+        patch.setattr(type(store._table._writer), "restore", fail)
+        with pytest.raises(Unavailable):
+            store.replace({"a": [row("a", 0, "ibis")]})
+        assert found(store, "heron") == ["a"]
+        with contextlib.suppress(Unavailable):
+            store.maintain(prune=prune)
+        assert found(store, "heron") == ["a"]
+    store.maintain(prune=prune)
+    assert found(store, "heron") == ["a"]
+    store.replace({"a": [row("a", 0, "ibis")]})
+    assert (found(store, "heron"), found(store, "ibis")) == ([], ["a"])
