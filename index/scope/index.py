@@ -67,7 +67,7 @@ class Index(Reader):
         )
         self.scope = scope
         self.lock = threading.RLock()
-        self.mending, self._reconciled = False, not later
+        self.mending, self._reconciled, self._is_reconciling = False, not later, False
         self._vectors = Vectors(self.stored_vectors, observations.vectors)
         self.on_commit: Callable[[Collection[str]], object] | None = None  # given the paths; quick, raises nothing
         self.memos = MemoRows(catalog, store, lambda: self.manifest, self._usable_embedder)
@@ -335,15 +335,19 @@ class Index(Reader):
         self.mending = bool(healed or differ or unsettled or self._catalog.fresh)
 
     def reconcile_late(self) -> None:
-        """Reconcile the stores when the first deferred store opens."""
-        if self._reconciled:  # the other store may open in a second thread while a commit holds the lock
+        """Reconcile the stores when the first deferred store opens; after a failure, at the next use."""
+        if self._reconciled or self._is_reconciling:  # the other store may open in a second thread while a commit waits
             return
         with self.lock:
-            if not self._reconciled:
-                self._reconciled = True
-                self._reconcile_stores()
-                if self.mending:
-                    self._load()
+            self._is_reconciling = not self._reconciled
+            try:
+                if self._is_reconciling:
+                    self._reconcile_stores()
+                    if self.mending:
+                        self._load()
+                    self._reconciled = True
+            finally:
+                self._is_reconciling = False
 
     def describe_differences(self) -> str:
         """Describe how the catalog and the stores differ; "" = not at all."""

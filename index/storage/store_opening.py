@@ -21,7 +21,7 @@ def open_store(uri: str, *, dimensions: int, options: Mapping[str, str], hold: H
 
 
 def open_later(open_it: Callable[[], ChunkStore], dimensions: int, opened: Callable[[], object]) -> ChunkStore:
-    """Return a store that `open_it` opens at its first use, when `opened` is called too."""
+    """Return a store that `open_it` opens at its first use, when `opened` is called too; if it fails, at the next use again."""
     return cast("ChunkStore", _DeferredStore(open_it, dimensions, opened))
 
 
@@ -35,20 +35,30 @@ def discard(uri: str, options: Mapping[str, str]) -> None:
 class _DeferredStore:
     """Stands in for a store that is not open yet."""
 
-    is_damaged = False  # nothing is known before it opens
-
     def __init__(self, open_it: Callable[[], ChunkStore], dimensions: int, opened: Callable[[], object]) -> None:
         self.dimensions = dimensions
         self._open_it, self._opened = open_it, opened
         self._opening = threading.RLock()
         self._store: ChunkStore | None = None
+        self._is_reported = False  # whether `opened` was called, and did not fail
 
     def __getattr__(self, name: str) -> Any:
         with self._opening:
             if self._store is None:
                 self._store = self._open_it()
-                self._opened()
+            if not self._is_reported:
+                self._is_reported = True  # first, because `opened` uses this store
+                try:
+                    self._opened()
+                except BaseException:
+                    self._is_reported = False
+                    raise
         return getattr(self._store, name)
+
+    @property
+    def is_damaged(self) -> bool:
+        """Return whether searches show that the store is damaged; this does not open it."""
+        return self._store is not None and self._store.is_damaged
 
     def close(self) -> None:
         """Close the store, if it was opened."""

@@ -157,7 +157,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     ),
     "tests/unit/syncd/cli/daemon/test_status.py": ("syncd/version.py",),
     "tests/unit/syncd/cli/doctor/test_doctor.py": ("syncd/cli/daemon/doctor.py",),
-    "tests/unit/syncd/cli/framework/test_commands.py": ("index/storage/store_opening.py",),
     "tests/unit/syncd/cli/framework/test_help_text.py": ("syncd/cli/manual_page.py",),
     "tests/unit/syncd/cli/graph/test_graph.py": (
         "syncd/cli/graph/nodes.py",

@@ -49,6 +49,8 @@ def opened(
     encoder: FakeEncoder | None = None,
     embedder: Embedder | None = None,
     looks: tuple[Perspective, ...] = DEFAULTS,
+    *,
+    later: bool = False,
 ) -> Iterator[Index]:
     folder.mkdir(exist_ok=True)
     index = Index.open(
@@ -61,6 +63,7 @@ def opened(
         sizes=SIZES,
         made_by=fingerprint("fake", SIZES),
         perspectives=lambda _: looks,
+        later=later,
     )
     try:
         yield index
@@ -267,6 +270,24 @@ def test_maintenance_is_postponed_while_a_large_text_is_in_memory(tmp_path, monk
             assert not index.maintain()
             assert index.maintain(force=True)
         assert index.maintain()
+
+
+def test_stores_that_could_not_be_reconciled_at_their_first_use_are_at_the_next(tmp_path, monkeypatch):
+    def fail(_):
+        raise Unavailable("the disk is full")
+
+    with opened(tmp_path) as index:
+        put(index, entity(ADA, *FACTS))
+        index._store.replace({path_id(ADA): []})  # as a crash may leave it
+    with opened(tmp_path, later=True) as index:
+        with monkeypatch.context() as patch:
+            patch.setattr(index._catalog, "forget", fail)
+            with pytest.raises(Unavailable):
+                index.stored_vectors(["a digest"])
+        assert index.manifest[ADA].digest
+        index.stored_vectors(["a digest"])
+        assert index.mending
+        assert index.manifest[ADA].digest == "", "the next pass reads it again"
 
 
 def test_a_store_that_can_not_be_maintained_keeps_no_other_from_it(tmp_path, monkeypatch):
