@@ -1,6 +1,7 @@
 """Define the calls of the family `kb` and of its REST routes; each call runs one operation and shapes the answer.
 
-Law: a call sees only the jobs and uploads of its own key in its own workspace."""
+Law: a call sees only the jobs and uploads of its own key in its own workspace. Of other keys' jobs in the workspace, it gets only
+their number in each status, from `kb_status`, and not even this if the key is bound to one namespace."""
 
 from __future__ import annotations
 
