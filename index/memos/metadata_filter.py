@@ -49,6 +49,16 @@ def required_substrings(wanted: Any) -> Iterator[str]:
         yield json.dumps(wanted)
 
 
+def count_nested(wanted: Any) -> int:
+    """Return how many objects and lists are inside the lists of a filter; each is compared with all items of a list."""
+    nested, parts = 0, [wanted]
+    while parts:
+        nested += sum(isinstance(item, dict | list) for part in parts if isinstance(part, list) for item in part)
+        inner = [item for part in parts for item in (part.values() if isinstance(part, dict) else part)]
+        parts = [item for item in inner if isinstance(item, dict | list)]
+    return nested
+
+
 def _has_items(value: list[Any], wanted: list[Any]) -> bool:
     """Return whether each item of `wanted` matches an item of `value`.
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue
 
+from index.memos.metadata_filter import count_nested
 from mcp_server.operations.wire_format import NoteLocation, NoteText, Replaceable, RequestModel, refuse_hidden
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _check_metadata_size, _parse_json_text, _refuse_boolean
 from syncd.history.write_lineage import Hand
@@ -26,6 +27,13 @@ Similarity = Annotated[float, Field(ge=-1, le=1), BeforeValidator(_refuse_boolea
 Weight = Annotated[float, Field(ge=0, le=1), BeforeValidator(_refuse_boolean)]
 Metadata = Annotated[dict[str, JsonValue], AfterValidator(_check_metadata_size), BeforeValidator(_parse_json_text)]
 DEFAULT: Final = "default"
+NESTED: Final = 100  # most objects and lists inside lists of a filter: thousands would be compared for minutes
+
+
+def _check_filter(wanted: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    if count_nested(wanted) > NESTED:
+        raise ValueError(f"must have at most {NESTED} objects and lists inside lists")
+    return wanted
 
 
 # Taken
@@ -52,7 +60,7 @@ class SearchMemos(RequestModel):
     query: str | None = Field(
         None, min_length=1, max_length=LONGEST_QUERY, description="What to find: a sentence or keywords"
     )
-    metadata_filter: Metadata | None = Field(
+    metadata_filter: Annotated[Metadata, AfterValidator(_check_filter)] | None = Field(
         None, description='Required metadata, e.g. {"project": "alpha", "by": {"name": {"contains": "ann"}}}'
     )
     k: Whole = Field(10, ge=1, le=MOST, description="Maximum memos to return")

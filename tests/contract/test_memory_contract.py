@@ -315,6 +315,7 @@ BAD = [
     ("memory.search", {"namespace": "default", "query": "x", "minimum_similarity": 7}),
     ("memory.search", {"namespace": "default", "query": "x" * 100_000}),
     ("memory.search", {"namespace": "default", "metadata_filter": "x"}),
+    ("memory.search", {"namespace": "default", "metadata_filter": {"a": [{"b": number} for number in range(101)]}}),
     ("memory.delete", {"namespace": "default"}),
     ("memory.relation.save", {"sourceMemoId": NOBODY, "targetMemoId": NOBODY}),
     ("memory.relation.save", {"sourceMemoId": NOBODY, "targetMemoId": NOBODY, "tag": ""}),

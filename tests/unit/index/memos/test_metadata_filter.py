@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.memos.metadata_filter import matches, required_substrings
+from index.memos.metadata_filter import count_nested, matches, required_substrings
 
 TEXTS = st.text(max_size=8) | st.sampled_from(["é", "e\u0301", "\u212b", "Å", "A\u030a", "\u212a", "K"])
 VALUES = st.recursive(
@@ -47,6 +47,20 @@ def test_thousands_of_texts_are_compared_with_thousands_in_a_moment():
     assert matches(texts, texts[::-1])
     assert not matches(texts, [*texts, "more"])
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("wanted", "nested"),
+    [
+        ({}, 0),
+        ({"a": {"b": {}}}, 0),
+        ({"a": [1, "x", None]}, 0),
+        ({"a": [{"b": 1}, [], 1], "c": {"d": [{}]}}, 3),
+        ({"a": [[[1]]]}, 2),
+    ],
+)
+def test_the_objects_and_lists_inside_lists_of_a_filter_are_counted(wanted, nested):
+    assert count_nested(wanted) == nested
 
 
 @given(VALUES)
