@@ -368,8 +368,10 @@ class Catalog:
             rows = [(path, workspace(path), reason) for path, reason in skipped.items()]
             writer.executemany("insert into skipped values (?, ?, ?)", rows)
 
-    def mark_unsettled(self, keys: Iterable[str]) -> None:
+    def mark_unsettled(self, keys: Collection[str]) -> None:
         """Record that the rows of these documents in the stores are being replaced, until the documents are written."""
+        if not keys:
+            return
         with self._db.transaction() as writer:
             writer.executemany("insert or ignore into unsettled values (?)", [(key,) for key in keys])
 

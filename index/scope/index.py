@@ -204,6 +204,7 @@ class Index(Reader):
 
         With `fresh` (path → the file's current stat), a document whose file has changed since it was read is left out."""
         with self.lock:
+            self.reconcile_late()  # not in a store that a second thread writes, which would wait for this lock
             stale = {new.document.path: None for new in prepared if fresh and fresh(new.document.path) != new.stat}
             ready = [self._check_kept(new) for new in prepared if new.document.path not in stale]
             replaced = [new for new in ready if new.kept is None]
@@ -238,9 +239,8 @@ class Index(Reader):
     ) -> None:
         """Replace the rows of documents in both stores, then write or remove the documents in the catalog."""
         with timings.STORE["write"].measure():
-            paths = [new.document.path for new in ready if new.kept is None]
-            if known := [path_id(path) for path in paths if path in self.manifest]:
-                self._catalog.mark_unsettled(known)
+            replaced = [new.document.path for new in ready if new.kept is None]
+            self._catalog.mark_unsettled([path_id(path) for path in replaced if path in self.manifest])
             with span("store", chunks=sum(map(len, chunks.values())), facets=sum(map(len, facets.values()))):
                 foreground.run_both(partial(self._store.replace, chunks), partial(self._observations.replace, facets))
             self._catalog.write(

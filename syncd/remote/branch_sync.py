@@ -146,14 +146,14 @@ class RemoteSync:
         """Sync, and keep an announced push unless it is handled, or a later tick pulls because this sync failed."""
         self._asked, handled = False, False  # cleared before the sync, so that a later announcement causes another one
         try:
-            if asked and find_tracked_branch(self._repo) is None:
-                self._untied()
-            else:
-                self.sync(pull=pull, push=push, planned=True)
+            self.sync(pull=pull, push=push, planned=True)
             handled = True
         except MemexError as error:  # a later tick retries
-            handled = self._unfinished[0] or isinstance(error, NothingTracked)
-            if error.message != self._logged:
+            tied = not isinstance(error, NothingTracked)
+            handled = self._unfinished[0] or not tied
+            if asked and not tied:
+                self._untied()
+            elif error.message != self._logged:
                 self._logged = error.message
                 why = error.message if isinstance(error, Unavailable) else error.code  # others name notes
                 log.warning("could not sync the vault with its remote: %s", why)

@@ -225,7 +225,8 @@ def _remove_stale_locks(repo: Repository, record: Mapping[str, str]) -> None:
         with suppress(FileNotFoundError):
             if lock.stat().st_mtime_ns < int(record["began"]) - _SLACK_NS or is_held(lock, Path(repo.vault)):
                 raise Unavailable(
-                    "another program works in the repository; Memex finishes the interrupted update when that program has ended"
+                    "another program works in the repository; Memex finishes the interrupted update when that program has ended; "
+                    f"if none does, remove {lock}"
                 )
             lock.unlink()
             log.info("removed the stale lock of an interrupted fast-forward")

@@ -24,7 +24,7 @@ def url_objection(url: str) -> str:
 def hosts_objection(hosts: Sequence[str]) -> str:
     """Return why no client can send one of `hosts` as the host of its request; "" = each can be sent."""
     for host in hosts:
-        if not _is_host(host.strip().lower()):
+        if host.strip() and not _is_host(host.strip().lower()):  # a blank one, as of an unset variable, is left out
             return (
                 f"contains {host[:64]!r}: name hosts or addresses as in a URL, with the port unless it is 80 or 443, such as "
                 "`notes.example:8765` or `[fd00::1]:8765`; wildcards are not supported"
@@ -37,7 +37,7 @@ def origins_objection(origins: Sequence[str]) -> str:
     for origin in origins:
         text = origin.strip().lower()
         match = _ORIGIN.fullmatch(text)
-        if text != "null" and not (match and _is_host(match[1])):
+        if text not in ("", "null") and not (match and _is_host(match[1])):
             return (
                 f"contains {origin[:64]!r}: name origins with their scheme and without a path, such as "
                 "`https://app.example`; wildcards are not supported"

@@ -242,7 +242,8 @@ class IndexPass:
             if (entry := index.manifest.get(path))
         }
         stats = {path: stat for path in others if (stat := self._current_stat(path))}
-        unread = compare_stats(stats, entries).suspects  # a capture that waits for its id may be indexed already
+        # A capture that waits for its id may be indexed already, and its vectors don't matter here.
+        unread = compare_stats(stats, entries, embedded=False).suspects
         waiting = {(base_name(path), stats[path].size) for path in unread}
         moves = {path for path in gone if path in entries and (base_name(path), entries[path].stat.size) in waiting}
         for path in moves:

@@ -216,7 +216,10 @@ def compile_ignore_patterns(patterns: Sequence[str]) -> Callable[[str], bool]:
 def patterns_objection(patterns: Sequence[str]) -> str:
     """Return why one of these patterns can't match any path; "" = each can. A pattern that matches nothing protects nothing."""
     for pattern in patterns:
-        if not {"", ".", ".."}.isdisjoint(pattern.strip().rstrip("/").lstrip("/").split("/")):
+        names = pattern.strip().rstrip("/").lstrip("/").split("/")
+        if pattern.strip() and not {"", ".", ".."}.isdisjoint(
+            names
+        ):  # a blank one, as of an unset variable, is left out
             return (
                 f"contains {pattern[:64]!r}, which matches no note: name a folder or note, or its path in the vault, such as "
                 "`Private` or `Diary/**`"

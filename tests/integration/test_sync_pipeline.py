@@ -10,6 +10,7 @@ import stat
 import threading
 import time
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -265,12 +266,15 @@ def test_a_note_whose_new_file_is_not_quiet_yet_is_not_removed_before(world):
     assert documents(world.encoder) == asked
 
 
-def test_a_note_is_removed_while_its_indexed_copy_is_still_to_be_checked(world):
+@pytest.mark.parametrize("embedded", [True, False])
+def test_a_note_is_removed_while_its_indexed_copy_is_still_to_be_checked(world, embedded):
     world.write("Old/a.md", "the dunlin")
     world.write("New/a.md", "the dunlin")
     world.run()
     sync = world.app.opened.sync
     sync._pending_paths.recheck("New/a.md", 60.0)  # as a capture does until it gets an id
+    manifest = world.app.opened.builds.scopes["vault"].index.manifest
+    manifest["New/a.md"] = replace(manifest["New/a.md"], embedded=embedded)
     (world.vault / "Old/a.md").unlink()
     with quick(removal_rules, FINAL=0.0):
         sync.run(["Old/a.md"])

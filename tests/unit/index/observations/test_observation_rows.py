@@ -272,20 +272,22 @@ def test_maintenance_is_postponed_while_a_large_text_is_in_memory(tmp_path, monk
         assert index.maintain()
 
 
-def test_stores_that_could_not_be_reconciled_at_their_first_use_are_at_the_next(tmp_path, monkeypatch):
+@pytest.mark.parametrize("first", ["the chunks", "the observations"])
+def test_stores_that_could_not_be_reconciled_at_their_first_use_are_at_the_next_write(tmp_path, monkeypatch, first):
     def fail(_):
         raise Unavailable("the disk is full")
 
     with opened(tmp_path) as index:
-        put(index, entity(ADA, *FACTS))
+        put(index, entity(ADA, *FACTS), note("Captures/w/Note.md", "a plain note"))
         index._store.replace({path_id(ADA): []})  # as a crash may leave it
     with opened(tmp_path, later=True) as index:
         with monkeypatch.context() as patch:
             patch.setattr(index._catalog, "forget", fail)
             with pytest.raises(Unavailable):
-                index.stored_vectors(["a digest"])
+                (index.stored_vectors if first == "the chunks" else index._observations.vectors)(["a digest"])
         assert index.manifest[ADA].digest
-        index.stored_vectors(["a digest"])
+        with foreground.call():  # a call that runs alone writes to both stores at once
+            index.commit([], ["Captures/w/Note.md"])
         assert index.mending
         assert index.manifest[ADA].digest == "", "the next pass reads it again"
 

@@ -109,7 +109,7 @@ def test_a_push_that_was_announced_while_the_system_failed_is_pulled_later(devic
             intercept(failing, tmp_path, fails, "exit 128")
         with contextlib.suppress(OSError):
             device.remote.tick()
-    assert "theirs.md" not in device.files()
+    assert "theirs.md" not in device.files() and device.remote.problem
     device.state.mkdir(exist_ok=True)
     now[0] += 60
     device.remote.tick()

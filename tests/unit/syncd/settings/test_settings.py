@@ -246,7 +246,7 @@ def test_an_inbox_that_can_not_be_a_folder_of_the_vault_is_refused(home, tmp_pat
         ("server.public_url", "notes.example:8765", "https://notes.example"),
         ("server.allowed_hosts", ["https://notes.example"], "notes.example:8765"),
         ("server.allowed_origins", ["app.example"], "https://app.example"),
-        ("share.never", [""], "Private"),
+        ("share.never", ["a//b"], "Private"),
         ("share.never", ["../Private"], "Private"),
         ("vault.ignore", ["./Archive/**"], "Diary/**"),
     ],
