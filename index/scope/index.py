@@ -1,7 +1,7 @@
 """Write documents to the index of one scope: a catalog and two stores that stay consistent.
 
 Law: a document's rows are in the stores before the catalog lists them. After a crash in between, the catalog is behind the
-stores; the next opening compares their counts, and reads the differing documents again, and those whose rows were being replaced."""
+stores; the next pass then reads the documents again whose numbers of rows differ, and those whose rows were being replaced."""
 
 from __future__ import annotations
 

@@ -87,12 +87,11 @@ class HeadFollower:
         if self._is_git_busy():
             return
         notified, self._told = self._told, False  # cleared before the check, so that later reports cause another one
-        done = False
         try:
             self._compare(notified)
-            done = True
-        finally:
-            self._told = self._told or (notified and not done)
+        except BaseException:
+            self._told = self._told or notified
+            raise
 
     def _compare(self, notified: bool) -> None:
         """Pass on what Git changed since the last position; `notified`: somebody reported a change."""

@@ -55,7 +55,7 @@ _OPTIONS = (
     "submodule.recurse=false",
 )
 _PATIENCE_S = 30
-_DETACHED = 1  # exit status of `symbolic-ref` when no branch is checked out
+DETACHED = 1  # exit status of `symbolic-ref` when no branch is checked out
 _NOT_FOUND = 127  # exit status of a shell when a program does not exist
 _LOG = "logs/HEAD"
 _MAIL = "memex@localhost"
@@ -182,7 +182,7 @@ class Repository:
         known, seen = self._branch, branch_fingerprint(folder)
         if seen is None or known[0] != seen:
             result = self._ask("symbolic-ref", "--short", "--quiet", "HEAD")
-            known = (seen if result.status in (0, _DETACHED) else None, None if result.status else result.text)
+            known = (seen if result.status in (0, DETACHED) else None, None if result.status else result.text)
             self._branch = known
         return known[1]
 

@@ -45,7 +45,7 @@ def write_made(folder: Path, inputs: BuildInputs) -> None:
 
 
 def read_made(folder: Path) -> BuildInputs | None:
-    """Return the inputs of the build in `folder`; None if it is unfinished, damaged, or was written by another version."""
+    """Return the inputs of the build in `folder`; None if its record is missing, damaged or of another version."""
     try:
         inputs = json.loads(read_regular_file(folder / "made.json"))
         return BuildInputs(

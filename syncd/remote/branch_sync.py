@@ -149,9 +149,9 @@ class RemoteSync:
             self.sync(pull=pull, push=push, planned=True)
             handled = True
         except MemexError as error:  # a later tick retries
-            tied = not isinstance(error, NothingTracked)
-            handled = self._unfinished[0] or not tied
-            if asked and not tied:
+            untied = isinstance(error, NothingTracked)
+            handled = untied or self._unfinished[0]
+            if asked and untied:
                 self._untied()
             elif error.message != self._logged:
                 self._logged = error.message

@@ -13,7 +13,7 @@ from typing import Final
 
 from index.errors import Conflict, Unavailable
 from syncd.git.child_process import ProcessResult
-from syncd.git.repository import Repository
+from syncd.git.repository import DETACHED, Repository
 from syncd.notes.secret_patterns import redact
 
 _FORMAT: Final = "--format=%(upstream:remotename)%00%(upstream:remoteref)%00%(upstream)%00%(push:remotename)"
@@ -24,7 +24,6 @@ _OPTIONS: Final = tuple(word for option in _SILENT for word in ("-c", option))
 _UNASKED: Final = {"GIT_ASKPASS": "", "SSH_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
 _CROSSED: Final = ("cannot lock ref", "incorrect old value")  # another push or fetch came in between
 _UNKNOWN: Final = "couldn't find remote ref"
-_DETACHED: Final = 1  # exit status when no branch is checked out
 _TRIES: Final = 3  # attempts, because another fetch may interfere
 _SAID: Final = 400  # characters of Git's output in a message
 
@@ -47,7 +46,7 @@ def find_tracked_branch(repo: Repository) -> TrackedBranch | None:
     head = repo.run("symbolic-ref", "--quiet", "HEAD")
     branch = "" if head.status else head.text
     output = repo.query("for-each-ref", _FORMAT, branch) if branch.startswith("refs/heads/") else ""
-    unread = head.status not in (0, _DETACHED) and repo.local_state() not in ("no-git", "no-repo", "bare")
+    unread = head.status not in (0, DETACHED) and repo.local_state() not in ("no-git", "no-repo", "bare")
     if unread or output is None:
         raise Unavailable("Git can't read which branch of the remote the vault follows; Memex tries again later")
     remote, theirs, tracking, pushes = (output or "\0\0\0").split("\0")

@@ -216,10 +216,9 @@ def compile_ignore_patterns(patterns: Sequence[str]) -> Callable[[str], bool]:
 def patterns_objection(patterns: Sequence[str]) -> str:
     """Return why one of these patterns can't match any path; "" = each can. A pattern that matches nothing protects nothing."""
     for pattern in patterns:
-        names = pattern.strip().rstrip("/").lstrip("/").split("/")
-        if pattern.strip() and not {"", ".", ".."}.isdisjoint(
-            names
-        ):  # a blank one, as of an unset variable, is left out
+        if not pattern.strip():  # of an unset variable, for example: it is left out
+            continue
+        if not {"", ".", ".."}.isdisjoint(pattern.strip().rstrip("/").lstrip("/").split("/")):
             return (
                 f"contains {pattern[:64]!r}, which matches no note: name a folder or note, or its path in the vault, such as "
                 "`Private` or `Diary/**`"
