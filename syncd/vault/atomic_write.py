@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from index.model import Stat
-from syncd.vault.openat import Calls, new_temporary_name
+from syncd.vault.openat import Calls, copy_attributes, new_temporary_name
 
 T = TypeVar("T")
 
@@ -71,15 +71,19 @@ def replace_all(calls: Calls, files: Sequence[OpenReplacement]) -> list[Stat]:
             run_together(calls.fsync, [new for _, new in temps])
             made = [to_stat(os.fstat(new)) for _, new in temps]
         for file, (temp, _), new in zip(files, temps, made, strict=True):
-            calls.exchange(file.folder, temp, file.name)
+            original = calls.exchange(file.folder, temp, file.name)
             undo.callback(_swap_back, calls, file, temp, new)
-            if to_stat(os.stat(temp, dir_fd=file.folder, follow_symlinks=False)) != file.was:
+            if to_stat(original or _stat(file.folder, temp)) != file.was:
                 raise FileChanged
         run_together(calls.fsync, {file.folder for file in files})
         undo.pop_all()
     for file, (temp, _) in zip(files, temps, strict=True):
-        _remove_if_same(calls, file.folder, temp, file.was.ino)
+        _remove_temporary(calls, file.folder, temp)
     return made
+
+
+def _stat(folder: int, name: str) -> os.stat_result:
+    return os.stat(name, dir_fd=folder, follow_symlinks=False)
 
 
 def run_together(call: Callable[[T], object], items: Collection[T]) -> None:
@@ -125,7 +129,7 @@ def _write_temporary(
 def _open_temporary(calls: Calls, undo: ExitStack, opened: ExitStack, file: OpenReplacement) -> tuple[str, int]:
     """Write a temporary file with the attributes of the old one, unsynced; return its name and descriptor."""
     temp, new = _fill_temporary(calls, undo, opened, file.folder, (file.data,))
-    _copy_attributes(file.old, new)
+    copy_attributes(file.old, new)
     calls.fchmod(new, stat.S_IMODE(os.fstat(file.old).st_mode))
     return temp, new
 
@@ -148,25 +152,12 @@ def _fill_temporary(
     return temp, file
 
 
-def _copy_attributes(old: int, new: int) -> None:
-    """Copy the owner and the attributes of the old file, as far as the system allows."""
-    before, after = os.fstat(old), os.fstat(new)
-    if (before.st_uid, before.st_gid) != (after.st_uid, after.st_gid):
-        with suppress(PermissionError):
-            os.fchown(new, before.st_uid, before.st_gid)
-    if hasattr(os, "listxattr"):
-        with suppress(OSError):
-            for name in os.listxattr(old):
-                with suppress(OSError):
-                    os.setxattr(new, name, os.getxattr(old, name))
-
-
 def _move_aside(calls: Calls, undo: ExitStack, folder: int, name: str, *, was: Stat) -> str:
     """Rename `name` to a temporary name, on disk, and return it; `undo` renames it back. Raises `FileChanged`."""
     temp = new_temporary_name()
     calls.rename(folder, name, temp)
     undo.callback(_rename_back, calls, folder, temp, name)
-    if to_stat(os.stat(temp, dir_fd=folder, follow_symlinks=False)) != was:
+    if to_stat(_stat(folder, temp)) != was:
         raise FileChanged
     calls.fsync(folder)
     return temp
@@ -175,17 +166,23 @@ def _move_aside(calls: Calls, undo: ExitStack, folder: int, name: str, *, was: S
 def _remove_if_same(calls: Calls, folder: int, name: str, ino: int) -> None:
     """Remove `name` if it is still the file with inode `ino`; used where errors can't be handled any more."""
     with suppress(OSError):
-        if os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino == ino:
+        if _stat(folder, name).st_ino == ino:
             calls.unlink(name, dir_fd=folder)
+
+
+def _remove_temporary(calls: Calls, folder: int, temp: str) -> None:
+    """Remove the old file, or a copy of it; if that fails, the cleanup removes it later."""
+    with suppress(OSError):
+        calls.unlink(temp, dir_fd=folder)
 
 
 def _swap_back(calls: Calls, file: OpenReplacement, temp: str, made: Stat) -> None:
     """Restore the old file, unless somebody has changed the new one since the swap: that edit stays."""
     with suppress(OSError):
-        calls.exchange(file.folder, temp, file.name)
-        if to_stat(os.stat(temp, dir_fd=file.folder, follow_symlinks=False)) != made:
+        original = calls.exchange(file.folder, temp, file.name)
+        if to_stat(original or _stat(file.folder, temp)) != made:
             calls.exchange(file.folder, temp, file.name)
-            _remove_if_same(calls, file.folder, temp, file.was.ino)
+        _remove_temporary(calls, file.folder, temp)
 
 
 def _rename_back(calls: Calls, folder: int, temp: str, name: str) -> None:

@@ -12,6 +12,7 @@ import fcntl
 import functools
 import os
 import secrets
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -27,6 +28,10 @@ _BENEATH, _NO_SYMLINKS, _NO_MAGICLINKS = 0x08, 0x04, 0x02  # linux/openat2.h
 _NOREPLACE, _EXCHANGE = 1, 2  # linux/fs.h
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 _PATH_MAX = 4096
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OLD = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+_COPIES = 5  # how often a file that changes meanwhile is copied again
+_PIECE = 1 << 20  # bytes copied at a time
 # The call does not exist, or a sandbox blocks it.
 _LACKING = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ENOTSUP})
 
@@ -118,7 +123,13 @@ def rename(folder: int, old: str, new: str) -> None:
 
 def rename_by_link(folder: int, old: str, new: str) -> None:
     """Rename by a second hard link, for disks and systems without RENAME_NOREPLACE."""
-    os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    try:
+        os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _LACKING:
+            raise
+        rename_by_claim(folder, old, new)
+        return
     try:
         os.unlink(old, dir_fd=folder)
     except OSError:
@@ -126,30 +137,132 @@ def rename_by_link(folder: int, old: str, new: str) -> None:
         raise
 
 
-def exchange(folder: int, name: str, other: str) -> None:
-    """Swap the names of two files in a folder; `other` always exists."""
+def rename_by_claim(folder: int, old: str, new: str) -> None:
+    """Rename onto an empty file that takes the new name first, for disks that have no hard links either.
+
+    A crash between the two steps leaves the empty file."""
+    os.close(os.open(new, _NEW, 0o600, dir_fd=folder))
+    try:
+        os.replace(old, new, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        os.unlink(new, dir_fd=folder)
+        raise
+
+
+def exchange(folder: int, name: str, other: str) -> os.stat_result | None:
+    """Swap the names of two files in a folder; `other` always exists.
+
+    If `name` can only become a copy of the file that was at `other`, the last stat of that file is returned."""
     try:
         _renameat2(folder, name, other, _EXCHANGE)
     except OSError as error:
         if error.errno not in _LACKING:
             raise
-        exchange_stepwise(folder, name, other)
+        return exchange_stepwise(folder, name, other)
+    return None
 
 
-def exchange_stepwise(folder: int, name: str, other: str) -> None:
-    """Swap names in three steps, for disks and systems without RENAME_EXCHANGE."""
+def exchange_stepwise(folder: int, name: str, other: str) -> os.stat_result | None:
+    """Swap names in three steps, for disks and systems without RENAME_EXCHANGE; returns what `exchange` returns."""
     spare = new_temporary_name()
-    os.link(other, spare, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    try:
+        os.link(other, spare, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _LACKING:
+            raise
+        return exchange_by_copy(folder, name, other)
     try:
         os.replace(name, other, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
         os.unlink(spare, dir_fd=folder)
         raise
+    _rename_spare(folder, spare, name, other)
+    return None
+
+
+def exchange_by_copy(folder: int, name: str, other: str) -> os.stat_result:
+    """Swap names by a copy, for disks that have no hard links either; returns the last stat of the file that was at `other`.
+
+    That file stays open, so what an editor writes into it meanwhile is copied too. Only a file that an editor renames to
+    `other` between the last look at that name and the next system call is lost."""
+    for _ in range(_COPIES):
+        old = os.open(other, _OLD, dir_fd=folder)
+        try:
+            status = _exchange_open(folder, name, other, old)
+        finally:
+            os.close(old)
+        if status is not None:
+            return status
+    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+
+def _exchange_open(folder: int, name: str, other: str, old: int) -> os.stat_result | None:
+    """Exchange by a copy of `other`, open as `old`; None if another file or other bytes took its place during the copy."""
+    spare, was = _copy_to_spare(folder, old)
+    try:
+        if not _is_unchanged(os.stat(other, dir_fd=folder, follow_symlinks=False), was):
+            os.unlink(spare, dir_fd=folder)
+            return None
+        os.replace(name, other, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        os.unlink(spare, dir_fd=folder)
+        raise
+    with contextlib.suppress(OSError):  # a disk that forgets an open file once its name is gone
+        if not _is_unchanged(os.fstat(old), was):
+            newer, was = _copy_to_spare(folder, old)
+            os.replace(newer, spare, src_dir_fd=folder, dst_dir_fd=folder)
+    _rename_spare(folder, spare, name, other)
+    return was
+
+
+def _rename_spare(folder: int, spare: str, name: str, other: str) -> None:
+    """Give the spare the free name; if that fails, it gets its old name `other` back."""
     try:
         os.replace(spare, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
         os.replace(spare, other, src_dir_fd=folder, dst_dir_fd=folder)
         raise
+
+
+def _is_unchanged(now: os.stat_result, was: os.stat_result) -> bool:
+    return (now.st_ino, now.st_size, now.st_mtime_ns) == (was.st_ino, was.st_size, was.st_mtime_ns)
+
+
+def _copy_to_spare(folder: int, old: int) -> tuple[str, os.stat_result]:
+    """Copy an open file to a spare, on disk, with its attributes; return the name, and the file's stat before the first byte."""
+    was = os.fstat(old)
+    if not stat.S_ISREG(was.st_mode):
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+    spare = new_temporary_name()
+    new = os.open(spare, _NEW, 0o600, dir_fd=folder)
+    try:
+        place = 0
+        while piece := os.pread(old, _PIECE, place):
+            place += os.write(new, piece)
+        copy_attributes(old, new)
+        with contextlib.suppress(OSError):  # a disk without modes
+            os.fchmod(new, stat.S_IMODE(was.st_mode))
+        os.utime(new, ns=(was.st_atime_ns, was.st_mtime_ns))
+        sync_file(new)
+    except OSError:
+        os.unlink(spare, dir_fd=folder)
+        raise
+    finally:
+        os.close(new)
+    return spare, was
+
+
+def copy_attributes(old: int, new: int) -> None:
+    """Copy the owner and the extended attributes of an open file to another, as far as the system allows."""
+    before, after = os.fstat(old), os.fstat(new)
+    if (before.st_uid, before.st_gid) != (after.st_uid, after.st_gid):
+        with contextlib.suppress(PermissionError):
+            os.fchown(new, before.st_uid, before.st_gid)
+    if hasattr(os, "listxattr"):
+        with contextlib.suppress(OSError):
+            for name in os.listxattr(old):
+                with contextlib.suppress(OSError):
+                    os.setxattr(new, name, os.getxattr(old, name))
 
 
 def lstat(opened: Opener, root: int, path: str) -> os.stat_result | None:
@@ -205,7 +318,7 @@ class Calls:
     fsync: Callable[[int], None] = sync_file
     fchmod: Callable[[int, int], None] = os.fchmod
     rename: Callable[[int, str, str], None] = rename
-    exchange: Callable[[int, str, str], None] = exchange
+    exchange: Callable[[int, str, str], os.stat_result | None] = exchange
     unlink: Callable[..., None] = os.unlink
     mkdir: Callable[..., None] = os.mkdir
     rmdir: Callable[..., None] = os.rmdir

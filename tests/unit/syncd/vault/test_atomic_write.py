@@ -18,7 +18,14 @@ import pytest
 
 from index.errors import Conflict, Unavailable
 from syncd.vault import atomic_write
-from syncd.vault.openat import Calls, exchange_stepwise, open_stepwise, rename_by_link
+from syncd.vault.openat import (
+    Calls,
+    exchange_by_copy,
+    exchange_stepwise,
+    open_stepwise,
+    rename_by_claim,
+    rename_by_link,
+)
 from syncd.vault.path_rules import is_temporary
 from syncd.vault.vault import Vault
 from tests.support.disk_faults import Fault, failing, half
@@ -32,6 +39,7 @@ PLAIN = {
     "rename": rename_by_link,
     "exchange": exchange_stepwise,
 }  # a system without the newer calls
+LINKLESS = {"rename": rename_by_claim, "exchange": exchange_by_copy}  # and a disk without hard links
 
 
 def put_file(vault):
@@ -95,7 +103,7 @@ def short(real, file, data):
     return real(file, data[:7])
 
 
-@pytest.mark.parametrize("calls", [{}, PLAIN], ids=["newest calls", "oldest calls"])
+@pytest.mark.parametrize("calls", [{}, PLAIN, LINKLESS], ids=["newest calls", "oldest calls", "no links"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EACCES], ids=errno.errorcode.get)
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_failed_call_leaves_the_old_state_or_the_new_one(change, code, calls, fresh):
@@ -162,9 +170,10 @@ def test_a_disk_that_takes_nothing_is_not_waited_for(fresh):
     assert notes(root) == {"a/old.md": ONE}
 
 
+@pytest.mark.parametrize("calls", [{}, LINKLESS], ids=["newest calls", "no links"])
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("change", CHANGED)
-def test_a_kill_at_any_call_leaves_the_old_state_or_the_new_one(change, moment, fresh):
+def test_a_kill_at_any_call_leaves_the_old_state_or_the_new_one(change, moment, calls, fresh):
     good = fresh()
     before = notes(good)
     CHANGES[change](Vault(good))
@@ -180,7 +189,7 @@ def test_a_kill_at_any_call_leaves_the_old_state_or_the_new_one(change, moment, 
             root = fresh()
             child = os.fork()
             if not child:
-                CHANGES[change](Vault(root, calls=Fault(field, nth, die).calls))
+                CHANGES[change](Vault(root, calls=Fault(field, nth, die, **calls).calls))
                 os._exit(0)
             _, status = os.waitpid(child, 0)
             assert notes(root) in (before, after), (field, nth)
@@ -193,7 +202,8 @@ def test_a_kill_at_any_call_leaves_the_old_state_or_the_new_one(change, moment, 
                 break
 
 
-def test_an_edit_that_comes_between_is_put_back(fresh):
+@pytest.mark.parametrize("calls", [{}, LINKLESS], ids=["newest calls", "no links"])
+def test_an_edit_that_comes_between_is_put_back(calls, fresh):
     """The person saves after the digest was compared and before the names are exchanged."""
     root = fresh()
 
@@ -203,11 +213,11 @@ def test_an_edit_that_comes_between_is_put_back(fresh):
         return real(*arguments, **named)
 
     with pytest.raises(Conflict, match="has changed"):
-        CHANGES["replace"](Vault(root, calls=Fault("exchange", 1, save_first).calls))
+        CHANGES["replace"](Vault(root, calls=Fault("exchange", 1, save_first, **calls).calls))
     assert state(root) == {"a": None, "b": None, "a/old.md": b"the person's edit"}
     (root / "a/old.md").write_bytes(ONE)
     with pytest.raises(Conflict, match="has changed"):
-        CHANGES["remove"](Vault(root, calls=Fault("rename", 1, save_first).calls))
+        CHANGES["remove"](Vault(root, calls=Fault("rename", 1, save_first, **calls).calls))
     assert state(root) == {"a": None, "b": None, "a/old.md": b"the person's edit"}
 
 

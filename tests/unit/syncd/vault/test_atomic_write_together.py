@@ -13,7 +13,14 @@ import stat
 import pytest
 
 from index.errors import Conflict, Unavailable
-from syncd.vault.openat import Calls, exchange_stepwise, open_stepwise, rename_by_link
+from syncd.vault.openat import (
+    Calls,
+    exchange_by_copy,
+    exchange_stepwise,
+    open_stepwise,
+    rename_by_claim,
+    rename_by_link,
+)
 from syncd.vault.vault import Replacement, Vault
 from tests.support.disk_faults import Fault, failing
 
@@ -24,6 +31,7 @@ OLDEST = {
     "rename": rename_by_link,
     "exchange": exchange_stepwise,
 }  # a system without the newer calls
+LINKLESS = {"rename": rename_by_claim, "exchange": exchange_by_copy}  # and a disk without hard links
 PATHS = ("a/old.md", "a/second.md", "b/third.md")
 
 
@@ -54,7 +62,7 @@ def several(tmp_path):
     return make
 
 
-@pytest.mark.parametrize("calls", [{}, OLDEST], ids=["newest calls", "oldest calls"])
+@pytest.mark.parametrize("calls", [{}, OLDEST, LINKLESS], ids=["newest calls", "oldest calls", "no links"])
 def test_of_several_files_all_are_replaced_or_none(several, calls):
     root, replace_all = several()
     assert [made.size for made in replace_all()] == [len(TWO)] * 3
@@ -113,10 +121,11 @@ def test_several_files_are_synced_before_the_first_takes_its_place(several):
     assert log == ["file"] * 3 + ["exchange"] * 3 + ["folder"] * 2
 
 
+@pytest.mark.parametrize("calls", [{}, LINKLESS], ids=["newest calls", "no links"])
 @pytest.mark.parametrize("way", ["in place", "by a new file"])
-def test_an_edit_of_one_of_several_files_stays_when_they_are_put_back(several, way):
+def test_an_edit_of_one_of_several_files_stays_when_they_are_put_back(several, way, calls):
     """The person saves the first file once it is replaced, and the second one just before."""
-    real, told = Calls(), []
+    real, told = dataclasses.replace(Calls(), **calls), []
 
     def exchange(folder, temp, name):
         if name == "second.md" and not told:
@@ -125,7 +134,7 @@ def test_an_edit_of_one_of_several_files_stays_when_they_are_put_back(several, w
                 saved = root / path if way == "in place" else root / "a/.theirs"
                 saved.write_bytes(f"{path} is theirs".encode())
                 saved.rename(root / path)
-        real.exchange(folder, temp, name)
+        return real.exchange(folder, temp, name)
 
     root, replace_all = several(calls=dataclasses.replace(real, exchange=exchange))
     with pytest.raises(Conflict, match="has changed"):

@@ -16,11 +16,13 @@ from syncd.vault.openat import (
     Calls,
     choose_opener,
     exchange,
+    exchange_by_copy,
     exchange_stepwise,
     lstat,
     new_temporary_name,
     open_stepwise,
     rename,
+    rename_by_claim,
     rename_by_link,
     scan_folder,
 )
@@ -126,7 +128,7 @@ def test_entries_have_their_paths(root):
     assert [path for path, _ in scan_folder(choose_opener(), root, "a/b")] == ["a/b/note.md"]
 
 
-@pytest.mark.parametrize("way", [rename, rename_by_link])
+@pytest.mark.parametrize("way", [rename, rename_by_link, rename_by_claim])
 def test_a_rename_takes_no_name_that_is_taken(way, root):
     folder = choose_opener()(root, "a/b", FOLDER, 0)
     os.close(os.open("other.md", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
@@ -139,7 +141,7 @@ def test_a_rename_takes_no_name_that_is_taken(way, root):
     os.close(folder)
 
 
-@pytest.mark.parametrize("way", [exchange, exchange_stepwise])
+@pytest.mark.parametrize("way", [exchange, exchange_stepwise, exchange_by_copy])
 def test_two_files_trade_names(way, root, tmp_path):
     (tmp_path / "vault/one").write_text("1")
     (tmp_path / "vault/two").write_text("2")
