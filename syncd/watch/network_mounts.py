@@ -35,10 +35,28 @@ def mount_kind(device: str, mounts: str) -> str:
 
 def mount_kinds_below(folder: str, mounts: str) -> list[str]:
     """Return the kinds of the file systems that are mounted inside `folder`."""
-    kinds = []
+    return [kind for *_, kind in _list_mounts_below(folder, mounts)]
+
+
+def read_mounts_below(folder: str) -> list[tuple[str, ...]]:
+    """Return what is mounted inside `folder` now, to be compared; none if the system has no such list."""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return _list_mounts_below(os.path.realpath(folder), mounts)
+
+
+def _list_mounts_below(folder: str, mounts: str) -> list[tuple[str, ...]]:
+    """Return (id, device, folder on the device, mount point, kind) of each mount inside `folder`, in the kernel's order."""
+    below = []
     for line in mounts.splitlines():
         left, _, right = line.partition(" - ")
-        place = left.split()[4:5]
-        if place and right and _ESCAPED.sub(lambda match: chr(int(match[1], 8)), place[0]).startswith(f"{folder}/"):
-            kinds.append(right.split()[0])
-    return kinds
+        fields = left.split()
+        if len(fields) > 4 and right and _ESCAPED.sub(_unescape, fields[4]).startswith(f"{folder}/"):
+            below.append((fields[0], *fields[2:5], right.split()[0]))
+    return below
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return chr(int(match[1], 8))

@@ -19,7 +19,7 @@ from typing import Literal
 
 from syncd.vault.path_rules import is_note
 from syncd.watch.folder_events import GONE, FolderEvents
-from syncd.watch.network_mounts import remote_kind
+from syncd.watch.network_mounts import read_mounts_below, remote_kind
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +66,9 @@ class Watcher:
         self._folder_events: FolderEvents | None = None
         self._deaf = ""  # why no events arrive
         self._remote = ""
+        self._mounts: list[
+            tuple[str, ...]
+        ] = []  # what is mounted inside the vault: no watch covers what is mounted later
         self._listed = self._compared = (
             0.0  # times of the last request for a listing, and of the last comparison of watches with the disk
         )
@@ -153,13 +156,14 @@ class Watcher:
         if self._mode == "poll":
             return ""
         events = self._folder_events
-        if events is not None and not events.problem():
+        problem = "" if events is None else events.problem() or self._find_new_mount()
+        if events is not None and not problem:
             if (events.stirred or events.unwatched) and time.monotonic() - self._compared >= min(CHECK_S, self._poll_s):
                 self._compared = time.monotonic()
                 events.watch_missing()
             return ""
         if events is not None:
-            log.warning("%s; watching again", events.problem())
+            log.warning("%s; watching again", problem)
         self._stop_listening()
         self._start_listening()
         if self._folder_events is None:
@@ -167,7 +171,12 @@ class Watcher:
         self._restarts += 1
         return "the watcher was restarted"
 
+    def _find_new_mount(self) -> str:
+        changed = self._mounts != read_mounts_below(self.root)
+        return "a disk was mounted or unmounted inside the vault" if changed else ""
+
     def _start_listening(self) -> None:
+        self._mounts = read_mounts_below(self.root)
         try:
             self._folder_events, self._deaf = (
                 FolderEvents(self.root, self._on_paths, self._doubts.put, self._ignored, self._wanted),

@@ -416,6 +416,46 @@ def test_beyond_the_limits_of_the_kernel_the_vault_is_polled_until_there_is_room
     assert lines[1:] == ["asked to list: True", "more descriptors: 0", "ok 61", "heard: ['59/n.md']"], result.stderr
 
 
+MOUNTING = """
+import subprocess, sys, time
+from pathlib import Path
+from syncd.watch import watcher
+from syncd.watch.watcher import Watcher
+root, heard, doubts = Path(sys.argv[1]), [], []
+watch = Watcher(root, heard.extend, doubts.append, ignored=lambda path, folder=False: False, poll_s=0.1)
+watch.start()
+def wait(condition):
+    deadline = time.monotonic() + 60
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return condition()
+time.sleep(0.5)
+print(watch.status().restarts, doubts)
+subprocess.run(["mount", "-t", "tmpfs", "none", root / "my usb"], check=True)
+print(wait(lambda: watch.status().restarts == 1 and doubts == ["the watcher was restarted"]))
+(root / "my usb/n.md").write_text("text")
+print(wait(lambda: "my usb/n.md" in heard))
+watcher.remote_kind = lambda root: "nfs4"
+subprocess.run(["umount", root / "my usb"], check=True)
+print(wait(lambda: watch.status().restarts == 2), "is on nfs4" in watch.status().problem)
+(root / "my usb/below.md").write_text("text")
+print(wait(lambda: "my usb/below.md" in heard))
+watch.stop()
+"""
+
+
+@linux
+def test_a_disk_that_is_mounted_inside_the_vault_is_watched_too(tmp_path):
+    (tmp_path / "my usb").mkdir()
+    command = ["unshare", "-Urm"]
+    if not shutil.which("unshare") or subprocess.run([*command, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no user namespaces here: nothing can be mounted")
+    env = {**os.environ, "PYTHONPATH": "."}
+    script = [*command, sys.executable, "-c", MOUNTING, str(tmp_path)]
+    result = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, env=env, check=False)
+    assert result.stdout.splitlines() == ["0 []", "True", "True", "True True", "True"], result.stderr
+
+
 def test_a_file_system_that_others_change_is_listed_too_unless_a_person_says_otherwise(vault, monkeypatch):
     monkeypatch.setattr(watch, "remote_kind", lambda _: "nfs4")
     with Heard(vault, poll_s=0.05) as heard:
