@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 
 from index.errors import MemexError, NotFound, Unavailable
@@ -125,6 +125,8 @@ class IndexPass:
     def run(self, request: PassRequest, progress: Progress | None = None) -> PassOutcome:
         """Run one pass. Raises Unavailable when a new build is being made and some notes can't be read."""
         outcome = PassOutcome()
+        if request.under is not None:  # after a change of letter case, an event may name the old name only
+            request = replace(request, under=request.under.union(map(self._vault.spell, request.under)))
         listing = self._list_notes(request.under)
         if request.live:
             self.on_look(listing, request.under)
@@ -206,9 +208,9 @@ class IndexPass:
         left_out = {path: why for path, why in skipped.items() if looked(path)}
         index.replace_skipped(left_out, lambda path: self._locate(path).workspace, of=looked)
 
-    def _current_stat(self, path: str) -> Stat | None:
-        """Return the current stat of the note at `path`; None when it is missing or too large."""
-        stat = self._vault.stat(path)
+    def _current_stat(self, path: str, removed: Collection[str] = ()) -> Stat | None:
+        """Return the stat of the note at `path`; None if it is missing or too large, or `removed` by a change of letter case."""
+        stat = self._vault.stat(path) if path not in removed or self._vault.spell(path) == path else None
         return stat if stat is not None and stat.size <= self._vault.max_bytes else None
 
     def _decide_removals(self, request: PassRequest, listing: Listing, missing: list[str]) -> list[str]:
@@ -285,7 +287,7 @@ class IndexPass:
         for index in request.build.indexes.values():
             paths = [path for path in left if path in index.manifest]
             for start in range(0, len(paths), 1000):
-                index.commit([], paths[start : start + 1000], fresh=self._current_stat)
+                index.commit([], paths[start : start + 1000], fresh=partial(self._current_stat, removed=left))
             outcome.removed += sum(path not in index.manifest for path in paths)
 
     def _run_urgent(self, request: PassRequest, outcome: PassOutcome, busy: Collection[str]) -> None:
@@ -376,7 +378,7 @@ class IndexPass:
             changed = [change.path for change in planned.changes if not isinstance(change, MovedNote | RemovedNote)]
             aged = [path for path in planned.touched if _has_file_time(*mine[path])]
             ready = index.prepare([mine[path] for path in (*moved.values(), *changed, *aged)], progress=meanwhile)
-            stale = index.commit(ready, moved.keys(), fresh=self._current_stat)
+            stale = index.commit(ready, moved.keys(), fresh=partial(self._current_stat, removed=moved))
             index.touch(planned.touched)
             left -= moved.keys()
             for path in stale:

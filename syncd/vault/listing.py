@@ -5,7 +5,6 @@ not downloaded never look like a deletion."""
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Callable
@@ -15,8 +14,17 @@ from typing import Final, TypeAlias
 
 from index.model import Stat
 from syncd.vault.atomic_write import to_stat
+from syncd.vault.failures import error_text
 from syncd.vault.openat import Opener, lstat, scan_folder
-from syncd.vault.path_rules import is_note, is_utf8, join, name_behind_placeholder, placeholder_path, to_printable
+from syncd.vault.path_rules import (
+    collision_key,
+    is_note,
+    is_utf8,
+    join,
+    name_behind_placeholder,
+    placeholder_path,
+    to_printable,
+)
 
 # For the path and size of a file that is not a note: why it can't be listed, "" = it is listed, None = not wanted.
 Wanted: TypeAlias = Callable[[str, int], str | None]
@@ -72,6 +80,8 @@ class ListingWalk:
         try:
             if under:
                 status = self._lstat(under)
+                if status is not None and spell(self._open, self._root, under) != under:
+                    return  # the disk ignores letter case: this file or folder has another name
                 if status is None or not stat.S_ISDIR(status.st_mode):
                     folders = []
                     self._classify(under, status)
@@ -168,16 +178,21 @@ def describe_kind(mode: int) -> str:
     return f"is {_KINDS.get(stat.S_IFMT(mode), 'a device')}, not a note"
 
 
-def error_text(error: OSError) -> str:
-    """Describe an error and its solution; never names a path of the host."""
-    match error.errno:
-        case errno.ENOSPC | errno.EDQUOT:
-            return "the disk is full; free some space and try again"
-        case errno.EROFS:
-            return "the disk is mounted read-only"
-        case errno.EACCES | errno.EPERM:
-            return "permission denied; give access to the account that Memex runs under"
-        case errno.EMFILE | errno.ENFILE:
-            return "too many files are open"
-        case _:
-            return os.strerror(error.errno or 0)
+def spell(opened: Opener, root: int, path: str) -> str:
+    """Return `path` in the letter case that its names have on disk, where the disk ignores case; unknown names stay."""
+    spelled = ""
+    for name in path.split("/") if path else ():
+        other = name.swapcase()
+        is_alike = other != name and lstat(opened, root, join(spelled, other)) is not None
+        spelled = join(spelled, _spell_name(opened, root, spelled, name) if is_alike else name)
+    return spelled
+
+
+def _spell_name(opened: Opener, root: int, folder: str, name: str) -> str:
+    status = lstat(opened, root, join(folder, name))
+    names = {entry.name: entry.inode() for _, entry in scan_folder(opened, root, folder)}
+    if status is None or name in names:
+        return name
+    key = collision_key(name)
+    same = (there for there, ino in names.items() if ino == status.st_ino and collision_key(there) == key)
+    return next(same, name)

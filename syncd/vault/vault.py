@@ -5,7 +5,6 @@ and a failed call changed nothing; absence is not deletion: only `Listing.is_gon
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import stat
@@ -20,7 +19,8 @@ from typing import NamedTuple
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Stat
 from syncd.vault import atomic_write
-from syncd.vault.listing import ANY_SIZE, AWAY, Listing, ListingWalk, Wanted, error_text, unfit_reason, want_none
+from syncd.vault.failures import FolderBlocked, NameTaken, error_text, failure
+from syncd.vault.listing import ANY_SIZE, AWAY, Listing, ListingWalk, Wanted, spell, unfit_reason, want_none
 from syncd.vault.openat import FOLDER, Calls, lstat, scan_folder
 from syncd.vault.path_rules import (
     compile_ignore_patterns,
@@ -35,21 +35,13 @@ from syncd.vault.path_rules import (
     to_printable,
 )
 
-__all__ = ["Listing", "Vault", "is_ignored"]
+__all__ = ["FolderBlocked", "Listing", "NameTaken", "Vault", "is_ignored"]
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 _RACES = 10  # how often an empty new folder may be removed by others
 _PIECE = 1 << 20  # bytes of a large file in memory at a time
 _PATIENCE = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08)  # seconds before each try to read a file or folder that keeps changing
 LOST = "the vault's folder is missing or was replaced; Memex changes nothing until it is back"
-
-
-class NameTaken(Conflict):
-    """Reports that the name of a new file is taken; another name may be free."""
-
-
-class FolderBlocked(Conflict):
-    """Reports that a file or a link has the name of a needed folder: no other name helps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +141,12 @@ class Vault:
             if not listing.shifted:
                 break
         return listing
+
+    def spell(self, path: str) -> str:
+        """Return `path` in the letter case that its names have on disk, where the disk ignores case; unknown names stay."""
+        with suppress(OSError):
+            return spell(self._calls.open, self._fd, path)
+        return path
 
     def list_folders(self, under: str = "") -> list[str]:
         """Return the names of the folders directly in `under`, sorted, without hidden ones; none when it is missing."""
@@ -461,7 +459,7 @@ class Vault:
         except OSError as error:
             if not self.is_present():
                 raise Unavailable(LOST) from error
-            raise _failure(error, path, making=making) from error
+            raise failure(error, path, making=making) from error
 
 
 def _read_verified(file: FileIO, digest: str) -> Iterator[bytes]:
@@ -477,24 +475,3 @@ def _read_verified(file: FileIO, digest: str) -> Iterator[bytes]:
 def _is_older(entry: os.DirEntry[str], older_s: float) -> bool:
     """Return whether the file has been unchanged for this long: a running write takes moments."""
     return not older_s or time.time() - entry.stat(follow_symlinks=False).st_ctime > older_s
-
-
-def _failure(error: OSError, path: str, *, making: bool) -> MemexError:  # noqa: PLR0911 - a table, one line per case
-    """Return the error of the vault for a system error at `path`; `making`: while creating something new."""
-    match error.errno:
-        case errno.EEXIST:
-            return NameTaken(f"{path} already exists")
-        case errno.ENOTEMPTY:
-            return Conflict(f"{path} is not empty")
-        case errno.ENOENT:
-            return NotFound(f"{path} does not exist")
-        case errno.ENOTDIR | errno.ELOOP | errno.EXDEV | errno.EISDIR:
-            if making:
-                return FolderBlocked(f"{path} can't be created: a link or a file blocks the path")
-            return NotFound(f"no file exists at {path}: a link or a file blocks the path")
-        case errno.ENAMETOOLONG:
-            return InvalidArgument(f"the name of {path} is too long for the disk")
-        case errno.EACCES | errno.EPERM | errno.EROFS:
-            return Unavailable(f"{path}: {error_text(error)}", retryable=False)
-        case _:
-            return Unavailable(f"{path}: {error_text(error)}")
