@@ -208,7 +208,7 @@ class Launchd:
         text = unit_files.launchd_agent(
             self.name, spec.command, log=str(self.log), environment=kept | {"MEMEX_VAULT": str(spec.vault)}
         )
-        if self.file.exists() and _agent_vault(self.file.read_bytes()) != str(spec.vault):
+        if self.file.exists() and agent_vault(self.file) != str(spec.vault):
             raise Conflict(
                 f"{self.file} is not a service of Memex for {spec.vault}: choose another --name, or remove that file first"
             )
@@ -285,12 +285,13 @@ def wait_until_active(manager: SystemServices, within_s: float) -> dict[str, Any
     return state
 
 
-def _agent_vault(text: bytes) -> str:
+def agent_vault(file: Path) -> str:
+    """Return the vault of a launchd agent; "" when the file can't be read or is not an agent of Memex."""
     import plistlib  # noqa: PLC0415 - only macOS needs it
 
     try:
-        return str(plistlib.loads(text)["EnvironmentVariables"]["MEMEX_VAULT"])
-    except (plistlib.InvalidFileException, KeyError, TypeError, ValueError):
+        return str(plistlib.loads(file.read_bytes())["EnvironmentVariables"]["MEMEX_VAULT"])
+    except (OSError, plistlib.InvalidFileException, KeyError, TypeError, ValueError):
         return ""
 
 

@@ -9,20 +9,17 @@ from pathlib import Path
 
 from syncd.cli.doctor.doctor import DoctorContext, Finding
 from syncd.installation import unit_files
-from syncd.installation.service_manager import USUAL, Systemd, find_manager, serve_command
+from syncd.installation.service_manager import USUAL, Systemd, agent_vault, find_manager, serve_command
 
 
 def check_service(context: DoctorContext) -> Iterator[Finding]:
     """Check the service that runs the daemon of this vault."""
-    manager = find_manager(USUAL, sys.platform, context.environ)
+    manager = find_manager("", sys.platform, context.environ)
     if not isinstance(manager, Systemd):
-        if not manager.file.exists():
-            yield Finding(
-                "service",
-                "advice",
-                "not installed; the daemon stops when its terminal closes",
-                "memex service install --now",
-            )
+        agents = manager.folder.glob(f"{USUAL}*.plist")
+        if not any(agent_vault(file) == str(context.vault) for file in agents):
+            says = "not installed for this vault; the daemon stops when its terminal closes"
+            yield Finding("service", "advice", says, "memex service install --now")
         return
     units = {file: text for file in sorted(manager.folder.glob(f"{USUAL}*.service")) if (text := _read_text(file))}
     mine = unit_files.vault_line(unit_files.systemd_unit(USUAL, ["/memex"], vault=str(context.vault)))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 
 import pytest
 
 from syncd.cli.doctor.doctor import examine
 from syncd.cli.doctor.service_checks import SERVICE_CHECKS
-from syncd.installation.service_manager import ServiceSpec, Systemd, serve_command
+from syncd.installation.service_manager import ServiceSpec, Systemd, find_manager, serve_command
 from tests.support.clinic import only
 
 
@@ -67,3 +68,16 @@ def test_a_vault_without_a_service(clinic, manager, tmp_path):
     assert only(served(clinic, tmp_path)).mend == "memex service install --now"
     shutil.rmtree(tmp_path / "config")
     assert only(served(clinic, tmp_path)).is_ == "advice"
+
+
+@pytest.mark.parametrize("name", ["", "work"])
+def test_on_macos_an_agent_of_this_vault_is_well(clinic, tmp_path, monkeypatch, name):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert only(served(clinic, tmp_path)).mend == "memex service install --now"
+    agent = find_manager(name, "darwin", {})
+    agent.write(ServiceSpec(serve_command(clinic.settings), clinic.vault.parent, clinic.state))
+    assert "not installed for this vault" in only(served(clinic, tmp_path)).says
+    agent.file.unlink()
+    agent.write(ServiceSpec(serve_command(clinic.settings), clinic.vault, clinic.state))
+    assert served(clinic, tmp_path) == []
