@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from syncd.git.repository_folder import find_common_folder, find_git_folder, find_repository_around
 from syncd.installation import unit_files
 from syncd.settings.settings import Settings
 from syncd.state.folder import write_private
@@ -121,7 +122,7 @@ class Systemd:
     def harden(self, spec: ServiceSpec) -> bool:
         """Add the hardening drop-in and restart; remove it again if the restart fails. Return whether it was kept."""
         self.drop_in.parent.mkdir(parents=True, exist_ok=True)
-        write_private(self.drop_in, unit_files.hardening_drop_in([str(spec.vault), str(spec.state)]))
+        write_private(self.drop_in, unit_files.hardening_drop_in(_writable_folders(spec)))
         self._run_checked("daemon-reload")
         if _run("systemctl", "--user", "restart", self.file.name).returncode == 0:
             return True
@@ -283,6 +284,21 @@ def wait_until_active(manager: SystemServices, within_s: float) -> dict[str, Any
     while not (state := manager.state())["active"] and time.monotonic() < end:
         time.sleep(0.2)
     return state
+
+
+def _writable_folders(spec: ServiceSpec) -> list[str]:
+    """Return the folders that the daemon writes: the vault, its state, and its repository's folders where they are outside the vault."""
+    work_tree = spec.vault
+    if not os.path.lexists(spec.vault / ".git"):
+        work_tree = find_repository_around(spec.vault) or spec.vault  # a merge changes files beside the vault too
+    folders = [spec.vault, spec.state]
+    if (git := find_git_folder(work_tree)) is not None:
+        folders += [work_tree, Path(os.path.realpath(find_common_folder(git)))]
+    kept: list[Path] = []
+    for folder in folders:
+        if not any(folder.is_relative_to(other) for other in kept):
+            kept.append(folder)
+    return [str(folder) for folder in kept]
 
 
 def agent_vault(file: Path) -> str:

@@ -64,7 +64,7 @@ WantedBy=default.target
 """
 
 HARDENING = """\
-# The daemon can write only to its vault and its state folder. This needs user namespaces, which some systems
+# The daemon can write only to its vault, the vault's repository and its state folder. This needs user namespaces, which some systems
 # forbid; `memex service install --harden` keeps this file only if the daemon starts with it. The vault's folder
 # is pinned while the daemon runs: restart the service after you move or remount it.
 [Service]

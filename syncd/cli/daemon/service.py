@@ -37,7 +37,7 @@ def service() -> None:
 @click.option(
     "--harden",
     is_flag=True,
-    help="Also limit the service to the vault and the state folder, if the system can; starts it.",
+    help="Also limit the service to the vault, its Git repository and the state folder, if the system can; starts it.",
 )
 @click.option("--file-only", is_flag=True, help="Only write the file, and print the commands to run.")
 def service_install(vault: str | None, name: str, now: bool, harden: bool, file_only: bool) -> None:
@@ -134,7 +134,7 @@ def _format_status(status: Facts) -> str:
         ("restarts", lambda count: str(count) if count else ""),
         ("result", lambda how: "" if how in ("success", "0") else str(how)),
         ("enabled", lambda yes: "at every login" if yes else "no, it starts only manually"),
-        ("hardened", lambda yes: "vault and state folder only" if yes else ""),
+        ("hardened", lambda yes: "vault, its repository and state folder only" if yes else ""),
     ]
     rows = [(name, text(status[name])) for name, text in lines if status.get(name) is not None]
     return "\n".join(f"{name:9} {text}" for name, text in rows if text)

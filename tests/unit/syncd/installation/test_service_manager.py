@@ -143,6 +143,44 @@ def test_what_needs_too_much_is_taken_back(tmp_path, monkeypatch):
     assert calls == ["daemon-reload", "restart", "daemon-reload", "restart"]
 
 
+def git(folder, *words):
+    user = ("-c", "user.name=Tester", "-c", "user.email=t@example.org")
+    subprocess.run(["git", "-C", folder, *user, *words], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("shape", ["plain", "whole", "subfolder", "linked", "linked subfolder", "inside state"])
+def test_what_is_shut_in_can_write_to_the_repository_of_its_vault(tmp_path, monkeypatch, shape):
+    put(tmp_path, "systemctl", "exit 0")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    repo, state = tmp_path / "repo", tmp_path / "state"
+    vault = {"subfolder": repo / "notes", "linked": tmp_path / "tree", "linked subfolder": tmp_path / "tree/notes"}.get(
+        shape, repo
+    )
+    repo.mkdir()
+    if shape != "plain":
+        git(repo, "init")
+        git(repo, "commit", "--allow-empty", "-m", "first")
+    if "linked" in shape:
+        git(repo, "worktree", "add", str(tmp_path / "tree"))
+    vault.mkdir(exist_ok=True)
+    state = vault / "state" if shape == "inside state" else state
+    one = Systemd("memex", tmp_path / "user")
+    assert one.harden(ServiceSpec(["/bin/memex"], vault, state))
+    (line,) = [line for line in one.drop_in.read_text().splitlines() if line.startswith("ReadWritePaths=")]
+    writable = [word.strip('"').removeprefix(f"{tmp_path}/") for word in line.partition("=")[2].split()]
+    assert (
+        writable
+        == {
+            "plain": ["repo", "state"],
+            "whole": ["repo", "state"],
+            "subfolder": ["repo/notes", "state", "repo"],
+            "linked": ["tree", "state", "repo/.git"],
+            "linked subfolder": ["tree/notes", "state", "tree", "repo/.git"],
+            "inside state": ["repo"],
+        }[shape]
+    )
+
+
 def test_the_log_is_the_manager_s(tmp_path):
     unit = Systemd("memex", tmp_path)
     assert unit.log_command(5, follow=True) == [
