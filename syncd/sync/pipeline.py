@@ -6,6 +6,7 @@ nothing else."""
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -303,7 +304,7 @@ class Sync:
         """Return another reason for a pass over everything: a key of `AGAIN`, "held", or "" for none."""
         self.builds.keep_previous_encoder()
         if "vault" in self._trouble:
-            return "root" if self._may_try("root") and self.vault.root.is_dir() else ""
+            return "root" if self._may_try("root") and os.path.isdir(self.vault.root) else ""  # noqa: PTH112 - never raises
         if self._may_try("build") and (self.builds.is_lost() or (self.ready.is_set() and self.builds.is_outdated())):
             return "build"
         if self._may_try("embed") and self._has_unembedded():

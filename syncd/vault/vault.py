@@ -93,11 +93,14 @@ class Vault:
 
         An empty folder is refused: it may be the mount point of a missing disk."""
         fresh = self._open_root()
-        if not os.listdir(fresh):  # noqa: PTH208 - of a descriptor
+        try:
+            if not os.listdir(fresh):  # noqa: PTH208 - of a descriptor
+                raise Unavailable(f"the vault at {self.root} is empty: is its disk not mounted?")
+            os.dup2(fresh, self._fd, inheritable=False)
+        except OSError as error:
+            raise Unavailable(f"the vault at {self.root} can't be read: {error_text(error)}") from error
+        finally:
             os.close(fresh)
-            raise Unavailable(f"the vault at {self.root} is empty: is its disk not mounted?")
-        os.dup2(fresh, self._fd, inheritable=False)
-        os.close(fresh)
 
     def close(self) -> None:
         """Close the folder; the vault can't be used afterwards."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +56,36 @@ def test_a_rebuild_that_can_not_begin_is_not_reported_as_under_way(world):
     sync.rebuild(fresh=True)
     assert sync.problems == []
     assert sync.builds.documents == 1
+
+
+def test_a_vault_whose_disk_can_not_be_read_counts_as_missing_until_it_can(world, monkeypatch):
+    world.write("1.md", "words")
+    world.run()
+    world.vault.rename(world.vault.with_name("old"))
+    world.vault.mkdir()
+    listdir, isdir, reading = os.listdir, Path.is_dir, [False]
+
+    def list_names(folder="."):
+        if isinstance(folder, int) and not reading[0]:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return listdir(folder)
+
+    def is_dir(path):
+        if path == world.vault:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return isdir(path)
+
+    monkeypatch.setattr(os, "listdir", list_names)
+    monkeypatch.setattr(Path, "is_dir", is_dir)
+    monkeypatch.setitem(pipeline.AGAIN, "root", 0.0)
+    sync = world.app.opened.sync
+    open_before = len(listdir("/dev/fd"))
+    for _ in range(3):
+        world.run()
+    assert len(listdir("/dev/fd")) == open_before
+    assert any("vault missing" in problem for problem in sync.problems)
+    assert sync._reason_for_pass() == "root"
+    (world.vault / "2.md").write_text("other words")
+    reading[0] = True
+    world.run()
+    assert sync.problems == []
