@@ -121,7 +121,8 @@ def _write_temporary(
     """Write `data` to a temporary file on disk; `undo` removes it."""
     with ExitStack() as opened:
         temp, file = _fill_temporary(calls, undo, opened, folder, data)
-        calls.fchmod(file, mode)
+        with suppress(PermissionError):  # a disk without modes; the file is private then, or as the disk's mount says
+            calls.fchmod(file, mode)
         calls.fsync(file)
         return temp, to_stat(os.fstat(file))
 
