@@ -7,7 +7,23 @@ import re
 from pathlib import Path
 
 _ESCAPED = re.compile(r"\\([0-7]{3})")  # escaped blanks and backslashes in a mount point
-_KINDS = ("nfs", "cifs", "smb", "9p", "virtiofs", "vboxsf", "ceph", "glusterfs", "afs", "fuse.")
+# The beginnings of their kinds. A mount of FUSE has its program after a dot, or nothing; `fuseblk` is a local disk.
+_KINDS = (
+    "nfs",
+    "cifs",
+    "smb",
+    "9p",
+    "virtiofs",
+    "vboxsf",
+    "vmhgfs",
+    "prl_fs",
+    "fakeowner",
+    "ceph",
+    "glusterfs",
+    "lustre",
+    "afs",
+    "fuse.",
+)
 
 
 def remote_kind(folder: str) -> str:
@@ -21,7 +37,12 @@ def remote_kind(folder: str) -> str:
         mount_kind(f"{os.major(device)}:{os.minor(device)}", mounts),
         *mount_kinds_below(os.path.realpath(folder), mounts),
     ]
-    return next((kind for kind in kinds if kind.startswith(_KINDS)), "")
+    return next((kind for kind in kinds if is_remote(kind)), "")
+
+
+def is_remote(kind: str) -> bool:
+    """Return whether file systems of this kind may change without an event: those of a network, a host or FUSE."""
+    return kind == "fuse" or kind.startswith(_KINDS)
 
 
 def mount_kind(device: str, mounts: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncd.watch.network_mounts import mount_kind, mount_kinds_below, remote_kind
+from syncd.watch.network_mounts import is_remote, mount_kind, mount_kinds_below, remote_kind
 
 MOUNTS = """\
 22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw
@@ -36,3 +36,14 @@ def test_what_is_mounted_inside_a_folder_counts_too():
     assert mount_kinds_below("/home/ada/My Vault", mounts) == ["fuse.sshfs"]
     assert mount_kinds_below("/home/ada", mounts) == ["fuse.sshfs", "nfs4"]
     assert mount_kinds_below("/srv", mounts) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "remote"),
+    [
+        *((kind, True) for kind in ("fuse", "fuse.sshfs", "fakeowner", "lustre", "vmhgfs", "prl_fs", "nfs4", "smb3")),
+        *((kind, False) for kind in ("fuseblk", "fusectl", "ext4", "btrfs", "overlay", "exfat", "ntfs3", "")),
+    ],
+)
+def test_what_others_may_change_without_an_event(kind, remote):
+    assert is_remote(kind) == remote
