@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from syncd.installation import service_manager
 from syncd.installation.service_manager import (
     Launchd,
     ServiceSpec,
@@ -141,6 +142,26 @@ def test_what_needs_too_much_is_taken_back(tmp_path, monkeypatch):
     assert not one.drop_in.parent.exists()
     calls = [line.split()[1] for line in asked.read_text().splitlines()]
     assert calls == ["daemon-reload", "restart", "daemon-reload", "restart"]
+
+
+def test_a_start_that_takes_long_is_no_failure_but_a_hardened_one_must_end(tmp_path, monkeypatch):
+    asked, hardened = tmp_path / "asked", tmp_path / "user/memex.service.d/hardening.conf"
+    put(tmp_path, "systemctl", f'echo "$2" "$(ls {hardened})" >> {asked}; [ "$2" != restart ] || exec sleep 60')
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(service_manager, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(service_manager, "STARTING_S", 0.6)
+    one = Systemd("memex", tmp_path / "user")
+    one.write(wish())
+    one.enable(start=True)
+    assert not one.harden(wish())
+    assert not one.drop_in.parent.exists()
+    calls = [tuple(line.split()) for line in asked.read_text().splitlines()]
+    assert calls[-4:] == [
+        ("daemon-reload", str(hardened)),
+        ("restart", str(hardened)),
+        ("daemon-reload",),
+        ("restart",),
+    ]
 
 
 def git(folder, *words):
