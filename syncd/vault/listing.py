@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from index.model import Stat
 from syncd.vault.atomic_write import to_stat
-from syncd.vault.failures import error_text
+from syncd.vault.disk_errors import error_text
 from syncd.vault.openat import Opener, lstat, scan_folder
 from syncd.vault.path_rules import (
     collision_key,

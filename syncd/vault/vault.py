@@ -19,7 +19,7 @@ from typing import NamedTuple
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Stat
 from syncd.vault import atomic_write
-from syncd.vault.failures import FolderBlocked, NameTaken, error_text, failure
+from syncd.vault.disk_errors import FolderBlocked, NameTaken, error_text, failure
 from syncd.vault.listing import ANY_SIZE, AWAY, Listing, ListingWalk, Wanted, spell, unfit_reason, want_none
 from syncd.vault.openat import FOLDER, Calls, lstat, scan_folder
 from syncd.vault.path_rules import (

@@ -1,4 +1,4 @@
-"""Turn system errors into errors of the vault, with sentences that never name a path of the host."""
+"""Turn disk errors into errors of the vault, with sentences that never name a path of the host."""
 
 from __future__ import annotations
 
