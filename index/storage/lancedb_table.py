@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from index.model import Filter
 from index.storage import crash_repair, maintenance_policy
-from index.storage.arrow_rows import COLUMNS, PLACED, PLAIN, SHOWN, TOLD, add_vectors, count_rows, schema
+from index.storage.arrow_rows import COLUMNS, PLACED, PLAIN, SHOWN, TEXTS, add_vectors, count_rows, schema
 from index.storage.chunk_rows import Match, Row, sql_condition
 from index.storage.crash_repair import StoreDamaged
 from index.storage.lancedb_import import (
@@ -263,16 +263,16 @@ class Table:
         return [await self.select(("doc_id", "vector"), condition) for condition in conditions]
 
     async def texts(self, restriction: Filter, part: str) -> Any:
-        """Return the columns TOLD of the rows that pass `restriction`, of documents whose id begins with `part`."""
+        """Return the columns TEXTS of the rows that pass `restriction`, of documents whose id begins with `part`."""
         assert part in tuple("0123456789abcdef"), "not a hexadecimal digit"
         begins = f"doc_id >= '{part}' AND doc_id < '{chr(ord(part) + 1)}'"
         condition = sql_condition(restriction, value_to_sql)
-        return await self.select(TOLD, f"({condition}) AND {begins}" if condition else begins)
+        return await self.select(TEXTS, f"({condition}) AND {begins}" if condition else begins)
 
     async def texts_of(self, doc_ids: Collection[str]) -> list[Any]:
-        """Return the columns TOLD of the rows of these documents."""
+        """Return the columns TEXTS of the rows of these documents."""
         known = sorted(doc_id for doc_id in doc_ids if doc_id in self._counts)
-        return [await self.select(TOLD, _is_in("doc_id", terms)) for terms in _batches(known)]
+        return [await self.select(TEXTS, _is_in("doc_id", terms)) for terms in _batches(known)]
 
     async def rows_of(self, doc_id: str) -> Any:
         """Return the rows of one document, without their vectors."""

@@ -114,16 +114,16 @@ async def _wait_unless_left(
     """Wait for `turn`, and return its place with a `receive` that repeats the messages received meanwhile. Raises as `Admission.admit`.
 
     The wait only listens for the end of the connection. It does not take a second piece of a body, which would let the client send more."""
-    heard: list[Message] = []
+    received: list[Message] = []
 
     async def hear_the_end() -> None:
-        while not heard or (heard[-1]["type"] == "http.request" and not heard[-1].get("more_body", False)):
-            heard.append(await receive())
-        if heard[-1]["type"] == "http.request":
+        while not received or (received[-1]["type"] == "http.request" and not received[-1].get("more_body", False)):
+            received.append(await receive())
+        if received[-1]["type"] == "http.request":
             await asyncio.Event().wait()  # the rest of the body stays unread
 
     async def receive_again() -> Message:
-        return heard.pop(0) if heard else await receive()
+        return received.pop(0) if received else await receive()
 
     coming, hearing = asyncio.ensure_future(turn), asyncio.ensure_future(hear_the_end())
     is_admitted = False

@@ -47,7 +47,7 @@ class ServiceWatchdog:
         self._vitals: VitalSigns | None = None
         self._begun = time.monotonic()
         self._ready = False
-        self._told = ""
+        self._last_status = ""
         self._unwell = ""
         self._changed = threading.Event()
         self._ended = False
@@ -113,9 +113,9 @@ class ServiceWatchdog:
         if not self._ready:
             self._ready = True
             manager.send(READY=1, STATUS=doing)
-        elif doing != self._told:
+        elif doing != self._last_status:
             manager.send(STATUS=doing)
-        self._told = doing
+        self._last_status = doing
 
 
 def find_stuck_part(vitals: VitalSigns, *, lag_s: float = LAG_S, moves_s: float = MOVES_S) -> str:

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 BELL_S = 2.0  # seconds between two checks of the files that hooks touch
 POLL_S = 10.0  # seconds between two checks of HEAD, for moves without a hook: reset --hard, stash
-STANDING_S = 60.0, 3600.0  # shortest and longest time between two checks of the repository's state
+STATE_READS_S = 60.0, 3600.0  # shortest and longest time between two checks of the repository's state
 PATIENCE_S = 30.0  # longest wait for a lock or an unfinished operation
 
 
@@ -44,22 +44,22 @@ class HeadFollower:
         self._repo, self._hint, self._list_all, self._wanted = repo, hint, list_all, wanted
         self._pushed = pushed or self.notify_change
         self._bells = [state / BELLS / name for name in (MOVED, PUSHED)]
-        self._rung: list[int] = []
-        self._marks = GitPosition()
-        self._told = False  # somebody reported that Git has moved
+        self._last_bell_times: list[int] = []
+        self._position = GitPosition()
+        self._notified = False  # somebody reported that Git has moved
         self._soon = False  # the next check is due
         self._busy_since: float | None = None
         self._wake = threading.Event()
         self._stopping = False
         self._thread: threading.Thread | None = None
-        self._glance: object = None
-        self._upstream, self._stood = "", -STANDING_S[1]
+        self._fingerprint: object = None
+        self._upstream, self._state_read_at = "", -STATE_READS_S[1]
         self.unwell = ""  # the problem of the repository, as a sentence without paths
 
     def start(self) -> None:
         """Record the position of Git, and follow it from there."""
         self._bells[0].parent.mkdir(mode=0o700, exist_ok=True)
-        self._rung = self._bell_times()
+        self._last_bell_times = self._bell_times()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="git", daemon=True)
         self._thread.start()
@@ -74,7 +74,7 @@ class HeadFollower:
 
     def notify_change(self) -> None:
         """React to a possible move of Git: check now."""
-        self._told = True
+        self._notified = True
         self._wake.set()
 
     def notify_head_moved(self) -> None:
@@ -86,22 +86,23 @@ class HeadFollower:
         """Compare Git's position with the last one, unless an operation is under way."""
         if self._is_git_busy():
             return
-        notified, self._told = self._told, False  # cleared before the check, so that later reports cause another one
+        was_notified = self._notified
+        self._notified = False  # before the check, so that later reports cause another one
         try:
-            self._compare(notified)
+            self._compare(was_notified)
         except BaseException:
-            self._told = self._told or notified
+            self._notified = self._notified or was_notified
             raise
 
     def _compare(self, notified: bool) -> None:
         """Pass on what Git changed since the last position; `notified`: somebody reported a change."""
         now = self._repo.position()
-        if now == self._marks:
+        if now == self._position:
             if notified:  # a checkout of single files, perhaps
                 self._list_all()
             return
-        paths = head_moves.changed_paths(self._repo, self._marks, now)
-        self._marks = now
+        paths = head_moves.changed_paths(self._repo, self._position, now)
+        self._position = now
         if paths is None:
             self._list_all()
         else:
@@ -114,20 +115,20 @@ class HeadFollower:
             self._busy_since = since or now
             return now - self._busy_since < PATIENCE_S
         if since is not None and now - since >= PATIENCE_S:
-            self._told = True  # it was checked during the operation, so check again
+            self._notified = True  # it was checked during the operation, so check again
         self._busy_since = None
         return False
 
     def _check_state(self, now: float) -> None:
         """Read the state of the repository if it may have changed; this starts several Git processes."""
-        if now - self._stood < STANDING_S[0]:
+        if now - self._state_read_at < STATE_READS_S[0]:
             return
-        glance = self._repo.state_fingerprint(self._upstream)
-        quiet = glance == self._glance and not self.unwell and not self._repo.busy_reason()
-        if quiet and now - self._stood < STANDING_S[1]:
+        fingerprint = self._repo.state_fingerprint(self._upstream)
+        quiet = fingerprint == self._fingerprint and not self.unwell and not self._repo.busy_reason()
+        if quiet and now - self._state_read_at < STATE_READS_S[1]:
             return
         state = self._repo.read_state()
-        self._glance, self._upstream, self._stood = glance, state.upstream, now
+        self._fingerprint, self._upstream, self._state_read_at = fingerprint, state.upstream, now
         self.unwell = UNWELL.get(state.state, "")
 
     def _run(self) -> None:
@@ -135,23 +136,23 @@ class HeadFollower:
         while not self._stopping:
             try:
                 if not begun:  # in the thread: loading and running Git takes as long as the rest of the start
-                    self._marks = self._repo.position()
+                    self._position = self._repo.position()
                     begun = True
-                heard = self._bell_times()
-                if heard[:1] != self._rung[:1]:
-                    self._told = True
-                if heard[1:] != self._rung[1:]:
+                bell_times = self._bell_times()
+                if bell_times[:1] != self._last_bell_times[:1]:
+                    self._notified = True
+                if bell_times[1:] != self._last_bell_times[1:]:
                     self._pushed()
-                self._rung = heard
+                self._last_bell_times = bell_times
                 now = time.monotonic()
-                if self._told or self._soon or self._busy_since or now - polled >= POLL_S:
+                if self._notified or self._soon or self._busy_since or now - polled >= POLL_S:
                     self._soon = False
                     polled = now
                     self.check()
                     self._check_state(now)
             except (MemexError, OSError) as error:
                 log.warning("could not query Git: %s", error)
-                self._told = self._told or not begun  # Git may move before its position is known
+                self._notified = self._notified or not begun  # Git may move before its position is known
             except Exception:  # top of the thread's loop: only hints are lost, and the listing makes up for them
                 log.exception("could not follow Git")
             if self._wake.wait(BELL_S):

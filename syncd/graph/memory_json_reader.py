@@ -18,7 +18,7 @@ from syncd.graph.memory_json import MAX_LINE, Entity, Mistake, Record, is_single
 PART: Final = 4 * 1024 * 1024  # most bytes sent in one request
 MANY: Final = 100  # most records sent in one request, and between two progress reports
 STAMPS: Final = ("updated_at", "version")
-TOLD: Final = 1000  # most mistakes, and skipped relations, that are listed
+MOST_LISTED: Final = 1000  # most mistakes, and skipped relations, that are listed
 Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Any]
 Show: TypeAlias = Callable[[Mapping[str, Any]], None]
 
@@ -42,7 +42,7 @@ def summarize_file(source: IO[bytes]) -> FileSummary:
     summary = FileSummary(source.seek(0, os.SEEK_END))
     for _, item, mistakes in _read_records(source):
         summary.wrong += len(mistakes)
-        summary.mistakes += mistakes[: TOLD - len(summary.mistakes)]
+        summary.mistakes += mistakes[: MOST_LISTED - len(summary.mistakes)]
         if isinstance(item, Entity):
             summary.names.add(_digest(name_key(item.name)))
     return summary
@@ -99,7 +99,7 @@ def import_graph(
             for key in counts:
                 counts[key] += answer[key]
             show({"done": source.tell(), "total": summary.size, "stage": kind})
-    return {**counts, "left_out": dangling.count, "dangling": dangling.told, "dry_run": asked["dry_run"]}
+    return {**counts, "left_out": dangling.count, "dangling": dangling.described, "dry_run": asked["dry_run"]}
 
 
 def _find_missing_ends(source: IO[bytes], summary: FileSummary, ask: Ask, workspace: str) -> Iterator[str]:
@@ -119,7 +119,7 @@ class _DanglingRelations:
 
     missing: set[str]
     count: int = 0
-    told: list[str] = field(default_factory=list)  # the first skipped ones, as text
+    described: list[str] = field(default_factory=list)  # the first skipped ones, as text
 
     def filter_relations(self, all_records: Iterator[Record]) -> Iterator[dict[str, str]]:
         """Yield the other relations."""
@@ -131,9 +131,9 @@ class _DanglingRelations:
                 yield {"from_entity": edge.source, "to_entity": edge.target, "relation_type": edge.type}
                 continue
             self.count += 1
-            if self.count <= TOLD:
+            if self.count <= MOST_LISTED:
                 named = " and ".join(map(repr, lost))
-                self.told.append(f"{where}: {edge.type} is skipped, because there is no entity {named}")
+                self.described.append(f"{where}: {edge.type} is skipped, because there is no entity {named}")
 
 
 def _collect_stamps(source: IO[bytes], made: set[bytes]) -> Iterator[dict[str, Any]]:

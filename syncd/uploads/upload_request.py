@@ -22,7 +22,7 @@ LARGEST: Final = 2 * CHUNK  # most bytes of a chunk
 CHUNKS: Final = 10_000  # most chunks of one upload; each is a file
 NAME_BYTES: Final = 255
 TITLE, SOURCE, TAGS = 500, 500, 100  # limits: characters, characters, number of tags
-TOLD: Final = 100  # most missing indexes to list in an error
+MOST_LISTED: Final = 100  # most missing indexes to list in an error
 _HOSTILE: Final = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 _SHA256: Final = re.compile(r"[0-9a-fA-F]{64}")
 
@@ -139,7 +139,7 @@ def check_complete(parts: Mapping[int, int], total: int) -> None:
     if missing:
         raise InvalidArgument(
             f"chunks are missing: {format_spans(missing)}; send them, then finish again",
-            missing=missing[:TOLD],
+            missing=missing[:MOST_LISTED],
             received_bytes=received,
             total_size=total,
         )

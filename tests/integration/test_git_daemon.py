@@ -165,7 +165,7 @@ def test_hooks_and_the_poll_alone_keep_the_index_true_when_the_watcher_hears_not
         took = converges(
             bench,
             lambda word: world.found(word, scope="vault", mode="text", limit=50),
-            lambda: world.app.head_follower._marks == world.app.opened.repo.position(),
+            lambda: world.app.head_follower._position == world.app.opened.repo.position(),
         )
     assert world.dump() == world.rebuilt(tmp_path / "again")
     world.close()

@@ -70,7 +70,7 @@ def costs(folder, monkeypatch, notes):
         shared.there("Folder 1/Note 1.md", "zqnewx came from afar\n")
         assert world.app.services.remote.sync(push=False).files == 1
         until(lambda: world.found("zqnewx", scope="vault", mode="text") == ["Folder 1/Note 1.md"])
-        until(lambda: world.app.head_follower._marks == world.app.opened.repo.position())
+        until(lambda: world.app.head_follower._position == world.app.opened.repo.position())
         world.settled()
     world.close()
     return {path for path in read if path.endswith(".md")}, listed

@@ -32,7 +32,7 @@ REPO = click.option(
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     help="A bare repository on this machine that the vault is pushed to. Default: the repository of the vault.",
 )
-TOLD = {
+HOOK_STATES = {
     "installed": "installed",
     "wrapped": "installed; another program's hook calls it",
     "absent": "not installed",
@@ -126,7 +126,7 @@ def _state_folder() -> Path:
 
 def _format_hooks(result: dict[str, Any]) -> str:
     rows = [
-        (hook["name"], TOLD[hook["state"]] + ("; the previous hook runs too" if hook["before"] else ""))
+        (hook["name"], HOOK_STATES[hook["state"]] + ("; the previous hook runs too" if hook["before"] else ""))
         for hook in result["hooks"]
     ]
     return f"{result['folder']}\n{result_text.table(rows, color=has_color())}"

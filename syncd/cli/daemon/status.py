@@ -32,7 +32,7 @@ from syncd.daemon import control_socket
 from syncd.state import process_lock
 from syncd.version import installed
 
-TOLD_S = 30.0  # for the answer of a busy daemon
+ANSWER_S = 30.0  # for the answer of a busy daemon
 OPENING_S = 3.0  # for a daemon that holds the vault and does not listen yet
 EVERY_S = 2.0
 UNWELL = 7
@@ -81,7 +81,7 @@ def fetch_status(*, alone: bool, counted: bool) -> dict[str, Any]:
     while True:
         pid = process_lock.holder_pid(chosen.state)
         try:
-            facts = dict(control_socket.call(chosen.state, "status", asked, timeout=TOLD_S))
+            facts = dict(control_socket.call(chosen.state, "status", asked, timeout=ANSWER_S))
         except control_socket.DaemonSilent:
             raise Unavailable(
                 f"the daemon{_process_suffix(pid)} does not answer: it hangs, or the machine is overloaded. "

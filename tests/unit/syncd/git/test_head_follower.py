@@ -55,7 +55,7 @@ def following(vault, heard, tmp_path):
     """A Follow that is looked through by hand, from where Git stands now."""
     repo = Repository(vault)
     one = HeadFollower(repo, tmp_path, heard.hint, heard.list_all)
-    one._marks = repo.position()
+    one._position = repo.position()
     yield one
     repo.close()
 
@@ -115,7 +115,7 @@ def test_it_does_not_wait_for_ever(vault, following, heard):
 
 
 def test_what_git_can_t_name_is_listed(vault, following, heard):
-    old = following._marks.head
+    old = following._position.head
     run(vault, "commit", "-q", "--amend", "--no-edit", "--allow-empty", "-m", "other")
     run(vault, "reflog", "expire", "--expire=now", "--all")
     run(vault, "gc", "-q", "--prune=now")
@@ -155,7 +155,7 @@ def test_its_thread_hears_the_hook_and_needs_no_poll(vault, heard, tmp_path, mon
     following.start()
     try:
         install(repo.hooks_folder(), HOOKS, tmp_path)
-        until(lambda: following._stood > 0)  # past the first look
+        until(lambda: following._state_read_at > 0)  # past the first check
         (vault / "n1.md").write_text("changed\n")
         run(vault, "commit", "-qam", "two")
         until(lambda: heard.hints == [["n1.md"]])
@@ -174,7 +174,7 @@ def test_its_thread_polls_head_for_what_no_hook_tells(vault, heard, tmp_path, mo
     following = HeadFollower(Repository(vault), tmp_path, heard.hint, heard.list_all)
     following.start()
     try:
-        until(lambda: following._stood > 0)  # past the first look
+        until(lambda: following._state_read_at > 0)  # past the first check
         run(vault, "reset", "-q", "--hard", "HEAD~1")
         until(lambda: heard.hints == [["n1.md"]])
     finally:
@@ -213,13 +213,13 @@ def test_a_reported_change_is_checked_again_after_a_full_disk(vault, heard, tmp_
     with pytest.raises(NotADirectoryError):
         follower.check()
     full_disk()
-    follower._marks = follower._repo.position()
+    follower._position = follower._repo.position()
     follower.check()
     assert heard.listings == 1
 
 
 def test_an_unwell_repository_is_told_of_and_a_healthy_one_is_not_asked_again(vault, heard, tmp_path, monkeypatch):
-    monkeypatch.setattr(head_follower, "STANDING_S", (0.0, 3600.0))
+    monkeypatch.setattr(head_follower, "STATE_READS_S", (0.0, 3600.0))
     following = HeadFollower(Repository(vault), tmp_path, heard.hint, heard.list_all)
     following._check_state(time.monotonic())
     assert following.unwell == ""
@@ -228,7 +228,7 @@ def test_an_unwell_repository_is_told_of_and_a_healthy_one_is_not_asked_again(va
     following._check_state(time.monotonic())
     assert asked == []
     monkeypatch.undo()
-    monkeypatch.setattr(head_follower, "STANDING_S", (0.0, 3600.0))
+    monkeypatch.setattr(head_follower, "STATE_READS_S", (0.0, 3600.0))
     lock = vault / ".git" / "index.lock"
     lock.write_bytes(b"")
     os.utime(lock, (0, 0))
@@ -268,7 +268,7 @@ def grown(folder, count):
 def test_a_commit_is_read_in_proportion_to_its_diff_and_not_to_the_vault(tmp_path, monkeypatch):
     world = grown(tmp_path, 300)
     follower = world.app.head_follower
-    follower._marks = world.app.opened.repo.position()
+    follower._position = world.app.opened.repo.position()
     world.app.opened.sync._pending_paths.wait(lambda: True)  # the listing that every start wishes for
     seen = reads_of(world, monkeypatch)
     for number in (7, 8, 9):
@@ -291,7 +291,7 @@ def test_the_time_of_a_commit_does_not_grow_with_the_vault(tmp_path, monkeypatch
     worlds = {count: grown(tmp_path / str(count), count) for count in (300, 6_000)}
     took = {count: [] for count in worlds}
     for world in worlds.values():
-        world.app.head_follower._marks = world.app.opened.repo.position()
+        world.app.head_follower._position = world.app.opened.repo.position()
     for round_ in range(9):
         for count, world in worlds.items():
             world.write("Notes/7/n7.md", f"changed {round_}\n")
