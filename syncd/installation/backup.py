@@ -14,6 +14,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -39,8 +40,9 @@ Progress: TypeAlias = Callable[[dict[str, Any]], None]
 FORMAT = 1
 MANIFEST, SETTINGS = "manifest.json", "settings.toml"
 STATE = "state/"
-# Derived files, and files of a running process. A restore saves the files that it replaces in `replaced.tar.gz`.
-REPLACED = "replaced.tar.gz"
+# Derived files, and files of a running process.
+REPLACED = "replaced.tar.gz"  # the state that a restore replaced; later ones are `replaced-2.tar.gz` and so on
+_REPLACED_NAME = re.compile(r"replaced(?:-\d+)?\.tar\.gz")
 DERIVED = frozenset(
     [
         "index",
@@ -59,7 +61,6 @@ DERIVED = frozenset(
         "commit",  # a commit in progress
         "uploads",  # partial uploads; their senders start again
         FOLDER,  # overwritten and deleted text must disappear in the end, and people keep backups for a long time
-        REPLACED,
     ]
 )
 OWN = frozenset({LEDGER, *(f"{LEDGER}-{log}" for log in ("wal", "shm", "journal"))})  # copied by SQLite itself
@@ -118,7 +119,17 @@ def irreplaceable_files(state: Path) -> Iterator[str]:
 
 def _is_derived(path: Path) -> bool:
     """Return whether a path of a state folder is derived, or a set-aside copy of a derived path."""
-    return str(path).partition(ASIDE)[0] in DERIVED
+    return _is_derived_name(str(path).partition(ASIDE)[0])
+
+
+def _is_derived_name(name: str) -> bool:
+    return name in DERIVED or _REPLACED_NAME.fullmatch(name) is not None
+
+
+def free_replaced_path(state: Path) -> Path:
+    """Return a free path for the archive of the state that a restore replaces: an older one may hold the only good copy."""
+    names = (REPLACED, *(f"replaced-{number}.tar.gz" for number in range(2, 10_000)))
+    return next(state / name for name in names if not os.path.lexists(state / name))
 
 
 def pack(
@@ -210,17 +221,28 @@ def _file_digest(file: Path, size: int) -> str:
 @contextmanager
 def _write_atomically(target: Path) -> Iterator[IO[bytes]]:
     """Write a private file that becomes `target` once it is complete and synced to disk."""
-    fresh = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    fresh = _temporary_name(target)
     try:
-        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(fd, "wb") as stream:  # noqa: PTH123 - the descriptor is what makes it private
+        with _write_durably(fresh) as stream:
             yield stream
-            stream.flush()
-            os.fsync(fd)
         fresh.replace(target)
     finally:
         fresh.unlink(missing_ok=True)
     sync_folder(target.parent)
+
+
+def _temporary_name(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+
+
+@contextmanager
+def _write_durably(path: Path) -> Iterator[IO[bytes]]:
+    """Create a private file that is synced to disk at the end."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as stream:  # noqa: PTH123 - the descriptor is what makes it private
+        yield stream
+        stream.flush()
+        os.fsync(fd)
 
 
 def unpack(archive: Path, into: Path, progress: Progress = lambda _: None) -> ArchiveContents:
@@ -299,18 +321,15 @@ def _is_valid_name(name: str) -> bool:
     plain = name.isprintable() and not path.is_absolute() and str(path) == name and ".." not in path.parts
     inner = name.removeprefix(STATE)
     derived = inner in OWN - {LEDGER} or any(part.startswith(".") for part in path.parts) or path.parts[1:2] == ()
-    return plain and (name == SETTINGS or (name != inner and not derived and path.parts[1] not in DERIVED))
+    return plain and (name == SETTINGS or (name != inner and not derived and not _is_derived_name(path.parts[1])))
 
 
 def _unpack_member(opened: tarfile.TarFile, member: tarfile.TarInfo, target: Path, digest: str) -> None:
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     stream = opened.extractfile(member)
     assert stream is not None
-    fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(fd, "wb") as file:  # noqa: PTH123 - the descriptor is what makes it private
+    with _write_durably(target) as file:
         shutil.copyfileobj(stream, file)
-        file.flush()
-        os.fsync(fd)
     if _file_digest(target, target.stat().st_size) != digest:
         raise InvalidArgument(f"{member.name} in the backup is damaged; nothing was changed")
 
@@ -326,16 +345,26 @@ def check_ledger(folder: Path) -> None:
 def restore_files(folder: Path, state: Path, contents: ArchiveContents) -> list[str]:
     """Copy the unpacked files from `folder` to `state`, the ledger last, and return their names.
 
-    The caller holds the lock of `state`."""
+    An OSError while the files are copied, such as of a full disk, leaves the old state as it was. The caller holds the
+    lock of `state`."""
     names = sorted(name.removeprefix(STATE) for name in contents.files if name.startswith(STATE))
-    for name in sorted(names, key=lambda path: path == LEDGER):
-        target = state / name
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if name == LEDGER:  # SQLite must not apply the old ledger's write-ahead log to the new ledger
-            for old in {*OWN, HEAD, CAME} - {LEDGER}:  # and the saved head is the end of the old audit log
-                (state / old).unlink(missing_ok=True)
-        with _write_atomically(target) as stream, (folder / STATE / name).open("rb") as file:
-            shutil.copyfileobj(file, stream)
+    names.sort(key=lambda name: name == LEDGER)
+    fresh = {name: _temporary_name(state / name) for name in names}
+    try:
+        for name, path in fresh.items():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _write_durably(path) as stream, (folder / STATE / name).open("rb") as file:
+                shutil.copyfileobj(file, stream)
+        for name, path in fresh.items():
+            if name == LEDGER:  # SQLite must not apply the old ledger's write-ahead log to the new ledger
+                for old in {*OWN, HEAD, CAME} - {LEDGER}:  # and the saved head is the end of the old audit log
+                    (state / old).unlink(missing_ok=True)
+            path.replace(state / name)
+    finally:
+        for path in fresh.values():
+            path.unlink(missing_ok=True)
+    for parent in {path.parent for path in fresh.values()}:
+        sync_folder(parent)
     return names
 
 
@@ -365,7 +394,7 @@ def check_replaceable(state: Path, *, force: bool) -> None:
     """Raise Conflict when a state folder has a ledger, unless `force` allows its replacement."""
     if (state / LEDGER).exists() and not force:
         raise Conflict(
-            f"{state} already has keys and a ledger; to replace them: --force (the old ones are kept in {REPLACED})"
+            f"{state} already has keys and a ledger; to replace them: --force (the old ones are kept in {free_replaced_path(state).name})"
         )
 
 

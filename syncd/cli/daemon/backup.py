@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -61,7 +62,9 @@ def backup(file: str | None, force: bool) -> None:
 @click.command(cls=Command)
 @click.argument("file", type=click.Path(dir_okay=False))
 @click.option(
-    "--force", is_flag=True, help="Replace the existing keys and ledger, after saving them to replaced.tar.gz."
+    "--force",
+    is_flag=True,
+    help="Replace the existing keys and ledger, after saving them to a new archive in the state folder.",
 )
 def restore(file: str, force: bool) -> None:
     """Restore the state from FILE, an archive of `memex backup`, on this or another machine; the daemon must not run.
@@ -87,8 +90,7 @@ def restore(file: str, force: bool) -> None:
             ledger = chosen.state / "ledger.db"
             if ledger.is_symlink() or ledger.is_dir():
                 set_ledger_aside(chosen.state)
-            if ledger.exists():
-                _pack_replaced_state(chosen, chosen.state / archives.REPLACED)
+            replaced = _pack_replaced_state(chosen) if ledger.exists() else None
             names = archives.restore_files(folder, chosen.state, contents)
         text = (folder / archives.SETTINGS).read_text(encoding="utf-8") if archives.SETTINGS in contents.files else None
         usual = default_state_folder(chosen.vault.path, os.environ)
@@ -100,16 +102,18 @@ def restore(file: str, force: bool) -> None:
         "state": str(chosen.state),
         "files": names,
         "settings": written and str(written),
+        "replaced": replaced and str(replaced),
     }
-    print_answer(result, lambda: _format_restored(chosen, contents, names, written))
+    print_answer(result, lambda: _format_restored(chosen, contents, result))
 
 
-def _pack_replaced_state(chosen: Settings, archive: Path) -> None:
-    """Pack the state that the restore replaces, even if it is damaged."""
-    from syncd.installation.backup import pack
+def _pack_replaced_state(chosen: Settings) -> Path:
+    """Pack the state that the restore replaces, even if it is damaged, and return the path of the archive."""
+    from syncd.installation.backup import free_replaced_path, pack
 
-    vault = chosen.vault.path
+    archive, vault = free_replaced_path(chosen.state), chosen.vault.path
     pack(chosen.state, archive, vault=vault, settings=None, version=installed(), now=now_ms(), damaged=True)
+    return archive
 
 
 def _target_settings(contents: ArchiveContents) -> Settings:
@@ -135,11 +139,13 @@ def _write_settings(text: str | None) -> Path | None:
     return file
 
 
-def _format_restored(chosen: Settings, contents: ArchiveContents, names: list[str], written: Path | None) -> str:
+def _format_restored(chosen: Settings, contents: ArchiveContents, result: Mapping[str, Any]) -> str:
     at = result_text.format_time(contents.made_at, None)
-    lines = [f"restored {len(names)} files of {at} (Memex {contents.version}) to {chosen.state}"]
-    if written:
-        lines.append(f"wrote the settings to {written}")
+    lines = [f"restored {len(result['files'])} files of {at} (Memex {contents.version}) to {chosen.state}"]
+    if result["replaced"]:
+        lines.append(f"saved the replaced state to {result['replaced']}")
+    if result["settings"]:
+        lines.append(f"wrote the settings to {result['settings']}")
     elif "settings.toml" in contents.files:
         lines.append("settings unchanged; to print the settings of the backup: tar xzOf FILE settings.toml")
     if not chosen.vault.path.is_dir():

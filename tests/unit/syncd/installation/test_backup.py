@@ -157,6 +157,41 @@ def test_the_log_of_the_old_ledger_is_not_played_into_the_new_one(archive, tmp_p
     ledger.close()
 
 
+@pytest.mark.parametrize("file", ["hooks/secret", "key", "ledger.db"])
+def test_a_restore_onto_a_full_disk_changes_nothing(archive, tmp_path, monkeypatch, file):
+    new = tmp_path / "new"
+    new.mkdir(mode=0o700)
+    logs = ("ledger.db-wal", "ledger.db-shm", "ledger.db-journal", "audit.head", "audit.done")
+    for name in ("ledger.db", "key", *logs):
+        (new / name).write_text("old")
+    before, real = tree(new), shutil.copyfileobj
+
+    def copy(source, target):
+        if Path(source.name).match(f"*/state/{file}"):
+            raise OSError(errno.ENOSPC, "no space left")
+        real(source, target)
+
+    folder = tmp_path / "unpacked"
+    folder.mkdir()
+    contents = backup.unpack(archive, folder)
+    monkeypatch.setattr(backup.shutil, "copyfileobj", copy)
+    with pytest.raises(OSError, match="no space"):
+        backup.restore_files(folder, new, contents)
+    assert tree(new) == before
+    monkeypatch.undo()
+    backup.restore_files(folder, new, contents)
+    assert {path.name for path in new.iterdir()} == {"ledger.db", "key", "hooks"}
+
+
+def test_the_state_that_a_restore_replaced_is_never_replaced_itself(state):
+    kept = []
+    for _ in range(3):
+        kept.append(backup.free_replaced_path(state))
+        kept[-1].write_bytes(b"the only good copy")
+    assert [path.name for path in kept] == ["replaced.tar.gz", "replaced-2.tar.gz", "replaced-3.tar.gz"]
+    assert list(irreplaceable_files(state)) == ["key", "hooks/secret"]
+
+
 def test_a_backup_must_not_lie_in_the_vault(tmp_path):
     (tmp_path / "vault/sub").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "vault/sub")
@@ -227,7 +262,8 @@ def test_a_backup_of_a_running_daemon_brings_its_keys_to_another_machine(tmp_pat
         assert answer.status_code == 200
         other.stop()
         told = other.json("restore", str(target), "--force")
-        with tarfile.open(other.state / "replaced.tar.gz") as kept:
+        assert told["replaced"] == str(other.state / "replaced.tar.gz")
+        with tarfile.open(told["replaced"]) as kept:
             assert "state/key" in kept.getnames()
         assert other.json("backup", str(tmp_path / "again.tar.gz"))["files"] == [
             "settings.toml",
@@ -258,6 +294,10 @@ def test_a_damaged_ledger_is_replaced_and_kept(tmp_path, models, archive):
         (memex.state / "ledger.db").write_bytes(b"no database at all" * 100)
         memex.run("restore", str(archive), "--force")
         assert [one["name"] for one in memex.json("key", "list")] == ["bot"]
+        with tarfile.open(memex.state / "replaced.tar.gz") as kept:
+            assert kept.extractfile("state/ledger.db").read().startswith(b"no database")
+        said = memex.run("restore", str(archive), "--force")
+        assert str(memex.state / "replaced-2.tar.gz") in str(said)
         with tarfile.open(memex.state / "replaced.tar.gz") as kept:
             assert kept.extractfile("state/ledger.db").read().startswith(b"no database")
 
