@@ -6,7 +6,6 @@ view. Nothing is written here, and no plan changes a property that the owner dec
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
@@ -18,7 +17,7 @@ from syncd.changes.proposed_text import decided_properties
 from syncd.changes.three_way_merge import Merge, merge
 from syncd.changes.unified_diff import DiffError, apply_hunks, compose_diff
 from syncd.documents.file_names import numbered_names
-from syncd.history.change_journal import Entry, FileChange, MovePlan, note_step, sha256
+from syncd.history.change_journal import Entry, FileChange, MovePlan, ReadVersion, note_step, require_bytes, sha256
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, encode, read_properties, split
 from syncd.vault.location import locate
 from syncd.vault.path_rules import is_below, is_note
@@ -53,7 +52,7 @@ class ChangePlans:
 
     vault: Vault
     inbox: str
-    read_version: Callable[[str, str], bytes | None]
+    read_version: ReadVersion
 
     def weigh(self, raw: bytes) -> WeighedChange:
         """Return how the change in a capture with these bytes fits its note. Raises InvalidArgument or NotFound."""
@@ -98,15 +97,13 @@ class ChangePlans:
         return MovePlan(APPLY, str(properties.get("id") or ""), path, target, steps, about | NO_LINKS)
 
     def plan_return(self, entry: Entry, steps: list[FileChange]) -> MovePlan:
-        """Plan to undo an applied change or an appended capture. Raises Conflict.
+        """Plan to undo an applied change or an appended capture. Raises Conflict, or NotFound if a text is no longer kept.
 
         The note gets its lines back, and the proposal or capture returns to the inbox, where it waits for a decision."""
         by_path = {step.path: step for step in steps}
-        before, after = by_path[entry.target].before, by_path[entry.target].after
-        proposal = by_path[entry.source].before
-        assert before is not None, "a change is made to an existing note"
-        assert after is not None, "and leaves it in place"
-        assert proposal is not None, "and removes its proposal"
+        before = require_bytes(by_path[entry.target].before, entry.target)
+        after = require_bytes(by_path[entry.target].after, entry.target)
+        proposal = require_bytes(by_path[entry.source].before, entry.source)
         try:
             now, _ = self.vault.read(entry.target)
         except NotFound:

@@ -27,7 +27,9 @@ from syncd.history.change_journal import (
     Entry,
     FileChange,
     MovePlan,
+    ReadVersion,
     UnfinishedChanges,
+    require_bytes,
     sha256,
 )
 from syncd.promotion.link_updates import plan_link_updates
@@ -61,11 +63,12 @@ class ProposalExecution:
         owner: Callable[[], str],
         lock: threading.RLock,
         audit: AuditLog,
+        read_version: ReadVersion,
     ) -> None:
         """Set the parts it works with. All code that moves captures holds `lock`."""
         self._snapshot, self._journal, self._repo, self._commits = snapshot, journal, repo, commits
         self._kinds, self._indexed, self._owner = kinds, indexed, owner
-        self._lock, self._audit = lock, audit
+        self._lock, self._audit, self._read_version = lock, audit, read_version
         self._unfinished = UnfinishedChanges()
 
     def register(self, proposals: Proposals) -> None:
@@ -179,7 +182,8 @@ class ProposalExecution:
     def undo(self, key: str) -> list[str]:
         """Undo the proposal with this key that was carried out, in a commit of its own; return the changed files.
 
-        Raises NotFound if none was, and Conflict, with the files, if somebody changed one of its files since."""
+        Raises NotFound if none was, or a text is no longer kept, and Conflict, with the files, if somebody changed one of
+        its files since."""
         with self._lock, acting_as(replace(CONSOLIDATION, request=f"undo {key}")):
             entry = self._find_standing(key)
             if busy := self._repo.busy_reason():
@@ -187,11 +191,14 @@ class ProposalExecution:
             about, reports = json.loads(entry.about), f"{self._snapshot.inbox}/{REPORTS}/"
             back = [
                 FileChange(step.path, step.now, step.was, step.after, step.before, step.twin)
-                for step in reversed(self._journal.steps(entry.seq))
+                for step in reversed(self._journal.complete_steps(entry.seq, self._read_version))
                 if not step.path.startswith(reports)
             ]
             if changed := [step.path for step in back if self._journal.current_digest(step) != step.was]:
                 raise Conflict(f"changed since, so nothing was undone: {', '.join(changed[:NAMED])}", paths=changed)
+            for step in back:
+                if step.now:
+                    require_bytes(step.after, step.path)
             about |= {"subject": f"Undo: {about['subject']}", "undoes": entry.seq}
             self._unfinished.expect()  # until it has succeeded
             undone = self._journal.begin(MovePlan(entry.kind, key, "", "", back, about), by=self._owner(), at=now_ms())
@@ -319,4 +326,4 @@ class ProposalExecution:
         text = format_message(about["subject"], [step.path for step in done if step.now], trailers)
         # New and removed files are committed whole; elsewhere a person's edits stay out.
         moved = [step.path for step in done if not step.was or not step.now]
-        return DueCommit({step.path: step.after for step in done}, text, moved)
+        return DueCommit({step.path: self._journal.bytes_after(step) for step in done}, text, moved)

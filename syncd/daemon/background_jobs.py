@@ -19,6 +19,7 @@ from syncd.enrichment.backfill import Backfill
 from syncd.files.inbox_file_scanner import EVERY_S, InboxFileScanner
 from syncd.history.audit_log import Author, acting_as
 from syncd.history.audited_vault import AuditedVault
+from syncd.history.change_journal import forget_bytes
 from syncd.jobs.queued_job import Kind
 from syncd.jobs.run_history import RunHistory
 from syncd.jobs.scheduler import Scheduler
@@ -69,7 +70,7 @@ def build_scheduler(
     if when := settings.consolidate.cron:
         planned.cron("consolidation", when, partial(services.consolidation.run, planned.stopping))
     planned.every("manual moves", MARKS_S, services.manual_moves.run)
-    planned.every("old versions", HOUR_S, opened.overwritten.prune)
+    planned.every("old versions", HOUR_S, partial(_forget_old_versions, opened))
     for name, seconds, work in (
         ("archive", MINUTE_S, partial(services.archive.run, planned.stopping)),
         ("review", MINUTE_S, partial(services.review.run, planned.stopping)),
@@ -128,6 +129,13 @@ def _write_contexts(vault: AuditedVault, services: VaultServices) -> None:
 def _check_root(opened: OpenParts) -> None:
     if not opened.vault.is_present():
         opened.sync.request_listing()
+
+
+def _forget_old_versions(opened: OpenParts) -> None:
+    git = opened.settings.git
+    opened.overwritten.prune()
+    before = time.time_ns() // 1_000_000 - int(git.past_days * DAY_S * 1000)
+    forget_bytes(opened.ledger, before=before, most=git.past_mb << 20)
 
 
 def _prune_ended_jobs(opened: OpenParts) -> None:

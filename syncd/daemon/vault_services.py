@@ -202,6 +202,7 @@ def _build_proposal_execution(
         owner=promotions.owner,
         lock=promotions.lock,
         audit=opened.audit,
+        read_version=promotions.changes.read_version,
     )
 
 

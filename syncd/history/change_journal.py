@@ -2,7 +2,8 @@
 
 Law, tested at every call that changes the disk: after a crash or a failure, the change of all files is complete or
 undone, unless another program changed one of them meanwhile. Files that another program wrote are never touched, and
-files that could not be rolled back are reported."""
+files that could not be rolled back are reported. Bytes are certain only until the change has ended: afterwards they are
+kept for an undo as long as other overwritten versions, and the digests remain."""
 
 from __future__ import annotations
 
@@ -10,13 +11,13 @@ import hashlib
 import json
 import time
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
-from index.errors import Conflict, NotFound
+from index.errors import Conflict, MemexError, NotFound
 from syncd.history.audit_log import take_back
 from syncd.state.ledger import Ledger
 from syncd.vault.vault import Vault
@@ -25,6 +26,22 @@ RECENT_MS: Final = 7 * 24 * 3600 * 1000  # how long a missing commit is made up 
 AGAIN_S: Final = 30.0  # wait before an unfinished change or its commit is tried again
 State: TypeAlias = Literal["begun", "done", "undone", "torn"]
 # begun: may be half done; done, undone: everything or nothing; torn: another change interfered, `about` lists what is left
+ReadVersion: TypeAlias = Callable[
+    [str, str], bytes | None
+]  # SHA-256 and path of a note → its bytes, if somebody has them
+# For a copy of the ledger that is kept for a long time.
+FORGET_ALL: Final = (
+    "UPDATE promoted_files SET before = NULL, after = NULL"
+    " WHERE promotion IN (SELECT seq FROM promotions WHERE state != 'begun')"
+)
+_FORGETTABLE: Final = """
+    SELECT seq FROM promotions JOIN (
+        SELECT promotion, sum(sum(coalesce(length(before), 0) + coalesce(length(after), 0)))
+            OVER (ORDER BY promotion DESC) AS size
+        FROM promoted_files WHERE before IS NOT NULL OR after IS NOT NULL GROUP BY promotion
+    ) ON promotion = seq
+    WHERE state != 'begun' AND (at < ? OR size > ?)
+"""
 _ENTRIES: Final = "SELECT seq, kind, document_id, state, source, target, by, at, commit_id, about FROM promotions"
 
 
@@ -97,6 +114,28 @@ def uncommitted_paths(ledger: Ledger, since: int) -> set[str]:
 def document_ids(ledger: Ledger) -> set[str]:
     """Return the ids of the notes in any change."""
     return {id for (id,) in ledger.query("SELECT DISTINCT document_id FROM promotions")}
+
+
+def forget_bytes(ledger: Ledger, *, before: int, most: int) -> int:
+    """Remove the bytes of ended changes that were made before then (epoch ms), and of the oldest ones beyond `most` bytes.
+
+    Returns the number of changes. Their digests stay."""
+    seqs = ledger.query(_FORGETTABLE, (before, most))
+    if seqs:
+        with ledger.transaction():
+            for row in seqs:
+                ledger.execute("UPDATE promoted_files SET before = NULL, after = NULL WHERE promotion = ?", row)
+    return len(seqs)
+
+
+def require_bytes(raw: bytes | None, path: str) -> bytes:
+    """Return the bytes of a step. Raises NotFound if nobody has them any more."""
+    if raw is None:
+        raise NotFound(
+            f"the earlier text of {path} is no longer kept (git.past_days, git.past_mb) and Git does not have it, "
+            "so this can't be undone"
+        )
+    return raw
 
 
 class UnfinishedChanges:
@@ -177,6 +216,33 @@ class ChangeJournal:
             FileChange(path, was, now, _decompress(before), _decompress(after), twin)
             for path, was, now, before, after, twin in rows
         ]
+
+    def complete_steps(self, seq: int, read_version: ReadVersion) -> list[FileChange]:
+        """Return the file changes, in order. Bytes that the journal no longer keeps come from elsewhere, if possible."""
+
+        def find(digest: str, path: str) -> bytes | None:
+            with suppress(MemexError):  # the file is missing
+                raw, _ = self._vault.read(path)
+                if sha256(raw) == digest:
+                    return raw
+            return read_version(digest, path)
+
+        steps = []
+        for step in self.steps(seq):
+            before, after = step.before, step.after
+            if not step.twin:
+                before = find(step.was, step.path) if before is None and step.was else before
+                after = find(step.now, step.path) if after is None and step.now else after
+            steps.append(replace(step, before=before, after=after))
+        return steps
+
+    def bytes_after(self, step: FileChange) -> bytes | None:
+        """Return the bytes of a file that has its new state; None = no file. Raises an error if it can't be read."""
+        if step.after is not None or not step.now:
+            return step.after
+        pieces: list[bytes] = []
+        self._vault.digest_file(step.path, pieces.append)
+        return b"".join(pieces)
 
     def unfinished(self) -> list[Entry]:
         """Return the changes that may be half done."""

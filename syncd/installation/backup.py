@@ -30,6 +30,7 @@ from typing import IO, Any, Self, TypeAlias
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.history.audit_log import CAME, HEAD
+from syncd.history.change_journal import FORGET_ALL
 from syncd.history.overwritten_bytes import FOLDER
 from syncd.installation.vault_setup import toml_string
 from syncd.state import ledger
@@ -179,7 +180,7 @@ def _collect_files(state: Path, folder: Path, *, damaged: bool) -> dict[str, Pat
     `folder` gets a hard link or a copy of each file, because a job's file may be removed when the job is done."""
     copy = folder / LEDGER
     try:
-        ledger.back_up(state / LEDGER, copy)
+        ledger.back_up(state / LEDGER, copy, without=FORGET_ALL)
     except Unavailable:
         if not damaged:
             raise

@@ -39,7 +39,6 @@ from syncd.promotion.promoted_note import (
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.sync.hand_edits import LOCKED_S
 from syncd.vault.path_rules import join, objection
-from syncd.vault.vault import Vault
 
 _UNLINKED: Final = re.compile(r'[<>:"|?*#^\[\]]')  # characters that names can't have on Windows, or in links
 CHANGES: Final = (APPLY, "merge")  # the moves that change a note of the vault, and take the text from the inbox
@@ -379,9 +378,7 @@ def format_commit_message(entry: Entry) -> str:
     return format_message(f"{subject} {about.get('title', '')}", lines, trailers)
 
 
-def make_due_commit(
-    vault: Vault, journal: ChangeJournal, entry: Entry, steps: Sequence[FileChange]
-) -> DueCommit | None:
+def make_due_commit(journal: ChangeJournal, entry: Entry, steps: Sequence[FileChange]) -> DueCommit | None:
     """Return the commit of a move; None when the capture exists again.
 
     Raises Unavailable when the files can't be read."""
@@ -389,7 +386,7 @@ def make_due_commit(
     for step in steps:
         try:
             if journal.current_digest(step) == step.now:
-                changes[step.path] = _bytes_after(vault, step)
+                changes[step.path] = journal.bytes_after(step)
         except MemexError:
             if step.path == entry.source:
                 raise
@@ -400,11 +397,3 @@ def make_due_commit(
     if entry.kind not in (*CHANGES, UNAPPLY):
         approved |= {entry.source, entry.target}
     return DueCommit(changes, format_commit_message(entry), approved)
-
-
-def _bytes_after(vault: Vault, step: FileChange) -> bytes | None:
-    if not step.now or not step.twin:
-        return step.after
-    pieces: list[bytes] = []
-    vault.digest_file(step.path, pieces.append)
-    return b"".join(pieces)

@@ -187,10 +187,16 @@ class Promotions:
 
         Raises an error if that is not possible."""
         if (change := self.find_applied_change(reference)) is not None:
-            return self.carry_out_move(lambda: self.changes.plan_return(change, self._journal.steps(change.seq)))
-        outcome = self.carry_out_move(lambda: plan_return(self._snapshot, self._journal, reference))
+            return self.carry_out_move(lambda: self.changes.plan_return(change, self.complete_steps(change)))
+        outcome = self.carry_out_move(
+            lambda: plan_return(self._snapshot, self._journal, reference, self.complete_steps)
+        )
         self._remove_made_folders(outcome["source"])
         return outcome
+
+    def complete_steps(self, entry: Entry) -> list[FileChange]:
+        """Return the file changes of an entry; bytes that nobody has any more are None."""
+        return self._journal.complete_steps(entry.seq, self.changes.read_version)
 
     def apply_change(self, path: str, *, shown: str | None = None, tool: str = "promote") -> dict[str, Any]:
         """Apply the change that the capture at `path` proposes, and return the outcome; see `ChangePlans.plan`."""
@@ -270,7 +276,7 @@ class Promotions:
         """Yield the recent promotions that still lack a commit, with the commit to make."""
         for entry in self._journal.uncommitted(now_ms() - RECENT_MS):
             with suppress(MemexError):  # a file can't be read
-                if due := make_due_commit(self._snapshot.vault, self._journal, entry, self._journal.steps(entry.seq)):
+                if due := make_due_commit(self._journal, entry, self._journal.steps(entry.seq)):
                     yield due
 
     def last_action(self, id: str) -> tuple[str, str, str]:
@@ -449,7 +455,7 @@ class Promotions:
         moves.clear()
         for move in waiting:
             with self._trying_later():
-                commit = make_due_commit(self._snapshot.vault, self._journal, move.entry, move.steps)
+                commit = make_due_commit(self._journal, move.entry, move.steps)
                 if commit is not None:
                     due.append((move, commit))
                 else:

@@ -5,14 +5,23 @@ note keeps its edits. Nothing is written here."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from index.errors import Conflict, NotFound
 from index.model import Record
 from index.names import fold
-from syncd.history.change_journal import ChangeJournal, Entry, FileChange, MovePlan, move_steps, note_step, sha256
+from syncd.history.change_journal import (
+    ChangeJournal,
+    Entry,
+    FileChange,
+    MovePlan,
+    move_steps,
+    note_step,
+    require_bytes,
+    sha256,
+)
 from syncd.indexes.note_lookup import choose, find_candidates
 from syncd.notes.front_matter import FrontmatterError, decode, encode
 from syncd.promotion.link_updates import plan_link_updates
@@ -25,16 +34,19 @@ from syncd.vault.path_rules import join
 STANDING: Final = ("promote", "unpromote")  # kinds in the journal; the last such entry says where a note belongs
 
 
-def plan_return(snapshot: VaultSnapshot, journal: ChangeJournal, reference: str) -> MovePlan:
+def plan_return(
+    snapshot: VaultSnapshot,
+    journal: ChangeJournal,
+    reference: str,
+    complete_steps: Callable[[Entry], list[FileChange]],
+) -> MovePlan:
     """Plan the return of the promoted note with this id or path. Raises NotFound, Problem or Conflict."""
     entry, path = _find_promotion(snapshot, journal, reference)
     raw, stat = snapshot.vault.read(path)
     if torn := next((defect.name for defect in snapshot.parse(raw, path, stat).defects if defect.name in TORN), None):
         raise Problem(HINDERING[torn])
-    steps = {step.path: step for step in journal.steps(entry.seq)}
-    was, made = steps[entry.source].before, steps[entry.target].after
-    assert was is not None, "a promotion ends with the removal of the capture"
-    assert made is not None, "and makes the note before"
+    steps = {step.path: step for step in complete_steps(entry)}
+    was, made = _promoted_texts(steps[entry.source], steps[entry.target])
     try:
         text = encode(restore_capture(decode(raw), decode(was), decode(made)))
     except FrontmatterError as error:
@@ -62,6 +74,13 @@ def plan_return(snapshot: VaultSnapshot, journal: ChangeJournal, reference: str)
         **describe_links(updates, sorted(changed)),
     }
     return MovePlan("unpromote", entry.document_id, path, target, order, about)
+
+
+def _promoted_texts(source: FileChange, promoted: FileChange) -> tuple[bytes, bytes]:
+    """Return the text of the capture, and that of the promoted note. Raises NotFound if one is no longer kept."""
+    # After a drag, the note had the capture's bytes, and the journal knows no digest of the capture.
+    was = source.before if source.before is not None else promoted.before
+    return require_bytes(was, source.path), require_bytes(promoted.after, promoted.path)
 
 
 def _find_promotion(snapshot: VaultSnapshot, journal: ChangeJournal, reference: str) -> tuple[Entry, str]:

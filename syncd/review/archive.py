@@ -207,7 +207,8 @@ class Archive:
         )
         if entry is None or json.loads(entry.about)["ids"][-1] != id:
             return text
-        after = [step.after for step in self._united.steps(entry.seq) if not step.was]
+        steps = self._united.complete_steps(entry.seq, self._promotions.changes.read_version)
+        after = [step.after for step in steps if not step.was]
         successor = read_marks(text).superseded_by
         if successor is None or successor not in [read_marks(decode(raw)).superseded_by for raw in after if raw]:
             return text

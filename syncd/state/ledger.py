@@ -365,8 +365,10 @@ def query_read_only(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
             raise Unavailable(f"the ledger {path.name} can't be read: {error}", retryable=False) from error
 
 
-def back_up(path: Path, target: Path) -> None:
-    """Copy a consistent state of the ledger at `path`, even while others write to it; `target` is private."""
+def back_up(path: Path, target: Path, *, without: str = "") -> None:
+    """Copy a consistent state of the ledger at `path`, even while others write to it; `target` is private.
+
+    `without`: a statement that removes from the copy what is not to be kept there; nothing of it is left in the file."""
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     try:
         with (
@@ -375,8 +377,21 @@ def back_up(path: Path, target: Path) -> None:
         ):
             source.backup(made)
             made.execute("PRAGMA journal_mode = DELETE")  # one complete file
+            if without:
+                _remove_from_copy(made, without)
     except sqlite3.Error as error:
         raise Unavailable(f"the ledger {path.name} can't be copied: {error}", retryable=False) from error
+
+
+def _remove_from_copy(made: sqlite3.Connection, statement: str) -> None:
+    """Run a statement that removes something, unless an older schema lacks its table, and drop the free pages."""
+    try:
+        with made:
+            made.execute(statement)
+    except sqlite3.OperationalError as error:
+        if "no such table" not in str(error):
+            raise
+    made.execute("VACUUM")
 
 
 def _open_read_only(path: Path, *, timeout: float) -> sqlite3.Connection:

@@ -6,8 +6,9 @@ import threading
 
 import pytest
 
-from index.errors import Unavailable
+from index.errors import NotFound, Unavailable
 from syncd.graph.node_request import NewNode
+from syncd.history.change_journal import forget_bytes
 from tests.support.sample_captures import DAY
 from tests.support.unreadable_tables import unreadable
 from tests.support.world import World
@@ -123,6 +124,25 @@ def test_a_relation_and_a_summary_go_through_the_graph(inbox):
     assert "Approved-By: Ada <ada@example.org>" in said
     assert "Memex-Tool: consolidation" in said
     assert {f"Capture-Id: {ada.id}", f"Capture-Id: {bab.id}"} <= set(said.splitlines())
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_proposal_whose_bytes_the_journal_forgot_is_undone_if_somebody_has_them(inbox, kept):
+    one = inbox.capture("nobody reads this")
+    before = inbox.read(one.path)
+    inbox.say(inbox.finding("archive", one.id))
+    (path,) = [inbox.run()["report"]]
+    key = inbox.tick(path, "Archive [[")
+    inbox.look()
+    forget_bytes(inbox.app.opened.ledger, before=1 << 50, most=0)
+    if kept:
+        inbox.app.operations["consolidate.undo"]({"key": key}, lambda _: None)
+        assert inbox.read(one.path) == before
+        return
+    inbox.app.opened.overwritten.prune(1 << 50)
+    with pytest.raises(NotFound, match="no longer kept"):
+        inbox.app.operations["consolidate.undo"]({"key": key}, lambda _: None)
+    assert not (inbox.world.vault / one.path).exists()
 
 
 def test_a_relation_of_nodes_that_no_commit_has_is_undone(inbox):
@@ -271,8 +291,8 @@ def test_a_tick_that_waits_is_taken_back_where_it_was_set(inbox):
     assert len(inbox.look()) == 1
 
 
-@pytest.mark.parametrize("own", [False, True])
-def test_a_duplicate_that_is_brought_back_is_no_longer_superseded_unless_its_owner_says_so(inbox, own):
+@pytest.mark.parametrize(("own", "forgotten"), [(False, False), (True, False), (False, True)])
+def test_a_duplicate_that_is_brought_back_is_no_longer_superseded_unless_its_owner_says_so(inbox, own, forgotten):
     kept, copy = inbox.capture("Both legs count."), inbox.capture("Both legs count!", tags=["legs"])
     before = inbox.read(copy.path)
     inbox.say(inbox.finding("merge-duplicates", kept.id, copy.id))
@@ -283,6 +303,8 @@ def test_a_duplicate_that_is_brought_back_is_no_longer_superseded_unless_its_own
     if own:
         inbox.world.write(aside, inbox.read(aside).replace(line, 'superseded_by: "[[Mine]]"\n'))
         inbox.world.run()
+    if forgotten:
+        forget_bytes(inbox.app.opened.ledger, before=1 << 50, most=0)
     inbox.app.operations["unarchive"]({"ids": [copy.id]}, lambda _: None)
     text = inbox.read(copy.path)
     assert ("superseded_by" in text) is own

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
-from syncd.history.change_journal import move_steps, sha256
+from syncd.history.change_journal import MovePlan, forget_bytes, move_steps, note_step, sha256
 from syncd.notes.front_matter import split
+from syncd.promotion.plan import make_due_commit
 from tests.support.world import World, promote
 
 NOTE = "---\nid: n1\ncreated_at: 2026-11-20\n---\nThe text.\n"
@@ -118,6 +120,46 @@ def test_the_journal_says_who_and_what(world):
     (entry,) = own._journal.entries_of("n1")
     assert (entry.kind, entry.state, entry.by) == ("promote", "done", own.owner())
     assert json.loads(entry.about)["relinked"] == ["Links.md", "More.md"]
+
+
+def kept(world):
+    return {
+        seq for (seq,) in world.app.opened.ledger.query("SELECT promotion FROM promoted_files WHERE after IS NOT NULL")
+    }
+
+
+def test_bytes_of_ended_changes_are_forgotten_by_age_and_beyond_the_limit(world):
+    ledger, journal = world.app.opened.ledger, world.app.services.promotions._journal
+    raw = os.urandom(10_000)  # does not compress
+    seqs = []
+    for at in range(4):
+        plan = MovePlan("promote", f"m{at}", "a", "b", [note_step("a", raw, None), note_step("b", None, raw)], {})
+        seqs.append(journal.begin(plan, by="Ann", at=at).seq)
+        journal.set_state(seqs[-1], "done")
+    journal.set_state(seqs[0], "begun")
+    digests = [(step.was, step.now) for step in journal.steps(seqs[1])]
+    assert forget_bytes(ledger, before=0, most=1 << 20) == 0
+    assert forget_bytes(ledger, before=2, most=1 << 20) == 1
+    assert kept(world) == {seqs[0], *seqs[2:]}, "the first is not finished"
+    assert forget_bytes(ledger, before=0, most=30_000) == 1
+    assert kept(world) == {seqs[0], seqs[3]}
+    assert [(step.was, step.now) for step in journal.steps(seqs[1])] == digests
+    assert forget_bytes(ledger, before=0, most=0) == 1
+    assert kept(world) == {seqs[0]}
+
+
+def test_a_commit_has_the_text_of_a_note_although_the_journal_forgot_it(world):
+    promote(world, "n1")
+    journal = world.app.services.promotions._journal
+    (entry,) = journal.entries_of("n1")
+    forget_bytes(world.app.opened.ledger, before=1 << 50, most=0)
+    due = make_due_commit(journal, entry, journal.steps(entry.seq))
+    assert due.changes == {
+        "Notes/N.md": (world.vault / "Notes/N.md").read_bytes(),
+        "Links.md": b"[[Notes/N]]\n",
+        "More.md": b"[x](Notes/N.md)\n",
+        "Captures/default/N.md": None,
+    }
 
 
 def test_a_file_that_cannot_be_restored_is_reported(world):

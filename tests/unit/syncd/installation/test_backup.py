@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import secrets
 import shutil
 import sqlite3
 import stat
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound
+from syncd.history.change_journal import ChangeJournal, MovePlan, note_step
 from syncd.installation import backup
 from syncd.installation.backup import check_replaceable, check_target, irreplaceable_files, pack, relocate_settings
 from syncd.jobs.queue import Queue
@@ -78,6 +80,35 @@ def test_a_log_to_which_the_daemon_appends_meanwhile_can_be_restored(state, tmp_
     pack(state, tmp_path / "b.tar.gz", vault=Path("/old"), settings=settings, version="1", now=NOW)
     monkeypatch.undo()
     assert (restored(tmp_path / "b.tar.gz", tmp_path) / "hooks.jsonl").read_text() == "one\n"
+
+
+def test_a_backup_has_no_text_of_a_note_that_was_promoted(state, tmp_path):
+    ledger = Ledger.open(state / "ledger.db")
+    journal = ChangeJournal(ledger, None, ["promote"])
+    done, begun = (secrets.token_bytes(30_000) for _ in range(2))  # they do not compress, and need several pages
+    for raw in (done, begun):
+        steps = [note_step("a.md", raw, None)]
+        entry = journal.begin(MovePlan("promote", "n", "a.md", "b.md", steps, {}), by="Ann", at=1)
+        if raw is done:
+            journal.set_state(entry.seq, "done")
+    ledger.close()
+    pieces = [done[start : start + 20] for start in range(0, len(done), 20)]
+    assert any(piece in (state / "ledger.db").read_bytes() for piece in pieces)
+    pack(state, tmp_path / "b.tar.gz", vault=Path("/old"), settings=None, version="1", now=NOW)
+    new = restored(tmp_path / "b.tar.gz", tmp_path) / "ledger.db"
+    raw = new.read_bytes()
+    assert not any(piece in raw for piece in pieces)
+    ledger = Ledger.open(new)
+    journal = ChangeJournal(ledger, None, ["promote"])
+    assert [journal.steps(seq)[0].before for seq in (1, 2)] == [None, begun], "the second is not finished"
+    ledger.close()
+
+
+def test_a_ledger_of_an_older_version_is_backed_up(state, tmp_path):
+    with sqlite3.connect(state / "ledger.db") as old:
+        old.execute("DROP TABLE promoted_files")
+    old.close()
+    assert pack(state, tmp_path / "b.tar.gz", vault=Path("/old"), settings=None, version="1", now=NOW).files
 
 
 def test_a_file_system_without_hard_links_is_backed_up(state, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from syncd.history.change_journal import forget_bytes
 from syncd.notes.front_matter import read_properties, split
 from syncd.settings.settings import SyncSettings
 from tests.support.unreadable_tables import unreadable
@@ -84,9 +85,12 @@ def test_it_is_one_commit_that_says_who_and_what(world):
     assert world.git("status", "--porcelain") == ""
 
 
-def test_a_drag_is_taken_back_as_a_promotion_is(world):
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_a_drag_is_taken_back_as_a_promotion_is(world, forgotten):
     before = files(world)
     drag(world, "Captures/default/Heron.md", "Birds/Heron.md")
+    if forgotten:
+        forget_bytes(world.app.opened.ledger, before=1 << 50, most=0)
     world.app.services.promotions.unpromote("c1")
     assert files(world) == before
     look(world)

@@ -8,6 +8,7 @@ import pytest
 
 from index.errors import Conflict, NotFound, Unavailable
 from syncd.git.repository import Repository
+from syncd.history.change_journal import forget_bytes
 from syncd.notes.front_matter import read_properties, split
 from syncd.promotion.plan import TakenDestination
 from syncd.promotion.promoted_note import Problem, PromotionRule
@@ -15,6 +16,8 @@ from syncd.settings.automation import PromoteSettings
 from tests.support.promotion_vault import capture, consistent, files, promotions
 from tests.support.unreadable_tables import unreadable
 from tests.support.world import World, promote
+
+LATER = 1 << 50  # a time after all others
 
 
 def test_a_capture_becomes_a_note_with_all_its_links(world, tmp_path):
@@ -50,6 +53,40 @@ def test_unpromote_gives_every_byte_back(world, tmp_path):
     with pytest.raises(NotFound):
         promotions(world).unpromote("c1")
     assert promote(world, "c1")["target"] == "Notes/Heron.md"
+
+
+@pytest.mark.parametrize("kept", ["in past", "in Git"])
+def test_a_promotion_whose_bytes_the_journal_forgot_is_taken_back_with_those_kept_elsewhere(world, kept):
+    before = files(world)
+    promote(world, "c1", to="Birds")
+    forget_bytes(world.app.opened.ledger, before=LATER, most=1 << 30)
+    if kept == "in Git":
+        world.app.opened.overwritten.prune(LATER)
+    promotions(world).unpromote("c1")
+    assert files(world) == before
+
+
+def test_a_promotion_whose_bytes_nobody_has_any_more_stays(world):
+    world.write("Captures/default/Later.md", capture().replace("id: c1", "id: c2"))  # never committed
+    world.run()
+    promote(world, "c2", to="Birds")
+    before = files(world)
+    forget_bytes(world.app.opened.ledger, before=LATER, most=1 << 30)
+    world.app.opened.overwritten.prune(LATER)
+    with pytest.raises(NotFound, match=r"Later\.md is no longer kept .* so this can't be undone"):
+        promotions(world).unpromote("c2")
+    assert files(world) == before
+
+
+def test_the_job_that_removes_old_versions_removes_those_of_promotions(world):
+    promote(world, "c1", to="Birds")
+    ledger = world.app.opened.ledger
+    world.app.operations["job.run"]({"name": "old versions", "wait": True}, lambda _: None)
+    assert ledger.query("SELECT 1 FROM promoted_files WHERE before IS NOT NULL")
+    with ledger.transaction():
+        ledger.execute("UPDATE promotions SET at = at - ?", (31 * 24 * 3600 * 1000,))
+    world.app.operations["job.run"]({"name": "old versions", "wait": True}, lambda _: None)
+    assert not ledger.query("SELECT 1 FROM promoted_files WHERE before IS NOT NULL OR after IS NOT NULL")
 
 
 def test_a_note_with_merge_markers_does_not_return(world):

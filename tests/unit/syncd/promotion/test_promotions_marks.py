@@ -150,10 +150,10 @@ def test_a_mistake_of_ours_in_one_commit_keeps_no_other_from_being_promoted_and_
     world.git("commit", "-qm", "many")
     world.run()
 
-    def mistaken(vault, journal, entry, steps):
+    def mistaken(journal, entry, steps):
         if entry.document_id == "n3":
             raise RuntimeError("a defect")
-        return make_due_commit(vault, journal, entry, steps)
+        return make_due_commit(journal, entry, steps)
 
     with monkeypatch.context() as patch:
         patch.setattr("syncd.promotion.promotions.make_due_commit", mistaken)

@@ -10,6 +10,7 @@ import pytest
 from index.errors import Conflict, NotFound, Unavailable
 from syncd.documents.owner_marks import read_marks
 from syncd.git.repository import Repository
+from syncd.history.change_journal import forget_bytes
 from syncd.notes.checkboxes import read_answers
 from syncd.notes.front_matter import split
 from syncd.promotion import marked_captures as marked_job
@@ -133,6 +134,29 @@ def test_an_appended_text_is_taken_back_and_its_capture_returns(world, way, give
     assert file.read_bytes() == mine, "not appended again"
     links = ("Daily/Today.md", "Areas/Pond.md")
     assert [files(world)[path] for path in links] == [before[path] for path in links]
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_an_appended_text_whose_bytes_the_journal_forgot_is_taken_back_with_those_in_git(world, committed):
+    before = files(world)
+    taken(world)
+    if committed:
+        world.git("add", "-A")
+        world.git("commit", "-qm", "mine")
+    assert tick(world, "Append").done
+    appended = files(world)
+    forget_bytes(world.app.opened.ledger, before=1 << 50, most=0)
+    if not committed:
+        with pytest.raises(NotFound, match=r"Notes/Heron\.md is no longer kept"):
+            world.app.services.promotions.unpromote("Notes/Heron.md")
+        assert files(world) == appended
+        return
+    world.app.services.promotions.unpromote("Notes/Heron.md")
+    after = files(world)
+    assert after["Captures/default/Heron.md"] == capture("promote: false\n").encode()
+    assert {path: after[path] for path in ("Daily/Today.md", "Areas/Pond.md")} == {
+        path: before[path] for path in ("Daily/Today.md", "Areas/Pond.md")
+    }
 
 
 def test_an_appended_text_that_the_note_has_twice_is_taken_from_its_end(world):
