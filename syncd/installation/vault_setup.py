@@ -28,12 +28,13 @@ from syncd.state.folder import (
     read_regular_file,
     read_vault_path,
     write_private,
+    writing_private,
 )
 from syncd.state.ledger import Ledger, is_damaged
 from syncd.state.process_lock import ProcessLock, holder_pid
 from syncd.vault.path_rules import is_note
 from syncd.vault.vault import Vault
-from syncd.workspaces.api_keys import SECRET, ApiKeys
+from syncd.workspaces.api_keys import SECRET, ApiKeys, make_secret
 
 log = logging.getLogger(__name__)
 
@@ -131,8 +132,9 @@ def ensure_owner_key(state: Path, keys: ApiKeys, *, now: int, again: bool = Fals
         return path
     taken = {key.name for key in keys.list() if key.revoked_at is None}
     name = next(name for n in range(1, 10_000) if (name := OWNER if n == 1 else f"{OWNER}-{n}") not in taken)
-    _, secret = keys.create(name, workspaces=None, scopes=("read", "write", "admin"), now=now)
-    write_private(path, secret + "\n")
+    secret = make_secret()
+    with writing_private(path, secret + "\n"):  # a key whose secret nobody has would stay valid
+        keys.create(name, workspaces=None, scopes=("read", "write", "admin"), secret=secret, now=now)
     return path
 
 
@@ -187,8 +189,9 @@ def reset_owner_key(state: Path, *, now: int) -> OwnerKeyReset:
         with contextlib.suppress(OSError, UnicodeDecodeError):  # an unreadable file is replaced too
             secret = read_regular_file(path).decode().strip()
         held = [key.id for key in keys.list() if secret.startswith(f"mx_{key.id}_")]
-        _, secret = keys.reset(OWNER, instead_of=held, now=now)
-        write_private(path, secret + "\n")
+        secret = make_secret()
+        with writing_private(path, secret + "\n"):
+            keys.reset(OWNER, secret, instead_of=held, now=now)
     finally:
         ledger.close()
     return OwnerKeyReset(path, aside)

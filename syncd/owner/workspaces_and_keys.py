@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -10,7 +11,7 @@ from typing import Any, TypeAlias
 from index.timings import now_ms
 from syncd.graph.perspectives import Perspectives
 from syncd.sharing.shares import Shares
-from syncd.state.folder import KEY_FILE, holds_key, write_private
+from syncd.state.folder import KEY_FILE, holds_key, writing_private
 from syncd.workspaces.agent_access import AgentAccess
 from syncd.workspaces.api_keys import ApiKey, ApiKeys
 
@@ -112,14 +113,17 @@ def key_operations(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dic
 
 def _rotate_key(keys: ApiKeys, state: Path, arguments: Arguments) -> dict[str, Any]:
     """Rotate the secret of a key. If the owner's key file holds this key, the new secret is written there too."""
+
+    def storing(key: ApiKey, secret: str) -> AbstractContextManager[object]:
+        return writing_private(state / KEY_FILE, secret + "\n") if holds_key(state, key.id) else nullcontext()
+
     key, secret = keys.rotate(
         arguments["name"],
         overlap_ms=arguments.get("overlap_ms") or 0,
         expires_at=arguments.get("expires_at"),
         now=now_ms(),
+        storing=storing,
     )
-    if holds_key(state, key.id):
-        write_private(state / KEY_FILE, secret + "\n")
     return {"name": key.name, "key": secret, "old_until": key.old_until, "expires_at": key.expires_at}
 
 

@@ -13,8 +13,8 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from index.errors import Conflict, InvalidArgument, PermissionDenied, Unavailable
@@ -100,6 +100,15 @@ def _open_without_waiting(path: str, flags: int) -> int:
 
 def write_private(path: Path, text: str) -> None:
     """Write a file that only its owner can read, durably, or not at all."""
+    with writing_private(path, text):
+        pass
+
+
+@contextmanager
+def writing_private(path: Path, text: str) -> Iterator[None]:
+    """Write a file as `write_private` does. Before the block its text is on disk, after the block it is in place.
+
+    If the text can't be written, the block does not run; if the block fails, the file stays as it was."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -107,6 +116,7 @@ def write_private(path: Path, text: str) -> None:
             stream.write(text)
             stream.flush()
             os.fsync(fd)
+        yield
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)

@@ -11,7 +11,8 @@ import logging
 import re
 import secrets
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -114,12 +115,13 @@ class ApiKeys:
 
         Raises Conflict when a live key has the name.
 
-        `secret`: an existing secret that matches `SECRET`, made before for a lost ledger."""
+        `secret`: a secret that was made before, by `make_secret` or for a lost ledger."""
+        secret = secret or make_secret()
         _check_new_key(name, workspaces, expires_at, now)
         if namespace is not None:
             _check_namespace(namespace, scopes)
         key = ApiKey(
-            id=secret.split("_")[1] if secret else secrets.token_hex(6),
+            id=secret.split("_")[1],
             name=name,
             scopes=_check_known("scope", scopes, SCOPES),
             workspaces=None if workspaces is None else frozenset(workspaces),
@@ -128,7 +130,6 @@ class ApiKeys:
             expires_at=expires_at,
             namespace=namespace,
         )
-        secret = secret or f"{PREFIX}_{key.id}_{secrets.token_hex(32)}"
         with self._lock:
             self._load()
             if self._find_key(name) is not None:
@@ -140,11 +141,18 @@ class ApiKeys:
         return key, secret
 
     def rotate(
-        self, name_or_id: str, *, overlap_ms: int, expires_at: int | None = None, now: int
+        self,
+        name_or_id: str,
+        *,
+        overlap_ms: int,
+        expires_at: int | None = None,
+        now: int,
+        storing: Callable[[ApiKey, str], AbstractContextManager[object]] = lambda *_: nullcontext(),
     ) -> tuple[ApiKey, str]:
         """Give a key a new secret, and keep its name and rights; the previous secret stays valid for `overlap_ms`.
 
-        With `expires_at` the key then expires at that time; an expired key requires it."""
+        With `expires_at` the key then expires at that time; an expired key requires it. The change is made inside
+        `storing`, which gets the key and the new secret: if it can't store the secret, the previous one stays valid."""
         with self._lock:
             self._load()
             key = self._find_key(name_or_id)
@@ -159,8 +167,8 @@ class ApiKeys:
             old_until = now + overlap_ms if overlap_ms > 0 and key.is_live(now) else None
             old = self._keys[key.id][1] if old_until is not None else _NOBODY
             rotated = replace(key, expires_at=ends, serial=key.serial + 1, old_until=old_until)
-            secret = f"{PREFIX}_{key.id}_{secrets.token_hex(32)}"
-            with self._ledger.transaction():
+            secret = make_secret(key.id)
+            with storing(rotated, secret), self._ledger.transaction():
                 self._ledger.execute(
                     "UPDATE keys SET digest = ?, old_digest = ?, old_until = ?, serial = ?, expires_at = ? WHERE id = ?",
                     (_hash_secret(secret), old if old_until else None, old_until, rotated.serial, ends, key.id),
@@ -244,18 +252,18 @@ class ApiKeys:
         log.warning("key %s (%r) was revoked", key.id, key.name)
         return revoked
 
-    def reset(self, name: str, *, instead_of: Collection[str], now: int) -> tuple[ApiKey, str]:
+    def reset(self, name: str, secret: str, *, instead_of: Collection[str], now: int) -> ApiKey:
         """Create a key with all rights, named `name`; revoke the key with that name and those with the ids `instead_of`."""
         with self._lock:
             self._load()
             for key, *_ in list(self._keys.values()):
                 if key.revoked_at is None and (key.name == name or key.id in instead_of):
                     self.revoke(key.id, now=now)
-            made, secret = self.create(name, workspaces=None, scopes=SCOPES, now=now)
+            made, _ = self.create(name, workspaces=None, scopes=SCOPES, secret=secret, now=now)
             with self._ledger.transaction():
                 self._log_event("reset", made, now)
         log.warning("key %s (%r) was created by `memex key reset`", made.id, name)
-        return made, secret
+        return made
 
     def history(self) -> Sequence[Mapping[str, Any]]:
         """Return the events of keys, oldest first."""
@@ -325,6 +333,11 @@ class ApiKeys:
     def _log_event(self, event: str, key: ApiKey, now: int) -> None:
         """Record an event of a key (inside a `transaction`), for later investigation."""
         self._ledger.execute("INSERT INTO key_events VALUES (?, ?, ?, ?)", (now, event, key.id, key.name))
+
+
+def make_secret(key_id: str = "") -> str:
+    """Return a new secret of the key with this id, or of a key that is to be created."""
+    return f"{PREFIX}_{key_id or secrets.token_hex(6)}_{secrets.token_hex(32)}"
 
 
 def _check_new_key(name: str, workspaces: Collection[str] | None, expires_at: int | None, now: int) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import tomllib
 
 import pytest
 
-from index.errors import Conflict, NotFound
+from index.errors import Conflict, NotFound, Unavailable
 from syncd.installation.vault_setup import (
     ensure_owner_key,
     ensure_settings_file,
@@ -19,6 +20,7 @@ from syncd.installation.vault_setup import (
     set_up_vault,
     write_git_choice,
 )
+from syncd.owner.workspaces_and_keys import key_operations
 from syncd.settings.settings import load
 from syncd.state.folder import LEDGER, default_state_folder, write_private
 from syncd.state.ledger import Ledger
@@ -119,6 +121,53 @@ def test_a_file_with_no_key_of_ours_is_written_anew(tmp_path, text):
     assert keys.authenticate(file.read_text().strip(), now=NOW).name == "owner"
     assert file.stat().st_mode & 0o777 == 0o600
     ledger.close()
+
+
+def full(*_):
+    raise OSError(errno.ENOSPC, "no space left")
+
+
+def test_a_start_whose_key_file_can_t_be_written_leaves_no_key(tmp_path, monkeypatch):
+    ledger, keys = ours(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        for _ in range(3):
+            with pytest.raises(OSError, match="no space"):
+                ensure_owner_key(tmp_path, keys, now=NOW)
+    assert keys.list() == []
+    assert not (tmp_path / "key").exists()
+    ensure_owner_key(tmp_path, keys, now=NOW)
+    assert [key.name for key in keys.list()] == ["owner"]
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+    ledger.close()
+
+
+def test_a_reset_or_rotation_whose_key_file_can_t_be_written_keeps_the_old_key(tmp_path, monkeypatch):
+    tmp_path.chmod(0o700)
+    ledger, keys = ours(tmp_path)
+    old = ensure_owner_key(tmp_path, keys, now=NOW).read_text()
+    rotate = key_operations(None, keys, tmp_path)["key.rotate"]
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="no space"):
+            reset_owner_key(tmp_path, now=NOW)
+        with pytest.raises(OSError, match="no space"):
+            rotate({"name": "owner"}, None)
+    assert (tmp_path / "key").read_text() == old
+    assert keys.authenticate(old.strip(), now=NOW).name == "owner"
+    assert rotate({"name": "owner"}, None)["key"] == (tmp_path / "key").read_text().strip() != old.strip()
+    assert keys.authenticate(old.strip(), now=NOW) is None
+    ledger.close()
+
+
+def test_a_key_that_the_ledger_can_t_record_is_in_no_file(tmp_path):
+    ledger, keys = ours(tmp_path)
+    old = ensure_owner_key(tmp_path, keys, now=NOW).read_text()
+    ledger.close()
+    with pytest.raises(Unavailable):
+        key_operations(None, keys, tmp_path)["key.rotate"]({"name": "owner"}, None)
+    assert (tmp_path / "key").read_text() == old
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
 def test_a_private_file_is_never_open_to_others(tmp_path):

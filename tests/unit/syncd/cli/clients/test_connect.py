@@ -16,6 +16,7 @@ from syncd.cli.terminal import result_text
 from syncd.clients import client_file
 from syncd.clients.client_formats import CLIENTS, key_in_entry
 from syncd.clients.entry_editor import read_entry
+from syncd.workspaces.api_keys import make_secret
 from tests.support.world import World, answering
 
 FILES = {
@@ -211,7 +212,7 @@ def test_an_entry_of_another_vault_is_left_alone(world, capfd):
 
 
 def test_the_owners_key_in_an_entry_gives_way_to_one_of_the_clients_own(world):
-    _, secret = world.app.opened.keys.reset("owner", instead_of=(), now=now_ms())
+    world.app.opened.keys.reset("owner", secret := make_secret(), instead_of=(), now=now_ms())
     path = Path.home() / FILES["cursor"]
     path.parent.mkdir()
     path.write_text(
