@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -42,10 +43,9 @@ def workspace_operations(agent_access: AgentAccess, perspectives: Perspectives, 
         return [{"name": name, "notes": _count_notes(agent_access, name)} for name in agent_access.workspaces()]
 
     def delete(arguments: Arguments, _: Any) -> dict[str, Any]:
-        agent_access.delete_workspace(arguments["name"])
-        perspectives.reset(arguments["name"])
-        shares.clear(arguments["name"])
-        return {"name": arguments["name"], "deleted": True}
+        name = arguments["name"]
+        agent_access.delete_workspace(name, partial(shares.clear, name), partial(perspectives.reset, name))
+        return {"name": name, "deleted": True}
 
     def read_context(arguments: Arguments, _: Any) -> dict[str, Any]:
         workspace = agent_access.workspace(arguments.get("workspace") or "default")

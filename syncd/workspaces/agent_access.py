@@ -108,12 +108,19 @@ class AgentAccess:
         self._inbox.vault.make_folder(f"{self._inbox.folder}/{check_workspace_name(name)}")
         return Workspace(name, self._inbox)
 
-    def delete_workspace(self, name: str) -> None:
-        """Remove an empty workspace. Raises InvalidArgument when it is not empty, and Unavailable when the vault is away."""
+    def delete_workspace(self, name: str, *clear: Callable[[], object]) -> None:
+        """Remove an empty workspace. Raises InvalidArgument when it is not empty, and Unavailable when the vault is away.
+
+        `clear`: remove what belongs to the workspace outside the vault. They run first: if one fails, the workspace is
+        still there, and the deletion can be repeated."""
         self.workspace(name)
+        folder = f"{self._inbox.folder}/{name}"
+        filled = InvalidArgument(f"workspace {name!r} is not empty; move or delete its notes first", workspace=name)
+        if self._inbox.vault.list_names(folder):
+            raise filled
+        for remove in clear:
+            remove()
         try:
-            self._inbox.vault.remove_folder(f"{self._inbox.folder}/{name}")
-        except Conflict as error:
-            raise InvalidArgument(
-                f"workspace {name!r} is not empty; move or delete its notes first", workspace=name
-            ) from error
+            self._inbox.vault.remove_folder(folder)
+        except Conflict as error:  # something was put into it meanwhile
+            raise filled from error

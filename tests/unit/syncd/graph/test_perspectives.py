@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from index.encoders.embedder import Embedder, EmbedSettings
 from index.encoders.settings import BundledSettings
-from index.errors import Conflict, InvalidArgument, NotFound
+from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from index.model import Stat
 from index.observations.perspectives import (
     DEFAULTS,
@@ -226,6 +226,31 @@ def test_a_workspace_that_is_made_again_begins_with_the_defaults(world):
     assert ask(world, "list", workspace="w")["default"]
     with pytest.raises(NotFound):
         ask(world, "list", workspace="nowhere")
+
+
+def test_a_workspace_whose_shares_can_t_be_cleared_is_still_there(world, monkeypatch):
+    world.write("Notes/Heron.md", "words\n")
+    world.run()
+    run, shares, vault = world.app.operations, world.app.opened.shares, world.vault / "Captures/w"
+    run["workspace.create"]({"name": "w"}, lambda _: None)
+    shares.add("w", ["Notes/Heron.md"])
+
+    def fail(_):
+        raise Unavailable("the ledger could not be written")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shares, "clear", fail)
+        with pytest.raises(Unavailable):
+            run["workspace.delete"]({"name": "w"}, lambda _: None)
+    assert vault.is_dir()
+    (vault / "note.md").write_text("words\n")
+    with pytest.raises(InvalidArgument, match="not empty"):
+        run["workspace.delete"]({"name": "w"}, lambda _: None)
+    assert shares.entries_of("w") == ["Notes/Heron.md"]
+    (vault / "note.md").unlink()
+    run["workspace.delete"]({"name": "w"}, lambda _: None)
+    assert not vault.exists()
+    assert shares.entries_of("w") == []
 
 
 # As people see them
