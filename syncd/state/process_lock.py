@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +18,8 @@ from typing import Self
 
 from index.errors import Conflict, Unavailable
 
+ASKED_S = 1.0  # how long `acquire` waits for processes that only ask
+LOOK_S = 0.005
 _BUSY = (errno.EWOULDBLOCK, errno.EACCES)
 _SIZE = 32  # "epoch pid\n" in a fixed width: one small write, never a mix of two writes
 
@@ -33,8 +36,10 @@ class ProcessLock:
 
     @classmethod
     def acquire(cls, state: Path) -> ProcessLock:
-        """Lock `state` (created if missing) for this process, or raise Conflict with the pid of the holder."""
-        path = state / "lock"
+        """Lock `state` (created if missing) for this process, or raise Conflict with the pid of the holder.
+
+        A process that only asks who holds the lock is waited for, as it locks the file for a moment."""
+        path, end = state / "lock", time.monotonic() + ASKED_S
         while True:
             fd = _open_lock(path)
             try:
@@ -47,9 +52,11 @@ class ProcessLock:
             except OSError as error:
                 pid = _read_owner(fd)[1]
                 os.close(fd)
-                if error.errno in _BUSY:
+                if error.errno not in _BUSY:
+                    raise Unavailable(f"cannot lock {path}: {error.strerror}") from error
+                if time.monotonic() >= end or (pid and holds_lock(pid, state)):
                     raise _held_error(state, pid) from None
-                raise Unavailable(f"cannot lock {path}: {error.strerror}") from error
+                time.sleep(LOOK_S)
 
     def is_current(self) -> bool:
         """Return whether this process is still the owner: the file in place is the locked one, with its epoch inside."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -45,6 +47,40 @@ def test_a_held_lock_refuses_another_process_by_its_pid_and_outlives_no_kill(tmp
         process.stdout.close()
     with ProcessLock.acquire(tmp_path) as lock:
         assert lock.epoch == epoch + 1
+
+
+def test_a_process_that_only_asks_for_the_holder_is_in_nobody_s_way(tmp_path):
+    ProcessLock.acquire(tmp_path).release()
+    stop = threading.Event()
+
+    def ask():
+        while not stop.is_set():
+            process_lock.holder_pid(tmp_path)
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(200):
+            ProcessLock.acquire(tmp_path).release()
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("pid", [0, 4_194_304])  # nobody, and a process that has ended
+def test_a_lock_without_a_live_holder_is_waited_for_only_a_moment(tmp_path, monkeypatch, pid):
+    (tmp_path / "lock").write_text(f"{1:<20} {pid:<10}\n")
+    with (tmp_path / "lock").open() as asking:
+        fcntl.flock(asking, fcntl.LOCK_SH)
+        threading.Timer(0.1, lambda: fcntl.flock(asking, fcntl.LOCK_UN)).start()
+        with ProcessLock.acquire(tmp_path) as lock:
+            assert lock.epoch == 2
+        monkeypatch.setattr(process_lock, "ASKED_S", 0.1)
+        fcntl.flock(asking, fcntl.LOCK_SH)
+        with pytest.raises(Conflict):
+            ProcessLock.acquire(tmp_path)
 
 
 def test_the_same_process_cannot_hold_it_twice(tmp_path):
