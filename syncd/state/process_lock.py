@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import logging
 import os
 import sys
 import time
@@ -19,7 +20,10 @@ from typing import Self
 from index.errors import Conflict, Unavailable
 
 ASKED_S = 1.0  # how long `acquire` waits for processes that only ask
-LOOK_S = 0.005
+LOOK_S = 0.005  # pause between two tries
+
+log = logging.getLogger(__name__)
+
 _BUSY = (errno.EWOULDBLOCK, errno.EACCES)
 _SIZE = 32  # "epoch pid\n" in a fixed width: one small write, never a mix of two writes
 
@@ -33,6 +37,7 @@ class ProcessLock:
         self.path = path
         self.epoch = epoch
         self._fd: int | None = fd
+        self._problem = ""  # why the lock could not be checked, if it could not
 
     @classmethod
     def acquire(cls, state: Path) -> ProcessLock:
@@ -50,7 +55,7 @@ class ProcessLock:
                     return cls(path, fd, epoch)
                 os.close(fd)  # somebody deleted the file in between: the locked file is no longer in place
             except OSError as error:
-                pid = _read_owner(fd)[1]
+                pid = _read_pid(fd)
                 os.close(fd)
                 if error.errno not in _BUSY:
                     raise Unavailable(f"cannot lock {path}: {error.strerror}") from error
@@ -59,22 +64,33 @@ class ProcessLock:
                 time.sleep(LOOK_S)
 
     def is_current(self) -> bool:
-        """Return whether this process is still the owner: the file in place is the locked one, with its epoch inside."""
+        """Return whether this process is still the owner: the file in place is the locked one, with its epoch inside.
+
+        Raises OSError when the disk does not say."""
         return self._fd is not None and _is_same_file(self._fd, self.path) and _read_owner(self._fd)[0] == self.epoch
 
     def successor(self) -> int | None:
         """Return the pid of the process that took over the state folder (0: unknown yet); None while there is none.
 
-        A deleted lock file belongs to nobody yet."""
-        return None if self.is_current() else holder_pid(self.path.parent)
+        A deleted lock file belongs to nobody yet, and one that can't be read now to this process."""
+        try:
+            current, self._problem = self.is_current(), ""
+        except OSError as error:
+            if not self._problem:
+                self._problem = error.strerror or type(error).__name__
+                log.warning("could not check the lock of the state folder: %s", self._problem)
+            return None
+        return None if current else holder_pid(self.path.parent)
 
     def release(self) -> None:
         """Release the lock; a second call does nothing."""
         if self._fd is not None:
             fd, self._fd = self._fd, None
-            if _read_owner(fd)[0] == self.epoch:
-                _write_owner(fd, self.epoch, 0)
-            os.close(fd)
+            try:
+                if _read_owner(fd)[0] == self.epoch:
+                    _write_owner(fd, self.epoch, 0)
+            finally:
+                os.close(fd)
 
     def __enter__(self) -> Self:
         return self
@@ -94,7 +110,7 @@ def holder_pid(state: Path) -> int | None:
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as error:
-        return _read_owner(fd)[1] if error.errno in _BUSY else None
+        return _read_pid(fd) if error.errno in _BUSY else None
     else:
         return None
     finally:
@@ -147,6 +163,12 @@ def _read_owner(fd: int) -> tuple[int, int]:
     if len(words) == 2 and all(word.isdigit() for word in words):
         return int(words[0]), int(words[1])
     return 0, 0
+
+
+def _read_pid(fd: int) -> int:
+    with contextlib.suppress(OSError):
+        return _read_owner(fd)[1]
+    return 0
 
 
 def _write_owner(fd: int, epoch: int, pid: int) -> None:

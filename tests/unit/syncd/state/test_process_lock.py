@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -119,6 +121,39 @@ def test_a_holder_whose_file_was_deleted_or_taken_over_is_not_current_and_harms_
     with pytest.raises(Conflict):
         ProcessLock.acquire(tmp_path)
     second.release()
+
+
+@pytest.mark.parametrize("call", ["pread", "lstat"])
+def test_a_disk_that_fails_for_a_moment_ends_no_watch_and_is_logged_once(tmp_path, monkeypatch, caplog, call):
+    def fail(*_):
+        raise OSError(errno.EIO, "input/output error")
+
+    first = ProcessLock.acquire(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(*((os, "pread", fail) if call == "pread" else (Path, "lstat", fail)))
+        assert [first.successor() for _ in range(3)] == [None] * 3
+    assert [record.getMessage() for record in caplog.records] == [
+        "could not check the lock of the state folder: input/output error"
+    ]
+    (tmp_path / "lock").unlink()
+    with ProcessLock.acquire(tmp_path):
+        assert first.successor() == os.getpid()
+    first.release()
+
+
+def test_a_lock_whose_file_can_t_be_read_is_released(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.EIO, "input/output error")
+
+    first = ProcessLock.acquire(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pread", fail)
+        with pytest.raises(Conflict, match="another process"):
+            ProcessLock.acquire(tmp_path)
+        assert process_lock.holder_pid(tmp_path) == 0
+        with pytest.raises(OSError, match="input/output"):
+            first.release()
+    ProcessLock.acquire(tmp_path).release()
 
 
 def test_a_state_folder_that_cannot_be_made_is_unavailable(tmp_path):
