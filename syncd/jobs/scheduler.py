@@ -21,6 +21,7 @@ from index.process_memory import GrowthWatch
 from syncd.jobs.job_names import job_name
 from syncd.jobs.run_history import Run, RunHistory
 from syncd.settings.cron_schedule import parse_cron
+from syncd.vault.path_rules import to_printable
 
 if TYPE_CHECKING:
     from syncd.jobs.timer import Timer
@@ -281,26 +282,21 @@ class Scheduler:
             if self.stopping.is_set() or job.began is not None:
                 return
             job.started_at, job.began = time.time_ns() // 1_000_000, time.monotonic()
-        error, used = "", time.thread_time()
+        used, run = time.thread_time(), Run(job.started_at, 0.0, "the run ended unexpectedly")
         try:
-            job.work()
-        except MemexError as failure:
-            log.warning("the job %r failed: %s", job_name(name), failure.message)
-            error = failure.message
-        except Exception as failure:  # top of the job's thread: it must stay scheduled
-            log.exception("the job %r failed", job_name(name))
-            error = str(failure) or type(failure).__name__
-        self._growth.release_after_growth()
-        with self._changed:
-            run = Run(job.started_at, time.monotonic() - job.began, error)
-            asked, before = job.asked, job.last
-        if asked or job.every_s >= OFTEN_S or before is None or before.error != error:
-            self._keep_run(job, run)
-        with self._changed:
-            job.last, job.began, job.asked = run, None, False
-            job.runs, job.failures = job.runs + 1, job.failures + bool(error)
-            job.cpu_s += time.thread_time() - used
-            self._changed.notify_all()
+            error = _run_work(job)
+            self._growth.release_after_growth()
+            with self._changed:
+                run = Run(job.started_at, time.monotonic() - job.began, error)
+                asked, before = job.asked, job.last
+            if asked or job.every_s >= OFTEN_S or before is None or before.error != error:
+                self._keep_run(job, run)
+        finally:  # otherwise the job would count as running for ever
+            with self._changed:
+                job.last, job.began, job.asked = run, None, False
+                job.runs, job.failures = job.runs + 1, job.failures + bool(run.error)
+                job.cpu_s += time.thread_time() - used
+                self._changed.notify_all()
         if error and job.every_s > AGAIN_S and self._timer is not None and self._timer.running:
             # A reported problem must not outlive its cause by days.
             self._timer.run_soon(name, datetime.now(UTC) + timedelta(seconds=AGAIN_S), unless_sooner=True)
@@ -314,6 +310,19 @@ class Scheduler:
                 job.kept = run
             except Unavailable as error:
                 log.warning("could not record a run of the job %r: %s", job_name(job.name), error.message)
+
+
+def _run_work(job: _Job) -> str:
+    """Run the work of a job; return the error as printable text, "" = success."""
+    try:
+        job.work()
+    except MemexError as failure:
+        log.warning("the job %r failed: %s", job_name(job.name), failure.message)
+        return to_printable(failure.message)
+    except Exception as failure:  # top of the job's thread: it must stay scheduled
+        log.exception("the job %r failed", job_name(job.name))
+        return to_printable(str(failure)) or type(failure).__name__
+    return ""
 
 
 def _first_delay(last: Run | None, seconds: float, now: float) -> float:

@@ -25,7 +25,7 @@ BROAD = {
     ("syncd/daemon/service_watchdog.py", "ServiceWatchdog._run"): "the thread that reports to the service manager",
     ("syncd/enrichment/enricher.py", "Enricher.isolate"): "the work on one note: a defect in it costs no other note, and no capture",
     ("syncd/git/head_follower.py", "HeadFollower._run"): "the thread that follows HEAD",
-    ("syncd/jobs/scheduler.py", "Scheduler._run"): "each run of a job, which must stay scheduled",
+    ("syncd/jobs/scheduler.py", "_run_work"): "each run of a job, which must stay scheduled",
     ("syncd/jobs/worker.py", "Worker._run_handler"): "each job of the queue, which fails alone",
     ("syncd/jobs/worker.py", "Worker._work"): "the threads that work on the queue",
     ("syncd/promotion/destination_conflicts.py", "DestinationConflicts.ask"): "each capture: the others are asked about",

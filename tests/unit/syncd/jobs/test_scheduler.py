@@ -15,7 +15,7 @@ import pytest
 
 from index.errors import NotFound, Unavailable
 from syncd.jobs import scheduler, timer
-from syncd.jobs.run_history import KEPT, Run, RunHistory
+from syncd.jobs.run_history import Run, RunHistory
 from syncd.jobs.scheduler import FIRST_S, LATE_S, Scheduler, _first_delay
 from syncd.jobs.timer import SPARE
 from tests.support.world import until
@@ -281,14 +281,6 @@ def test_what_outlives_the_daemon_is_how_the_last_runs_went(kept):
     assert [run.error for run in again.history("deep")] == ["broken"]
 
 
-def test_runs_under_the_earlier_key_of_a_job_are_its_runs(kept):
-    kept.add("what was", Run(1, 0.1, "disk full"))
-    assert kept.runs_of("old versions") == [Run(1, 0.1, "disk full")]
-    for number in range(KEPT):
-        kept.add("old versions", Run(number + 2, 0.1, ""))
-    assert [run.started_at for run in kept.runs_of("old versions", KEPT + 1)] == list(range(KEPT + 1, 1, -1))
-
-
 def test_messages_name_a_job_as_people_do(kept, caplog):
     jobs = Scheduler(kept)
     jobs.every("old versions", 3600, Beat(1, Unavailable("disk full")))
@@ -299,15 +291,6 @@ def test_messages_name_a_job_as_people_do(kept, caplog):
     jobs.stop()
     with pytest.raises(Unavailable, match="so the job 'forget old versions' was not run"):
         jobs.run("old versions")
-
-
-def test_only_so_many_runs_of_a_job_are_kept(kept):
-    for number in range(KEPT + 10):
-        kept.add("a", Run(number, 1.0, ""))
-        kept.add("b", Run(number, 1.0, ""))
-    assert [run.started_at for run in kept.runs_of("a")] == list(range(KEPT + 9, 9, -1))
-    assert len(kept.runs_of("b")) == KEPT
-    assert [run.started_at for run in kept.runs_of("b", 2)] == [KEPT + 9, KEPT + 8]
 
 
 def test_a_tick_that_goes_as_before_is_not_written_down_each_time(jobs, kept):
