@@ -220,8 +220,12 @@ class Queue:
         ((due,),) = self._ledger.query("SELECT min(due_at) FROM queue WHERE status = 'queued' AND kind = ?", (kind,))
         if due is None:
             return None
-        left = (due - self._now()) / 1000
-        return 0.0 if left > BACKOFF_S[1] else max(0.0, left)  # the clock was set back
+        return self.seconds_until(due)
+
+    def seconds_until(self, due_at: int) -> float:
+        """Return the seconds until a waiting job is due; 0 if that is further away than any wait: then the clock was set back."""
+        left = (due_at - self._now()) / 1000
+        return 0.0 if left > BACKOFF_S[1] else max(0.0, left)
 
     def take(self, kind: Kind) -> Job | None:
         """Start the next due job: the oldest one of the key whose turn it is. None when there is none."""

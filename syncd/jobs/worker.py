@@ -107,7 +107,7 @@ class Worker:
             while (job := self._queue.job(id)).status == "queued":
                 if hindered := self._hindered(job.kind):
                     raise Unavailable(f"{hindered}; the jobs stay queued")
-                self.stopping.wait(max(0.0, (job.due_at - time.time_ns() // 1_000_000) / 1000))
+                self.stopping.wait(self._queue.seconds_until(job.due_at))
                 if begun := self._queue.begin(id):
                     self._carry_out(begun, report)
             done += 1

@@ -222,6 +222,20 @@ def test_jobs_stay_queued_when_they_can_t_be_done_where_they_are_waited_for(queu
     assert queue.job(job.id).status == "queued"
 
 
+def test_a_clock_that_was_set_back_delays_no_job_that_is_waited_for(queue):
+    worker = Worker(queue)
+    worker.register("note", lambda work: work.job.planned)
+    job = add(queue)
+    year_ms = 365 * 24 * 3600 * 1000
+    assert queue._update(job.id, "queued", due_at=job.due_at + year_ms)
+    ending = threading.Timer(20, worker.stopping.set)
+    ending.start()
+    worker.drain([job.id], lambda _: None)
+    ending.cancel()
+    assert not worker.stopping.is_set()
+    assert queue.job(job.id).status == "done"
+
+
 def test_a_job_that_its_owner_breaks_off_is_queued_again(queue):
     def handler(work):
         raise KeyboardInterrupt
