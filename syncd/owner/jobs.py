@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final, TypeAlias
@@ -85,7 +86,7 @@ def _wait_for_jobs(
     queue: Queue, worker: Worker, ids: Sequence[str], progress: Progress, *, seconds: float
 ) -> list[Job]:
     """Return these jobs once all have ended, or after a time limit."""
-    left = seconds
+    end = time.monotonic() + seconds
     while True:
         stamp = queue.stamp
         jobs = [queue.job(id) for id in ids]
@@ -94,10 +95,9 @@ def _wait_for_jobs(
         progress(
             {"done": len(jobs) - len(going), "total": len(jobs), "stage": at.stage or at.title if at else "waiting"}
         )
-        if not going or left <= 0 or worker.stopping.is_set():
+        if not going or time.monotonic() >= end or worker.stopping.is_set():
             return jobs
         queue.wait(stamp, LOOK_S, worker.stopping.is_set)
-        left -= LOOK_S
 
 
 def job_operations(jobs: Callable[[], Scheduler]) -> dict[str, Callable[[Mapping[str, Any], Any], Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from index.errors import NotFound, Unavailable
 from syncd.indexes.shared_index import SharedIndex
 from syncd.jobs.timer import COMMON_S
+from syncd.jobs.worker import Worker
+from syncd.owner.jobs import _wait_for_jobs
 from syncd.vault.openat import new_temporary_name
 from tests.support.world import World, until
 
@@ -135,6 +138,26 @@ def test_an_unfinished_build_that_can_be_taken_up_again_stays(world):
     (other.folder / "made.json").unlink()
     aged(other.folder, 0.2)
     assert builds.drop_unused(older_s=0.1) == [other.folder.name]
+
+
+def test_a_wait_for_jobs_lasts_as_long_as_it_says_while_others_end(world):
+    queue, ended = world.app.opened.queue, threading.Event()
+    job = queue.add_note("k", "default", {"text": "a note"}, title="a note")
+
+    def others():
+        while not ended.wait(0.001):
+            queue.wake()
+
+    thread = threading.Thread(target=others)
+    thread.start()
+    begun = time.monotonic()
+    try:
+        (waiting,) = _wait_for_jobs(queue, Worker(queue), [job.id], lambda _: None, seconds=0.7)
+    finally:
+        ended.set()
+        thread.join()
+    assert time.monotonic() - begun >= 0.7
+    assert waiting.status == "queued"
 
 
 def test_a_consolidation_by_hand_is_no_longer_never(world):
