@@ -31,8 +31,9 @@ class StagedFiles:
         sync_folder(self.folder)
 
     def put_back(self, id: str, file: Path) -> None:
-        """Move a file back to its original path."""
-        (self.folder / id).replace(file)
+        """Move a file back to its original path; if that fails, `sweep` removes it later."""
+        with suppress(OSError):
+            (self.folder / id).replace(file)
 
     def drop(self, id: str) -> None:
         """Remove the file of a job, if there is one; if that fails, `sweep` removes it later."""

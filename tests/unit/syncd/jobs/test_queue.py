@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import threading
 
@@ -199,6 +200,24 @@ def test_a_file_that_lies_staged_already_is_taken_where_it_lies(queue):
     path = dropped(queue.staged.folder / ("e" * 32))
     job = queue.add_file("k", "w", {"name": "a", "size": 4}, path, id="e" * 32)
     assert queue.staged.find(job.id) == path
+
+
+def test_a_file_that_can_t_be_queued_or_put_back_is_refused_with_the_reason(queue, tmp_path, monkeypatch):
+    path = dropped(tmp_path / "in" / "a")
+
+    def fail(*_):
+        raise Unavailable("the ledger could not be written")
+
+    def gone(*_):
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(queue, "_add", fail)
+    with monkeypatch.context() as patch, pytest.raises(Unavailable, match="ledger could not be written"):
+        patch.setattr(queue.staged, "take", lambda *_: patch.setattr(type(path), "replace", gone))
+        queue.add_file("k", "w", {"name": "a", "size": 4}, path)
+    with pytest.raises(Unavailable, match="ledger could not be written"):
+        queue.add_file("k", "w", {"name": "a", "size": 4}, path)
+    assert path.read_bytes() == b"data"
 
 
 def test_a_job_that_is_put_off_waits_longer_each_time_and_tells_why(queue, clock):
