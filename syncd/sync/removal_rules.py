@@ -6,6 +6,7 @@ missing."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
@@ -13,10 +14,12 @@ from pathlib import Path
 
 from syncd.git import head_moves
 from syncd.git.repository import GitPosition, Repository
+from syncd.state.folder import write_private
 from syncd.sync.change_plan import is_mass_removal
 
 FINAL = 2.0  # seconds for which a file must stay missing or empty: editors remove and recreate files
 CERTAIN = 600.0  # seconds after which a mass removal is accepted
+_OBJECT_NAME = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 LOOKS = 2.0, 60.0  # first and longest pause between two checks of held removals
 
 
@@ -84,7 +87,7 @@ class RemovalRules:
         now, last = self._repo.position(), self._read_last_position()
         if now.head and not self._since and (last is None or (now.head, now.log) != (last.head, last.log)):
             with suppress(OSError):  # a full disk: then the next checkout is held, which is safe
-                self._file.write_text(f"{now.head} {now.log}", "utf-8")
+                write_private(self._file, f"{now.head} {now.log}")
 
     def _is_mass_removal(self, known: int, elsewhere: Callable[[Collection[str]], set[str]]) -> bool:
         """Return whether so much is missing that it may be an accident; costlier checks run only if needed."""
@@ -113,4 +116,4 @@ class RemovalRules:
         except (OSError, ValueError):
             return None
         log = int(length) if length.isdigit() else 0
-        return GitPosition(head, None, log) if head and set(head) <= set("0123456789abcdef") else None
+        return GitPosition(head, None, log) if _OBJECT_NAME.fullmatch(head) else None

@@ -1,5 +1,7 @@
 """syncd/sync/removal_rules.py: which absences may be believed."""
 
+import errno
+import os
 import shutil
 import time
 
@@ -11,6 +13,7 @@ from syncd.sync import removal_rules
 from syncd.sync.removal_rules import RemovalRules
 from tests.support.world import World
 
+FIRST = "a" * 40
 MANY = [f"n{number}.md" for number in range(30)]
 
 
@@ -18,7 +21,7 @@ class History:
     """What Git would say."""
 
     def __init__(self):
-        self.at, self.taken = "aaa", set()
+        self.at, self.taken = FIRST, set()
 
     def head(self):
         return self.at
@@ -27,7 +30,7 @@ class History:
         return GitPosition(self.at, None, 7)
 
     def removed_paths(self, since):
-        assert (since.head, since.log) == ("aaa", 7)
+        assert (since.head, since.log) == (FIRST, 7)
         return self.taken
 
 
@@ -68,12 +71,33 @@ def test_a_mass_removal_is_held_also_at_a_start(absences):
     assert absences.held_count == 30
 
 
+@pytest.mark.parametrize("left", [b"", b"a", b"a" * 39, b"a" * 40 + b"\0", b"g" * 40])
+def test_a_record_of_head_that_a_crash_cut_off_is_none(absences, tmp_path, left):
+    (tmp_path / "head").write_bytes(left)
+    assert absences._read_last_position() is None
+    absences.remember_head()
+    assert absences._read_last_position() == GitPosition(FIRST, None, 7)
+    assert (tmp_path / "head").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_full_disk_leaves_the_record_of_head_as_it_was(absences, head, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "no space left")
+
+    absences.remember_head()
+    head.at = "b" * 40
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        absences.remember_head()
+    assert absences._read_last_position().head == FIRST
+
+
 def test_a_mass_removal_that_git_made_is_believed(absences, head):
     absences.remember_head()
-    head.at = "bbb"
+    head.at = "b" * 40
     assert absences.decide(MANY, 40, at_once=True) == ([], {})  # a commit that did not take them
     assert not absences.is_due()
-    head.at, head.taken = "ccc", {*MANY, "other.md"}
+    head.at, head.taken = "c" * 40, {*MANY, "other.md"}
     assert absences.is_due()
     assert absences.decide(MANY, 40, at_once=True)[0] == MANY
 
