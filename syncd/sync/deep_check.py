@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +59,10 @@ class DeepCheck:
             checked, mended = 0, sum(self._compare_halves(index) for index in indexes)
             known = [(index, entry) for index in indexes for entry in index.manifest.copy().values() if entry.digest]
             known.sort(key=lambda pair: pair[1].path)
+            rest = iter(known)
             while checked < len(known):
                 begun = time.monotonic()
-                for index, entry in islice(known, checked, None):
+                for index, entry in rest:
                     mended += self._differs(index, entry)
                     checked += 1
                     if time.monotonic() - begun >= SLICE_S:
