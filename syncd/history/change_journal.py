@@ -274,6 +274,14 @@ class ChangeJournal:
         """Return the newest changes, newest last."""
         return self._entries("seq > (SELECT coalesce(max(seq), 0) FROM promotions) - ?", limit)
 
+    def newest_changes_below(self, folder: str) -> dict[str, int]:
+        """Return the files below `folder` that a change of any kind created, each with the number of the newest such change."""
+        asked = (
+            "SELECT path, max(promotion) FROM promoted_files JOIN promotions ON promotion = seq"
+            " WHERE state = 'done' AND was = '' AND now != '' AND substr(path, 1, length(?)) = ? GROUP BY path"
+        )
+        return dict(self._ledger.query(asked, (folder, folder)))
+
     def _entries(self, where: str, *arguments: object) -> list[Entry]:
         rows = self._ledger.query(f"{_ENTRIES} WHERE {where} ORDER BY seq", arguments)
         return [entry for row in rows if (entry := Entry(*row)).kind in self._kinds]

@@ -75,9 +75,11 @@ class Archive:
         return self._promotions.carry_out_move(lambda: self._plan_return(reference))
 
     def latest(self, limit: int) -> list[dict[str, Any]]:
-        """List the archived captures."""
+        """List the archived captures, the one that was archived last first; those that Memex did not archive are the last."""
         index, folder = self._snapshot.notes.index, f"{self._snapshot.inbox}/{ARCHIVE}/"
+        archived = self._united.newest_changes_below(folder)
         paths = sorted(path for path in list(index.manifest) if path.startswith(folder))
+        paths.sort(key=lambda path: archived.get(path, 0), reverse=True)
         records = [record for path in paths[:limit] if (record := index.record_at(path))]
         return [
             {"id": record.id, "path": record.path, "title": record.title, "created_at": record.created_at}

@@ -174,6 +174,17 @@ def test_a_command_dismisses_and_relations_wait_until_it_is_back(world):
     assert [tie.target.id for tie in tools.memo_graph.list(source=old.id).ties] == [new.id]
 
 
+def test_the_capture_that_was_archived_last_is_listed_first(world):
+    world.write("Captures/Archive/default/Another device.md", "---\nid: d1\n---\nwords\n")
+    for name in ("Beech", "Alder", "Chestnut"):
+        capture(world, name=name)
+    for name in ("beech", "chestnut", "alder"):
+        world.app.operations["review.dismiss"]({"ids": [name]}, lambda _: None)
+    listed = [row["id"] for row in world.app.operations["archived"]({}, lambda _: None)]
+    assert listed == ["alder", "chestnut", "beech", "d1"]
+    assert [row["id"] for row in world.app.operations["archived"]({"limit": 1}, lambda _: None)] == ["alder"]
+
+
 def test_a_name_that_is_taken_there_is_not_overwritten(world):
     world.write("Captures/Archive/default/Old idea.md", "mine\n")
     capture(world, "review: dismissed\n")
