@@ -186,10 +186,13 @@ def _read_in_year(offset: int) -> _Reader:
 
 
 def _read_span(match: re.Match[str], now: datetime) -> _Days | None:
-    """Read "the last 3 weeks": until today."""
+    """Read "the last 3 weeks": until today; None if they begin before FIRST_YEAR."""
     today = datetime(now.year, now.month, now.day)  # noqa: DTZ001 - as above
     unit, count = _read_count(match)
-    return today - count * timedelta(days=_LENGTHS[unit]), today + timedelta(days=1)
+    length = timedelta(days=count * _LENGTHS[unit])
+    if length > today - datetime(FIRST_YEAR, 1, 1):  # noqa: DTZ001 - as above
+        return None
+    return today - length, today + timedelta(days=1)
 
 
 def _read_last_month(match: re.Match[str], now: datetime) -> _Days | None:

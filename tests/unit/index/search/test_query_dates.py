@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from index.search.query_dates import FIRST_YEAR, LONGEST, find_periods
@@ -220,10 +220,35 @@ WORDS = st.sampled_from(
 )
 
 
+# Counts of each unit in every language, with each of the words that say from when they count.
+UNITS = "day days weeks month years tag tagen wochen monate jahre jours semaine mois ans días semanas meses años 日 天 週間 周 か月 个月 年"
+COUNTED = st.builds(
+    str.format,
+    st.sampled_from(
+        [
+            "the last {} {}",
+            "letzten {} {}",
+            "{} {} ago",
+            "vor {} {}",
+            "il y a {} {}",
+            "hace {} {}",
+            "{}{}前",
+            "{}{}之前",
+        ]
+    ),
+    st.integers(1, 9_999),
+    st.sampled_from(UNITS.split()),
+)
+
+
 @given(
-    st.lists(WORDS, max_size=12).map(" ".join) | st.lists(WORDS, max_size=8).map("".join) | st.text(max_size=500),
+    st.lists(WORDS, max_size=12).map(" ".join)
+    | st.lists(WORDS, max_size=8).map("".join)
+    | st.lists(COUNTED, min_size=1, max_size=3).map(" ".join)
+    | st.text(max_size=500),
     st.integers(1900, 9998),
 )
+@example("the last 3000 years", 2026)
 def test_whatever_the_text_each_period_begins_before_it_ends(text, year):
     periods, rest = find_periods(text, NOW.replace(year=year))
     assert all(period.start < period.end for period in periods)
