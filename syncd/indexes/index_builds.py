@@ -49,15 +49,15 @@ class ScopeIndex:
     listeners: list[Callable[[Collection[str] | None], object]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.index.on_commit = self._notify
+        self.index.on_commit = self.notify
 
     def switch_to(self, index: Index) -> None:
-        """Answer from `index` from now on. The changed paths are unknown, so callbacks get None."""
+        """Answer from `index` from now on; nobody is notified yet."""
         self.index.on_commit, self.index = None, index
-        index.on_commit = self._notify
-        self._notify(None)
+        index.on_commit = self.notify
 
-    def _notify(self, paths: Collection[str] | None) -> None:
+    def notify(self, paths: Collection[str] | None) -> None:
+        """Call the callbacks with the changed paths; None if they are unknown."""
         for callback in tuple(self.listeners):
             callback(paths)
 
@@ -142,8 +142,9 @@ class IndexBuilds:
                 self._retire_previous()
                 # different settings, but the same encoder
                 if inputs.encoder != embedder.chosen and self._making is None:
-                    self.live = replace(self.live, made=replace(inputs, encoder=embedder.chosen))
-                    write_made(self.live.folder, self.live.made)
+                    renamed = replace(self.live, made=replace(inputs, encoder=embedder.chosen))
+                    write_made(renamed.folder, renamed.made)
+                    self.live = renamed
             elif former is None:
                 if wanted := encoder_to_recall(embedder, inputs.encoder, inputs.identity):
                     log.info("the index was built with another encoder, which answers until a new index is complete")
@@ -283,18 +284,22 @@ class IndexBuilds:
         return {build.folder for build in builds if isinstance(build, Build)}
 
     def switch(self, build: Build) -> None:
-        """Replace the build in use by `build`; the old one is removed."""
+        """Replace the build in use by `build`; the old one is removed.
+
+        If `current` can't be written, the old build stays in use, and the error is raised."""
         with self._switching:
             for scope, index in build.indexes.items():
                 with contextlib.suppress(Unavailable):  # the one in use may be missing or damaged
                     index.continue_generation(self.live.indexes[scope].generation)
-            old, self.live = self.live, build
-            self._name_current(build)
+            self._name_current(build)  # the last step that can fail
+            self._retired.append((time.monotonic(), self.live))
+            self.live = build
             for scope, scope_index in self.scopes.items():
                 scope_index.switch_to(build.indexes[scope])
-            self._retired.append((time.monotonic(), old))
-        self.shared.move_to(self._shared_place(build))
         self.mark_filled()
+        self.shared.move_to(self._shared_place(build))
+        for scope_index in self.scopes.values():
+            scope_index.notify(None)
 
     def drop_retired(self, *, grace: float = 10.0) -> None:
         """Remove builds that were replaced more than `grace` seconds ago: no search reads them any more."""

@@ -135,8 +135,8 @@ class SharedIndex:
     def move_to(self, place: SharedIndexPlace) -> None:
         """Use another build, which has no shared index yet; the files of the old one are removed with their build."""
         with self._lock:
-            self.close()
             self.place, self.is_complete = place, False
+            self.close()
 
     def use_embedder(self, embedder: Embedder) -> None:
         """Use this embedder for searches, as far as it fits the vectors of the index."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 
 import pytest
 
 from index.encoders.embedder import Embedder, EmbedSettings
+from syncd.indexes import index_builds
+from syncd.indexes.build_inputs import current_folder
 from syncd.indexes.index_builds import IndexBuilds, IndexBuildSettings
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.world import World
@@ -18,6 +21,10 @@ def filled(world):
     world.write("Birds/Bad.md", "---\n: [\n---\nx")
     world.run()
     return world.app.opened.builds
+
+
+def count_documents(encoder):
+    return sum(texts for kind, _, texts in encoder.calls if kind == "document")
 
 
 @pytest.fixture
@@ -109,6 +116,40 @@ def test_another_encoder_is_stated_until_the_index_is_made_with_it(world):
     assert sentence.startswith("index: built with another encoder; ")
     world.app.opened.sync.rebuild(fresh=False)
     assert world.app.opened.builds.degraded() == []
+
+
+def test_a_switch_that_the_disk_refuses_leaves_the_build_in_use_and_is_repeated(world, monkeypatch):
+    builds = filled(world)
+    old = builds.live.folder
+    world.reopen(fake_embedder(encoder := FakeEncoder(identity="other")))
+    builds = world.app.opened.builds
+    with monkeypatch.context() as full:
+
+        def refuse(path, text):
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+        full.setattr(index_builds, "write_private", refuse)
+        with pytest.raises(OSError, match="No space left"):
+            world.app.opened.sync.rebuild(fresh=False)
+    assert builds.live.folder == old
+    assert all(builds.scopes[scope].index is index for scope, index in builds.live.indexes.items())
+    assert builds.is_outdated()
+    builds.drop_retired(grace=0)
+    assert builds.drop_unused(older_s=-1) == []
+    assert world.found("heron", mode="text") == ["Captures/default/Heron.md"]
+
+    def fail(paths):
+        raise RuntimeError("a callback fails")
+
+    builds.scopes["captures"].listeners.append(fail)
+    embedded = count_documents(encoder)
+    with pytest.raises(RuntimeError, match="a callback fails"):
+        world.app.opened.sync.rebuild(fresh=False)
+    assert count_documents(encoder) == embedded > 0
+    assert builds.live.folder != old
+    assert all(builds.scopes[scope].index is index for scope, index in builds.live.indexes.items())
+    assert current_folder(old.parent) == builds.live.folder
+    assert not builds.is_outdated()
 
 
 def test_a_command_that_needs_no_index_leaves_none_behind(tmp_path):
