@@ -117,8 +117,9 @@ class Reranker:
     # searching
 
     def search(self, query: Query, search: Callable[[Query], Answer]) -> Answer:
-        """Return the results of `search` in the order of both scores; a search by words only stays unchanged.
+        """Return all results of `search` in the order of both scores; a search by words only stays unchanged.
 
+        `search` is asked for the whole pool, so there may be more results than the limit of `query`.
         A score is 0..1, and comparable within the answer. A result that the model does not judge, because of its language or
         because it is beyond the pool, keeps its place. If the model could not work, `degraded` contains the reason."""
         if query.mode == "text" or not may_be_in(query.text, self._languages):
@@ -129,7 +130,7 @@ class Reranker:
         results = search(replace(query, limit=max(query.limit, self.pool)))
         with span("rerank", documents=min(self.pool, len(results.hits))):
             hits, degraded = self._order(query.text, results.hits)
-        return replace(results, hits=hits[: query.limit], degraded=(*results.degraded, *degraded))
+        return replace(results, hits=hits, degraded=(*results.degraded, *degraded))
 
     def _order(self, text: str, hits: tuple[Hit, ...]) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
         places = [place for place, hit in enumerate(hits[: self.pool]) if may_be_in(hit.chunk, self._languages)]
@@ -218,8 +219,9 @@ def _put_at(hits: Sequence[Hit], places: Sequence[int], judged: Sequence[Hit]) -
 
 
 def search_reranked(reranker: Reranker | None, query: Query, search: Callable[[Query], Answer]) -> Answer:
-    """Return what `search` finds, in the order of the reranker if there is one."""
-    return reranker.search(query, search) if reranker else search(query)
+    """Return what `search` finds, up to the limit, in the order of the reranker if there is one."""
+    answer = reranker.search(query, search) if reranker else search(query)
+    return replace(answer, hits=answer.hits[: query.limit])
 
 
 def passage_text(hit: Hit) -> str:

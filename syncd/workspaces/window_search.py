@@ -37,8 +37,10 @@ def search_scopes(
         hits = place_below_successors([hit for answer in answers for hit in answer.hits])
         return Answer(tuple(hits), answers[0].mode, tuple(line for answer in answers for line in answer.degraded))
 
-    # Twice as many, because joining moves hits of both kinds.
-    answer = _recheck(window, reranker, search_reranked(reranker, replace(query, limit=2 * query.limit), search_both))
+    # Twice as many, because joining moves hits of both kinds. Only the joined hits are cut, so that no shared note hides a capture.
+    wide = replace(query, limit=2 * query.limit)
+    answer = reranker.search(wide, search_both) if reranker else search_both(wide)
+    answer = _recheck(window, reranker, answer)
     return replace(answer, hits=tuple(join_hits(answer.hits)[: query.limit]))
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from index.errors import Unavailable
 from index.model import Answer, Query
-from index.search.reranker import Reranker, locate_model, passage_text
+from index.search.reranker import Reranker, locate_model, passage_text, search_reranked
 from syncd.settings.settings import SearchSettings
 from tests.support.fakes import FakeJudge
 from tests.support.world import World, until
@@ -397,7 +397,7 @@ def test_closing_ends_the_searches_that_wait(tmp_path, folder, loading, judge):
 def test_the_mode_and_what_else_was_degraded_are_kept(world, reranker):
     ready(world, reranker)
     found = Answer(search(world).hits, "text", ("no encoder is ready",))
-    answer = reranker.search(Query("stove", 2), lambda query: replace(found, hits=found.hits[: query.limit]))
+    answer = search_reranked(reranker, Query("stove", 2), lambda query: replace(found, hits=found.hits[: query.limit]))
     assert (answer.mode, answer.degraded, len(answer.hits)) == ("text", ("no encoder is ready",), 2)
 
 

@@ -11,9 +11,11 @@ import pytest
 from index.document_ids import path_id
 from index.errors import MemexError, NotFound, PermissionDenied, Unavailable
 from index.model import Answer, Query
+from index.search.reranker import Reranker
 from syncd.indexes import shared_index
 from syncd.settings.access import ShareSettings
 from syncd.workspaces.window_search import search_scopes
+from tests.support.fakes import FakeJudge
 from tests.support.world import World
 
 
@@ -175,6 +177,32 @@ def test_what_is_unshared_while_the_reranker_is_at_work_is_left_out(world, scope
             return answer
 
     assert search_scopes(Query("zanzibar"), scope, lambda _: Answer((), "hybrid"), here.window, Slow()).hits == ()
+
+
+def test_a_reranker_that_prefers_shared_notes_hides_no_capture(world, tmp_path):
+    for number in range(6):
+        world.write(f"References/Gold {number}.md", f"zanzibar gold gold gold, note {number}\n")
+        world.write(f"Captures/default/Plain {number}.md", f"zanzibar zanzibar, capture {number}\n")
+    share(world, "References")
+    judge = FakeJudge("gold")
+    reranker = Reranker(str(tmp_path), 30, 20.0, load=lambda *_: judge)
+    reranker.start()
+    assert reranker.wait(30)
+    here = workspace(world)
+
+    def places(limit):
+        answer = search_scopes(
+            Query("zanzibar", limit), "all", world.app.opened.captures.index.search, here.window, reranker
+        )
+        assert len(answer.hits) == limit
+        return ["capture" if hit.record.scope == "captures" else "shared" for hit in answer.hits]
+
+    try:
+        assert places(3) == ["shared", "shared", "capture"]
+        assert places(6) == ["shared", "shared", "capture", "shared", "capture", "shared"]
+    finally:
+        reranker.close()
+    assert judge.asked
 
 
 def test_a_note_that_was_edited_is_told_again_after_the_pass(world):
