@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from index.errors import Unavailable
-from index.model import Answer, Query
+from index.model import Answer, Hit, Query, Record
 from index.search.reranker import Reranker, locate_model, passage_text, search_reranked
 from syncd.settings.settings import SearchSettings
 from tests.support.fakes import FakeJudge
@@ -127,6 +127,23 @@ def test_equals_keep_the_order_of_the_search(world, reranker):
     ready(world, reranker)
     reranker._judge.word = "nowhere"
     assert titles(search(world, "gold stove")) == before
+
+
+def test_what_is_beyond_the_pool_changes_no_order_in_it(folder, loading):
+    reranker = Reranker(str(folder), 2, 20.0, load=loading)
+    reranker.start()
+    assert reranker.wait(30)
+    record = Record(**dict.fromkeys(Record.__dataclass_fields__))
+    successors = {"new": None, "old": "new", "third": None, "fourth": None}
+    hits = tuple(
+        Hit(replace(record, path=f"{name}.md", title=name, workspace="w", superseded_by=newer), 0, "", "gold", score)
+        for (name, newer), score in zip(successors.items(), (0.9, 0.8, 0.79, 0.78), strict=True)
+    )
+    for limit in (2, 3, 4):
+        answer = search_reranked(reranker, Query("stove", limit), lambda query: Answer(hits[: query.limit], "hybrid"))
+        assert titles(answer) == ["new", "old", "third", "fourth"][:limit]
+        assert [hit.score for hit in answer.hits] == sorted((hit.score for hit in answer.hits), reverse=True)
+    reranker.close()
 
 
 def test_words_alone_are_left_as_they_are(world, reranker, judge):
