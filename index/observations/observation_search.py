@@ -1,12 +1,13 @@
 """Search the observations of one workspace under every perspective, and keep the best match of each observation.
 
-Law, tested: every result is in the workspace that the search names; without an encoder the search uses
-words."""
+Laws, tested: every result is in the workspace that the search names; without an encoder the search uses words; the answer
+to a smaller limit is the beginning of the answer to a larger one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from index.document_ids import path_id
@@ -53,12 +54,14 @@ def find(
     Raises Unavailable when the store can't be read."""
     points, degraded = _query_points(query, perspectives, embedder, baselines) if mode == "embedding" else ([], ())
     used: ObservationMode = "embedding" if points else "text"
-    key = None if place.path is None else path_id(place.path)
-    if points and key is not None:
-        with span("within"):
-            ranked = _best_of_each(observations.compare_node(key, place.workspace, points), by_node=False)
+    if not points:
+        ranked = _search_words(query, place, limit, observations)
+    elif place.path is None:
+        ranked = rank_nodes(place.workspace, points, limit, observations)
     else:
-        ranked = _search_widening(query, place, limit, points, observations)
+        with span("within"):
+            compared = observations.compare_node(path_id(place.path), place.workspace, points)
+            ranked = _best_of_each(compared, by_node=False)
     hits = _make_hits(ranked[:limit], place.workspace, catalog)
     return ObservationAnswer(
         tuple(hits), used, degraded or (_missing_vectors(place, perspectives, catalog) if points else ())
@@ -78,31 +81,38 @@ def _query_points(
         return [], (f"the search used words only: {error.message}",)
 
 
-def _search_widening(
-    query: str,
-    place: SearchPlace,
-    limit: int,
-    points: Sequence[Point],
-    observations: Observations,
+def rank_nodes(
+    workspace: str, points: Sequence[Point], limit: int, observations: Observations
 ) -> list[FoundObservation]:
-    """Return the best observations; widen the search until `limit` are found, because one long node may fill a pool."""
+    """Return the best observation of each node under all of `points`, best first; the first `limit` are right and complete.
+
+    The search is widened under each perspective in which an observation that was not found could still be as good as the last
+    of them, because one long node may fill a pool. Beyond WIDEST, it could be incomplete."""
+    pool, asked = max(POOL, 2 * limit), list(points)
+    legs: dict[str, list[FoundObservation]] = {}
+    while True:
+        matches = observations.find_nearest(workspace, asked, pool)
+        for (perspective, _, added), leg in zip(asked, matches, strict=True):
+            legs[perspective.name] = [to_observation(match, perspective.name, match.value - added) for match in leg]
+        best = _best_of_each(chain.from_iterable(legs.values()), by_node=True)
+        last = best[limit - 1 : limit]
+        full = [point for point in asked if len(legs[point[0].name]) >= pool]
+        asked = [point for point in full if not last or _rank(legs[point[0].name][-1]) < _rank(last[0])]
+        if not asked or pool >= WIDEST:
+            return best
+        pool = min(WIDEST, 4 * pool)
+
+
+def _search_words(query: str, place: SearchPlace, limit: int, observations: Observations) -> list[FoundObservation]:
+    """Return the best observations by words; widen the search until `limit` are found, because one long node may fill a pool."""
     pool = max(POOL, 2 * limit)
     key = None if place.path is None else path_id(place.path)
     words = keywords(query) if place.path is None else _without_node_name(keywords(query), place.path)
     while True:
-        if points:
-            legs = observations.find_nearest(place.workspace, points, pool)
-            named = zip(legs, points, strict=True)
-            candidates = [
-                to_observation(match, perspective.name, match.value - added)
-                for leg, (perspective, _, added) in named
-                for match in leg
-            ]
-        else:
-            legs = [observations.find_words(place.workspace, words, pool, key)]
-            candidates = [to_observation(match, None, match.value) for match in legs[0]]
+        matches = observations.find_words(place.workspace, words, pool, key)
+        candidates = [to_observation(match, None, match.value) for match in matches]
         best = _best_of_each(candidates, by_node=key is None)
-        if len(best) >= limit or pool >= WIDEST or pool > max(map(len, legs), default=0):
+        if len(best) >= limit or pool >= WIDEST or pool > len(matches):
             return best
         pool = min(WIDEST, 4 * pool)
 
@@ -121,7 +131,11 @@ def _best_of_each(observations: Iterable[FoundObservation], *, by_node: bool) ->
         before = best.get(same)
         if before is None or (-observation.score, observation.place) < (-before.score, before.place):
             best[same] = observation
-    return sorted(best.values(), key=lambda observation: (-observation.score, observation.key, observation.place))
+    return sorted(best.values(), key=_rank)
+
+
+def _rank(observation: FoundObservation) -> tuple[float, str, int]:
+    return -observation.score, observation.key, observation.place
 
 
 def _missing_vectors(place: SearchPlace, perspectives: Sequence[Perspective], catalog: Catalog) -> tuple[str, ...]:

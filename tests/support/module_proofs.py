@@ -232,7 +232,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/graph/workspace_report.py",
     ),
     "tests/unit/syncd/graph/test_perspectives.py": (
-        "index/observations/observation_search.py",
         "syncd/cli/graph/perspectives.py",
         "syncd/owner/graph/perspectives.py",
     ),
