@@ -431,11 +431,12 @@ class ChunkStore:
                         rows = rows.replace(documents)
                     if missed is not None and _fits(rows, self._work.rows):
                         self._show_rows(rows)
-        except Unavailable:  # searches report it
-            self._missed = None
+        except Unavailable:
+            pass  # searches report it
         except ResourceExhausted:
-            self._too_large, self._missed = self._work.rows, None
+            self._too_large = self._work.rows
         finally:
+            self._missed = None
             release_unused()  # what reading took
             self._recalling.release()
 

@@ -98,6 +98,15 @@ def test_rows_of_other_workspaces_and_rows_without_a_vector_are_not_found():
     assert state.nearest(np.zeros(DIMENSIONS, np.float32), GENERAL, 50) == []
 
 
+def test_an_ordinal_may_have_twelve_digits():
+    largest = 10**12 - 1
+    state = ObservationVectors.of([], DIMENSIONS)
+    for heading in (3_000_000_000, largest):
+        state = state.replace({"a": [row("a", 0, "text", type="general", heading=str(heading))]})
+        [match] = state.nearest(unit("x"), GENERAL, 5)
+        assert match.heading == str(heading)
+
+
 def test_of_many_rows_nearly_all_of_the_nearest_are_found():
     rng = np.random.default_rng(5)
     topics = rng.standard_normal((200, 384))

@@ -255,6 +255,21 @@ def test_what_is_written_while_the_rows_are_recalled_is_there(store, monkeypatch
     assert sorted(both(store, "new")[0]) == ["a", "c", "d"] and both(store, "new")[1] == ["a", "d"]
 
 
+def test_a_recall_that_fails_unexpectedly_keeps_no_later_writes(store, monkeypatch):
+    store.replace({"a": [row("a", 0, "old words")]})
+
+    def fail():
+        raise OverflowError("a bug")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_read_all_rows", fail)
+        store._recalling.acquire()
+        with pytest.raises(OverflowError):
+            store._load_rows()
+    assert store._missed is None
+    assert passages(held(store)) == [("a", 0)]
+
+
 @pytest.mark.parametrize("late", [False, True], ids=["and was taken back", "after it was stored"])
 def test_after_a_write_that_failed_both_legs_still_agree(store, monkeypatch, late):
     store.replace({"a": [row("a", 0, "old words")], "b": [row("b", 0, "others")]})
