@@ -129,7 +129,7 @@ class EndpointEncoder:
                 response = self._client.post(
                     f"{self._settings.base_url.rstrip('/')}/embeddings", json=body, timeout=policy.timeout_s
                 )
-            except httpx2.TransportError as error:
+            except httpx2.RequestError as error:  # of the network, or of an answer that can't be decompressed
                 problem = f"{self.name} can't be reached ({str(error) or type(error).__name__}); start it, or check `base_url`"
             except RuntimeError as error:  # httpx2 raises it for a closed client
                 raise Unavailable("the encoder is closed", retryable=False) from error
@@ -150,7 +150,7 @@ class EndpointEncoder:
         try:
             rows = {item["index"]: item["embedding"] for item in response.json()["data"]}
             vectors = np.array([rows[row] for row in range(count)], np.float32).reshape(count, -1)
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
             message = f"{self.name} does not answer like an embeddings endpoint; check `base_url` and `model`"
             raise Unavailable(message) from error
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -189,7 +189,7 @@ def _read_api_key(settings: EndpointSettings) -> str:
 def _retry_delay(response: httpx2.Response, pause: float) -> float:
     """Return how long the server asks Memex to wait, up to a limit."""
     asked = response.headers.get("retry-after", "")
-    return min(float(asked), LONGEST_S) if asked.isdigit() else pause
+    return min(float(asked), LONGEST_S) if asked.isascii() and asked.isdigit() else pause
 
 
 def _error_reason(response: httpx2.Response, texts: Sequence[str]) -> str:

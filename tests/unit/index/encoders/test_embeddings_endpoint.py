@@ -98,6 +98,21 @@ def test_a_busy_server_is_asked_again(server, tmp_path, status):
     assert made.encode(["x"], kind="document", urgent=False).shape == (1, 64)
 
 
+def test_an_answer_with_broken_compression_or_a_wait_that_is_no_number_is_repeated(server, tmp_path):
+    made = encoder(server, tmp_path)
+    server.answers = [(200, {"content-encoding": "gzip"}, "not gzip"), (429, {"retry-after": "\u00b2"}, "busy")]
+    assert made.encode(["x"], kind="document", urgent=False).shape == (1, 64)
+    server.answers = [(200, {"content-encoding": "gzip"}, "not gzip")] * 9
+    with pytest.raises(Unavailable, match="can't be reached"):
+        made.encode(["x"], kind="query", urgent=True)
+
+
+def test_a_number_that_no_float_holds_is_no_vector(server, tmp_path):
+    server.answers = [(200, {}, f'{{"data": [{{"index": 0, "embedding": [1{"0" * 400}]}}]}}')]
+    with pytest.raises(Unavailable, match="does not answer like an embeddings endpoint"):
+        encoder(server, tmp_path)
+
+
 def test_a_server_that_stays_busy_is_unavailable_and_a_query_gives_up_sooner(server, tmp_path):
     made = encoder(server, tmp_path)
     for urgent, asked in ((False, 4), (True, 2)):
