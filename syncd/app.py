@@ -131,7 +131,7 @@ class App:
             self.opened.vault,
             self.opened.enricher,
             inbox=self.settings.vault.inbox,
-            summed=self.opened.automatic.ids_with_summary,
+            summed=self.opened.automatic.notes_with_summary,
             record_summary=self.opened.automatic.record_summary,
         )
 

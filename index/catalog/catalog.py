@@ -178,17 +178,22 @@ class Catalog:
         )
         return [(tag, used) for tag, _, used in rows]
 
-    def unlabelled_paths(self, workspace: str | None = None, summed: Collection[str] = ()) -> list[str]:
+    def unlabelled_paths(self, workspace: str | None = None, summed: Collection[tuple[str, str]] = ()) -> list[str]:
         """Return the paths of notes and files in `workspace`, or everywhere, that lack a summary or tags and may get them.
 
-        `summed`: claimed ids of notes that Memex has read for a summary; their first sentence counts as a summary."""
+        `summed`: workspace ("" = any) and claimed id of notes that Memex has read for a summary; their first sentence counts as
+        a summary."""
         rows = self._db.rows(
-            "select path, claimed, summary is null or tags = '[]' from documents where (summary is null or summary_derived or tags = '[]') and type in ('note', 'file') and writable "
+            "select path, workspace, claimed, summary is null or tags = '[]' from documents where (summary is null or summary_derived or tags = '[]') and type in ('note', 'file') and writable "
             "and claimed is not null and (? is null or workspace = ?) order by created_at, path",
             workspace,
             workspace,
         )
-        return [path for path, claimed, lacking in rows if lacking or claimed not in summed]
+        return [
+            path
+            for path, space, claimed, lacking in rows
+            if lacking or not ((space, claimed) in summed or ("", claimed) in summed)
+        ]
 
     def contested_paths(self) -> set[str]:
         """Return the paths of writable documents that name several collections."""

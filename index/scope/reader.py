@@ -205,7 +205,7 @@ class Reader:
         """Return the observations of the nodes at these paths, in order of their ordinals."""
         return self._catalog.observations(paths)
 
-    def unlabelled_paths(self, workspace: str | None = None, summed: Collection[str] = ()) -> list[str]:
+    def unlabelled_paths(self, workspace: str | None = None, summed: Collection[tuple[str, str]] = ()) -> list[str]:
         """Return the paths of notes without a summary or tags, the oldest first; `summed` as in the catalog."""
         return self._catalog.unlabelled_paths(workspace, summed)
 

@@ -28,26 +28,33 @@ log = logging.getLogger(__name__)
 
 
 class AutomaticValues:
-    """Keeps the record of automatic values in the ledger, by note id; safe to use from any thread."""
+    """Keeps the record of automatic values in the ledger, by workspace and note id; safe to use from any thread.
+
+    What an earlier version recorded has no workspace, and counts in each of them until a value is recorded there."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    def digests(self, id: str) -> Digests:
+    def digests(self, workspace: str, id: str) -> Digests:
         """Return the digests of the values that Memex wrote into the note with this id. Raises Unavailable."""
-        rows = self._ledger.query("SELECT digests FROM automatic WHERE id = ?", (id,))
+        rows = self._ledger.query(
+            "SELECT digests FROM automatic WHERE id = ? AND workspace IN (?, '') ORDER BY workspace DESC LIMIT 1",
+            (id, workspace),
+        )
         return dict(json.loads(rows[0][0])) if rows else {}
 
-    def has(self, id: str, name: Name, value: Value) -> bool:
+    def has(self, workspace: str, id: str, name: Name, value: Value) -> bool:
         """Return whether Memex wrote this value and nobody has set another since. Raises Unavailable."""
-        return digest_of(value) in self.digests(id).get(name, ())
+        return digest_of(value) in self.digests(workspace, id).get(name, ())
 
-    def record(self, id: str, values: Mapping[Name, Value], *, from_caller: Collection[str] = ()) -> None:
+    def record(
+        self, workspace: str, id: str, values: Mapping[Name, Value], *, from_caller: Collection[str] = ()
+    ) -> None:
         """Record the values that Memex wrote into a note, and the names of the values that came `from_caller`.
 
         If the ledger can't be written, the call does not fail: the values then count as somebody's own."""
         try:
-            before = self.digests(id)
+            before = self.digests(workspace, id)
             after: Digests = {name: digests for name, digests in before.items() if name not in from_caller}
             for name, value in values.items():
                 digest = digest_of(value)
@@ -55,17 +62,20 @@ class AutomaticValues:
                 after[name] = [*others, digest][-KEPT:]
             if after != before:
                 with self._ledger.transaction():
-                    self._ledger.execute("INSERT OR REPLACE INTO automatic VALUES (?, ?)", (id, json.dumps(after)))
+                    self._ledger.execute(
+                        "INSERT OR REPLACE INTO automatic VALUES (?, ?, ?)", (workspace, id, json.dumps(after))
+                    )
         except Unavailable as error:
             log.warning("could not record the automatic values of a note: %s", error.message)
 
-    def record_summary(self, id: str, summary: str | None) -> None:
+    def record_summary(self, workspace: str, id: str, summary: str | None) -> None:
         """Record the summary that Memex generated for a note."""
-        self.record(id, {"summary": summary})
+        self.record(workspace, id, {"summary": summary})
 
-    def ids_with_summary(self) -> set[str]:
-        """Return the ids of the notes for which Memex has generated a summary. Raises Unavailable."""
-        return {id for (id,) in self._ledger.query("""SELECT id FROM automatic WHERE digests LIKE '%"summary"%'""")}
+    def notes_with_summary(self) -> set[tuple[str, str]]:
+        """Return workspace ("" = any) and id of the notes for which Memex has generated a summary. Raises Unavailable."""
+        rows = self._ledger.query("""SELECT workspace, id FROM automatic WHERE digests LIKE '%"summary"%'""")
+        return {(workspace, id) for workspace, id in rows}
 
     def forget_missing(self, ids: Callable[[], Collection[str]]) -> None:
         """Forget the notes that no longer exist.

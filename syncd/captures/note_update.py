@@ -127,7 +127,7 @@ def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version
 
     with lock_workspace(inbox, workspace):
         record = require_row(inbox.captures.index.record_at(write_batch(inbox, decide)))
-        inbox.automatic.record(record.id, {}, from_caller={"tags"})
+        inbox.automatic.record(record.workspace, record.id, {}, from_caller={"tags"})
         return record
 
 

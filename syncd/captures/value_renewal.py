@@ -55,7 +55,7 @@ def renew_values(
     content = split(after)[1]
     if content == before.content:
         return Renewal()
-    digests, front = inbox.automatic.digests(record.id), split(text)[0]
+    digests, front = inbox.automatic.digests(record.workspace, record.id), split(text)[0]
     changes: dict[str, PropertyValue] = {}
     values: dict[Name, Value] = {}
     if "title" not in from_caller and _has_automatic_title(inbox, record, before, front, digests):

@@ -240,9 +240,9 @@ def record_values(
     inbox: Inbox, record: Record, values: Mapping[Name, Value], *, owed: bool, from_caller: Collection[str] = ()
 ) -> Record:
     """Record which values of a written note are automatic, and whether its enrichment is `owed`; return the note's row."""
-    inbox.automatic.record(record.id, values, from_caller=from_caller)
+    inbox.automatic.record(record.workspace, record.id, values, from_caller=from_caller)
     if owed:
-        inbox.enricher.add_retry(record.id, inbox.now())
+        inbox.enricher.add_retry(record.workspace, record.id, inbox.now())
     return record
 
 
@@ -273,5 +273,7 @@ def enrich_note(
         record = require_row(index.record_at(path))
     filled: dict[Name, Value] = {"tags": plain_tags(split(decode(changed))[0]), "summary": after.summary}
     written = missing.keys() | ({"summary"} if after.summary_derived else set())
-    inbox.automatic.record(record.id, {name: value for name, value in filled.items() if name in written})
+    inbox.automatic.record(
+        record.workspace, record.id, {name: value for name, value in filled.items() if name in written}
+    )
     return record

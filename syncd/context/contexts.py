@@ -154,7 +154,7 @@ class Contexts:
         return replace(context, tokens=sum(self._count(context.text.split("\n"))) if lines else 0)
 
     def _plan(self, workspace: str, project: str, namespace: str | None, decisions: Decisions) -> _Plan:
-        uses = self.uses.read()
+        uses = self.uses.read(workspace)
         facts = self._read_facts(workspace, project, namespace, uses)
         by_mark = {weighed.fact.mark: weighed.fact for weighed in facts}
         kept = [
@@ -340,7 +340,7 @@ class Contexts:
         return _NoteState(raw, stat, decisions, has_merge_conflict(text))
 
     def _current_lines(self, workspace: str) -> dict[str, str]:
-        lines = [line_of(weighed.fact) for weighed in self._read_facts(workspace, "", None, self.uses.read())]
+        lines = [line_of(weighed.fact) for weighed in self._read_facts(workspace, "", None, self.uses.read(workspace))]
         return {line.mark: line.body for line in lines}
 
     # What Memex wrote last

@@ -17,19 +17,22 @@ class UseCounts:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger, self._lock = ledger, threading.Lock()
-        self._counted: defaultdict[str, float] = defaultdict(float)  # since the last flush
+        self._counted: defaultdict[tuple[str, str], float] = defaultdict(
+            float
+        )  # by workspace and id, since the last flush
         self.version = 0  # grows with every flush that changed a count
 
-    def add(self, ids: Collection[str]) -> None:
-        """Count an answer that contains these notes. Fast: it does not wait for the disk."""
+    def add(self, workspace: str, ids: Collection[str]) -> None:
+        """Count an answer that contains these notes of a workspace. Fast: it does not wait for the disk."""
         distinct = set(ids)
         with self._lock:
             for id in distinct:
-                self._counted[id] += 1 / len(distinct)
+                self._counted[workspace, id] += 1 / len(distinct)
 
-    def read(self) -> dict[str, float]:
-        """Return the uses of each note as of the last flush, by its id. Reads the ledger, because they are needed rarely."""
-        return {str(id): float(uses) for id, uses in self._ledger.query("SELECT id, uses FROM note_uses")}
+    def read(self, workspace: str) -> dict[str, float]:
+        """Return the uses of each note of a workspace as of the last flush, by its id. Reads the ledger, because they are needed rarely."""
+        rows = self._ledger.query("SELECT id, uses FROM note_uses WHERE workspace = ?", (workspace,))
+        return {str(id): float(uses) for id, uses in rows}
 
     def flush(self) -> None:
         """Write the counted uses to the ledger. Raises Unavailable when it can't be written; they are then kept for the next flush."""
@@ -38,22 +41,23 @@ class UseCounts:
         if not counted:
             return
         with self._ledger.transaction():
-            for id, uses in counted.items():
+            for note, uses in counted.items():
                 self._ledger.execute(
-                    "INSERT INTO note_uses VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET uses = uses + excluded.uses",
-                    (id, uses),
+                    "INSERT INTO note_uses VALUES (?, ?, ?) "
+                    "ON CONFLICT (workspace, id) DO UPDATE SET uses = uses + excluded.uses",
+                    (*note, uses),
                 )
         with self._lock:
-            for id, uses in counted.items():
-                self._counted[id] -= uses
-                if self._counted[id] <= 0:
-                    del self._counted[id]
+            for note, uses in counted.items():
+                self._counted[note] -= uses
+                if self._counted[note] <= 0:
+                    del self._counted[note]
             self.version += 1
 
     def forget_missing(self, existing: Callable[[], Collection[str]]) -> None:
         """Forget the notes that are not among the `existing` ids, which are read only if there are counts."""
-        kept = self.read()
-        gone = kept.keys() - set(existing()) if kept else set()
+        kept = {id for (id,) in self._ledger.query("SELECT id FROM note_uses")}
+        gone = kept - set(existing()) if kept else set()
         if not gone:
             return
         with self._ledger.transaction():

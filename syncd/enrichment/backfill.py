@@ -39,8 +39,8 @@ log = logging.getLogger(__name__)
 class Backfill:
     """Runs the owner's commands on summaries and tags. One backfill at a time; captures continue beside it.
 
-    `exists` raises NotFound for an unknown workspace. `summed` returns the ids of the notes that were read for a
-    summary, and `record_summary` adds one to them, with its summary."""
+    `exists` raises NotFound for an unknown workspace. `summed` returns workspace and id of the notes that were read
+    for a summary, and `record_summary` adds one to them, with its summary."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class Backfill:
         enricher: Enricher,
         *,
         inbox: str,
-        summed: Callable[[], set[str]],
-        record_summary: Callable[[str, str | None], None],
+        summed: Callable[[], set[tuple[str, str]]],
+        record_summary: Callable[[str, str, str | None], None],
     ) -> None:
         self._enrich, self._exists, self._summed, self._record_summary = enrich, exists, summed, record_summary
         self._captures, self._vault, self._enricher, self._inbox = captures, vault, enricher, inbox
@@ -75,7 +75,8 @@ class Backfill:
     def _unlabelled_paths(self, workspace: str | None = None) -> list[str]:
         """Return the notes that lack a summary or tags, except those whose first sentence serves as the summary."""
         try:
-            summed = self._summed() - {id for id, _ in self._enricher.pending_retries()}
+            waiting = {(workspace, id) for workspace, id, _ in self._enricher.pending_retries()}
+            summed = self._summed() - waiting
         except Unavailable:  # as above
             summed = set()
         return self._captures.index.unlabelled_paths(workspace, summed)
@@ -100,7 +101,7 @@ class Backfill:
         changes = missing_properties(document, enrichment, replace=replace)
         if changes and not dry:
             self._enrich(record.workspace, record.path, enrichment, replace)
-            self._enricher.remove_retry(record.id)
+            self._enricher.remove_retry(record.workspace, record.id)
         labels = {"summary": document.summary, "tags": list(document.tags)} | changes
         return {"id": record.id, "path": record.path, **labels, "changed": sorted(changes)}
 
@@ -164,7 +165,7 @@ class Backfill:
         changes = missing_properties(document, enrichment)
         if not changes:
             if document.claimed_id and document.summary_derived and not dry:
-                self._record_summary(document.claimed_id, document.summary)
+                self._record_summary(document.workspace, document.claimed_id, document.summary)
             return None
         try:
             with self._enricher.isolate(document.path):
@@ -208,16 +209,17 @@ class Backfill:
         """Run the job: retry the notes whose enrichment failed, until one fails again."""
         if self._enricher.by == "off":
             return
-        owing: list[tuple[Record, str, int]] = []
+        owing: list[tuple[Record, tuple[str, str], int]] = []
         due = list(self._enricher.pending_retries(now_ms()))
         lacking = set(self._captures.index.unlabelled_paths()) if due else set()
-        for id, failures in due:  # all of them first, so that notes that need no retry don't wait
-            record = self._captures.index.record(id)
+        for workspace, id, failures in due:  # all of them first, so that notes that need no retry don't wait
+            # Without a note there, it may have been moved.
+            record = self._captures.index.record(id, workspace) or self._captures.index.record(id)
             if record is None or record.type == "entity" or record.path not in lacking:
-                self._enricher.remove_retry(id)
+                self._enricher.remove_retry(workspace, id)
             else:
-                owing.append((record, id, failures))
-        for record, id, failures in owing:
+                owing.append((record, (workspace, id), failures))
+        for record, note, failures in owing:
             foreground.give_way()
             try:
                 with self._enricher.isolate(record.path):
@@ -226,12 +228,12 @@ class Backfill:
                     )
                     self._enrich(record.workspace, record.path, enrichment, False)
             except (Conflict, NotFound, Unavailable) as error:
-                self._enricher.postpone_retry(id, failures, now_ms())
+                self._enricher.postpone_retry(*note, failures, now_ms())
                 log.info("enrichment of a note is postponed: %s", error.code)
                 if self._enricher.is_resting or self._enricher.closed.is_set():
                     return
             else:
-                self._enricher.remove_retry(id)
+                self._enricher.remove_retry(*note)
         self._enricher.forget_problem()
 
     def _check_enabled(self) -> None:

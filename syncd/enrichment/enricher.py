@@ -259,35 +259,34 @@ class Enricher:
 
     # Retries
 
-    def add_retry(self, id: str, now: int) -> None:
-        """Remember to retry the note with this id. If the ledger can't be written, the call does not fail."""
+    def add_retry(self, workspace: str, id: str, now: int) -> None:
+        """Remember to retry the note of a workspace with this id. If the ledger can't be written, the call does not fail."""
         try:
             with self._ledger.transaction():
-                self._ledger.execute("INSERT OR IGNORE INTO enrichment VALUES (?, 0, ?)", (id, now + AGAIN_MS[0]))
+                self._ledger.execute(
+                    "INSERT OR IGNORE INTO enrichment VALUES (?, ?, 0, ?)", (workspace, id, now + AGAIN_MS[0])
+                )
         except Unavailable as error:
             log.warning("could not record an enrichment to retry: %s", error.message)
 
-    def pending_retries(self, now: int | None = None) -> list[tuple[str, int]]:
-        """Return the ids of waiting notes, with their number of failures; with `now`, only those that are due."""
-        if now is None:
-            return [(id, failures) for id, failures in self._ledger.query("SELECT id, failures FROM enrichment")]
-        return [
-            (id, failures)
-            for id, failures in self._ledger.query(
-                "SELECT id, failures FROM enrichment WHERE due_at <= ? ORDER BY due_at, id", (now,)
-            )
-        ]
+    def pending_retries(self, now: int | None = None) -> list[tuple[str, str, int]]:
+        """Return workspace ("" = any), id and number of failures of the waiting notes; with `now`, only of those that are due."""
+        asked = "SELECT workspace, id, failures FROM enrichment WHERE ? IS NULL OR due_at <= ? ORDER BY due_at, id"
+        return [(workspace, id, failures) for workspace, id, failures in self._ledger.query(asked, (now, now))]
 
-    def remove_retry(self, id: str) -> None:
-        """Remove the note with this id from the retries."""
+    def remove_retry(self, workspace: str, id: str) -> None:
+        """Remove the note of a workspace with this id from the retries."""
         with self._ledger.transaction():
-            self._ledger.execute("DELETE FROM enrichment WHERE id = ?", (id,))
+            self._ledger.execute("DELETE FROM enrichment WHERE id = ? AND workspace IN (?, '')", (id, workspace))
 
-    def postpone_retry(self, id: str, failures: int, now: int) -> None:
-        """Retry the note with this id later, with a growing wait."""
+    def postpone_retry(self, workspace: str, id: str, failures: int, now: int) -> None:
+        """Retry the note of a workspace with this id later, with a growing wait."""
         due = now + min(AGAIN_MS[0] * 2 ** min(failures + 1, 20), AGAIN_MS[1])
         with self._ledger.transaction():
-            self._ledger.execute("UPDATE enrichment SET failures = ?, due_at = ? WHERE id = ?", (failures + 1, due, id))
+            self._ledger.execute(
+                "UPDATE enrichment SET failures = ?, due_at = ? WHERE workspace = ? AND id = ?",
+                (failures + 1, due, workspace, id),
+            )
 
 
 def missing_properties(document: Document, enrichment: Enrichment, *, replace: bool = False) -> dict[str, Any]:

@@ -356,17 +356,17 @@ class AuditLog:
         )
         return [self._entry(row) for row in self._ledger.query(asked, (*ids, *paths))]
 
-    def ids_from_agents(self, ids: Collection[str]) -> frozenset[str]:
-        """Return the ids of the notes that an agent has written to, or may have: of pruned entries only the last is known.
+    def notes_from_agents(self, ids: Collection[str]) -> frozenset[tuple[str, str]]:
+        """Return id and workspace of the notes that an agent has written to, or may have: of pruned entries only the last is known.
 
         Consolidation counts as an agent, because it moves text of agents' notes into other notes."""
         real = {shown: id for id in ids for shown in self._names.spellings(id)}
         asked = (
-            f"SELECT DISTINCT id FROM audit WHERE id IN {_marks(real)}"  # noqa: S608 - as above
+            f"SELECT DISTINCT id, workspace FROM audit WHERE id IN {_marks(real)}"  # noqa: S608 - as above
             " AND (kind = 'kept' OR (kind IN ('create', 'update')"
             " AND (surface IN ('mcp', 'rest') OR tool = 'consolidation')))"
         )
-        return frozenset(real[id] for (id,) in self._ledger.query(asked, tuple(real)))
+        return frozenset((real[id], workspace) for id, workspace in self._ledger.query(asked, tuple(real)))
 
     def ids_beginning(self, beginning: str) -> list[str]:
         """Return the ids of notes that begin with this text."""

@@ -50,7 +50,7 @@ class VaultSnapshot:
 
     def keeps_old_title(self, record: Record) -> bool:
         """Return whether Memex made the file's name from an earlier title, so that no person chose it."""
-        return self.automatic.has(record.id, "file", file_stem(record.path))
+        return self.automatic.has(record.workspace, record.id, "file", file_stem(record.path))
 
     def find_capture(self, reference: str) -> Record:
         """Return the capture that a reference means. Raises NotFound, or InvalidArgument when several match."""

@@ -222,6 +222,25 @@ SCHEMA: tuple[str, ...] = (
     """
     CREATE TABLE shares (workspace TEXT NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (workspace, entry)) STRICT;
     """,
+    # An id is unique only within its workspace. "" = recorded before the workspace was: it counts for the id in any of them.
+    """
+    DROP TABLE note_uses;
+    CREATE TABLE note_uses (workspace TEXT NOT NULL, id TEXT NOT NULL, uses REAL NOT NULL, PRIMARY KEY (workspace, id)) STRICT;
+    ALTER TABLE automatic RENAME TO automatic_before;
+    CREATE TABLE automatic (workspace TEXT NOT NULL, id TEXT NOT NULL, digests TEXT NOT NULL, PRIMARY KEY (workspace, id)) STRICT;
+    INSERT INTO automatic SELECT '', id, digests FROM automatic_before;
+    DROP TABLE automatic_before;
+    ALTER TABLE enrichment RENAME TO enrichment_before;
+    CREATE TABLE enrichment (
+        workspace TEXT NOT NULL,
+        id TEXT NOT NULL,
+        failures INTEGER NOT NULL,
+        due_at INTEGER NOT NULL,
+        PRIMARY KEY (workspace, id)
+    ) STRICT;
+    INSERT INTO enrichment SELECT '', id, failures, due_at FROM enrichment_before;
+    DROP TABLE enrichment_before;
+    """,
 )
 
 

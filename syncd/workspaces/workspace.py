@@ -280,12 +280,17 @@ class Workspace:
         """Count an answer that contains these documents and nodes, for the choice of the context."""
         nodes = [node.id for name in names if (node := self.nodes.graph.get(name))]
         captured = (id for id in ids if not id.startswith(SHARED_ID))
-        self._inbox.contexts.uses.add((*captured, *nodes))
+        self._inbox.contexts.uses.add(self.name, (*captured, *nodes))
 
     def hands(self, ids: Collection[str]) -> dict[str, Hand]:
-        """Return whether only people wrote each document ("hand"), or an agent too ("key"); pruned entries count as an agent's."""
+        """Return whether only people wrote each document ("hand"), or an agent too ("key"); pruned entries count as an agent's.
+
+        An entry of another workspace counts unless a note has the id there now: this one may have been moved from there."""
         real = self._real_ids(ids)
-        from_keys = self._inbox.audit.ids_from_agents([real.get(id, id) for id in ids])
+        entries = self._inbox.audit.notes_from_agents([real.get(id, id) for id in ids])
+        from_keys = {
+            id for id, workspace in entries if workspace == self.name or self._index.record(id, workspace) is None
+        }
         return {id: "key" if real.get(id, id) in from_keys else "hand" for id in ids}
 
     def _real_ids(self, ids: Collection[str]) -> dict[str, str]:

@@ -99,4 +99,4 @@ def test_answers_that_use_a_note_are_counted(server):
     server.rest("GET", "/thoughts", key=space.name)
     server.rest("GET", "/context", key=space.name)
     uses.flush()
-    assert uses.read()[made["id"]] == pytest.approx(2.0)
+    assert uses.read(space.name)[made["id"]] == pytest.approx(2.0)

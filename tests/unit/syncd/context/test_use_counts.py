@@ -19,23 +19,31 @@ def ledger(tmp_path):
 
 def test_an_answer_is_shared_by_its_notes(ledger):
     counts = UseCounts(ledger)
-    counts.add(["a"])
-    counts.add(["a", "b", "b"])
-    counts.add([])
-    assert (counts.read(), counts.version) == ({}, 0)
+    counts.add("w", ["a"])
+    counts.add("w", ["a", "b", "b"])
+    counts.add("w", [])
+    assert (counts.read("w"), counts.version) == ({}, 0)
     counts.flush()
-    assert (counts.read(), counts.version) == ({"a": 1.5, "b": 0.5}, 1)
+    assert (counts.read("w"), counts.version) == ({"a": 1.5, "b": 0.5}, 1)
     counts.flush()
     assert counts.version == 1
-    counts.add(["b"])
+    counts.add("w", ["b"])
     counts.flush()
-    assert counts.read() == UseCounts(ledger).read() == {"a": 1.5, "b": 1.5}
+    assert counts.read("w") == UseCounts(ledger).read("w") == {"a": 1.5, "b": 1.5}
+
+
+def test_each_workspace_has_its_own_note_of_an_id(ledger):
+    counts = UseCounts(ledger)
+    for workspace in ("w", "w", "x"):
+        counts.add(workspace, ["standup"])
+    counts.flush()
+    assert [counts.read(workspace) for workspace in ("w", "x", "y")] == [{"standup": 2.0}, {"standup": 1.0}, {}]
 
 
 def test_missing_notes_are_forgotten(ledger):
     counts = UseCounts(ledger)
     counts.forget_missing(lambda: pytest.fail("there is nothing to forget"))
-    counts.add(["a", "b"])
+    counts.add("w", ["a", "b"])
     counts.flush()
     counts.forget_missing(lambda: {"b"})
-    assert counts.read() == UseCounts(ledger).read() == {"b": 0.5}
+    assert counts.read("w") == UseCounts(ledger).read("w") == {"b": 0.5}

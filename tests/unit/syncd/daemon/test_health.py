@@ -254,7 +254,7 @@ def reranker(world, sentence):  # a real one and its failures: tests/unit/index/
 def endpoint_away(world, _):
     of = world.app.opened.enricher
     of._note_failure("the endpoint is away")
-    of.add_retry("a note that is deleted meanwhile", 0)
+    of.add_retry("default", "a note that is deleted meanwhile", 0)
     yield
     of._resting_until = 0.0  # its pause is over
     world.app.backfill.retry_failed()

@@ -239,7 +239,7 @@ def test_what_is_owed_for_a_note_that_has_gone_is_let_go_while_the_endpoint_fail
         ledger.execute("UPDATE enrichment SET due_at = 0")
     enricher._resting_until = 0.0
     remote.app.backfill.retry_failed()
-    assert enricher.pending_retries() == [(kept.id, 1)]
+    assert enricher.pending_retries() == [("default", kept.id, 1)]
 
 
 def test_what_is_owed_is_tried_less_and_less(remote, chat):

@@ -86,12 +86,12 @@ def test_what_is_owed_is_done_for_the_others_and_the_one_waits_longer_each_time(
     enricher, ledger = world.app.opened.enricher, world.app.opened.ledger
     records = [record_of(world, f"Captures/default/Note {n}.md") for n in range(3)]
     for record in records:
-        enricher.add_retry(record.id, 0)
+        enricher.add_retry("default", record.id, 0)
     for failures in (1, 2):
         world.app.backfill.retry_failed()
-        assert enricher.pending_retries() == [(records[1].id, failures)]
+        assert enricher.pending_retries() == [("default", records[1].id, failures)]
         world.app.backfill.retry_failed()
-        assert enricher.pending_retries() == [(records[1].id, failures)], "it is not due yet"
+        assert enricher.pending_retries() == [("default", records[1].id, failures)], "it is not due yet"
         with ledger.transaction():
             ledger.execute("UPDATE enrichment SET due_at = 0")
     assert [bool(record_of(world, record.path).summary) for record in records] == [True, False, True]

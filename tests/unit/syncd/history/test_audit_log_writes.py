@@ -68,7 +68,7 @@ def test_the_pipe_s_own_writes_and_jobs_are_the_daemon_s(world):
     world.run()
     assert told(world) == [("update", "daemon", "adoption", "Captures/default/dropped.md")]
     record = world.app.opened.builds.scopes["captures"].index.record_at("Captures/default/dropped.md")
-    world.app.opened.enricher.add_retry(record.id, 0)
+    world.app.opened.enricher.add_retry(record.workspace, record.id, 0)
     world.app.jobs.run("enrichment")
     assert told(world, 1) == [("update", "daemon", "enrichment", "Captures/default/dropped.md")]
 

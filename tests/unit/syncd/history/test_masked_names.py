@@ -58,11 +58,11 @@ def test_entries_that_another_release_sealed_with_the_name_itself_are_found(ledg
         assert (
             len(log.entries_about(id=SECRET)) == len(log.entries_about(path=PATH)) == len(log.find(9, id=SECRET)) == 2
         )
-        assert log.ids_from_agents([SECRET]) == set()
+        assert log.notes_from_agents([SECRET]) == set()
         log = opened(ledger)
     with acting_as(Author("rest", "capture_thought")):
         log_write(log, change(PATH, before="2", after="3", id=SECRET))
-    assert log.ids_from_agents([SECRET, "another"]) == {SECRET}
+    assert {id for id, _ in log.notes_from_agents([SECRET, "another"])} == {SECRET}
 
 
 def test_two_names_stay_two(ledger):

@@ -202,3 +202,15 @@ def test_a_ledger_of_another_user_is_not_called_damaged(path):
     with pytest.raises(Unavailable) as caught:
         Ledger.open(path)
     assert caught.value.message == f"the ledger belongs to another user: sudo chown $(id -u) {path}"
+
+
+def test_what_was_recorded_before_the_workspace_was_counts_in_any(path):
+    before = next(n for n, step in enumerate(ledger.SCHEMA) if "automatic_before" in step)
+    _older(path, before)
+    with contextlib.closing(sqlite3.connect(path)) as older:
+        older.execute("INSERT INTO automatic VALUES ('a', '{}')")
+        older.execute("INSERT INTO enrichment VALUES ('b', 3, 7)")
+        older.commit()
+    with contextlib.closing(Ledger.open(path)) as opened:
+        assert opened.query("SELECT * FROM automatic") == [("", "a", "{}")]
+        assert opened.query("SELECT * FROM enrichment") == [("", "b", 3, 7)]
