@@ -7,6 +7,7 @@ not on the order in which they were written."""
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
@@ -125,7 +126,7 @@ class WordIndex:
         if not rows:
             return scores
         average = max(1.0, float(np.sum(lengths, where=live, dtype=np.float64)) / rows)
-        for word in self._split(query):
+        for word, asked in Counter(self._split(query)).items():
             if (number := self._numbers.get(word)) is None:
                 continue
             having, times = _count_equals(seen.rows_of(number))
@@ -133,7 +134,7 @@ class WordIndex:
             having, times = having[: len(counted)][counted], times[: len(counted)][counted]
             rarity = math.log(1 + (rows - len(having) + 0.5) / (len(having) + 0.5))
             saturation = K1 * (1 - B) + K1 * B / average * lengths[having]
-            scores[having] += rarity * (K1 + 1) * times / (times + saturation)
+            scores[having] += asked * rarity * (K1 + 1) * times / (times + saturation)
         return scores
 
     def repack(self, kept: NDArray[np.int64], room: int) -> WordIndex:

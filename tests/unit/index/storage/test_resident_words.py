@@ -94,6 +94,17 @@ def test_the_scores_are_those_of_lancedb(store):
         assert scores(mine, query) == pytest.approx(expected, rel=1e-5), query
 
 
+def test_a_repeated_word_counts_each_time_and_is_scored_once(monkeypatch):
+    rows = fresh({f"d{n}": [row(f"d{n}", 0, f"{'river ' * n}and the boat")] for n in range(1, 6)})
+    once, boat = scores(rows, "river"), scores(rows, "boat")
+    compared, count_equals = [], resident_words._count_equals
+    monkeypatch.setattr(resident_words, "_count_equals", lambda rows: (compared.append(1), count_equals(rows))[1])
+    repeated = scores(rows, "river " * 500 + "boat")
+    assert len(compared) == 2
+    assert repeated == pytest.approx({key: 500 * score + boat[key] for key, score in once.items()}, rel=1e-5)
+    assert sorted(repeated, key=repeated.get) == sorted(once, key=once.get)
+
+
 def test_a_first_search_scores_rows_that_were_written_and_removed_since_maintenance(store):
     texts = ["the river", "a river boat", "a boat", "words of the weir", "a river of many words"]
     documents = {f"d{n}": [row(f"d{n}", 0, text)] for n, text in enumerate(texts)}
