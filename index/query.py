@@ -19,7 +19,7 @@ TEXT, LIMIT, TAGS, WORD = 2_000, 50, 32, 200  # most characters of a query, hits
 TYPES = ("note", "file", "entity")
 MODES: tuple[Mode, ...] = get_args(Mode)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-WHOLE = re.compile(r"-?[0-9]{1,16}")
+MILLISECONDS = re.compile(r"-?[0-9]{9,16}")  # fewer digits are a day, such as 20240101, or a mistake, such as a year
 SURROGATE = re.compile("[\ud800-\udfff]")
 TAG = 100  # most characters of a stored tag
 APART = re.compile(r"[\s#,]+")  # what no tag may contain in Obsidian
@@ -37,10 +37,12 @@ def tag_key(tag: str) -> str:
 
 
 def tag_keys(tags: Iterable[str]) -> tuple[str, ...]:
-    """Return the keys by which documents with `tags` are found: `a/b` as `a/b` and as `a`; sorted, without repeats."""
+    """Return the keys by which documents with `tags` are found: `a/b` as `a/b` and as `a`; sorted, without repeats.
+
+    A tag counts up to its first TAG characters, as in a filter: a longer one is its owner's."""
     keys = set()
     for tag in tags:
-        parts = tag_key(tag).split("/")
+        parts = tag_key(tag_of(tag)).split("/")
         keys |= {"/".join(parts[: n + 1]) for n in range(len(parts))}
     return tuple(sorted(keys - {""}))
 
@@ -144,7 +146,7 @@ def _check_tags(field: str, value: Any) -> tuple[str, ...]:
 
 
 def _check_time(field: str, value: Any) -> int:
-    if isinstance(value, str) and WHOLE.fullmatch(value.strip()):
+    if isinstance(value, str) and MILLISECONDS.fullmatch(value.strip()):
         value = int(value)
     if isinstance(value, str):
         try:

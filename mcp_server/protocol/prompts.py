@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from index.errors import InvalidArgument, NotFound
 from index.model import COLLECTION_TAG, Record
-from index.query import make_query, tag_key, tag_keys
+from index.query import make_query, tag_key, tag_keys, tag_of
 from index.text.hidden_characters import escape_hidden
 from mcp_server.answers.text_budget import share_budget
 from mcp_server.operations.caller import Caller, resolve_workspace, with_workspace
@@ -185,7 +185,7 @@ def consolidate(workspace: Workspace, arguments: Consolidate, settings: Settings
         )
         records: Sequence[Record] = [hit.record for hit in workspace.search(query).hits if not hit.weak]
     else:
-        wanted = {tag_key(tag) for tag in arguments.tag_list}
+        wanted = {tag_key(tag_of(tag)) for tag in arguments.tag_list}
         latest = workspace.recent(LOOKED_AT if wanted else TIDIED)
         records = [record for record in latest if wanted <= set(tag_keys(_tags_and_collection(record)))][:TIDIED]
     workspace.log_reads([record.id for record in records])

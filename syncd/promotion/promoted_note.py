@@ -16,7 +16,7 @@ from index.document_ids import path_id
 from index.errors import InvalidArgument
 from index.model import Document
 from index.names import fold
-from index.query import tag_key, tag_keys
+from index.query import tag_key, tag_keys, tag_of
 from syncd.documents.capture_note import is_named_after_title
 from syncd.documents.collection_membership import plain_tags, tag_changes, tag_texts
 from syncd.documents.owner_marks import OwnerMarks
@@ -89,7 +89,7 @@ class PromotionRule:
 
     def matches(self, document: Document) -> bool:
         """Return whether the rule matches this capture. Letter case does not count; a tag matches its subtags too."""
-        tag = tag_key(self.tag)
+        tag = tag_key(tag_of(self.tag))
         pairs = ((self.source, document.source), (self.collection, document.collection))
         return (
             (not tag or tag in tag_keys(document.tags))

@@ -44,6 +44,11 @@ def test_a_filter_finds_a_tag_by_the_text_that_was_stored(tag):
     assert set(make_filter(tags=[tag_of(tag)]).tags) == set(restriction.tags)
 
 
+def test_a_tag_of_any_length_is_found_by_its_text():
+    for tag in ("x" * 101, "level/" * 25 + "end", "ß" * 120):
+        assert set(make_filter(tags=[tag]).tags) <= set(tag_keys([tag]))
+
+
 def test_tag_keys_hold_each_tag_and_those_above_it():
     assert tag_keys(["A/b", "a", "#c/d/e", ""]) == ("a", "a/b", "c", "c/d", "c/d/e")
 
@@ -80,6 +85,8 @@ def test_a_request_keeps_what_it_restricts():
         (-1, -1),
         ("1700000000000", 1_700_000_000_000),
         ("2026-11-20", 1_795_132_800_000),
+        ("20261120", 1_795_132_800_000),
+        ("-100000000", -100_000_000),
         ("2026-11-20T10:00:00Z", 1_795_168_800_000),
         ("2026-11-20T12:00:00.5+02:00", 1_795_168_800_500),
         ("1969-12-31T23:59:59.999", -1),
@@ -111,6 +118,8 @@ def test_a_time_is_milliseconds_or_iso_text(given, wanted):
         pytest.param("workspace", {"workspace": ""}, id="empty workspace"),
         pytest.param("since", {"since": "yesterday"}, id="no time"),
         pytest.param("since", {"since": True}, id="a truth is no time"),
+        pytest.param("since", {"since": "2024"}, id="a year is no time"),
+        pytest.param("since", {"since": "20241301"}, id="no such day"),
         pytest.param("until", {"until": 2**60}, id="beyond all time"),
         pytest.param("until", {"until": "9" * 20}, id="beyond all time as text"),
         pytest.param("since", {"since": 2, "until": 2}, id="nothing between"),
