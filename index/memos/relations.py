@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from index.document_ids import choose_owner, path_id
@@ -19,6 +20,7 @@ from index.names import stem
 if TYPE_CHECKING:
     from index.catalog.catalog import Catalog
 
+BATCH: Final = 500  # relations that are resolved at a time if the first ones are not enough
 ENDS: Final = "select id, path, workspace, namespace, type, created_at from records"
 STATED: Final = (
     "select r.path, r.ord, r.stem, r.target, r.link, r.tag, r.weight, r.reason, r.version, r.created_at, r.updated_at "
@@ -81,12 +83,13 @@ class MemoRelations:
             *(workspace, namespace, tag, tag),
         )
         ties: dict[tuple[str, str, str], MemoTie] = {}
-        for start in range(0, len(rows), most):
-            ties |= {tie.key: tie for tie in self._resolve_ends(rows[start : start + most]) if tie.key not in ties}
-            if len(ties) >= most:
-                break
-        counting = {tie.key: tie for tie in self.outgoing({tie.source for tie in ties.values()})}
-        return [counting.get(key, tie) for key, tie in ties.items()][:most]
+        start, size = 0, most
+        while len(ties) < most and start < len(rows):
+            ties |= {tie.key: tie for tie in self._resolve_ends(rows[start : start + size]) if tie.key not in ties}
+            start, size = start + size, max(most, BATCH)  # many relations may lack a memo
+        kept = dict(islice(ties.items(), most))
+        counting = {tie.key: tie for tie in self.outgoing({tie.source for tie in kept.values()})}
+        return [counting.get(key, tie) for key, tie in kept.items()]
 
     def outgoing(self, memos: Iterable[MemoEnd]) -> list[MemoTie]:
         """Return the relations that begin at these memos."""

@@ -164,6 +164,17 @@ def test_a_relation_without_times_has_those_of_its_memo(tmp_path):
     catalog.close()
 
 
+def test_many_relations_without_a_target_take_few_rounds(tmp_path, monkeypatch):
+    missing = tuple((None, f"gone {n}", "t", 1) for n in range(60))
+    notes = [Note(f"Captures/one/A{n:02}.md", f"a{n}", missing) for n in range(20)]
+    catalog, ties = catalog_of(tmp_path, [*notes, Note("Captures/one/Z.md", "z", (("a7", "A07", "t", 1),))])
+    rounds, resolve = [], ties._resolve_ends
+    monkeypatch.setattr(ties, "_resolve_ends", lambda rows: (rounds.append(len(rows)), resolve(rows))[1])
+    assert [tie.target.id for tie in ties.list_relations("one", "default", None, 1)] == ["a7"]
+    assert len(rounds) <= 5
+    catalog.close()
+
+
 @pytest.mark.parametrize("count", [1_200])
 def test_more_memos_than_one_question_holds(tmp_path, count):
     notes = [Note(f"Captures/one/N{n}.md", f"n{n}", ((f"n{(n + 1) % count}", "x", "t", 1),)) for n in range(count)]
