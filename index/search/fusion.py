@@ -21,6 +21,7 @@ from itertools import chain, pairwise
 from typing import NamedTuple, TypeAlias
 
 from index.deferred_patterns import compile_later
+from index.document_ids import choose_owner
 from index.model import Hit
 from index.names import fold, stem
 from index.storage.chunk_rows import Match
@@ -237,8 +238,15 @@ def _find_successor(hit: Hit, named: Mapping[str, Sequence[Hit]]) -> Hit | None:
         for other in named.get(stem(record.superseded_by), ())
         if other is not hit and other.record.workspace in (record.workspace, "")
     ]
-    ends = fold(f"/{record.superseded_by.removesuffix('.md')}.md")  # a link may say folders too
-    return next((other for other in alike if fold(f"/{other.record.path}").endswith(ends)), alike[0] if alike else None)
+    path = choose_linked(record.superseded_by, [other.record.path for other in alike])
+    return next((other for other in alike if other.record.path == path), None)
+
+
+def choose_linked(link: str, paths: Collection[str]) -> str | None:
+    """Choose the path that a link means, which may contain folders, among the notes of its name; None if there are none."""
+    ends = fold(f"/{link.removesuffix('.md')}.md")
+    meant = [path for path in paths if fold(f"/{path}").endswith(ends)] or paths
+    return choose_owner(meant) if meant else None
 
 
 def _best_passages(scored: Iterable[_Scored], similarity: Callable[[Match], float]) -> list[RankedDocument]:

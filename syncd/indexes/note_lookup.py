@@ -15,6 +15,7 @@ from index.errors import InvalidArgument, NotFound
 from index.model import Record
 from index.names import did_you_mean, fold, stem
 from index.scope.index import Index
+from index.search.fusion import choose_linked
 from syncd.vault.location import ARCHIVE
 
 LEAST: Final = 4  # shortest beginning of an id that identifies a note
@@ -122,11 +123,12 @@ def _follow_link(indexes: Sequence[Index], record: Record, under: str) -> Record
     if record.superseded_by is None:
         return None
     wanted = stem(record.superseded_by)
-    ends = fold(f"/{record.superseded_by.removesuffix('.md')}.md")  # a link may contain folders too
     for index, folder in zip(indexes, (under, *("" for _ in indexes[1:])), strict=True):
-        alike = [path for path in list(index.manifest) if path.startswith(folder) and stem(path) == wanted]
-        meant = [path for path in alike if fold(f"/{path}").endswith(ends)] or alike
-        newer: Record | None = index.record_at(choose_owner(meant)) if meant else None
+        named = index.paths_named([wanted, f"{wanted}.md"])
+        path = choose_linked(
+            record.superseded_by, [path for path in named if path.startswith(folder) and stem(path) == wanted]
+        )
+        newer: Record | None = index.record_at(path) if path else None
         if newer is not None:
             return newer
     return None

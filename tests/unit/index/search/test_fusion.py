@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.search.fusion import fuse, keywords, make_cue, rank_by_vector, vector_trust
+from index.model import Hit, Record
+from index.search.fusion import (
+    choose_linked,
+    fuse,
+    keywords,
+    make_cue,
+    place_below_successors,
+    rank_by_vector,
+    vector_trust,
+)
 from index.storage.chunk_rows import Match
 
 
@@ -358,3 +368,24 @@ def test_the_order_of_the_legs_does_not_matter(near, words, random):
     random.shuffle(near)
     random.shuffle(words)
     assert fuse(make_cue("one two"), near, words, 1.0) == before
+
+
+def test_of_two_notes_of_one_name_the_one_with_the_shorter_path_replaces_another():
+    record = Record(**dict.fromkeys(Record.__dataclass_fields__))
+
+    def hit(path, score, superseded_by=None):
+        return Hit(replace(record, path=path, workspace="w", superseded_by=superseded_by), 0, "", "", score)
+
+    old = hit("Captures/w/Old.md", 0.8, "Plan")
+    hits = [hit("Captures/w/folder/Plan.md", 0.9), old, hit("Captures/w/Plan.md", 0.3)]
+    placed = [(placed.record.path, placed.score) for placed in place_below_successors(hits)]
+    assert placed == [("Captures/w/folder/Plan.md", 0.9), ("Captures/w/Plan.md", 0.3), (old.record.path, 0.3)]
+
+
+@pytest.mark.parametrize(
+    ("link", "path"),
+    [("Plan", "Captures/w/Plan.md"), ("B/plan.md", "Captures/w/b/Plan.md"), ("c/Plan", "Captures/w/Plan.md")],
+)
+def test_a_link_means_the_note_in_its_folder_or_else_the_one_with_the_shortest_path(link, path):
+    assert choose_linked(link, ["Captures/w/b/Plan.md", "Captures/w/Plan.md"]) == path
+    assert choose_linked(link, []) is None
