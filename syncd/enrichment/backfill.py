@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeAlias
 
-from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
+from index.errors import Conflict, InvalidArgument, MemexError, Unavailable
 from index.foreground import foreground
 from index.model import Document, Record
 from index.text.tags import key_of
@@ -170,7 +170,7 @@ class Backfill:
         try:
             with self._enricher.isolate(document.path):
                 written = dry or self._enrich(document.workspace, document.path, enrichment, False) is not None
-        except (Conflict, NotFound, Unavailable) as error:
+        except MemexError as error:
             skipped.append({"path": document.path, "reason": error.message})
             return None
         return {"path": document.path, **changes} if written else None
@@ -227,7 +227,7 @@ class Backfill:
                         self._read_document(record.path), self._enricher.vocabulary(record.workspace)
                     )
                     self._enrich(record.workspace, record.path, enrichment, False)
-            except (Conflict, NotFound, Unavailable) as error:
+            except MemexError as error:
                 self._enricher.postpone_retry(*note, failures, now_ms())
                 log.info("enrichment of a note is postponed: %s", error.code)
                 if self._enricher.is_resting or self._enricher.closed.is_set():

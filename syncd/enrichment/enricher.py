@@ -146,14 +146,15 @@ class Enricher:
         return partial(self._wait_for, future)
 
     def _wait_for(self, future: Future[Enrichment]) -> EnrichmentResult:
+        limit, late = (self._settings.timeout_s, LATE_S) if self._chat else (LOCAL_S, 0.0)
         try:
-            return EnrichmentResult(future.result((self._settings.timeout_s + LATE_S) if self._chat else LOCAL_S))
-        except Unavailable as error:
+            return EnrichmentResult(future.result(limit + late))
+        except MemexError as error:
             log.info("a capture has no summary and tags yet: %s", error.message)
         except CancelledError:
             log.info("a capture has no summary and tags yet: Memex is stopping")
         except TooLate:
-            self._note_failure(f"enrichment takes longer than {self._settings.timeout_s:g} s")
+            self._note_failure(f"enrichment takes longer than {limit:g} s")
         return EnrichmentResult(NOTHING, owed=True)
 
     # For callers that handle failures

@@ -2,10 +2,12 @@
 
 import logging
 import os
+import time
 
 import pytest
 
-from index.errors import Unavailable
+from index.errors import InvalidArgument, Unavailable
+from syncd.enrichment import enricher as enriching
 from syncd.enrichment.enricher import DefectiveNote
 from syncd.settings.settings import EnrichSettings
 from tests.support.fakes import FakeEncoder, fake_embedder
@@ -18,11 +20,14 @@ PATH = "Captures/default/Note 1.md"
 class DefectiveEncoder(FakeEncoder):
     """A model with a defect that one tag shows."""
 
-    defective = True
+    error: Exception | None = IndexError("string index out of range")
+    pause = 0.0
 
     def encode(self, texts, *, kind, urgent):
-        if self.defective and "deployment" in texts:
-            raise IndexError("string index out of range")
+        if "deployment" in texts:
+            time.sleep(self.pause)
+            if self.error:
+                raise self.error
         return super().encode(texts, kind=kind, urgent=urgent)
 
 
@@ -75,7 +80,7 @@ def test_a_backfill_enriches_the_others_and_names_the_one(world, encoder, caplog
     assert PATH in caplog.text
     assert f"{PATH} (IndexError)" in facts(world)["problem"]
     assert any(line.startswith("enrichment:") and PATH not in line for line in world.app.health.degraded())
-    encoder.defective = False
+    encoder.error = None
     assert world.app.operations["enrich.backfill"]({}, lambda _: None)["enriched"] == 1
     assert facts(world)["problem"] == ""
     assert not any(line.startswith("enrichment:") for line in world.app.health.degraded())
@@ -103,6 +108,27 @@ def test_a_capture_that_shows_it_is_made_and_the_next_ones_have_their_tags(world
     assert bad.path in facts(world)["problem"]
     world.app.agent_access.workspace("default").delete(bad.id)
     assert facts(world)["problem"] == "", "a note that is gone is named no more"
+
+
+def test_an_expected_error_of_one_note_stops_neither_its_capture_nor_the_job(world, encoder):
+    encoder.error = InvalidArgument("not this text")
+    assert capture(world, BAD).tags == ()
+    dropped(world)
+    enricher = world.app.opened.enricher
+    records = [record_of(world, f"Captures/default/Note {n}.md") for n in range(3)]
+    for record in records:
+        enricher.add_retry("default", record.id, 0)
+    world.app.backfill.retry_failed()
+    assert enricher.pending_retries(1) == []
+    assert [bool(record_of(world, record.path).summary) for record in records] == [True, False, True]
+    assert (records[1].id, 1) in [(id, failures) for _, id, failures in enricher.pending_retries()]
+
+
+def test_a_local_analysis_that_takes_long_is_named_with_its_own_limit(world, encoder, monkeypatch):
+    encoder.error, encoder.pause = None, 0.5
+    monkeypatch.setattr(enriching, "LOCAL_S", 0.05)
+    assert capture(world, BAD).tags == ()
+    assert facts(world)["problem"] == "enrichment takes longer than 0.05 s"
 
 
 def test_a_command_for_the_one_note_says_what_failed(world):
