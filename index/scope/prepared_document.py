@@ -52,8 +52,8 @@ def has_same_rows(document: Document, record: Record) -> bool:
     return document.type != "entity" and all(getattr(document, name) == getattr(record, name) for name in ROW_FIELDS)
 
 
-def estimate_tokens(texts: Sequence[str]) -> list[int]:
-    """Estimate the tokens of each text without a tokenizer: one for about four bytes, and one per wide character."""
+def quarter_bytes(texts: Sequence[str]) -> list[int]:
+    """Return a quarter of the bytes of each text, at least 1: about its tokens, for chunks that are cut without an encoder."""
     return [max(1, len(text.encode("utf-8", "replace")) // 4) for text in texts]
 
 
@@ -109,7 +109,7 @@ def prepare(
     """Cut `documents` and embed the texts without a stored vector in one call, without storing anything.
 
     With `later`, embed nothing."""
-    count = embedder.count_tokens if embedder else estimate_tokens
+    count = embedder.count_tokens if embedder else quarter_bytes
     cut = list(_cut(documents, sizes, count, perspectives))
     if sum(len(pieces) for _, _, pieces, _ in cut) > MANY:
         release_unused()  # what cutting took, before the vectors need room
