@@ -125,13 +125,15 @@ def edit_queue(ask: Ask, waiting: Sequence[Mapping[str, Any]]) -> int:
     if not decisions:
         print_text("nothing was decided")
         return 0
+    digests = {capture["path"]: capture["digest"] for capture in waiting}
     approved = [decision for decision in decisions if decision.word == "approve"]
     result: dict[str, list[Any]] = {"promoted": [], "archived": [], "failed": []}
     for folder, taken in dict.fromkeys((decision.folder, decision.taken) for decision in approved):
         ids = [decision.path for decision in approved if (decision.folder, decision.taken) == (folder, taken)]
-        _add_result(result, ask("promote", {"ids": ids, "to": folder, "take": list(taken) or None}))
+        shown = {path: digests[path] for path in ids}  # a capture that changed in the meantime is refused
+        _add_result(result, ask("promote", {"ids": ids, "shown": shown, "to": folder, "take": list(taken) or None}))
     if ids := [decision.path for decision in decisions if decision.word == "discard"]:
-        _add_result(result, ask("review.dismiss", {"ids": ids}))
+        _add_result(result, ask("review.dismiss", {"ids": ids, "shown": {path: digests[path] for path in ids}}))
     return print_outcome(result, result["promoted"] + result["archived"])
 
 

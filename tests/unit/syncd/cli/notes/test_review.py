@@ -240,6 +240,21 @@ def test_the_state_in_which_the_file_is_saved_is_the_wish(world, tmp_path):
     ).is_file()
 
 
+def test_a_capture_that_changes_while_the_file_is_open_is_not_decided(world, tmp_path):
+    inbox = world.vault / "Captures/default"
+    edit = script(
+        tmp_path,
+        f'for name in First Third; do echo Rewritten. >> "{inbox}/$name.md"; done',
+        f"{sys.executable} -m syncd.cli index",
+        'sed -i -e "s/^keep first/approve first/" -e "s/^keep second/approve second/" -e "s/^keep third/discard third/" "$1"',
+    )
+    code, told = Terminal(edit, "--editor").ended("")
+    assert told.count("the capture changed after it was shown") == 2, told
+    assert "Recipes/Second.md" in told
+    assert code != 0
+    assert sorted(file.name for file in inbox.glob("*.md")) == ["First.md", "Fourth.md", "Third.md"]
+
+
 @pytest.mark.parametrize(
     ("lines", "code", "words"),
     [
