@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from index.errors import InvalidArgument
+from index.errors import Conflict, InvalidArgument
 from syncd.changes.change_approval import APPLY
 from syncd.history.audit_log import AUTHOR
 from syncd.history.change_journal import Entry
@@ -47,9 +47,10 @@ def operations(
         else:
             wanted, last = undo.writes_of_call(name)
         steps = undo.plan(wanted, last=last)
+        planned = [step for step in steps if not step.reason and step.now != step.target_digest]
         if arguments.get("dry_run"):
-            done = [step for step in steps if not step.reason and step.now != step.target_digest]
-            return _undo_result("", done, [step for step in steps if step.reason])
+            return _undo_result("", planned, [step for step in steps if step.reason])
+        _refuse_unseen_plan(arguments, [_step_fields(step)["entries"] for step in planned])
         made = undo.carry_out(steps, lambda number, of, stage: progress({"done": number, "total": of, "stage": stage}))
         return _undo_result(AUTHOR.get().request if made.done else "", made.done, made.skipped)
 
@@ -71,9 +72,19 @@ def _with_changes(promotions: Promotions, undo_changes: Operation) -> Operation:
         change = promotions.find_applied_change(name) if name and arguments.get("since") is None else None
         if change is None:
             return undo_changes(arguments, progress)
+        _refuse_unseen_plan(arguments, [[]])
         return _undo_change(promotions, change, dry_run=bool(arguments.get("dry_run")))
 
     return undo
+
+
+def _refuse_unseen_plan(arguments: Mapping[str, Any], entries: list[list[int]]) -> None:
+    """Raise Conflict if an undo has other entries, listed by file, than the plan that the owner saw (`shown`, if any)."""
+    shown = arguments.get("shown")
+    if shown is not None and shown != entries:
+        raise Conflict(
+            "the note was written to after you were asked, so nothing was undone; to see what an undo does now: --dry-run"
+        )
 
 
 def _undo_change(promotions: Promotions, change: Entry, *, dry_run: bool) -> dict[str, Any]:

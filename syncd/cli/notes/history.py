@@ -105,7 +105,11 @@ def undo(
         raise InvalidArgument("--until, --key and --workspace need --since")
     if version is not None:
         return _restore(id, version, dry_run=dry_run, yes=yes)
-    wanted = {"id": id, "since": parse_time(since, now_ms()), "until": parse_time(until, now_ms()), **narrow}
+    now = now_ms()
+    begin, end = parse_time(since, now), parse_time(until, now)
+    if begin is not None:  # writes after the preview are left alone
+        end = min(end or now + 1, now + 1)
+    wanted = {"id": id, "since": begin, "until": end, **narrow}
     with open_session() as ask:
         # A name is looked up before the question, so that nobody confirms one that is unknown.
         result = ask("undo", wanted if yes and not dry_run else {**wanted, "dry_run": True})
@@ -114,7 +118,8 @@ def undo(
         if not (yes or dry_run):
             require_terminal("Undo this?", yes=yes)
             _confirm_many(result)
-            result = ask("undo", wanted)
+            shown = None if id is None else [note["entries"] for note in result["done"]]
+            result = ask("undo", {**wanted, "shown": shown})
     print_answer(result, lambda: format_undo(result, dry_run=dry_run))
     return ALL_SKIPPED if result["skipped"] and not result["done"] else 0
 

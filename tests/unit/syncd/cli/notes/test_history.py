@@ -1,4 +1,4 @@
-"""The commands `log` and `undo --to`: versions that can be restored, their preview, and a note restored by its name."""
+"""The commands `log` and `undo`: versions that can be restored, previews, and a note restored by its name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import shutil
 import pytest
 
 from syncd.cli.main import run_command
+from syncd.cli.notes import history
+from tests.support import agent_writes
 from tests.support.world import World, answering
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -82,3 +84,34 @@ def test_a_version_without_a_note_and_a_restore_that_nobody_confirms_are_refused
 def test_an_unknown_name_is_reported_before_a_confirmation(world, capsys, words, reason):
     assert ask(world, "undo", *words) == 4
     assert reason in capsys.readouterr().err
+
+
+@pytest.fixture
+def answers_after(monkeypatch):
+    """Return a function that sets what happens while a person reads the question, which is then confirmed."""
+
+    def set_event(event):
+        monkeypatch.setattr(history, "require_terminal", lambda *_, **__: None)
+        monkeypatch.setattr(history, "confirm", lambda *_, **__: event())
+
+    return set_event
+
+
+def test_an_undo_by_time_leaves_writes_after_its_preview_alone(world, capsys, answers_after):
+    agent_writes.capture(world, "# One\n\none")
+    agent_writes.capture(world, "# Two\n\ntwo")
+    answers_after(lambda: agent_writes.capture(world, "# Three\n\nthree"))
+    assert ask(world, "undo", "--since", "1h") == 0
+    assert sorted(file.name for file in (world.vault / "Captures/default").glob("*.md")) == ["Three.md"]
+
+
+def test_an_undo_of_a_note_takes_back_only_the_call_that_was_shown(world, capsys, answers_after):
+    with agent_writes.by():
+        one, two = (agent_writes.space(world).capture(f"# {name}\n\nwords").record for name in ("One", "Two"))
+        for note in (one, two):
+            agent_writes.space(world).update_note(note.id, f"{note.title} again")
+    answers_after(lambda: agent_writes.update(world, one.id, "later"))
+    assert ask(world, "undo", one.id) != 0
+    assert "was written to after you were asked, so nothing was undone" in capsys.readouterr().err
+    texts = [(world.vault / f"Captures/default/{name}.md").read_text() for name in ("One", "Two")]
+    assert ["later" in texts[0], "Two again" in texts[1]] == [True, True]
