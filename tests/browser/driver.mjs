@@ -46,6 +46,11 @@ const own = {
     release();
     await page.unrouteAll({ behavior: "wait" });
   },
+  // Let each request for an address that matches a pattern fail: with an answer of this status, or without one; until `release`.
+  async fail(tab, pattern, status) {
+    tab.release = () => {};
+    await tab.page.route(pattern, (route) => (status ? route.fulfill({ status, contentType: "text/html", body: "<p>no page" }) : route.abort()));
+  },
   problems: ({ problems }) => problems,
   // The errors on the console so far, which are not counted any more.
   forgive: ({ problems }) => problems.console.splice(0),

@@ -53,6 +53,33 @@ def test_the_search_box_closes_without_a_search(tab):
     assert tab.path == "/search?q=w"
 
 
+@pytest.mark.parametrize("status", [0, 200, 503])
+def test_a_search_that_fails_leaves_no_hits_of_another_text(browser, demo, status):
+    tab = browser.open(demo.one_time_link())
+    tab.goto("/search?q=battery")
+    tab.wait("#hits .title")
+    tab.call("fail", "**/search*", status)
+    tab.fill("#q", "battery box")
+    tab.wait('#hits [role=alert]:has-text("The page did not answer")')
+    assert (hits(tab), tab.call("textContent", "#hits-status")) == ([], "")
+    tab.call("release")
+    tab.fill("#q", "battery boxes")
+    tab.wait("#hits .title")
+
+
+def test_hits_follow_the_notes_after_a_refresh_that_failed(browser, demo):
+    tab = browser.open(demo.one_time_link())
+    tab.goto("/search?q=mooring")
+    tab.wait("body[data-settled]")
+    tab.call("fail", "**/search*", 503)
+    demo.capture("# Mooring of the ferry\n\nThe mooring line is worn.")
+    demo.settled()
+    assert "Mooring of the ferry" not in hits(tab)
+    tab.call("waitForTimeout", 1500)
+    tab.call("release")
+    tab.wait('#hits .title:has-text("Mooring of the ferry")')
+
+
 def test_a_filter_restricts_the_hits(tab):
     tab.goto("/search?q=heron&folder=Projects/Heron")
     tab.wait("#hits .title")

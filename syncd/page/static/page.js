@@ -5,26 +5,36 @@ import { openSearchBox, takeOverText } from "./search_box.js";
 const CHORD = 1500; // milliseconds within which a letter follows g
 const DEBOUNCE = 120; // milliseconds without a key before a search
 const SETTLE = 300; // milliseconds after loading in which no key decides, because nobody has read the page yet
+const RETRY = 2000; // milliseconds after a failed refresh before the next one
+const UNREACHABLE = "The page did not answer. Try again in a moment.";
 const body = document.body;
 
 // Live regions: elements with an id and data-live are replaced by those of the same address, fetched again.
 
-let fetching = null;
+const fetching = new Map(); // the regions of a refresh in progress → its controller
 
-export async function refresh(address = location.href, { only = "[data-live]" } = {}) {
-  fetching?.abort();
-  const controller = (fetching = new AbortController());
+// Replace regions; return null if that was done or a later refresh does it, or else the failure: its sentence, and whether it may pass.
+async function refresh(address, only) {
+  fetching.get(only)?.abort();
+  const controller = new AbortController();
+  fetching.set(only, controller);
   try {
     const response = await fetch(address, { signal: controller.signal, headers: { accept: "text/html", "x-refresh": "1" } });
-    if (response.status === 401) return reload();
-    if (response.status === 503) return false;
+    if (response.status === 401) {
+      reload();
+      return null;
+    }
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
-    for (const region of document.querySelectorAll(only)) replaceRegion(region, fresh.getElementById(region.id));
-    return true;
+    const [regions, isTemporary] = [[...document.querySelectorAll(only)], response.status === 429 || response.status >= 500];
+    if (isTemporary || !regions.some((region) => fresh.getElementById(region.id))) {
+      return { sentence: fresh.querySelector(".notice p")?.textContent ?? UNREACHABLE, isTemporary };
+    }
+    for (const region of regions) replaceRegion(region, fresh.getElementById(region.id));
+    return null;
   } catch (error) {
-    if (error.name !== "AbortError") return false;
+    return error.name === "AbortError" ? null : { sentence: UNREACHABLE, isTemporary: true };
   } finally {
-    if (fetching === controller) fetching = null;
+    if (fetching.get(only) === controller) fetching.delete(only);
   }
 }
 
@@ -84,6 +94,7 @@ const connection = document.getElementById("connection");
 let stream = null;
 let stamp = body.dataset.stamp;
 let wasGone = "waits" in body.dataset;
+let retry = 0; // the timer of the next attempt
 
 function showConnection(text) {
   connection.textContent = text;
@@ -112,32 +123,41 @@ function follow() {
 }
 
 async function onState(state) {
+  clearTimeout(retry);
   if (!state.answers) {
     wasGone = true;
     return showConnection("The daemon does not run. What you see may be out of date; the page continues by itself when the daemon is back.");
   }
   if ("waits" in body.dataset) return body.dataset.waits ? location.replace(body.dataset.waits) : location.reload();
   showConnection("");
-  const changed = state.stamp !== stamp || wasGone;
-  stamp = state.stamp;
-  wasGone = false;
-  if (changed && document.querySelector("[data-live]")) await refresh();
+  if (state.stamp !== stamp || wasGone) await catchUp(state.stamp);
+}
+
+// Refresh the live regions until they show the data with this stamp.
+async function catchUp(latest) {
+  clearTimeout(retry);
+  const address = location.href;
+  const failure = document.querySelector("[data-live]") ? await refresh(address, "[data-live]") : null;
+  if (stream === null) return; // it is hidden now, and asks when it is seen again
+  if (failure?.isTemporary) retry = setTimeout(catchUp, RETRY, latest);
+  else if (location.href !== address) await catchUp(latest); // a search began, whose hits may be those of the text before
+  else [stamp, wasGone] = [latest, false];
 }
 
 function followWhileVisible() {
   if (document.visibilityState === "visible") stream ?? follow();
-  else {
-    stream?.close();
-    stream = null;
-  }
+  else unfollow();
+}
+
+function unfollow() {
+  clearTimeout(retry);
+  stream?.close();
+  stream = null;
 }
 
 if ("livePage" in body.dataset) {
   document.addEventListener("visibilitychange", followWhileVisible);
-  addEventListener("pagehide", () => {
-    stream?.close();
-    stream = null;
-  });
+  addEventListener("pagehide", unfollow);
   addEventListener("pageshow", followWhileVisible);
 }
 
@@ -149,7 +169,8 @@ for (const form of document.querySelectorAll("form[data-search]")) {
     const values = [...new FormData(form)].filter(([, value]) => value !== "");
     const address = `${form.getAttribute("action")}?${new URLSearchParams(values)}`;
     history.replaceState(null, "", address);
-    await refresh(address, { only: form.dataset.search });
+    const failure = await refresh(address, form.dataset.search);
+    if (failure) showFailure(form.dataset.search, failure.sentence);
   };
   const later = (wait) => {
     clearTimeout(timer);
@@ -160,6 +181,14 @@ for (const form of document.querySelectorAll("form[data-search]")) {
     event.preventDefault();
     later(0);
   });
+}
+
+// The hits of another text are not left below what was typed.
+function showFailure(regions, sentence) {
+  for (const region of document.querySelectorAll(regions)) {
+    if (region.getAttribute("role") === "status") showStatus(region, "");
+    else region.replaceChildren(Object.assign(document.createElement("p"), { className: "message wrong", role: "alert", textContent: sentence }));
+  }
 }
 
 takeOverText();
