@@ -317,6 +317,19 @@ def test_a_path_that_can_not_be_shared_stays_in_the_form(memex, browser, path):
     assert memex.ask("share.list") == []
 
 
+def test_a_preview_of_a_share_names_its_workspace(browser):
+    for step in ("add", "remove"):
+        answer = browser.get(f"/clients/shares/{step}", path="References/**")
+        assert (answer.status_code, "names no workspace" in answer.text) == (400, True), step
+
+
+def test_the_answer_of_a_change_is_not_fetched_again(browser):
+    for path in ("/clients/shares/add", "/clients/workspaces"):
+        refused = browser.post(path, workspace="default", path="../out", name="../out")
+        assert (refused.status_code, " data-answer" in refused.text) == (400, True), path
+    assert " data-answer" not in browser.text("/clients/shares")
+
+
 def test_a_workspace_that_is_not_there_has_no_shares(browser):
     assert browser.get("/clients/shares", workspace="nowhere").status_code == 404
 

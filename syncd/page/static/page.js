@@ -10,6 +10,7 @@ const UNREACHABLE = "The page did not answer. Try again in a moment.";
 const body = document.body;
 
 // Live regions: elements with an id and data-live are replaced by those of the same address, fetched again.
+// The answer of a change, with data-answer, stays as it is.
 
 const fetching = new Map(); // the regions of a refresh in progress → its controller
 
@@ -137,7 +138,7 @@ async function onState(state) {
 async function catchUp(latest) {
   clearTimeout(retry);
   const address = location.href;
-  const failure = document.querySelector("[data-live]") ? await refresh(address, "[data-live]") : null;
+  const failure = document.querySelector("body:not([data-answer]) [data-live]") ? await refresh(address, "[data-live]") : null;
   if (stream === null) return; // it is hidden now, and asks when it is seen again
   if (failure?.isTemporary) retry = setTimeout(catchUp, RETRY, latest);
   else if (location.href !== address) await catchUp(latest); // a search began, whose hits may be those of the text before

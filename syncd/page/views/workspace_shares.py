@@ -54,9 +54,16 @@ def read_never(visit: Visit) -> dict[str, Any]:
     return {"patterns": row["value"] or [], "origin": row["origin"]}
 
 
+def _query_workspace(visit: Visit) -> str:
+    """Return the workspace that the address of a preview names. Raises InvalidArgument if it names none."""
+    if workspace := visit.query("workspace"):
+        return workspace
+    raise InvalidArgument("the address names no workspace; begin at Clients")
+
+
 def preview_add(visit: Visit) -> Response:
     """Show exactly what agents could read if a folder or note were shared, and change nothing."""
-    workspace, path = visit.query("workspace") or "default", visit.query_path("path")
+    workspace, path = _query_workspace(visit), visit.query_path("path")
     try:
         preview = visit.ask("share.preview", workspace=workspace, paths=[path])
     except InvalidArgument as error:
@@ -79,7 +86,7 @@ def add(visit: Visit) -> Response:
 
 def preview_remove(visit: Visit) -> Response:
     """Show what agents could no longer read, and change nothing."""
-    workspace, entry = visit.query("workspace") or "default", visit.query_path("path")
+    workspace, entry = _query_workspace(visit), visit.query_path("path")
     listing = visit.ask("share.list", workspace=workspace)
     entries = [shared for row in listing for shared in row["entries"]]
     if entry not in entries:
