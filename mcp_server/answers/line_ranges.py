@@ -111,6 +111,17 @@ def find_section(text: TextLines, headings: Sequence[Heading], wanted: str) -> t
     return text.line_of(chosen), behind - 1
 
 
+def require_overlap(section: tuple[int, int], start: int, end: int | None) -> None:
+    """Raise InvalidArgument if a section, given by its first and last line, has none of the lines from `start` to `end`."""
+    first, last = section
+    if start > last or (end is not None and end < first):
+        raise InvalidArgument(
+            f"the section has the lines {first:,} to {last:,}, and none from start_line to end_line",
+            first_line=first,
+            last_line=last,
+        )
+
+
 def list_headings(text: TextLines, headings: Sequence[Heading]) -> list[tuple[int, str]]:
     """List at most `SHOWN` headings with their lines; if more exist, only those of the upper levels."""
     levels = sorted({heading.level for heading in headings})

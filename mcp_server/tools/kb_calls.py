@@ -13,7 +13,7 @@ from index.errors import InvalidArgument, NotFound
 from index.model import Hit, Record
 from index.query import make_query
 from mcp_server.answers.best_snippet import MARK, cut_snippet
-from mcp_server.answers.line_ranges import TextLines, find_section, list_headings, select_lines
+from mcp_server.answers.line_ranges import TextLines, find_section, list_headings, require_overlap, select_lines
 from mcp_server.answers.text_budget import estimate_tokens, share_budget
 from mcp_server.operations.caller import CALLER
 from mcp_server.operations.wire_format import chunk_id, replacement_fields, scope_fields, warnings_about
@@ -165,9 +165,10 @@ def get_document(
     if arguments.heading is not None:
         headings = parse_outline(content).headings
         first, last = find_section(text, headings, arguments.heading)
+        require_overlap((first, last), arguments.start_line, arguments.end_line)
     start = max(first, arguments.start_line)
     end = max(last, start) if arguments.end_line is None else min(last, arguments.end_line)
-    lines = select_lines(text, start, end if end >= first else start, arguments.max_tokens)
+    lines = select_lines(text, start, end, arguments.max_tokens)
     cut = lines.next is not None or lines.end < lines.total
     if cut and lines.start == first:  # a later part needs no outline again
         headings = parse_outline(content).headings if headings is None else headings

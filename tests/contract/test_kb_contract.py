@@ -279,6 +279,10 @@ def test_a_section_or_a_range_is_read(one, space):
     assert part["content"] + rest_of_it["content"] == told["content"]
     told = one.good("kb_get", id=id, start_line=5, end_line=6)
     assert told["content"] == "".join(LONG.splitlines(keepends=True)[4:6])
+    first, last = part["start_line"], rest_of_it["end_line"]
+    for outside in ({"start_line": last + 1}, {"end_line": first - 1}):
+        code, error = one.ask("kb_get", id=id, heading="Chapter 3", **outside)
+        assert (code, f"the section has the lines {first} to {last}" in error["message"]) == ("INVALID_ARGUMENT", True)
     code, error = one.ask("kb_get", id=id, heading="Chaptre 3")
     assert (code, "Chapter 3" in error["message"]) == ("NOT_FOUND", True)
     assert "Chapter 3" in error["details"]["headings"]
