@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from syncd.measurement.rank_figures import DECISIVE
 from syncd.state.folder import read_regular_file, write_private
 
 FILE: Final = "measurements.json"
 MOST: Final = 20  # measurements that are kept
-REVERSED: Final = {"better": "worse", "worse": "better"}
 
 
 def keep_measurement(
@@ -29,6 +29,7 @@ def keep_measurement(
         "changed": dict(changed),
         "verdict": result["verdict"],
         "search": result["search"],
+        "meaning": result["meaning"],
     }
     write_private(state / FILE, json.dumps([*kept, entry][-MOST:]))
 
@@ -36,14 +37,28 @@ def keep_measurement(
 def find_verdict(state: Path, present: Mapping[str, Any], changed: Mapping[str, Any]) -> tuple[str, int] | None:
     """Return the last verdict on `changed` beside `present`, and its time; None if these two were never measured.
 
-    A measurement of `present` beside `changed` says the opposite."""
+    A measurement of `present` beside `changed` is judged in the other direction."""
     for entry in reversed(_read(state)):
         pair = _key(entry["present"]), _key(entry["changed"])
         if pair == (_key(present), _key(changed)):
             return entry["verdict"], entry["at"]
         if pair == (_key(changed), _key(present)):
-            return REVERSED.get(entry["verdict"], entry["verdict"]), entry["at"]
+            verdict = _reverse(entry)
+            return None if verdict is None else (verdict, entry["at"])
     return None
+
+
+def _reverse(entry: Mapping[str, Any]) -> str | None:
+    """Return the verdict on `present` beside `changed`; None if the entry lacks the differences that decide it.
+
+    A setup that is worse for one kind of search and better for another one is worse in both directions."""
+    if entry["verdict"] != "worse":
+        return "worse" if entry["verdict"] == "better" else str(entry["verdict"])
+    try:
+        gains = [entry[kind]["difference"][DECISIVE]["low"] > 0 for kind in ("search", "meaning")]
+    except (KeyError, TypeError):  # an older version of Memex wrote it
+        return None
+    return "worse" if any(gains) else "better"
 
 
 def _key(encoder: Mapping[str, Any]) -> str:

@@ -9,8 +9,10 @@ from syncd.measurement.last_measurements import FILE, MOST, find_verdict, keep_m
 SMALL, LARGE = {"kind": "bundled"}, {"kind": "local", "model": "m", "query_prompt": "q: "}
 
 
-def keep(state, verdict, present=SMALL, changed=LARGE, at=1):
-    keep_measurement(state, present, changed, {"verdict": verdict, "search": {}}, at)
+def keep(state, verdict, present=SMALL, changed=LARGE, at=1, search=(0, 0), meaning=(0, 0)):
+    kinds = {"search": search, "meaning": meaning}
+    differences = {kind: {"difference": {"MRR": {"low": low, "high": high}}} for kind, (low, high) in kinds.items()}
+    keep_measurement(state, present, changed, {"verdict": verdict} | differences, at)
 
 
 def test_a_verdict_is_found_for_its_pair_only(tmp_path):
@@ -25,6 +27,26 @@ def test_the_last_measurement_of_a_pair_counts_whatever_its_direction(tmp_path):
     keep(tmp_path, "better")
     keep(tmp_path, "no difference", present=LARGE, changed=SMALL, at=2)
     assert find_verdict(tmp_path, SMALL, LARGE) == ("no difference", 2)
+
+
+@pytest.mark.parametrize(
+    ("search", "meaning", "verdict"),
+    [
+        ((-0.3, -0.1), (0.1, 0.3), "worse"),
+        ((0.1, 0.3), (-0.3, -0.1), "worse"),
+        ((-0.3, -0.1), (-0.1, 0.1), "better"),
+        ((-0.1, 0.1), (-0.3, -0.1), "better"),
+    ],
+)
+def test_a_loss_is_judged_in_the_other_direction(tmp_path, search, meaning, verdict):
+    keep(tmp_path, "worse", search=search, meaning=meaning)
+    assert find_verdict(tmp_path, SMALL, LARGE) == ("worse", 1)
+    assert find_verdict(tmp_path, LARGE, SMALL) == (verdict, 1)
+
+
+def test_a_loss_without_its_differences_is_not_measured_in_the_other_direction(tmp_path):
+    keep_measurement(tmp_path, SMALL, LARGE, {"verdict": "worse", "search": {}, "meaning": {}}, 1)
+    assert find_verdict(tmp_path, LARGE, SMALL) is None
 
 
 def test_where_a_model_runs_does_not_count(tmp_path):

@@ -57,7 +57,7 @@ def run(capfd, *words):
 
 
 def measured(verdict, present=FP32, changed=INT8):
-    keep_measurement(state(), present, changed, {"verdict": verdict, "search": {}}, 1_700_000_000_000)
+    keep_measurement(state(), present, changed, {"verdict": verdict, "search": {}, "meaning": {}}, 1_700_000_000_000)
 
 
 def encoders():
