@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from index.errors import Conflict, NotFound, Unavailable
 from index.names import did_you_mean
@@ -157,6 +158,11 @@ class Group(click.Group):
         ):
             near = did_you_mean(args[0], self.list_commands(ctx))
             raise click.UsageError(f"no command {args[0]!r} in `{ctx.command_path}`{near}", ctx)
+        for option in self.params:
+            # The command would ignore it.
+            if option.expose_value and ctx.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
+                message = f"{option.opts[0]} before {args[0]} has no effect: give the options of `{ctx.command_path} {args[0]}` after its name"
+                raise click.UsageError(message, ctx)
         return super().resolve_command(ctx, args)
 
 

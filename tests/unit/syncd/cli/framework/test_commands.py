@@ -271,3 +271,11 @@ def test_a_write_waits_for_an_encoder_that_loads_slowly(vault, encoders, shown):
 def test_an_empty_name_means_neither_the_default_nor_all(capfd, words, option):
     assert run_command([*words, option, ""]) == 2
     assert f"{option} is empty: give a name, or leave the option out" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [["review", "--workspace", "work", "approve", "x"], ["audit", "--key", "k", "verify"]]
+)
+def test_an_option_before_a_command_that_would_ignore_it_is_refused(words, capfd):
+    assert run_command(words) == 2
+    assert f"{words[1]} before {words[3]} has no effect" in capfd.readouterr().err
