@@ -34,7 +34,7 @@ def operations(
 
     def text_before(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
         path, raw = history.text_before(arguments["id"], int(arguments["entry"]))
-        return {"path": path, "content": raw.decode("utf-8", "replace")}
+        return {"path": path, "content": raw.decode("utf-8", "surrogateescape")}
 
     def undo_changes(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         name, since = arguments.get("id") or None, arguments.get("since")

@@ -224,6 +224,14 @@ def print_answer(result: Any, text: Callable[[], str]) -> None:
     print_data(shown if shown.isascii() or is_utf8(shown) else json.dumps(result))
 
 
+def print_note(note: Mapping[str, Any]) -> None:
+    """Print the text of a note, `content`: safe for a terminal, or unchanged for a file or pipe; with --json the whole answer."""
+    if wants_json() or sys.stdout.isatty():
+        print_answer(note, lambda: result_text.sanitize(note["content"]))
+    else:
+        click.echo(note["content"].encode("utf-8", "surrogateescape"), nl=False)
+
+
 def print_message(text: str) -> None:
     """Print a message to stderr, or log it if the log is structured.
 

@@ -14,7 +14,7 @@ import click
 from index.errors import InvalidArgument
 from index.timings import now_ms
 from syncd.cli.framework.arguments import YES, check_workspace, confirm, parse_time, require_terminal
-from syncd.cli.framework.commands import Command, has_color, open_session, print_answer, print_message
+from syncd.cli.framework.commands import Command, has_color, open_session, print_answer, print_message, print_note
 from syncd.cli.framework.commands import ask as asked
 from syncd.cli.framework.completion import captures, keys, workspaces
 from syncd.cli.terminal import result_text
@@ -59,10 +59,10 @@ def history(id: str, patch: bool, limit: int, entry: int | None) -> None:
     neither Memex nor Git recorded is listed as "changed outside Memex". With --json: {"path", "exists", "more", "events": [{"at", "what", "path", "source",
     "surface", "tool", "key", "request", "entry", "undone", "commit", "author", "subject", "before", "after"}]}, and with -p "diff" and "restorable".
 
-    --before prints one old version, with its properties; --json shows the numbers of the entries. With --json: {"path", "content"}."""
+    --before prints one old version, with its properties, and into a file or pipe its bytes; --json shows the numbers of the entries. With --json: {"path", "content"}."""
     if entry is not None:
         version = asked("log.before", {"id": id, "entry": entry})
-        print_answer(version, lambda: result_text.sanitize(version["content"]))
+        print_note(version)
         return
     result = asked("log", {"id": id, "limit": limit, "patch": patch})
     print_answer(result, lambda: format_timeline(result, None, color=has_color()))

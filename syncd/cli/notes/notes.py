@@ -36,6 +36,7 @@ from syncd.cli.framework.commands import (
     has_color,
     print_answer,
     print_message,
+    print_note,
     print_text,
     wants_json,
 )
@@ -185,14 +186,10 @@ def get(id: str, workspace: str | None, links: bool) -> None:
     With --links, → begins a link of the note, and ← a note that links to it. With --json --links also {"links": [{"target",
     "subpath", "kind", "path"}], "backlinks": [{"path", "title"}]}."""
     kept = ask("get", {"id": id, "workspace": workspace, "links": links or None, "passages": wants_json()})
-    if wants_json():
-        print_answer(kept, str)
-    elif links:
+    if links and not wants_json():
         print_text(result_text.format_links(kept))
-    elif sys.stdout.isatty():
-        print_text(result_text.sanitize(kept["content"]))
     else:
-        click.echo(kept["content"].encode("utf-8", "surrogateescape"), nl=False)
+        print_note(kept)
 
 
 @click.command(cls=Command)

@@ -152,7 +152,8 @@ def _read_text(visit: Visit, step: Mapping[str, Any], operation: str) -> str | N
     """Return a version of a note of the undo; None if there is none."""
     entries = [entry for entry in step["entries"] if operation == "log.before"]
     try:
-        return str(visit.ask(operation, id=step["path"], entry=min(entries, default=None))["content"])
+        text = str(visit.ask(operation, id=step["path"], entry=min(entries, default=None))["content"])
+        return text.encode("utf-8", "replace").decode()  # bytes that are no text
     except NotFound:
         return None
 

@@ -61,6 +61,18 @@ def test_the_log_names_the_versions_that_are_kept(world, capsys):
     assert "one" in (world.vault / "Captures/default/Boat.md").read_text()
 
 
+def test_an_earlier_version_is_written_byte_for_byte(world, capfdbinary):
+    raw = b"third\r\n\xff\x1b[2J"
+    world.write("Mine.md", raw)
+    world.run()
+    assert ask(world, "undo", "Mine.md", "--to", world.git("log", "--format=%H").split()[-1], "--yes") == 0
+    capfdbinary.readouterr()
+    assert ask(world, "log", "Mine.md", "--json") == 0
+    entry = next(event["entry"] for event in json.loads(capfdbinary.readouterr().out)["events"] if event["entry"])
+    assert ask(world, "log", "Mine.md", "--before", str(entry)) == 0
+    assert capfdbinary.readouterr().out == raw
+
+
 def test_a_version_without_a_note_and_a_restore_that_nobody_confirms_are_refused(world, capsys):
     assert ask(world, "undo", "--since", "1h", "--to", "abcdef", "--yes") == 2
     assert "--to needs the note" in capsys.readouterr().err
