@@ -16,7 +16,7 @@ from syncd.cli.framework.commands import print_message, print_text
 from syncd.cli.framework.single_key import END as END_OF_INPUT
 from syncd.cli.framework.single_key import has_single_keys, read_single_key
 from syncd.cli.notes.review_card import format_capture
-from syncd.cli.notes.review_file import list_suggestions
+from syncd.cli.notes.review_file import ROOT, list_suggestions
 from syncd.cli.terminal import result_text
 
 Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Any]
@@ -212,12 +212,18 @@ def ask_suggestions(shown: Mapping[str, Any]) -> list[str]:
 
 
 def ask_folder(shown: Mapping[str, Any]) -> str:
-    """Ask for a folder, by its name or its number in the list of suggested folders."""
+    """Ask for a folder, by its name or its number in the list of suggested folders; return "" for the vault itself."""
     numbered = {str(number): folder for number, folder in enumerate(shown["folders"], 1)}
     for number, folder in numbered.items():
         print_text(f"  {number}  {result_text.line(folder['folder'], 100)}  ({folder['reason']})")
+    goal = ROOT if shown["goal"] == "" else shown["goal"] or ""
     while True:
-        to: str = click.prompt("folder, or its number", default=shown["goal"] or "")
+        to: str = click.prompt("folder, or its number", default=goal, show_default=goal != "").strip()
+        if not to:
+            print_message(f"memex: enter a folder; {ROOT} means the vault itself")
+            continue
+        if to == ROOT:
+            return ""
         if to in numbered:
             return str(numbered[to]["folder"])
         if not to.isdecimal() or click.confirm(f"there is no {to} in the list; is it the name of a folder?"):

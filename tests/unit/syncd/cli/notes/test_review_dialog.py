@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from index.errors import NotFound
-from syncd.cli.notes.review_dialog import Dialog
+from syncd.cli.notes.review_dialog import Dialog, ask_folder
 
 SHOWN: dict[str, Any] = {
     **dict.fromkeys(
@@ -168,3 +169,18 @@ def test_a_capture_that_changed_after_it_was_shown_is_shown_again(capsys):
     ]
     assert capsys.readouterr().out.count("words") == 2
     assert [step.deed for step in dialog.steps] == ["approved"]
+
+
+@pytest.mark.parametrize(
+    ("goal", "typed", "folder"),
+    [
+        (None, "\n\nHome\n", "Home"),
+        (None, "\n/\n", ""),
+        ("", "\n", ""),
+        ("Home", "\n", "Home"),
+        ("Home", "/\n", ""),
+    ],
+)
+def test_the_vault_itself_is_a_folder_that_is_named(goal, typed, folder):
+    with CliRunner().isolation(input=typed):
+        assert ask_folder({**SHOWN, "goal": goal}) == folder
