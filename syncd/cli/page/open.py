@@ -30,7 +30,7 @@ def open_(view: str | None, no_browser: bool, sessions: bool, revoke: str | None
     """Open the page in a browser: what agents wrote, what waits for you, and how Memex is doing. VIEW is the view to begin with.
 
     The page is a process of its own on 127.0.0.1 (page.port). It ends when it was not used for 30 minutes, unless page.always is
-    set. The link works once, within a minute; after that, the browser has a session until the page ends. With --json: {"url",
+    set. The link works once, within a minute; after that, the browser has a session until the page ends, or for 24 hours after its last use. With --json: {"url",
     "page", "pid", "version", "opened"}; with --sessions [{"id", "browser", "created_at", "seen_at"}]."""
     if sum([view is not None, sessions, revoke is not None, stop]) > 1:
         raise InvalidArgument("give only one of VIEW, --sessions, --revoke and --stop")

@@ -61,7 +61,7 @@ class LiveEvents:
     async def _stream(self, request: Request) -> AsyncIterator[str]:
         session, shown = request.scope["session"], None
         with self._follow():
-            while not self.closing.is_set() and self._sessions.is_open(session):
+            while not self.closing.is_set() and self._sessions.keep_open(session):
                 self._on_use()
                 version, state = self._version, self.state
                 if state is not None and state != shown:

@@ -95,9 +95,10 @@ class Sessions:
                 session.seen_at = self._clock()
             return session
 
-    def is_open(self, session: Session) -> bool:
-        """Return whether a session was not revoked since."""
+    def keep_open(self, session: Session) -> bool:
+        """Note that a session is in use; return False if it was revoked since."""
         with self._lock:
+            session.seen_at = self._clock()
             return any(kept is session for kept in self._sessions.values())
 
     def list_open(self) -> list[dict[str, Any]]:

@@ -27,6 +27,17 @@ def sessions(clock):
     return Sessions(clock)
 
 
+def test_a_session_with_a_visible_page_stays_in_use(sessions, clock):
+    secret = sessions.redeem(sessions.make_link(), "Firefox")
+    session = sessions.find(secret)
+    for _ in range(3):
+        clock.now += UNUSED_S - 1
+        assert sessions.keep_open(session)
+    assert sessions.find(secret) is session
+    sessions.revoke(session.id)
+    assert not sessions.keep_open(session)
+
+
 def opened(sessions, browser="Firefox"):
     secret = sessions.redeem(sessions.make_link(), browser)
     assert secret
@@ -70,9 +81,9 @@ def test_a_revoked_session_is_gone_and_the_others_stay(sessions):
     session = sessions.find(first)
     assert sessions.revoke(session.id)
     assert not sessions.revoke(session.id)
-    assert not sessions.is_open(session)
+    assert not sessions.keep_open(session)
     assert sessions.find(first) is None
-    assert sessions.is_open(sessions.find(second))
+    assert sessions.keep_open(sessions.find(second))
 
 
 def test_an_unused_session_ends(sessions, clock):
