@@ -17,7 +17,7 @@ from index.errors import Conflict, InvalidArgument, NotFound
 from index.names import pluralize
 from syncd.page.web.failures import describe_failure
 from syncd.page.web.templates import link
-from syncd.page.web.view import View, Visit, get, parse_number, post
+from syncd.page.web.view import View, Visit, find_midnight, get, parse_number, post
 
 ENTRIES: Final = 100  # of one page
 NAMED: Final = 3  # most notes that a message names
@@ -285,8 +285,7 @@ def _minute(at: int | None) -> str:
 
 def _midnight(days_ago: int) -> int:
     """Return the beginning of a day in epoch milliseconds."""
-    day = datetime.now() - timedelta(days=days_ago)  # noqa: DTZ005 - the local day
-    return int(day.replace(hour=0, minute=0, second=0, microsecond=0).astimezone().timestamp() * 1000)
+    return find_midnight(datetime.now(), days_ago)  # noqa: DTZ005 - the local day
 
 
 VIEW: Final = View(

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from syncd.cli.terminal.status_page import add_daemon, verdict
 from syncd.jobs.job_names import job_name
-from syncd.page.web.view import View, Visit, get, local_path, post
+from syncd.page.web.view import View, Visit, find_midnight, get, local_path, post
 from syncd.version import installed
 
 ENTRIES: Final = 2_000  # newest entries of the log that are grouped
@@ -42,7 +42,7 @@ class AgentDay:
 def show_home(visit: Visit) -> Response:
     """Show the view."""
     facts = add_daemon(visit.ask("status"), installed())
-    since = int(datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0).timestamp() * 1000)
+    since = find_midnight(datetime.now())  # noqa: DTZ005 - the local day
     entries = visit.ask("audit.list", since=since, limit=ENTRIES)
     return visit.render(
         "home.html",

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qs, urlsplit
@@ -180,7 +181,8 @@ def render_page(request: Request, template: str, *, status: int = 200, **values:
         "waits": False,
         "letter_keys": session is None or session.has_letter_keys,
         "address": _address(request),
-        "is_answer": request.method == "POST",  # of a change: it has no address from which its regions could be refreshed
+        "is_answer": request.method
+        == "POST",  # of a change: it has no address from which its regions could be refreshed
         "way": "",  # where a page that waits goes; "" = to its own address
     }
     return HTMLResponse(render(state.templates, template, layout | values), status)
@@ -210,6 +212,14 @@ def _is_below(path: str, top: str) -> bool:
 def parse_number(text: str) -> int | None:
     """Return the number that a form or an address holds; None for anything but up to 15 digits."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
+def find_midnight(now: datetime, days_ago: int = 0) -> int:
+    """Return the beginning of a day in epoch milliseconds; `now`: the local time, without a zone.
+
+    The day may have another distance from UTC at its beginning than now."""
+    day = (now - timedelta(days=days_ago)).replace(hour=0, minute=0, second=0, microsecond=0)
+    return int(day.astimezone().timestamp() * 1000)
 
 
 def local_path(address: str) -> str:
