@@ -26,8 +26,8 @@ def mark_passage(chunk: str, query: str, longest: int = LONGEST) -> Markup:
     pattern = words_pattern(query)
     first = pattern.search(text) if pattern else None
     start = max(0, first.start() - LEAD) if first and first.end() > longest else 0
-    if start:
-        start = text.find(" ", start) + 1 or start
+    if first and start:
+        start = text.find(" ", start, first.start()) + 1 or start
     shown = text[start : start + longest]
     pieces = ["… " if start else ""]
     at = 0

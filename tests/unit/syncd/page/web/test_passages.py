@@ -41,6 +41,12 @@ def test_a_long_passage_is_cut_around_the_first_word():
     assert len(Markup(shown).striptags()) < 120
 
 
+@pytest.mark.parametrize("between", ["会" * 400, "x/" * 200 + "a-b"])
+def test_a_text_without_blanks_before_the_word_keeps_the_word(between):
+    chunk = f"{between}-heron-{between} end " + "word " * 100
+    assert "<mark>heron</mark>" in mark_passage(chunk.replace("会-heron", "会。heron"), "heron", 100)
+
+
 def test_a_word_at_the_beginning_is_not_cut_away():
     assert mark_passage("heron " + "word " * 200, "heron", 50).startswith("<mark>heron</mark> word")
 
