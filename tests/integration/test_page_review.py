@@ -116,6 +116,7 @@ def test_a_proposed_change_is_shown_with_its_diff_applied_and_undone(memex, brow
     done = follow(browser, browser.post("/review/promote", **card(browser, path)))
     assert f"Applied: <code>{note}</code>" in done
     assert file.read_text() == "# Sluice\n\n<shut>\n"
+    assert f'<span class="path">{note}</span>' in browser.text("/activity/undo", call=note)
     assert path in follow(browser, browser.post("/review/undo", **form(done, id="main")))
     assert file.read_text() == before
     file.write_text(before.replace("open", "stuck"))

@@ -122,3 +122,9 @@ def test_a_path_survives_a_form_field(path):
 def test_a_verbatim_text_is_escaped_and_keeps_its_hidden_characters():
     shown = rendered("{{ text | verbatim }}", text="<b>\u200b")
     assert shown == "&lt;b&gt;\u200b"
+
+
+def test_a_cut_list_of_withheld_notes_says_how_many_follow():
+    source = '{% from "share_lists.html" import withheld %}{{ withheld(reasons, 2) }}'
+    shown = rendered(source, reasons=dict.fromkeys(["a.md", "b.md", "c.md"], "private"))
+    assert ("b.md" in shown, "c.md" in shown, "and 1 more note" in shown) == (True, False, True)
