@@ -10,6 +10,7 @@ import click
 from index.errors import InvalidArgument
 from syncd.cli.framework.arguments import WORKSPACE
 from syncd.cli.framework.commands import Command, ask, print_answer
+from syncd.cli.notes.promotion import SOME_FAILED
 from syncd.cli.terminal import result_text
 
 
@@ -29,11 +30,11 @@ from syncd.cli.terminal import result_text
 @WORKSPACE
 def consolidate(
     dry_run: bool, workspace: str | None, listed: bool, undo: str | None, **answers: tuple[str, ...]
-) -> None:
+) -> int:
     """Scan the inbox for what needs attention, and write a report with a checkbox for each proposal.
 
     Memex first carries out the ticked proposals of earlier reports. If there is nothing new, it writes no report. With
-    --workspace, the report covers one workspace and is printed, not written. With --json: {"workspaces": [{"workspace", "documents", "duplicates", "near",
+    --workspace, the report covers one workspace and is printed, not written. If --accept did not carry out a proposal, the exit code is 5. With --json: {"workspaces": [{"workspace", "documents", "duplicates", "near",
     "synonyms", "relations", "unused", "clusters", "stale_summaries", "orphaned_nodes", "degraded"}], "proposals",
     "new", "report", "carried": [{"done", "said"}]}, and "text" if the report is printed. With --json and --list: {"proposals": [{"key", "report", "ticked",
     "kind", "workspace", "sentence", "reason", "would", "adds", "notes"}], "carried": [{"key", "kind", "subject", "said", "at", "by", "undone",
@@ -44,18 +45,22 @@ def consolidate(
     if listed:
         listing = ask("consolidate.list", {})
         print_answer(listing, lambda: format_listing(listing))
-        return
+        return 0
     if any(answers.values()):
+        if both := sorted({*answers["accept"]} & {*answers["dismiss"]}):
+            raise InvalidArgument(f"--accept and --dismiss both name {both[0]!r}, so nothing was changed")
         by_key = dict.fromkeys(answers["accept"], "accepted") | dict.fromkeys(answers["dismiss"], "dismissed")
         answered = ask("consolidate.answer", {"answers": by_key})
         print_answer(answered, lambda: format_answered(answered))
-        return
+        is_done = all(outcome["done"] for outcome in answered["carried"]) and not answered["problem"]
+        return 0 if is_done or not answers["accept"] else SOME_FAILED
     if undo is not None:
         undone = ask("consolidate.undo", {"key": undo})
         print_answer(undone, lambda: "\n".join(f"undone: {result_text.line(path, 300)}" for path in undone["changed"]))
-        return
+        return 0
     result = ask("consolidate", {"dry_run": dry_run, "workspace": workspace})
     print_answer(result, lambda: format_result(result))
+    return 0
 
 
 def format_listing(listing: dict[str, Any]) -> str:

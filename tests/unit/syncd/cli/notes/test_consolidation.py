@@ -48,3 +48,18 @@ def test_a_run_tells_where_the_report_is_and_what_was_done(inbox, capfd):
 )  # fmt: skip
 def test_what_a_person_is_told(told, says):
     assert format_result(told) == says
+
+
+def test_an_accepted_proposal_that_is_not_carried_out_is_reported_by_the_exit_code(inbox, capfd):
+    here = ["--vault", str(inbox.world.vault), "--state", str(inbox.world.state)]
+    note = inbox.capture("nobody reads this")
+    inbox.say(inbox.finding("archive", note.id))
+    assert run_command(["consolidate", *here]) == 0
+    (key,) = [row["key"] for row in inbox.world.app.operations["consolidate.list"]({}, lambda _: None)["proposals"]]
+    assert run_command(["consolidate", "--accept", key, "--dismiss", key, *here]) == 2
+    assert "both name" in capfd.readouterr().err
+    file = inbox.world.vault / inbox.world.app.opened.captures.index.record(note.id, "default").path
+    file.write_text(file.read_text() + "edited\n")
+    capfd.readouterr()
+    assert run_command(["consolidate", "--accept", key, *here]) == 5, capfd.readouterr()
+    assert "not done" in capfd.readouterr().out
