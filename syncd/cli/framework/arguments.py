@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from index.errors import InvalidArgument
 from syncd.cli.framework.commands import print_message
@@ -41,6 +42,12 @@ def parse_time(text: str | None, now_ms: int) -> int | None:
         return int(datetime.fromisoformat(text.strip()).astimezone().timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
         raise InvalidArgument(f"{text!r} is not a time: use 2026-11-20, 2026-11-20T14:32 or 7d") from None
+
+
+def refuse_idle(name: str, reason: str) -> None:
+    """Raise InvalidArgument if an option of this command, by the name of its value, is on the command line; `reason`: what it needs."""
+    if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE:
+        raise InvalidArgument(f"--{name.replace('_', '-')} {reason}")
 
 
 def confirm(question: str, *, yes: bool) -> None:

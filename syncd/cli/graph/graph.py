@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument
+from syncd.cli.framework.arguments import refuse_idle
 from syncd.cli.framework.commands import (
     Command,
     ask,
@@ -58,7 +59,12 @@ ENDINGS = {".canvas": "canvas", ".graphml": "graphml", ".md": "mermaid", ".json"
 @click.option("--stats", is_flag=True, help="Count entities, facts and relations.")
 @click.option("--report", is_flag=True, help="Report everything that needs attention, with drafts of summaries.")
 @click.option(
-    "--limit", "-n", type=click.IntRange(1, 1000), default=DRAWN, show_default=True, help="The most entities to show."
+    "--limit",
+    "-n",
+    type=click.IntRange(1, 1000),
+    default=DRAWN,
+    show_default=True,
+    help="The most entities, gaps or pairs to show.",
 )
 @click.option(
     "--format",
@@ -77,6 +83,7 @@ def graph(name: str | None, depth: int, form: str | None, output: str | None, fo
     notes of the entities. GraphML is for programs that lay out large graphs."""
     if wants_json() and not output and form not in (None, "json", "canvas"):
         raise InvalidArgument(f"--format {form} is not JSON: leave out --json, or use --format json")
+    _refuse_idle_options(name, options, output)
     drawn = form or ENDINGS.get(Path(output or "").suffix.lower(), "table")
     view = _fetch_view(name, depth, options, colored=has_color() and not output)
     if drawn in DRAWINGS:
@@ -85,8 +92,9 @@ def graph(name: str | None, depth: int, form: str | None, output: str | None, fo
         text = _draw(drawn, view.title, view.result)
     else:
         text = json.dumps(view.result, ensure_ascii=False, indent=2) if drawn == "json" else view.text
-    if isinstance(view.result, dict) and view.result.get("truncated"):
-        print_message(f"memex: showing {len(view.result['nodes'])} entities, and there are more; to show more: --limit")
+    if view.is_cut:
+        rows = view.result if isinstance(view.result, list) else view.result["nodes"]
+        print_message(f"memex: showing {len(rows):,} {view.rows}, and there are more; to show more: --limit")
     if output:
         file = write_file(Path(output), f"{text.rstrip()}\n", force=force)
         print_answer({"file": str(file)}, lambda: str(file))
@@ -105,6 +113,20 @@ class GraphView:
     result: Any
     text: str
     title: str | None = None
+    rows: str = "entities"  # what the limit counts
+    is_cut: bool = False
+
+
+def _refuse_idle_options(name: str | None, options: Mapping[str, Any], output: str | None) -> None:
+    """Raise InvalidArgument for an option that this view would ignore."""
+    if not name:
+        refuse_idle("depth", "needs NAME")
+    if not options["similar"]:
+        refuse_idle("min_score", "needs --similar")
+    if not output:
+        refuse_idle("force", "needs --output")
+    if options["way"] or options["stats"] or options["report"]:
+        refuse_idle("limit", "has no effect with --path, --stats and --report")
 
 
 def _fetch_view(name: str | None, depth: int, options: Mapping[str, Any], *, colored: bool) -> GraphView:
@@ -118,13 +140,17 @@ def _fetch_view(name: str | None, depth: int, options: Mapping[str, Any], *, col
         result = ask("graph.path", {"workspace": options["workspace"], "from_entity": source, "to_entity": target})
         return GraphView(result, _format_path(result, source, target), f"From {source} to {target}")
     if chosen:
-        result = ask(f"graph.{chosen[0]}", asked | {"min_score": options["min_score"]})
-        return GraphView(
-            result, ASPECTS[chosen[0]](result, colored), "Without a relation" if chosen == ["orphans"] else None
-        )
+        limit = options["limit"]
+        result = ask(f"graph.{chosen[0]}", asked | {"limit": limit + 1, "min_score": options["min_score"]})
+        is_cut = isinstance(result, list) and len(result) > limit
+        result = result[:limit] if is_cut else result
+        title = "Without a relation" if chosen == ["orphans"] else None
+        rows = {"gaps": "gaps", "similar": "pairs"}.get(chosen[0], "entities")
+        return GraphView(result, ASPECTS[chosen[0]](result, colored), title, rows, is_cut)
     result = ask("graph.around", asked | {"name": name, "depth": depth}) if name else ask("graph.whole", asked)
     text = "\n\n".join([table(result["nodes"], color=colored), relations_table(result["relations"], color=colored)])
-    return GraphView(result, text, f"Around {result['nodes'][0]['name']}" if name else str(options["workspace"]))
+    title = f"Around {result['nodes'][0]['name']}" if name else str(options["workspace"])
+    return GraphView(result, text, title, is_cut=bool(result.get("truncated")))
 
 
 def _draw(form: str, title: str, result: Any) -> str:

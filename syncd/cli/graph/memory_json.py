@@ -14,6 +14,7 @@ from typing import IO, Any
 import click
 
 from index.errors import Conflict, InvalidArgument, NotFound
+from syncd.cli.framework.arguments import refuse_idle
 from syncd.cli.framework.commands import Command, open_session, print_answer, print_message, show_progress
 from syncd.cli.graph.nodes import WORKSPACE
 from syncd.cli.terminal import result_text
@@ -68,6 +69,10 @@ def export(output: str | None, force: bool, workspace: str) -> None:
 
     The file also has summaries, tags, aliases, ordinals, times and other properties, which `memex import` restores and
     other programs ignore. The rest of the notes' text is not exported."""
+    if output:
+        _require_free(Path(output).expanduser().absolute(), force=force)  # before the work
+    else:
+        refuse_idle("force", "needs --output")
     with (
         tempfile.TemporaryFile() as lines,
         tempfile.TemporaryFile() as edges,
@@ -94,10 +99,7 @@ def export(output: str | None, force: bool, workspace: str) -> None:
 def write_file(file: Path, content: str | IO[bytes], *, force: bool) -> Path:
     """Write a file atomically. Raises Conflict when it exists, unless `force` replaces it, and NotFound without its folder."""
     target = file.expanduser().absolute()
-    if target.exists() and not force:
-        raise Conflict(f"{target} exists: choose another name, or pass --force")
-    if not target.parent.is_dir():
-        raise NotFound(f"no such folder: {target.parent}")
+    _require_free(target, force=force)
     handle, made = tempfile.mkstemp(dir=target.parent, prefix=".memex-")
     try:
         with os.fdopen(handle, "wb") as written:
@@ -110,11 +112,34 @@ def write_file(file: Path, content: str | IO[bytes], *, force: bool) -> Path:
         mask = os.umask(0)
         os.umask(mask)
         Path(made).chmod(0o666 & ~mask)
-        Path(made).replace(target)
+        if force:
+            Path(made).replace(target)
+        else:
+            _move_new(Path(made), target)
     except BaseException:
         Path(made).unlink(missing_ok=True)
         raise
     return target
+
+
+def _require_free(target: Path, *, force: bool) -> None:
+    """Raise Conflict if a file exists that `force` does not replace, and NotFound if its folder is missing."""
+    if target.exists() and not force:
+        raise Conflict(f"{target} exists: choose another name, or pass --force")
+    if not target.parent.is_dir():
+        raise NotFound(f"no such folder: {target.parent}")
+
+
+def _move_new(made: Path, target: Path) -> None:
+    """Give a file its name. Raises Conflict if another program has created a file of this name since."""
+    try:
+        target.hardlink_to(made)
+    except FileExistsError as error:
+        raise Conflict(f"{target} exists: choose another name, or pass --force") from error
+    except OSError:  # a file system without hard links
+        made.replace(target)
+    else:
+        made.unlink()
 
 
 @contextlib.contextmanager

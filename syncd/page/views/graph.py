@@ -186,13 +186,16 @@ def _fetch_reports(visit: Visit, place: Place) -> list[dict[str, Any]]:
     for name, title in REPORTS.items():
         whole = place.report == name
         try:
-            rows = visit.ask(f"graph.{name}", workspace=place.workspace, limit=MOST)
+            rows = visit.ask(f"graph.{name}", workspace=place.workspace, limit=MOST + 1)
         except MemexError as error:
-            shown.append({"name": name, "title": title, "rows": [], "count": 0, "error": error.message})
+            shown.append(
+                {"name": name, "title": title, "rows": [], "count": "0", "is_cut": False, "error": error.message}
+            )
             continue
-        shown.append(
-            {"name": name, "title": title, "rows": rows if whole else rows[:REPORTED], "count": len(rows), "error": ""}
-        )
+        listed = rows[: MOST if whole else REPORTED]
+        count = f"{len(rows):,}" if len(rows) <= MOST else f"more than {MOST:,}"
+        is_cut = len(listed) < min(len(rows), MOST)
+        shown.append({"name": name, "title": title, "rows": listed, "count": count, "is_cut": is_cut, "error": ""})
     return shown
 
 

@@ -11,6 +11,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from index.errors import Conflict
+from syncd.cli.graph.memory_json import write_file
 from syncd.cli.main import run_command
 from tests.support.mermaid import valid
 from tests.support.world import World, answering
@@ -351,3 +353,44 @@ def test_a_format_that_is_not_json_is_refused_with_json_unless_it_goes_to_a_file
     file = str(tmp_path / "drawing.md")
     assert told(said, "graph", "--format", form, "--output", file) == {"file": file}
     assert told(said, "graph", "--format", "canvas")["nodes"]
+
+
+def test_a_list_honours_the_limit_and_says_that_there_is_more(world, said, capfd):
+    for name in ("Ann", "Ben", "Cem"):
+        said("node", "add", name, "-t", "person", "-o", "Knows Ann, Ben and Cem")
+    for report, rows in (("orphans", "entities"), ("gaps", "gaps"), ("pending", "entities"), ("similar", "pairs")):
+        words = ["graph", f"--{report}", "--limit", "1", *(["--min-score", "0"] if report == "similar" else [])]
+        capfd.readouterr()
+        assert run_command([*words, "--json"]) == 0
+        out, err = capfd.readouterr()
+        assert (len(json.loads(out)), f"showing 1 {rows}, and there are more" in err) == (1, True), report
+    said("graph", "--orphans", "--limit", "3")
+    assert "there are more" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["graph", "--depth", "2"], "--depth needs NAME"),
+        (["graph", "--gaps", "--min-score", "0.5"], "--min-score needs --similar"),
+        (["graph", "--force"], "--force needs --output"),
+        (["graph", "--stats", "--limit", "3"], "--limit has no effect"),
+        (["export", "--force"], "--force needs --output"),
+    ],
+)
+def test_an_option_without_effect_is_refused(world, said, words, reason):
+    assert reason in said(*words, fails=2)
+
+
+def test_a_file_that_appears_while_the_export_runs_is_kept(tmp_path):
+    target = tmp_path / "graph.json"
+
+    class Content(io.BytesIO):
+        def read(self, *size):
+            target.write_text("mine")
+            return super().read(*size)
+
+    with pytest.raises(Conflict, match="exists"):
+        write_file(target, Content(b"exported"), force=False)
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("graph.json", "mine")]
+    assert write_file(target, "exported", force=True).read_text() == "exported"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from syncd.page.views.graph import DRAWN, FIRST, MOST, OTHER, SHAPES, Place, choose_shapes, make_picture
+from syncd.page.views.graph import DRAWN, FIRST, MOST, OTHER, SHAPES, Place, _fetch_reports, choose_shapes, make_picture
 
 PLACE = Place("default", "", "", "1", "", "", "", "")
 HERON = replace(PLACE, name="Heron")
@@ -68,3 +69,22 @@ def test_a_type_keeps_its_shape_beside_rarer_ones_and_in_other_letter_case():
 )
 def test_more_is_shown_in_steps_up_to_a_limit(place, limit, more):
     assert (place.limit, place.more()) == (limit, more)
+
+
+@pytest.mark.parametrize(
+    ("entities", "report", "rows", "count", "is_cut"),
+    [
+        (5, "", 5, "5", False),
+        (30, "", 20, "30", True),
+        (30, "gaps", 30, "30", False),
+        (5000, "", 20, "more than 1,000", True),
+        (5000, "gaps", 1000, "more than 1,000", False),
+    ],
+)
+def test_a_report_counts_to_its_limit_and_says_when_there_are_more(entities, report, rows, count, is_cut):
+    def ask(_operation, *, workspace, limit):
+        return [{"node": str(number)} for number in range(min(entities, limit))]
+
+    place = replace(PLACE, report=report)
+    shown = _fetch_reports(SimpleNamespace(ask=ask), place)[1]
+    assert (len(shown["rows"]), shown["count"], shown["is_cut"]) == (rows, count, is_cut)
