@@ -167,13 +167,18 @@ def run_job(visit: Visit) -> Response:
 def retry_job(visit: Visit) -> Response:
     """Queue a failed job again."""
     job = visit.ask("queue.retry", id=visit.field("id"))
-    return visit.redirect(f"{JOBS}#queue", f"`{job['title']}` is queued again.")
+    return visit.redirect(_queue_address(visit), f"`{job['title']}` is queued again.")
 
 
 def cancel_job(visit: Visit) -> Response:
     """Cancel a waiting job."""
     job = visit.ask("queue.cancel", id=visit.field("id"))
-    return visit.redirect(f"{JOBS}#queue", f"`{job['title']}` was cancelled. To queue it again, retry it.")
+    return visit.redirect(_queue_address(visit), f"`{job['title']}` was cancelled. To queue it again, retry it.")
+
+
+def _queue_address(visit: Visit) -> str:
+    """Return the address of the part of the queue from which a form was sent."""
+    return f"{link(JOBS, status=visit.field('status'), before=visit.field('before'))}#queue"
 
 
 # Files

@@ -44,8 +44,7 @@ def _render(visit: Visit, *, status: int = 200, mistake: str = "", ticked: Colle
     done = set(visit.queries("done"))
     carried = [_show_changes(row) for row in listing["carried"]]
     proposals = listing["proposals"]
-    page = parse_number(visit.query("page")) or 1
-    first = (min(max(page, 1), max(1, -(-len(proposals) // SHOWN))) - 1) * SHOWN
+    first = (min(max(_page(visit), 1), max(1, -(-len(proposals) // SHOWN))) - 1) * SHOWN
     standing = next((row["key"] for row in listing["carried"] if not row["undone"]), "")
     return visit.render(
         "reports.html",
@@ -66,6 +65,17 @@ def _render(visit: Visit, *, status: int = 200, mistake: str = "", ticked: Colle
         carried=[row for row in carried if row["key"] not in done or row["undone"]],
         standing=standing,
     )
+
+
+def _page(visit: Visit) -> int:
+    """Return the number of the page that the address or a form of it names."""
+    return parse_number(visit.query("page") or visit.field("page")) or 1
+
+
+def _address(visit: Visit, **more: Any) -> str:
+    """Return the address of the page from which a form was sent."""
+    page = _page(visit)
+    return link(PATH, page=page if page > 1 else "", **more)
 
 
 def _show_changes(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,14 +113,15 @@ def dismiss(visit: Visit) -> Response:
 
 def _answer(visit: Visit, keys: Sequence[str], answer: str) -> Response:
     if not keys:
-        return visit.redirect(PATH, "Nothing was ticked: tick proposals, then decide.")
+        return visit.redirect(_address(visit), "Nothing was ticked: tick proposals, then decide.")
     try:
         result = visit.ask("consolidate.answer", answers=dict.fromkeys(keys, answer))
     except (Conflict, NotFound) as error:
         failure = describe_failure(error)
         return _render(visit, status=failure.status, mistake=f"{failure.sentence}. {failure.advice}", ticked=keys)
     visit.session.messages += describe_answers(result)
-    return visit.redirect(link(PATH, done=[outcome["key"] for outcome in result["carried"] if outcome["done"]][:DONE]))
+    done = [outcome["key"] for outcome in result["carried"] if outcome["done"]][:DONE]
+    return visit.redirect(_address(visit, done=done))
 
 
 def describe_answers(result: Mapping[str, Any]) -> list[str]:
@@ -135,7 +146,7 @@ def undo(visit: Visit) -> Response:
     except (Conflict, NotFound) as error:
         failure = describe_failure(error)
         return _render(visit, status=failure.status, mistake=f"Not undone: {failure.sentence}.")
-    return visit.redirect(PATH, f"Undone: {pluralize(len(result['changed']), 'file')} as before.")
+    return visit.redirect(_address(visit), f"Undone: {pluralize(len(result['changed']), 'file')} as before.")
 
 
 def scan(visit: Visit) -> Response:

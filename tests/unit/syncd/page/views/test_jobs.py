@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from index.errors import InvalidArgument
-from syncd.page.views.jobs import describe_files, describe_queued, describe_scheduled, format_interval, format_schedule
+from syncd.page.views.jobs import (
+    cancel_job,
+    describe_files,
+    describe_queued,
+    describe_scheduled,
+    format_interval,
+    format_schedule,
+    retry_job,
+)
 from syncd.page.web.file_form import SentFile
 
 NOW = 1_000_000
@@ -118,3 +128,12 @@ def refused(name):
 )
 def test_what_became_of_files_is_one_message(files, text):
     assert describe_files(files) == text
+
+
+@pytest.mark.parametrize("decide", [retry_job, cancel_job])
+def test_a_decision_leads_back_to_its_part_of_the_queue(decide):
+    fields = {"id": "j", "status": "failed", "before": "b1"}
+    visit = SimpleNamespace(
+        field=fields.get, ask=lambda _, **more: {"title": more["id"]}, redirect=lambda path, _message: path
+    )
+    assert decide(visit) == "/jobs?status=failed&before=b1#queue"

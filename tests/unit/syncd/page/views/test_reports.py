@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from syncd.page.views.reports import ROWS, describe_answers, shorten
+from types import SimpleNamespace
+
+from syncd.page.views.reports import ROWS, carry_out, describe_answers, shorten, undo
 from syncd.page.web.text_comparison import compare_texts
 
 
@@ -26,3 +28,33 @@ def test_a_long_comparison_is_cut():
     assert len(comparison.rows) == ROWS
     assert comparison.is_cut
     assert not shorten(compare_texts("a", "b")).is_cut
+
+
+class Sent:
+    """A form that a browser sent from a page of proposals; each answer of the daemon is `answer`."""
+
+    def __init__(self, answer, **fields):
+        self.answer, self._fields, self.session = answer, fields, SimpleNamespace(messages=[])
+
+    def ask(self, _operation, **_arguments):
+        return self.answer
+
+    def query(self, _name):
+        return ""
+
+    def field(self, name):
+        return self._fields.get(name, "")
+
+    def fields(self, name):
+        return [self.field(name)] if self.field(name) else []
+
+    def redirect(self, path, _message=""):
+        return path
+
+
+def test_a_decision_leads_back_to_its_page_of_proposals():
+    done = {"carried": [{"key": "k", "done": True, "said": "x"}], "dismissed": 0, "problem": ""}
+    assert carry_out(Sent(done, tick="k", page="3")) == "/reports?page=3&done=k"
+    assert carry_out(Sent(done, page="3")) == "/reports?page=3"
+    assert undo(Sent({"changed": []}, key="k", page="3")) == "/reports?page=3"
+    assert undo(Sent({"changed": []}, key="k", page="1")) == "/reports"
