@@ -91,6 +91,17 @@ def test_a_filter_restricts_the_hits(tab):
     assert "from claude-code" in tab.text
 
 
+def test_the_link_that_clears_the_filters_follows_the_form(browser, demo):
+    tab = browser.open(demo.one_time_link())
+    tab.goto("/search?q=heron")
+    tab.click("summary")
+    tab.fill("#tag", "home")
+    tab.fill("#q", "battery")
+    tab.wait('#clear-filters a[href="/search?q=battery"]')
+    tab.fill("#tag", "")
+    tab.wait_gone("#clear-filters")
+
+
 def test_a_hit_leads_to_obsidian(tab):
     tab.goto("/search?q=battery")
     tab.wait("#hits .title")

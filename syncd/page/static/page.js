@@ -188,7 +188,7 @@ for (const form of document.querySelectorAll("form[data-search]")) {
 function showFailure(regions, sentence) {
   for (const region of document.querySelectorAll(regions)) {
     if (region.getAttribute("role") === "status") showStatus(region, "");
-    else region.replaceChildren(Object.assign(document.createElement("p"), { className: "message wrong", role: "alert", textContent: sentence }));
+    else if (region.matches("section")) region.replaceChildren(Object.assign(document.createElement("p"), { className: "message wrong", role: "alert", textContent: sentence }));
   }
 }
 
