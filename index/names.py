@@ -23,8 +23,10 @@ def base_name(path: str) -> str:
 
 
 def pluralize(count: int, noun: str) -> str:
-    """Return a count with its noun: "1 note", "1,200 notes"."""
-    return f"{count:,} {noun if count == 1 else noun + 's'}"
+    """Return a count with its noun: "1 note", "1,200 notes", "2 entries", "2 keys"."""
+    ends_in_ies = noun.endswith("y") and noun[-2:-1] not in "aeiou"
+    plural = f"{noun[:-1]}ies" if ends_in_ies else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
 
 
 def stem(path: str) -> str:

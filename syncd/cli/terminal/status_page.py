@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from index.names import pluralize
 from syncd.cli.terminal.result_text import BOLD, GREEN, RED, YELLOW, colorize, line
 from syncd.cli.terminal.text_width import pad, wrap
 from syncd.jobs.job_names import job_name
@@ -52,9 +53,9 @@ def verdict(now: Mapping[str, Any]) -> StatusVerdict:
     if not now.get("ready", True):
         return StatusVerdict("busy", f"starting: the vault is being indexed{_format_progress(now)}", tuple(problems))
     if problems:
-        return StatusVerdict("unwell", f"{_pluralize(len(problems), 'problem')} found", tuple(problems))
+        return StatusVerdict("unwell", f"{pluralize(len(problems), 'problem')} found", tuple(problems))
     if pending := now.get("pending", 0):
-        return StatusVerdict("busy", f"all is well; indexing {_pluralize(pending, 'change')}")
+        return StatusVerdict("busy", f"all is well; indexing {pluralize(pending, 'change')}")
     return StatusVerdict("well", "all is well")
 
 
@@ -123,18 +124,18 @@ def _daemon_rows(now: Mapping[str, Any], at: int) -> Iterator[Row]:
 
 def _count_scope(now: Mapping[str, Any], scope: str) -> str:
     covered = now.get("coverage", {}).get(scope)
-    chunks = _pluralize(now[scope]["chunks"], "chunk")
+    chunks = pluralize(now[scope]["chunks"], "chunk")
     if covered is None:
-        text = f"{_pluralize(now[scope]['documents'], 'note')}, {chunks}"
+        text = f"{pluralize(now[scope]['documents'], 'note')}, {chunks}"
     elif covered["of"] is None:
         text = f"{covered['indexed']:,} of an unknown number of files indexed, {chunks}"
     else:
-        text = f"{covered['indexed']:,} of {_pluralize(covered['of'], 'file')} indexed, {chunks}"
+        text = f"{covered['indexed']:,} of {pluralize(covered['of'], 'file')} indexed, {chunks}"
     more = covered or {}
     text += f"; {more['waiting']:,} waiting" if more.get("waiting") else ""
     text += f"; {more['words_only']:,} found by words only" if more.get("words_only") else ""
     if scope == "captures" and now.get("workspaces"):
-        text += f"; in {_pluralize(len(now['workspaces']), 'workspace')}"
+        text += f"; in {pluralize(len(now['workspaces']), 'workspace')}"
     return text
 
 
@@ -240,7 +241,7 @@ def _part_rows(now: Mapping[str, Any]) -> Iterator[Row]:
         if name in now and (text := _format_part(name, now[name])):
             yield name.replace("_", " "), text
     if held := now.get("removals_held"):
-        yield "held", f"{_pluralize(held, 'removal')} held back; to confirm: `memex index --accept-removals`"
+        yield "held", f"{pluralize(held, 'removal')} held back; to confirm: `memex index --accept-removals`"
 
 
 def _format_part(name: str, facts: Any) -> str:
@@ -265,7 +266,7 @@ def _git_words(facts: Mapping[str, Any]) -> list[str]:
     at += f" at {str(facts['head'])[:8]}" if facts.get("head") else ""
     hooks = "hooks: " + " ".join(map(str, facts["hooks"])) if facts.get("hooks") else ""
     waiting = facts.get("commits", {}).get("waiting")
-    commits = f"{_pluralize(waiting, 'file')} to commit" if waiting else ""
+    commits = f"{pluralize(waiting, 'file')} to commit" if waiting else ""
     exchange, advice = (facts.get("exchange") or {}).get("problem"), facts.get("advice")
     if facts.get("state") in _UNDER_WAY and advice:
         exchange = ""  # the problem of the last exchange may be the one being resolved
@@ -274,13 +275,13 @@ def _git_words(facts: Mapping[str, Any]) -> list[str]:
 
 def _watch_words(facts: Mapping[str, Any]) -> list[str]:
     counted = (("folders", "folder"), ("overflows", "overflow"), ("restarts", "restart"))
-    counts = [_pluralize(facts[key], word) for key, word in counted if facts.get(key)]
+    counts = [pluralize(facts[key], word) for key, word in counted if facts.get(key)]
     return [str(facts.get("state", "")), *counts, str(facts.get("problem") or "")]
 
 
 def _enrichment_words(facts: Mapping[str, Any]) -> list[str]:
     missing = (
-        f"{_pluralize(facts['missing'], 'capture')} without summary or tags: `memex enrich --backfill`"
+        f"{pluralize(facts['missing'], 'capture')} without summary or tags: `memex enrich --backfill`"
         if facts.get("missing")
         else ""
     )
@@ -302,7 +303,7 @@ def _file_words(facts: Mapping[str, Any]) -> list[str]:
     }
     counts = {key: facts[key] if isinstance(facts[key], int) else len(facts[key]) for key in kinds if facts.get(key)}
     shown = [f"{count:,} {kinds[key]}" for key, count in counts.items()]
-    return [_pluralize(facts.get("known", 0), "file"), *shown] if shown or facts.get("known") else []
+    return [pluralize(facts.get("known", 0), "file"), *shown] if shown or facts.get("known") else []
 
 
 def _sandbox_words(facts: Mapping[str, Any]) -> list[str]:
@@ -326,14 +327,14 @@ def _name_words(facts: Mapping[str, Any]) -> list[str]:
         "conflict_copies": ("conflict copy", ""),
         "placeholders": ("placeholder", " not downloaded"),
     }
-    return [f"{_pluralize(len(facts[key]), noun)}{more}" for key, (noun, more) in kinds.items() if facts.get(key)]
+    return [f"{pluralize(len(facts[key]), noun)}{more}" for key, (noun, more) in kinds.items() if facts.get(key)]
 
 
 _GRAPH_NOUNS: Final = {"nodes": "entity", "observations": "fact", "relations": "relation"}
 
 
 def _graph_words(facts: Mapping[str, Any]) -> list[str]:
-    return [_pluralize(facts[key], noun) for key, noun in _GRAPH_NOUNS.items()] if facts.get("nodes") else []
+    return [pluralize(facts[key], noun) for key, noun in _GRAPH_NOUNS.items()] if facts.get("nodes") else []
 
 
 def _review_rows(now: Mapping[str, Any]) -> Iterator[Row]:
@@ -341,7 +342,7 @@ def _review_rows(now: Mapping[str, Any]) -> Iterator[Row]:
     facts = now.get("review") or {}
     if waiting := facts.get("waiting"):
         words = [
-            f"{_pluralize(waiting, 'capture')} {'waits' if waiting == 1 else 'wait'} for your decision: `memex review`"
+            f"{pluralize(waiting, 'capture')} {'waits' if waiting == 1 else 'wait'} for your decision: `memex review`"
         ]
         words += [f"{facts['marked']:,} marked for promotion"] if facts.get("marked") else []
         words += [f"{facts['problems']:,} can't be promoted yet"] if facts.get("problems") else []
@@ -354,7 +355,7 @@ def _consolidation_rows(now: Mapping[str, Any], at: int) -> Iterator[Row]:
     words = [f"consolidation ran {format_duration(at - facts['at'])} ago"] if facts.get("at") else []
     if waiting := facts.get("waiting"):
         where = f" in {line(str(facts['report']), 200)}" if facts.get("report") else ": `memex consolidate` lists them"
-        words.append(f"{_pluralize(waiting, 'proposal')} {'waits' if waiting == 1 else 'wait'}{where}")
+        words.append(f"{pluralize(waiting, 'proposal')} {'waits' if waiting == 1 else 'wait'}{where}")
     if facts.get("accepted"):
         words.append(
             f"{facts['accepted']:,} accepted, not carried out yet"
@@ -380,14 +381,14 @@ def _loose_ends(now: Mapping[str, Any]) -> list[str]:
 
 def _deep_check_words(facts: Mapping[str, Any]) -> list[str]:
     return (
-        [f"{_pluralize(facts.get('checked', 0), 'file')} read", f"{facts.get('mended', 0)} repaired"]
+        [f"{pluralize(facts.get('checked', 0), 'file')} read", f"{facts.get('mended', 0)} repaired"]
         if facts.get("at")
         else []
     )
 
 
 def _audit_words(facts: Mapping[str, Any]) -> list[str]:
-    return [_pluralize(facts["entries"], "entry"), f"head {facts['head']}"] if facts.get("entries") else []
+    return [pluralize(facts["entries"], "entry"), f"head {facts['head']}"] if facts.get("entries") else []
 
 
 _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
@@ -455,8 +456,3 @@ def format_duration(ms: float) -> str:
 
 def _format_seconds(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else format_duration(seconds * 1000)
-
-
-def _pluralize(count: int, noun: str) -> str:
-    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
-    return f"{count:,} {noun if count == 1 else plural}"
