@@ -22,7 +22,7 @@ from syncd.documents.owner_marks import OwnerMarks
 from syncd.history.change_journal import sha256
 from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
-from syncd.promotion.promoted_note import Problem, choose_destination
+from syncd.promotion.promoted_note import Problem, choose_destination, choose_folder
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.review.archive import Archive
 from syncd.review.review import Review
@@ -189,11 +189,24 @@ def _capture_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) 
         "promote": marks.promote,
         "promote_to": marks.promote_to,
         "problem": marks.promote_problem,
+        **_find_goal(snapshot, record, marks),
         "suspicious": list(find_hidden(text)),
         "runs": list(find_runnable(text)),
         "unsafe_links": list(find_unsafe(text)),
         **{name: values.get(name) for name in SUGGESTED},
     }
+
+
+def _find_goal(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) -> dict[str, Any]:
+    """Return the folder into which an approval moves a capture, and what chose it; None for a change, or if a problem prevents it."""
+    promotion = snapshot.settings.promote
+    if record.type == CHANGE:
+        return {"goal": None, "by": ""}
+    try:
+        folder, by, _ = choose_folder(record, marks, promotion.rules, folder=promotion.folder, inbox=snapshot.inbox)
+    except Problem:
+        return {"goal": None, "by": ""}
+    return {"goal": folder, "by": by}
 
 
 def _goal_fields(

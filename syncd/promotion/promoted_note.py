@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from index.document_ids import path_id
 from index.errors import InvalidArgument
-from index.model import Document
+from index.model import Document, Record
 from index.names import fold
 from index.query import tag_key, tag_keys, tag_of
 from syncd.documents.capture_note import is_named_after_title
@@ -87,7 +87,7 @@ class PromotionRule:
         if self.name and (wrong := template_objection(self.name)):
             raise ValueError(f"name {wrong}")
 
-    def matches(self, document: Document) -> bool:
+    def matches(self, document: Document | Record) -> bool:
         """Return whether the rule matches this capture. Letter case does not count; a tag matches its subtags too."""
         tag = tag_key(tag_of(self.tag))
         pairs = ((self.source, document.source), (self.collection, document.collection))
@@ -137,9 +137,24 @@ def choose_destination(
 
     `to` is the folder of a command, and takes precedence. `old_title`: Memex made the file's name from an earlier title,
     so no person chose it."""
+    where, by, rule = choose_folder(document, marks, rules, folder=folder, inbox=inbox, to=to)
+    template = rule.name if rule and rule.name and by == "rule" else name
+    return Destination(where, stem(document, template, old_title=old_title), by)
+
+
+def choose_folder(
+    capture: Document | Record,
+    marks: OwnerMarks,
+    rules: Sequence[PromotionRule],
+    *,
+    folder: str,
+    inbox: str,
+    to: str | None = None,
+) -> tuple[str, str, PromotionRule | None]:
+    """Choose the folder of this capture; return it with what chose it, and the rule that matches, if any. Raises Problem as above."""
     if to is None and "promote_to" in marks.unclear:
         raise Problem("its `promote_to` is not a folder: write a path such as Projects/Ideas")
-    rule = next((candidate for candidate in rules if candidate.matches(document)), None)
+    rule = next((candidate for candidate in rules if candidate.matches(capture)), None)
     chosen = (
         (to, "you"),
         (marks.promote_to, "you"),
@@ -147,8 +162,7 @@ def choose_destination(
         (marks.suggested_folder, "suggestion"),
     )
     where, by = next(((path, by) for path, by in chosen if path is not None), (folder, "setting"))
-    template = rule.name if rule and rule.name and by == "rule" else name
-    return Destination(check_folder(where, inbox), stem(document, template, old_title=old_title), by)
+    return check_folder(where, inbox), by, rule
 
 
 def check_folder(folder: str, inbox: str) -> str:

@@ -48,7 +48,7 @@ def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool, 
     it, d to archive it, u to undo the last step, and q to quit; no key needs Enter. With --editor, all waiting captures are
     in one file: Memex carries out what you save, and does nothing if the file has a mistake. Without a terminal, or with
     --list or --json, the command lists the captures. Suggestions come from your own notes, and no agent sees them. With --json: {"total", "waiting":
-    [{"id", "path", "digest", "type", "workspace", "title", "summary", "tags", "source", "created_at", "promote", "promote_to", "problem",
+    [{"id", "path", "digest", "type", "workspace", "title", "summary", "tags", "source", "created_at", "promote", "promote_to", "problem", "goal", "by",
     "suspicious", "runs", "unsafe_links", "suggested_folder", "suggested_tags", "suggested_links", "suggested_similar"}]}."""
     if ctx.invoked_subcommand is not None:
         return None
@@ -163,7 +163,7 @@ def table(listing: Mapping[str, Any], *, color: bool) -> str:
             capture["workspace"],
             result_text.line(capture["title"], 50),
             _mark_text(capture),
-            result_text.line(str(capture["promote_to"] or capture["suggested_folder"] or ""), 40),
+            result_text.line(capture["goal"] or "", 40),
             result_text.line(", ".join(_link_text(str(note)) for note in capture["suggested_similar"] or ()), 60),
         )
         for capture in listing["waiting"]

@@ -79,7 +79,7 @@ def _title(capture: Mapping[str, Any]) -> str:
 
 
 def _folder(capture: Mapping[str, Any]) -> str:
-    return str(capture["promote_to"] or capture["suggested_folder"] or "")
+    return capture["goal"] or ""
 
 
 def list_suggestions(capture: Mapping[str, Any]) -> list[str]:
@@ -126,7 +126,10 @@ def _decide(line: str, captures: Mapping[str, Mapping[str, Any]], decisions: dic
         return "", f"the capture {name} has a line above already"
     capture, rest = captures[name], (match[3] or "").strip()
     _, _, changed = rest.partition(ARROW)
-    folder = _folder(capture) if rest == _text(capture).strip() else changed.strip()
+    if rest == _text(capture).strip():
+        folder = "" if capture["by"] == "rule" else _folder(capture)  # a rule may also choose the name
+    else:
+        folder = changed.strip()
     decisions[name] = Decision(capture["path"], _as_word(word), "" if folder == ROOT else folder or None)
     return name, ""
 

@@ -323,9 +323,11 @@ def test_the_folder_that_is_shown_is_the_one_it_goes_to(tmp_path, front, goal, b
     world.write("Captures/default/X.md", f"---\nid: x\n{front}\n---\nwords\n")
     world.run()
     shown = world.app.operations["review.show"]({"id": "x"}, lambda _: None)
+    (listed,) = world.app.operations["review.list"]({}, lambda _: None)["waiting"]
     planned = world.app.operations["promote"]({"ids": ["x"], "dry_run": True}, lambda _: None)
     world.close()
     assert shown["by"] == by
+    assert (listed["goal"], listed["by"]) == (shown["goal"], by)
     assert fold(str(shown["goal"])) == fold(str(goal))
     if goal is None:
         assert shown["problem"] == planned["failed"][0]["error"]["message"]

@@ -16,8 +16,8 @@ def capture(
     id="a1",
     title="Roof door",
     summary="",
-    promote_to=None,
     suggested_folder=None,
+    by="suggestion",
     workspace="default",
     tags=None,
     links=None,
@@ -25,7 +25,7 @@ def capture(
     return {
         "suggested_tags": tags, "suggested_links": links,
         "id": id, "path": f"{workspace}/{id}.md", "workspace": workspace, "title": title, "summary": summary,
-        "promote_to": promote_to, "suggested_folder": suggested_folder,
+        "goal": suggested_folder, "by": by,
     }  # fmt: skip
 
 
@@ -49,7 +49,7 @@ def test_the_file_shows_title_summary_and_folder():
 
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS | st.none()), max_size=5))
 def test_a_file_that_nobody_changed_decides_nothing_whatever_the_captures_say(captures):
-    waiting = [capture(f"id{n}", title, summary, None, folder) for n, (title, summary, folder) in enumerate(captures)]
+    waiting = [capture(f"id{n}", title, summary, folder) for n, (title, summary, folder) in enumerate(captures)]
     assert parse_file(compose_file(waiting), waiting) == []
 
 
@@ -124,6 +124,15 @@ def test_a_mistake_is_named_by_its_line_and_decides_nothing(text, words):
     with pytest.raises(InvalidArgument, match="nothing was changed") as refused:
         parse_file(f"{text}\n", WAITING)
     assert words in refused.value.message
+
+
+def test_a_folder_that_a_rule_chose_is_left_to_the_rule():
+    waiting = [capture("a1", suggested_folder="Soups", by="rule")]
+    text = compose_file(waiting)
+    assert "keep a1  Roof door  -> Soups\n" in text
+    assert parse_file(text.replace("keep a1", "approve a1"), waiting) == [decision("a1", "approve", None)]
+    changed = text.replace("keep a1", "approve a1").replace("-> Soups", "-> Home")
+    assert parse_file(changed, waiting) == [decision("a1", "approve", "Home")]
 
 
 FOLDERS = [
