@@ -5,7 +5,6 @@ Law, tested: a tick is written into the report before anything is done, so the r
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -14,7 +13,7 @@ from index.errors import Conflict, NotFound
 from index.names import pluralize
 from syncd.page.web.failures import describe_failure
 from syncd.page.web.templates import link
-from syncd.page.web.text_comparison import Comparison, compare_texts, patch_lines
+from syncd.page.web.text_comparison import compare_texts, patch_lines
 from syncd.page.web.view import View, Visit, get, parse_number, post
 
 PATH: Final = "/reports"
@@ -89,16 +88,10 @@ def _texts(row: Mapping[str, Any]) -> dict[str, Any]:
     sides = SIDES.get(row["kind"], ("First", "Second"))
     pair, is_cut = len(notes) == 2, any(note["more"] for note in notes)
     return {
-        "comparison": shorten(compare_texts(notes[0]["text"], notes[1]["text"], is_cut=is_cut)) if pair else None,
+        "comparison": compare_texts(notes[0]["text"], notes[1]["text"], is_cut=is_cut, most=ROWS) if pair else None,
         "sides": [f"{side}: {note['title']}" for side, note in zip(sides, notes, strict=False)],
         "changed": [note["title"] for note in notes if note["changed"]],
     }
-
-
-def shorten(comparison: Comparison) -> Comparison:
-    """Return the beginning of a comparison."""
-    is_cut = comparison.is_cut or len(comparison.rows) > ROWS
-    return replace(comparison, rows=comparison.rows[:ROWS], is_cut=is_cut)
 
 
 def carry_out(visit: Visit) -> Response:

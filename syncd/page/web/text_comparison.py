@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Final, Literal, TypeAlias
 
 Pieces: TypeAlias = tuple[tuple[str, bool], ...]  # parts of a line: the text, and whether the other side lacks it
@@ -48,28 +48,32 @@ class Comparison:
         return not self.is_cut and all(row.kind != "changed" for row in self.rows)
 
 
-def compare_texts(left: str, right: str, *, is_cut: bool = False) -> Comparison:
-    """Compare two texts, except for their blank lines. `is_cut`: one of them is only the beginning of a text."""
+def compare_texts(left: str, right: str, *, is_cut: bool = False, most: int | None = None) -> Comparison:
+    """Compare two texts, except for their blank lines. `is_cut`: one of them is only the beginning of a text; `most`: of the rows."""
     lines, others = ([line.rstrip() for line in text.splitlines() if line.strip()] for text in (left, right))
     is_cut = is_cut or max(len(lines), len(others)) > LINES
     lines, others = lines[:LINES], others[:LINES]
+    rows = tuple(islice(_compare_lines(lines, others), None if most is None else most + 1))
+    return Comparison(rows[:most], is_cut or (most is not None and len(rows) > most))
+
+
+def _compare_lines(lines: Sequence[str], others: Sequence[str]) -> Iterator[Row]:
+    """Yield the rows of two texts; words are compared only in the rows that the caller takes."""
     codes = SequenceMatcher(None, lines, others, autojunk=False).get_opcodes()
-    rows: list[Row] = []
     pairs_left = ALL_PAIRS
     for number, (tag, start, end, other, last) in enumerate(codes):
         if tag == "equal":
             is_first, is_last = number == 0, number == len(codes) - 1
-            rows += _equal_rows(lines[start:end], is_first=is_first, is_last=is_last)
+            yield from _equal_rows(lines[start:end], is_first=is_first, is_last=is_last)
         else:
             for line, across in zip_longest(lines[start:end], others[other:last]):
                 words, words_across = _WORD.findall(line or ""), _WORD.findall(across or "")
                 pairs = len(words) * len(words_across)
                 if 0 < pairs <= min(PAIRS, pairs_left):
                     pairs_left -= pairs
-                    rows.append(Row("changed", *_mark_words(words, words_across)))
+                    yield Row("changed", *_mark_words(words, words_across))
                 else:
-                    rows.append(Row("changed", _whole(line), _whole(across)))
-    return Comparison(tuple(rows), is_cut)
+                    yield Row("changed", _whole(line), _whole(across))
 
 
 def _equal_rows(lines: Sequence[str], *, is_first: bool, is_last: bool) -> Iterator[Row]:

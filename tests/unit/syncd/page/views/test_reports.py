@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from syncd.page.views.reports import ROWS, carry_out, describe_answers, shorten, undo
-from syncd.page.web.text_comparison import compare_texts
+from syncd.page.views.reports import carry_out, describe_answers, undo
 
 
 def test_each_outcome_has_a_message():
@@ -20,14 +19,6 @@ def test_each_outcome_has_a_message():
 
 def test_without_an_outcome_that_is_said():
     assert describe_answers({"carried": [], "dismissed": 0, "problem": ""}) == ["Nothing was carried out."]
-
-
-def test_a_long_comparison_is_cut():
-    left, right = ("\n".join(f"{side} {number}" for number in range(100)) for side in ("left", "right"))
-    comparison = shorten(compare_texts(left, right))
-    assert len(comparison.rows) == ROWS
-    assert comparison.is_cut
-    assert not shorten(compare_texts("a", "b")).is_cut
 
 
 class Sent:

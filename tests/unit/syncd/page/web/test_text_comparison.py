@@ -7,6 +7,7 @@ import difflib
 from hypothesis import given
 from hypothesis import strategies as st
 
+from syncd.page.web import text_comparison
 from syncd.page.web.text_comparison import ALL_PAIRS, LINES, PAIRS, Row, compare_texts, patch_lines
 
 LINE = st.sampled_from(["", "one", "two", "one two three", "one two four", " indented", "x" * 50])
@@ -93,3 +94,18 @@ def test_a_removed_line_that_begins_with_dashes_is_no_name_of_a_file():
 def test_a_text_that_is_no_longer_kept_has_no_lines():
     assert patch_lines(None) is None
     assert patch_lines([]) == ()
+
+
+def test_a_beginning_of_a_comparison_compares_no_words_behind_it(monkeypatch):
+    left, right = ("\n".join(f"{side} {number} words" for number in range(100)) for side in ("left", "right"))
+    whole = compare_texts(left, right)
+    compared = []
+    monkeypatch.setattr(
+        text_comparison, "_mark_words", lambda words, _: compared.append(words) or ((("x", False),), ())
+    )
+    short = compare_texts(left, right, most=24)
+    assert (len(short.rows), short.is_cut, len(compared)) == (24, True, 25)
+    monkeypatch.undo()
+    assert compare_texts(left, right, most=24).rows == whole.rows[:24]
+    assert compare_texts(left, right, most=100) == whole
+    assert not compare_texts("a", "b", most=24).is_cut
