@@ -116,7 +116,7 @@ class Guard:
         self._drains: Counter[str] = Counter()  # id of a key, or address -> its refusals that still read a body
         self._busy = asyncio.Event()
         self.on_hang_up: Callable[[], object] = lambda: None  # ends the streams that listen by POST, cleanly
-        self._under_way: dict[asyncio.Task[None], tuple[ApiKey, str]] = {}  # task -> key, method
+        self._under_way: dict[asyncio.Task[None], tuple[ApiKey, bool]] = {}  # task -> key, whether it only listens
         self._hung_up: dict[asyncio.Task[None], Refusal] = {}  # requests that the guard has ended, with the refusal
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -159,8 +159,8 @@ class Guard:
     def close_streams(self) -> None:
         """End all open streams: a graceful stop waits for running work, not for listeners."""
         self.on_hang_up()
-        for task, (_, method) in list(self._under_way.items()):
-            if method == "GET":
+        for task, (_, listens) in list(self._under_way.items()):
+            if listens:
                 self._hang_up(task, Refusal(503, Unavailable.code, STOPPING, UNREAD_SECONDS))
 
     def _hang_up(self, task: asyncio.Task[None], refusal: Refusal) -> None:
@@ -263,7 +263,8 @@ class Guard:
 
         task = asyncio.current_task()
         assert task is not None
-        self._under_way[task] = (key, scope["method"])
+        listens = scope["method"] == "GET" and _surface_of(scope["path"]) == "mcp"  # a read of REST is finished
+        self._under_way[task] = (key, listens)
         self._busy.set()
         reset = CALLER.set(caller)
         try:

@@ -207,3 +207,28 @@ def test_a_sender_of_forged_deliveries_keeps_no_forge_behind_the_same_proxy_out(
 def test_the_connection_of_who_has_no_valid_key_ends_with_the_answer(rim, make, key, path, status, closes):
     answer = asyncio.run(Exchange(make(), [b""]).send("GET", path, **(rim.headers(key) if key else {})))
     assert (answer.status, answer.headers.get(b"connection")) == (status, b"close" if closes else None)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"), [("/sse", 503), ("/mcp", 503), ("/thoughts", 200), ("/api/v1/documents", 200)]
+)
+def test_a_stop_ends_listeners_and_lets_a_read_finish(rim, make, path, status):
+    app = make()
+
+    async def story():
+        started, stopped = asyncio.Event(), asyncio.Event()
+
+        async def answer_late(_scope, _receive, send):
+            started.set()
+            await stopped.wait()
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"read"})
+
+        app._app = answer_late
+        running = asyncio.create_task(Exchange(app, [b""]).send("GET", path, **rim.headers("full")))
+        await started.wait()
+        app.close_streams()
+        stopped.set()
+        return (await asyncio.wait_for(running, 5)).status
+
+    assert asyncio.run(story()) == status
