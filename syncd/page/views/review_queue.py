@@ -5,8 +5,10 @@ that could not be saved is shown again; a step is undone once."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -29,6 +31,7 @@ CHANGED: Final = "The note changed while you edited it."
 PROPERTIES_CHANGED: Final = "Only its properties changed while you edited it: save again."
 ROOT: Final = "/"  # stands for the root of the vault
 FREE_KEYS: Final = "abchimnqrstvwyz"  # each takes one suggestion; the other letters do something else
+_LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")  # with its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,11 +317,12 @@ def _render_editor(visit: Visit, path: str, text: str, **values: Any) -> Respons
 def save(visit: Visit) -> Response:
     """Save the text of a capture, if nobody changed it since it was shown; else show both texts."""
     path, shown = unpack_path(visit.field("here")), visit.field("shown")
-    text = restore_line_ends(visit.field("text"), visit.field("ends"))
-    if text == restore_line_ends(shown, visit.field("ends")):
+    text = visit.field("text")
+    if _with_lf(text) == _with_lf(shown):
         return visit.redirect(link(PATH, capture=path, **_queue(visit)), "The text is unchanged.")
     try:
         version = parse_version(visit.field("version"))
+        text = keep_line_ends(text, visit.ask("get", id=path, passages=False)["content"])
         saved = visit.ask("updatenote", id=path, text=text, version=version)
     except MemexError as error:
         return _show_unsaved(visit, path, text, error)
@@ -335,10 +339,22 @@ def parse_version(text: str) -> int:
     return version
 
 
-def restore_line_ends(text: str, ends: str) -> str:
-    """Return the text of a form, whose line ends browsers send as CRLF, with the line ends of its note: "crlf" or "lf"."""
-    text = text.replace("\r\n", "\n")
-    return text.replace("\n", "\r\n") if ends == "crlf" else text
+def keep_line_ends(text: str, before: str) -> str:
+    """Return the text of a form, whose line ends browsers send as CRLF, with the line ends of its note, `before`.
+
+    An unchanged line keeps its end, and another one gets the end that most lines have."""
+    usual = "\r\n" if 2 * before.count("\r\n") > before.count("\n") else "\n"
+    kept, lines = _LINE.findall(before), _LINE.findall(_with_lf(text))
+    ended = [line.replace("\n", usual) for line in lines]
+    for start, other, count in SequenceMatcher(
+        None, lines, list(map(_with_lf, kept)), autojunk=False
+    ).get_matching_blocks():
+        ended[start : start + count] = kept[other : other + count]
+    return "".join(ended)
+
+
+def _with_lf(text: str) -> str:
+    return text.replace("\r\n", "\n")
 
 
 def _show_unsaved(visit: Visit, path: str, text: str, error: MemexError) -> Response:
@@ -351,7 +367,7 @@ def _show_unsaved(visit: Visit, path: str, text: str, error: MemexError) -> Resp
     except MemexError:
         pass  # the form keeps the text; the daemon may be gone, or the capture
     else:
-        if now["content"] != restore_line_ends(shown, visit.field("ends")):
+        if _with_lf(now["content"]) != _with_lf(shown):
             mistake, comparison = CHANGED, compare_texts(now["content"], text)
         elif isinstance(error, Conflict):
             mistake = PROPERTIES_CHANGED

@@ -11,9 +11,9 @@ from syncd.page.views.review_queue import (
     describe_done,
     describe_refusal,
     find_next,
+    keep_line_ends,
     list_suggestions,
     parse_version,
-    restore_line_ends,
 )
 
 
@@ -77,9 +77,19 @@ def test_a_taken_name_asks_for_another_folder():
     )
 
 
-@pytest.mark.parametrize(("ends", "text"), [("lf", "a\nb\n"), ("crlf", "a\r\nb\r\n")])
-def test_a_note_keeps_its_line_ends(ends, text):
-    assert restore_line_ends("a\r\nb\r\n", ends) == text
+@pytest.mark.parametrize(
+    ("before", "sent", "text"),
+    [
+        ("a\nb\n", "a\r\nb\r\n", "a\nb\n"),
+        ("a\r\nb\r\n", "a\r\nb\r\n", "a\r\nb\r\n"),
+        ("a\nb\r\nc\n", "a\r\nb\r\nd\r\nc\r\n", "a\nb\r\nd\nc\n"),
+        ("a\r\nb\nc\r\nd", "a\r\nb\r\nc\r\nd!", "a\r\nb\nc\r\nd!"),
+        ("a\r\nb", "a\r\nb\r\nc", "a\r\nb\r\nc"),
+        ("", "a\r\n", "a\n"),
+    ],
+)
+def test_a_note_keeps_its_line_ends(before, sent, text):
+    assert keep_line_ends(sent, before) == text
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "\u00b2", "\u0661", "9" * 5_000])
