@@ -9,6 +9,7 @@ from typing import Any
 
 from index.errors import Conflict, InvalidArgument
 from syncd.changes.change_approval import APPLY
+from syncd.history import digest_chain
 from syncd.history.audit_log import AUTHOR
 from syncd.history.change_journal import Entry
 from syncd.history.note_history import NoteHistory
@@ -37,15 +38,7 @@ def operations(
         return {"path": path, "content": raw.decode("utf-8", "surrogateescape")}
 
     def undo_changes(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-        name, since = arguments.get("id") or None, arguments.get("since")
-        if (name is None) == (since is None):
-            raise InvalidArgument("name one note or call, or give a time with --since")
-        if name is None:
-            narrow = {name: arguments.get(name) for name in ("until", "key", "workspace")}
-            wanted = undo.writes_since(int(since or 0), **narrow)
-            last = ""
-        else:
-            wanted, last = undo.writes_of_call(name)
+        wanted, last = _find_writes(undo, arguments)
         steps = undo.plan(wanted, last=last)
         planned = [step for step in steps if not step.reason and step.now != step.target_digest]
         if arguments.get("dry_run"):
@@ -76,6 +69,17 @@ def _with_changes(promotions: Promotions, undo_changes: Operation) -> Operation:
         return _undo_change(promotions, change, dry_run=bool(arguments.get("dry_run")))
 
     return undo
+
+
+def _find_writes(undo: Undo, arguments: Mapping[str, Any]) -> tuple[list[digest_chain.Entry], str]:
+    """Return the writes to undo, and the path of the named note; "" without one."""
+    name, since = arguments.get("id") or None, arguments.get("since")
+    if (name is None) == (since is None):
+        raise InvalidArgument("name one note or call, or give a time with --since")
+    if name is not None:
+        return undo.writes_of_call(name)
+    narrow = {name: arguments.get(name) for name in ("until", "key", "workspace")}
+    return undo.writes_since(int(since or 0), **narrow), ""
 
 
 def _refuse_unseen_plan(arguments: Mapping[str, Any], entries: list[list[int]]) -> None:

@@ -105,11 +105,7 @@ def undo(
         raise InvalidArgument("--until, --key and --workspace need --since")
     if version is not None:
         return _restore(id, version, dry_run=dry_run, yes=yes)
-    now = now_ms()
-    begin, end = parse_time(since, now), parse_time(until, now)
-    if begin is not None:  # writes after the preview are left alone
-        end = min(end or now + 1, now + 1)
-    wanted = {"id": id, "since": begin, "until": end, **narrow}
+    wanted = {"id": id, **_parse_period(since, until), **narrow}
     with open_session() as ask:
         # A name is looked up before the question, so that nobody confirms one that is unknown.
         result = ask("undo", wanted if yes and not dry_run else {**wanted, "dry_run": True})
@@ -122,6 +118,13 @@ def undo(
             result = ask("undo", {**wanted, "shown": shown})
     print_answer(result, lambda: format_undo(result, dry_run=dry_run))
     return ALL_SKIPPED if result["skipped"] and not result["done"] else 0
+
+
+def _parse_period(since: str | None, until: str | None) -> dict[str, int | None]:
+    """Return the period of an undo; it ends now at the latest, because later writes are not in its preview."""
+    now = now_ms()
+    begin, end = parse_time(since, now), parse_time(until, now)
+    return {"since": begin, "until": end if begin is None else min(end or now + 1, now + 1)}
 
 
 def _restore(id: str | None, version: str, *, dry_run: bool, yes: bool) -> int:
