@@ -28,7 +28,7 @@ from index.errors import MemexError, Unavailable
 from index.timings import now_ms
 from mcp_server.guard.guard import Guard
 from mcp_server.guard.token_bucket import TokenBuckets
-from mcp_server.http.allowed_hosts import allowed_hosts, allowed_origins, bracket_ipv6, local_url
+from mcp_server.http.allowed_hosts import allowed_hosts, allowed_origins
 from mcp_server.http.client_address import parse_proxies
 from mcp_server.http.head_timeout import with_head_timeout
 from mcp_server.http.metrics_page import Metrics
@@ -42,6 +42,7 @@ from mcp_server.protocol.subscriptions import Updates
 from mcp_server.rest import git_webhook, upload_form
 from mcp_server.rest import routes as rest
 from mcp_server.tools.families import FAMILIES, OPERATIONS, core_operations
+from syncd.settings.server_addresses import bracket_ipv6, local_url
 from syncd.settings.settings import ServerSettings, Settings
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import urlsplit
 
+from syncd.settings.server_addresses import bracket_ipv6
 from syncd.settings.settings import ServerSettings
 
 HTTP = 80  # the port that a Host leaves out
@@ -27,17 +28,6 @@ def allowed_hosts(settings: ServerSettings, port: int) -> frozenset[str]:
 def allowed_origins(settings: ServerSettings) -> frozenset[str]:
     """Return the accepted `Origin` values in lower case; none by default."""
     return frozenset(value.strip().rstrip("/").lower() for value in settings.allowed_origins if value.strip())
-
-
-def bracket_ipv6(host: str) -> str:
-    """Return `host` as it is written in a URL."""
-    return f"[{host}]" if ":" in host else host
-
-
-def local_url(host: str, port: int) -> str:
-    """Return the URL at which this machine reaches a server that listens on `host`: a request can't name "all addresses" as its host."""
-    reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - only what it is reached by
-    return f"http://{bracket_ipv6(reached)}:{port}"
 
 
 def _is_local(host: str) -> bool:

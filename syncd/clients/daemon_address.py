@@ -9,9 +9,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from index.errors import Unavailable
-from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
 from syncd.daemon.control_socket import DAEMON
+from syncd.settings.server_addresses import local_url
 from syncd.settings.settings import Settings
 
 
@@ -58,4 +58,4 @@ def client_url(chosen: Settings) -> str:
         host, port = chosen.server.host, chosen.server.port
     if not port:
         raise Unavailable("server.port is 0, so the daemon picks its port when it starts: run `memex serve` first")
-    return result_text.base_url(host, port)
+    return local_url(host, port)

@@ -45,6 +45,17 @@ def origins_objection(origins: Sequence[str]) -> str:
     return ""
 
 
+def bracket_ipv6(host: str) -> str:
+    """Return `host` as it is written in a URL."""
+    return f"[{host}]" if ":" in host else host
+
+
+def local_url(host: str, port: int) -> str:
+    """Return the URL at which this machine reaches a server that listens on `host`: a request can't name "all addresses" as its host."""
+    reached = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - only what it is reached by
+    return f"http://{bracket_ipv6(reached)}:{port}"
+
+
 def _is_web_address(url: str) -> bool:
     try:
         parts = urlsplit(url)

@@ -17,8 +17,9 @@ import pytest
 
 from index.errors import Unavailable
 from index.timings import now_ms
-from mcp_server.http.allowed_hosts import allowed_hosts, allowed_origins, local_url
+from mcp_server.http.allowed_hosts import allowed_hosts, allowed_origins
 from mcp_server.operations.operation import READERS
+from syncd.settings.server_addresses import local_url
 from syncd.settings.settings import ServerSettings
 from tests.support.live_server import SLOW, running
 from tests.support.world import until

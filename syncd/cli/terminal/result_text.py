@@ -166,9 +166,3 @@ def progress_bar(stage: str, done: int, total: int, width: int) -> str:
         return (label + counts.strip()).rstrip()[:width]
     full = room * min(done, total) // total
     return f"{label}[{'█' * full}{'·' * (room - full)}]{counts}"
-
-
-def base_url(host: str, port: int) -> str:
-    """Return the URL of a host and port for clients on this machine."""
-    reached = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - only what it is reached by
-    return f"http://{f'[{reached}]' if ':' in reached else reached}:{port}"

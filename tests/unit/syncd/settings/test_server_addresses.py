@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncd.settings.server_addresses import hosts_objection, origins_objection, url_objection
+from syncd.settings.server_addresses import hosts_objection, local_url, origins_objection, url_objection
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,17 @@ def test_an_origin_is_accepted(origin):
 @pytest.mark.parametrize("origin", ["*", "app.example", "https://", "https://*.example", "https://app.example/x"])
 def test_what_is_no_origin_is_refused_by_name(origin):
     assert origins_objection((origin,)).startswith(f"contains {origin!r}: ")
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:1"),
+        ("0.0.0.0", "http://127.0.0.1:1"),
+        ("::1", "http://[::1]:1"),
+        ("::", "http://[::1]:1"),
+        ("", "http://127.0.0.1:1"),
+    ],
+)
+def test_an_address_is_one_that_can_be_reached(host, url):
+    assert local_url(host, 1) == url

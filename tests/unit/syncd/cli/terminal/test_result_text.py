@@ -86,19 +86,6 @@ def test_columns_line_up():
     assert result_text.table([]) == ""
 
 
-@pytest.mark.parametrize(
-    ("host", "url"),
-    [
-        ("127.0.0.1", "http://127.0.0.1:1"),
-        ("0.0.0.0", "http://127.0.0.1:1"),
-        ("::1", "http://[::1]:1"),
-        ("::", "http://[::1]:1"),
-    ],
-)
-def test_an_address_is_one_that_can_be_reached(host, url):
-    assert result_text.base_url(host, 1) == url
-
-
 def test_moments_are_shown_as_people_write_them():
     assert result_text.format_time(1_763_649_125_120) == "2025-11-20 14:32"
     assert result_text.captures_table([]) == "no captures yet"
