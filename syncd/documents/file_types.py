@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from index.deferred_patterns import possessive
 from index.errors import InvalidArgument
 
 MARKDOWN: Final = "text/markdown"
@@ -37,8 +38,10 @@ _OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _SEALED: Final = "EncryptedPackage".encode("utf-16-le")
 _ZIPPED: Final = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 _UNICODE: Final = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+# A comment ends at its first "-->": if it could end at later ones too, a row of comments would take exponential time.
+_COMMENTS: Final = possessive(r"<!--(?:(?!-->).){0,2000}-->\s*+", "*")
 _HTML: Final = re.compile(
-    rb"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,2000}?-->\s*)*<(?:!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL
+    rb"\s*+(?:<\?xml[^>]{0,200}>\s*+)?%s<(?:!doctype\s+html|html[\s>])" % _COMMENTS.encode(), re.IGNORECASE | re.DOTALL
 )
 # The first bytes of unsupported files, and the names of their types.
 _FOREIGN: Final = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from index.errors import InvalidArgument
@@ -49,6 +51,8 @@ def test_real_files_are_what_they_are(name, kind):
         ("page.txt", b"<!doctype html><html>", HTML),
         ("page", b"\xef\xbb\xbf<html lang='en'>", HTML),
         ("page.md", b"<html> in Markdown", MARKDOWN),
+        ("page.txt", b'<?xml version="1.0"?>\n<!-- a --> <!----><!-- > -- -->\n<HTML>', HTML),
+        ("page.txt", b"<!-- never closed <html>", TEXT),
         ("wide.csv", "a;b\n".encode("utf-16"), CSV),
         ("a.txt", b"one stray \x00 is no harm", TEXT),
         ("riff.txt", b"RIFF is a word", TEXT),
@@ -56,6 +60,24 @@ def test_real_files_are_what_they_are(name, kind):
 )
 def test_content_comes_before_the_name(name, head, kind):
     assert media_type_of(name, head) == kind
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"<!---->" * 24 + b"x",  # each comment more doubled the time, and forty took hours
+        (b"<!---->" * (HEAD // 7))[:HEAD],
+        (b"<!--" * HEAD)[:HEAD],
+        b"<?xml " + b">" * HEAD,
+        b"<?xml>" + b" " * HEAD,
+        b"<?xml><!-->" * (HEAD // 11),
+        b" " * HEAD,
+    ],
+)
+def test_no_beginning_of_a_file_takes_long(head):
+    begun = time.process_time()
+    assert media_type_of("a.txt", head) == TEXT
+    assert time.process_time() - begun < 0.5
 
 
 @pytest.mark.parametrize(
