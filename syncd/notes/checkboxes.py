@@ -16,7 +16,8 @@ from syncd.notes.quoted_text import quote_inline
 
 Answer: TypeAlias = Literal["accepted", "dismissed"]
 
-_BOX: Final = re.compile(r"(?:[ \t]*(?:[-+*]|[0-9]{1,9}[.)])[ \t]+)+\[(.)\](?=[ \t])")
+# Between two list marks, all blanks belong to the first: if they could be shared out, a row of marks would take exponential time.
+_BOX: Final = re.compile(r"(?:[ \t]*+(?:[-+*]|[0-9]{1,9}[.)])[ \t]++)+\[(.)\](?=[ \t])")
 _ID: Final = re.compile(r"(?<!\S)\^p-([0-9a-f]{16})(?!\S)", re.IGNORECASE)
 _HIDING: Final = re.compile(r"`|%%|<!--|-->")  # delimiters of code and comments within a line
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
