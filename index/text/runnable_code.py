@@ -43,7 +43,8 @@ _TEMPLATE: Final = "<%"  # Templater: also inside code, and immediately if it is
 
 def find_runnable(text: str) -> tuple[str, ...]:
     """Return the plugins that may run code of `text`, in alphabetical order."""
-    plugins = {plugin for match in _FENCE.finditer(text) if (plugin := _find_plugin(match[2], text)[0])}
+    filters = bool(_BY_FUNCTION.search(text))
+    plugins = {plugin for match in _FENCE.finditer(text) if (plugin := _find_plugin(match[2], filters=filters)[0])}
     if _INLINE.search(text):
         plugins.add("Dataview")
     if _TEMPLATE in text:
@@ -61,14 +62,17 @@ def runnable_defects(text: str) -> tuple[Defect, ...]:
 
 def make_plain(text: str) -> str:
     """Turn all such code in `text` into plain code: change its language, or put a blank into the plugin's mark."""
-    plain = _FENCE.sub(lambda match: match[1] + _find_plugin(match[2], text)[1], text)
+    filters = bool(_BY_FUNCTION.search(text))
+    plain = _FENCE.sub(lambda match: match[1] + _find_plugin(match[2], filters=filters)[1], text)
     return _INLINE.sub(r"\1 ", plain).replace(_TEMPLATE, "< %")
 
 
-def _find_plugin(language: str, text: str) -> tuple[str, str]:
-    """Return the plugin that runs a block of this language in `text` ("" = none), and the language with which no plugin runs it."""
+def _find_plugin(language: str, *, filters: bool) -> tuple[str, str]:
+    """Return the plugin that runs a block of this language ("" = none), and the language with which no plugin runs it.
+
+    `filters` says whether its text has a filter that blocks of Tasks run."""
     name = html.unescape(language).replace("\\", "").casefold()
-    if name == "tasks" and not _BY_FUNCTION.search(text):
+    if name == "tasks" and not filters:
         return "", language
     if name.startswith(_EXECUTE_CODE):
         return "Execute Code", "text"

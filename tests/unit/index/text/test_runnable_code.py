@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,3 +68,11 @@ def test_plain_code_is_found_by_no_plugin_and_stays_plain(text):
     plain = make_plain(text)
     assert find_runnable(plain) == ()
     assert make_plain(plain) == plain
+
+
+@pytest.mark.parametrize("function", [find_runnable, make_plain])
+@pytest.mark.parametrize("piece", ["```tasks\n", "```t&#97;sks by\n", "`\n", "by ", "[^a]:", "> ", "<%", "`$="])
+def test_no_text_takes_long(piece, function):
+    begun = time.process_time()
+    function(piece * 4_000)
+    assert time.process_time() - begun < 1
