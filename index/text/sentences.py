@@ -25,7 +25,7 @@ _ITEM = compile_later(r"[ \t]*(?:[-*+]|\d{1,9}[.)]|\[\d{1,3}\])[ \t]+(?:\[.\][ \
 _QUOTED = compile_later(r"(?:[ \t]{0,3}>[ \t]?)+")
 _CALLOUT = compile_later(r"\[![\w-]{1,40}\][+-]?[ \t]*")
 _FENCE = compile_later(r"[ \t]*(?:`{3,}|~{3,})")
-_HEADING = compile_later(r"^[ \t]{0,3}#{1,6}[ \t]+|[ \t]+#+[ \t]*$|\n[ \t]{0,3}(?:=+|-+)[ \t]*$")
+_HEADING = compile_later(r"^[ \t]{0,3}#{1,6}[ \t]+|(?<![ \t])[ \t]+#+[ \t]*+$|\n[ \t]{0,3}(?:=+|-+)[ \t]*$")
 _EMBED = compile_later(r"!\[\[[^\[\]\n]{1,500}\]\]|!\[[^\[\]\n]{0,500}\]\([^()\n]{0,1000}\)")
 _WIKI = compile_later(r"\[\[([^\[\]\n|]{1,500})(?:\|([^\[\]\n]{1,500}))?\]\]")
 _LINK = compile_later(r"\[([^\[\]\n]{1,500})\]\((?:[^()\n]|\([^()\n]{0,200}\)){0,1000}\)")
@@ -93,15 +93,19 @@ def read_prose(document: Document, clean: Callable[[str], str] = str) -> Prose:
 
 
 def first_sentence(document: Document, clean: Callable[[str], str] = str) -> str:
-    """Return the first heading or sentence of `document`, whichever comes first; "" when it has none."""
+    """Return the first heading or sentence of `document`, whichever comes first; "" when it begins with none."""
+    left = LONGEST
     for block in document.blocks:
-        text = document.text[block.start : min(block.end, block.start + LONGEST)]
-        if block.kind == "heading":
-            lines = [plain_text(_HEADING.sub("", clean(text)))]
-        else:
-            lines = split_markdown(clean(text)) if block.kind in SPOKEN else []
+        if block.kind != "heading" and block.kind not in SPOKEN:
+            continue
+        text = document.text[block.start : min(block.end, block.start + left)]
+        left -= len(text)
+        text = clean(text)
+        lines = [plain_text(_HEADING.sub("", text))] if block.kind == "heading" else split_markdown(text)
         if line := next(filter(None, lines), ""):
             return line
+        if left <= 0:
+            break
     return ""
 
 

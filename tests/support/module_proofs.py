@@ -136,7 +136,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/unit/index/test_document_ids.py": ("index/names.py",),
     "tests/unit/index/text/test_chunking.py": ("index/model.py",),
     "tests/unit/index/topics/test_summary_and_tags.py": (
-        "index/text/sentences.py",
         "index/text/stopwords.py",
         "index/text/words.py",
     ),
