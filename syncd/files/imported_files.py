@@ -33,6 +33,11 @@ class ImportedFiles:
         with self._lock:
             return list(self._known)
 
+    def document_of(self, path: str, digest: str) -> str:
+        """Return the id of the document that the file at `path` with this digest was imported as; "" = none is listed."""
+        rows = self._ledger.query("SELECT document_id FROM handled WHERE path = ? AND digest = ?", (path, digest))
+        return str(rows[0][0]) if rows else ""
+
     def put(self, path: str, file_digest: FileDigest, document_id: str) -> None:
         """List a file as imported as this document; call it before or after the import."""
         stat = file_digest.stat

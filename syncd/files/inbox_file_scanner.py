@@ -125,7 +125,7 @@ class InboxFileScanner:
             arguments = {"name": name, "path": path, "size": stat.size, "source": SOURCE}
             self._add(locate(path, self._inbox).workspace, arguments)
             log.info("queued a file of the inbox: %a", name)
-        self._handled.put(path, file_digest, id or "")
+        self._handled.put(path, file_digest, id or self._handled.document_of(path, file_digest.digest))
         with self._lock:
             self._forget(path)
 

@@ -87,21 +87,19 @@ class UploadedFiles:
     def _write_pair(self, planned: PlannedNote, source: Path, file_digest: FileDigest) -> str:
         """Store the file and write the note beside it; return the document's id."""
         inbox = self._inbox
-        with closing(self._reserve_paths(planned.folder, planned.name, file_digest)) as homes:
+        with closing(self._reserve_paths(planned.order, planned.folder, planned.name, file_digest)) as homes:
             for path, there in homes:
                 if not there:
                     self._store_file(path, planned.order, source, file_digest)
                 if record := write_note(inbox, self._taken, planned, path, f"{path}.md"):
                     return record.id
-                with hide_file_name(path), inbox.vault.removing(path, inbox.vault.digest_file(path)):
-                    pass  # a person has just given a note this name, so the file is removed again
-                self._handled.forget([path])
+                self._remove_file(path, file_digest)  # a person has just given a note this name
         raise AssertionError
 
     def _keep_file(self, order: FileOrder, folder: str, source: Path, file_digest: FileDigest) -> None:
         """Store the file without a note; a retry of the job finds it."""
         name = stored_name(order.name, "", self._converter.known)
-        with closing(self._reserve_paths(folder, name, file_digest)) as homes:
+        with closing(self._reserve_paths(order, folder, name, file_digest)) as homes:
             path, there = next(homes)
             if not there:
                 self._store_file(path, order, source, file_digest)
@@ -138,8 +136,19 @@ class UploadedFiles:
         self._other_files.add(path)
         self._handled.put(path, FileDigest(file_digest.digest, stat), order.planned)
 
-    def _reserve_paths(self, folder: str, name: str, file_digest: FileDigest) -> Generator[tuple[str, bool]]:
-        """Yield free paths for the file, each with whether an earlier run stored the file there.
+    def _remove_file(self, path: str, file_digest: FileDigest) -> None:
+        """Remove the stored file again, unless a person has replaced or removed it."""
+        with suppress(NotFound), hide_file_name(path):
+            stored = self._inbox.vault.digest_file(path)
+            if stored.digest == file_digest.digest:
+                with self._inbox.vault.removing(path, stored):
+                    pass
+        self._handled.forget([path])
+
+    def _reserve_paths(
+        self, order: FileOrder, folder: str, name: str, file_digest: FileDigest
+    ) -> Generator[tuple[str, bool]]:
+        """Yield free paths for the file, each with whether an earlier run of the job stored the file there.
 
         Each path is reserved until the next one is requested."""
         for candidate in numbered_names(name, known_ending(name, self._converter.known)):
@@ -148,13 +157,17 @@ class UploadedFiles:
                 if not ours or self._taken(folded):
                     continue
                 others = self._other_files.find_paths(folded)
-                if path in others and self._is_leftover(path, file_digest):
+                if path in others and self._is_leftover(path, order, file_digest):
                     yield path, True
                 elif not others:
                     yield path, False
 
-    def _is_leftover(self, path: str, file_digest: FileDigest) -> bool:
-        """Return whether `path` contains this file, and no note refers to it."""
+    def _is_leftover(self, path: str, order: FileOrder, file_digest: FileDigest) -> bool:
+        """Return whether an earlier run of the job stored this file at `path`, and no note refers to it.
+
+        A file with equal bytes that a person put there stays theirs: deleting this document would delete it."""
+        if self._handled.document_of(path, file_digest.digest) != order.planned:
+            return False
         if self._inbox.captures.index.records_of_file(path):
             return False
         with suppress(MemexError):  # a file that can't be read is not a leftover of this job

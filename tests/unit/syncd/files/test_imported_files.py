@@ -18,6 +18,7 @@ def test_what_was_read_is_known_again(tmp_path):
     again = ImportedFiles(ledger)
     assert sorted(again.paths()) == sorted(handled.paths()) == ["a.pdf", "b.pdf"]
     assert (documents_of(ledger, "d3"), documents_of(ledger, "d1")) == ([("a.pdf", "x")], [])
+    assert [again.document_of("a.pdf", digest) for digest in ("d3", "d1")] == ["x", ""]
     known = again.get("a.pdf")
     assert known is not None
     assert known.digest == "d3"

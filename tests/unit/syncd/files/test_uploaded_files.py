@@ -14,14 +14,16 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
-from index.model import Query
+from index.model import Query, Stat
 from index.process_memory import LARGE_TEXT
 from index.scope.index import Index
 from syncd.documents.agent_paths import visible_metadata
 from syncd.documents.file_types import KNOWN, media_type_of
 from syncd.files.conversion.converter import Limits, Unreadable, convert
 from syncd.files.file_note_writer import Converter, hold_large_text
+from syncd.files.uploaded_files import UNPUT
 from syncd.notes.front_matter import read_properties, split
+from syncd.vault.vault import FileDigest
 from tests.support.disk_faults import Fault, failing, half
 from tests.support.fakes import fake_embedder
 from tests.support.file_world import Filing
@@ -377,6 +379,50 @@ def test_a_person_who_takes_the_name_meanwhile_keeps_it(filing):
     assert filing.stored() == {"Captures/default/Files/a 2.pdf": PDF}
     assert (filing.world.vault / "Captures/default/Files/a.pdf.md").read_text() == "theirs"
     assert filing.workspace.get(id).record.file == "Captures/default/Files/a 2.pdf"
+
+
+@pytest.mark.parametrize("data", [PDF, b"%PDF-BROKEN"])
+def test_a_file_with_equal_bytes_that_a_person_dropped_stays_theirs(filing, data):
+    path = "Captures/default/Files/a.pdf"
+    filing.drop(path, data)
+    order = filing.order("a.pdf", data, source="agent")
+    if data == PDF:
+        filing.workspace.delete(filing.files.import_file(order))
+    else:
+        with pytest.raises(InvalidArgument):
+            filing.files.import_file(order)
+    assert filing.stored()[path] == data
+
+
+def test_after_a_crash_the_job_finds_its_file_although_the_scan_came_first(filing):
+    order, path = filing.order("a.pdf", PDF), "Captures/default/Files/a.pdf"
+    filing.drop(path, PDF)
+    filing.handled.put(path, FileDigest(hashlib.sha256(PDF).hexdigest(), Stat(len(PDF), UNPUT, 0)), order.planned)
+    assert filing.noticed() == []
+    assert filing.files.import_file(order) == order.planned
+    assert filing.stored() == {path: PDF}
+
+
+@pytest.mark.parametrize("change", ["replaced", "removed"])
+def test_a_person_who_takes_the_name_and_changes_the_file_meanwhile_keeps_both(filing, change):
+    vault = filing.world.app.opened.vault
+    real = vault.create
+
+    def first(path, data, **more):
+        if path.endswith("a.pdf.md"):
+            filing.world.write(path, "theirs")
+            if change == "replaced":
+                filing.world.write("Captures/default/Files/a.pdf", b"theirs")
+            else:
+                (filing.world.vault / "Captures/default/Files/a.pdf").unlink()
+        vault.create = real
+        return real(path, data, **more)
+
+    vault.create = first
+    filing.upload("a.pdf", PDF)
+    theirs = {"Captures/default/Files/a.pdf": b"theirs"} if change == "replaced" else {}
+    assert filing.stored() == {**theirs, "Captures/default/Files/a 2.pdf": PDF}
+    assert "Captures/default/Files/a.pdf" not in filing.handled.paths()
 
 
 def test_a_link_of_the_name_is_not_written_over(filing):
