@@ -17,14 +17,16 @@ _UNSEEN: Final = re.compile(
 )
 # Soft hyphens and marks for line breaks, which would disturb a search.
 _SOFT: Final = re.compile("[\u00ad\u200b\u2060]")
-_BLANKS: Final = re.compile("[ \t\u00a0\u2007\u202f]+$", re.MULTILINE)
+_BLANKS: Final = re.compile("(?<![ \t\u00a0\u2007\u202f])[ \t\u00a0\u2007\u202f]++$", re.MULTILINE)
 _HOLES: Final = re.compile(r"\n{3,}")
 # Beginnings of a line that start a Markdown block.
 _START: Final = re.compile(
     r"^(\s{0,3})(?:(#{1,6}(?=\s|$)|>|[-+*](?=\s|$)|[-=_*~`|:](?=[-=_*~`|:\s]*$)|`{3}|~{3})|(\d{1,9})([.)](?=\s|$)))"
 )
-# Markup that has a meaning anywhere in a line: HTML, links between notes, embedded files, tags, comments.
-_INSIDE: Final = re.compile(r"<(?=[A-Za-z/!?])|\[(?=\[)|!(?=\[)|(?:(?<=\s)|(?<=^)|(?<=\())#(?=\w*[^\W\d])|%(?=%)")
+# Markup that has a meaning anywhere in a line: escapes, HTML, links between notes, embedded files, tags, comments.
+_INSIDE: Final = re.compile(
+    r"\\(?=[!-/:-@\[-`{-~])|<(?=[A-Za-z/!?])|\[(?=\[)|!(?=\[)|(?:(?<=\s)|(?<=^)|(?<=\())#(?=\w*[^\W\d])|%(?=%)"
+)
 
 
 def remove_invisible(text: str) -> str:
@@ -36,19 +38,29 @@ def tidy(text: str) -> str:
     """Clean converted text: apply `remove_invisible` and NFC, then remove soft breaks and needless white space.
 
     Needless white space is white space at line ends, and repeated blank lines."""
-    text = unicodedata.normalize("NFC", _SOFT.sub("", remove_invisible(text)))
+    text = _normalize(text)
     text = _HOLES.sub("\n\n", _BLANKS.sub("", text)).strip("\n")
     return f"{text}\n" if text.strip() else ""
 
 
+def _normalize(text: str) -> str:
+    return unicodedata.normalize("NFC", _SOFT.sub("", remove_invisible(text)))
+
+
 def escape_inline(text: str) -> str:
-    """Escape plain text for use inside a line of Markdown, where no block begins."""
+    """Escape plain text for use inside a line of Markdown, where no block begins; a line end becomes a blank."""
+    if not (text.isascii() and text.isprintable()):  # what `tidy` removes later may separate the characters of a markup
+        text = _normalize(text).replace("\n", " ")
     return _INSIDE.sub(r"\\\g<0>", text)
 
 
 def escape_line(text: str) -> str:
     """Escape one line of plain text as a line of Markdown."""
-    text = escape_inline(text)
+    return escape_start(escape_inline(text))
+
+
+def escape_start(text: str) -> str:
+    """Escape what begins a block at the start of a line of Markdown."""
     return _START.sub(
         lambda match: f"{match[1]}\\{match[2]}" if match[2] else f"{match[1]}{match[3]}\\{match[4]}", text
     )

@@ -10,15 +10,17 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import BinaryIO, Final
 from xml.etree.ElementTree import Element, ParseError, XMLParser
 from zipfile import ZipFile
 
-from syncd.files.conversion.readers.clean_text import escape_inline, escape_line, format_table
+from syncd.files.conversion.readers.clean_text import escape_inline, escape_start, format_table
 from syncd.files.conversion.readers.office_archive import open_archive, read_title
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
 
 _WEB: Final = re.compile(r"(?:https?://|mailto:)[^\s()<>]{1,2000}")
+_BRACKET: Final = re.compile(r"(\\.)|[\[\]\\]")  # or, in a group, what is escaped already
 _LEVEL: Final = re.compile(r"[0-8]")
 DEEPEST: Final = 50  # most levels of nested groups
 _SHAPES: Final = frozenset({"sp", "grpSp", "graphicFrame"})  # shapes that may contain text
@@ -155,7 +157,7 @@ def _format_paragraphs(shape: Element, part: _Part, *, listed: bool) -> str:
     lines: list[str] = []
     item = False
     for paragraph in _paragraphs(shape):
-        text = "".join(_format_run(run, part) for run in _runs(paragraph)).strip()
+        text = escape_start(_format_runs(paragraph, part).strip())
         if not text:
             continue
         paragraph_properties = _children(paragraph, "pPr")
@@ -164,19 +166,29 @@ def _format_paragraphs(shape: Element, part: _Part, *, listed: bool) -> str:
         was, item = item, bool(marks & {"buChar", "buAutoNum"}) or (listed and "buNone" not in marks)
         lines += [""] if lines and not (was and item) else []
         mark = "1. " if "buAutoNum" in marks else "- "
-        lines.append(f"{'    ' * int(levels[0] if levels else 0)}{mark}{text}" if item else escape_line(text))
+        lines.append(f"{'    ' * int(levels[0] if levels else 0)}{mark}{text}" if item else text)
     return "\n".join(lines)
 
 
-def _format_run(run: Element, part: _Part) -> str:
-    """Format a run: its text, as a link if it links to the web."""
-    if _name(run) == "br":
-        return " "
-    text = _run_text(run)
+def _format_runs(paragraph: Element, part: _Part) -> str:
+    """Format the runs of a paragraph on one line: their text, as a link where it links to the web."""
+    pieces: list[str] = []
+    for address, runs in groupby(_runs(paragraph), lambda run: _web_address(run, part)):
+        text = escape_inline("".join(" " if _name(run) == "br" else _run_text(run) for run in runs))
+        if address and text.strip():
+            if pieces and pieces[-1].endswith(("!", "[")):  # with the link, it would embed a file or name a note
+                pieces[-1] = f"{pieces[-1][:-1]}\\{pieces[-1][-1]}"
+            text = _BRACKET.sub(lambda mark: mark[1] or f"\\{mark[0]}", text)
+            text = f"[{text}]({address})"
+        pieces.append(text)
+    return "".join(pieces)
+
+
+def _web_address(run: Element, part: _Part) -> str:
+    """Return the address on the web to which a run links; "" if it links to none."""
     links = [link for properties in _children(run, "rPr") for link in _children(properties, "hlinkClick")]
     target = part.relations.get(_relation_id(links[0])) if links else None
-    address = target.target if target is not None and target.is_external else ""
-    return f"[{text}]({address})" if text.strip() and _WEB.fullmatch(address) else text
+    return target.target if target is not None and target.is_external and _WEB.fullmatch(target.target) else ""
 
 
 def _paragraphs(shape: Element) -> list[Element]:

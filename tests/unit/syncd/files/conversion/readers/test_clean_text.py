@@ -58,6 +58,8 @@ def test_what_is_unseen_goes_and_what_shapes_letters_stays():
         ("12. none", "12\\. none"), ("3) none", "3\\) none"), ("---", "\\---"), ("===", "\\==="), ("```", "\\```"), ("~~~x", "\\~~~x"),
         ("1.5 metres", "1.5 metres"), ("-5 degrees", "-5 degrees"), ("a # b - c", "a # b - c"), ("C# and #1", "C# and #1"),
         ("a #tag (#other)", "a \\#tag (\\#other)"), ("see [[Note]] ![[Pic]]", "see \\[[Note]] \\!\\[[Pic]]"),
+        ("<\u200bb> [\u00ad[x]] %\ufeff% !\x01[[x]]", "\\<b> \\[[x]] \\%% \\!\\[[x]]"), ("\u1fef" * 3, "\\```"),
+        ("\\<b> \\\\[[x]] C:\\a", "\\\\\\<b> \\\\\\\\\\[[x]] C:\\a"),
         ("![](https://x)", "\\![](https://x)"), ("<b>x</b> 1 < 2", "\\<b>x\\</b> 1 < 2"), ("%%gone%%", "\\%%gone\\%%"),
     ],
 )  # fmt: skip
@@ -73,6 +75,7 @@ def test_a_line_begins_no_block(text):
 
 def test_cells_stay_in_their_cell():
     assert escape_cell("a | b\nc") == "a \\| b c"
+    assert escape_cell("a\\|b") == "a\\\\\\|b"
     assert format_table([["A", "B"], ["1"]]) == "| A | B |\n| --- | --- |\n| 1 |  |"
     assert format_table([]) == ""
     assert escape_inline("1. a") == "1. a"
@@ -108,6 +111,8 @@ def test_a_cut_comes_at_a_paragraph_and_closes_its_fence():
         "<" * 100_000,
         " " * 100_000,
         "- " * 50_000,
+        "\\" * 100_000,
+        "a" + " " * 100_000 + "a",
         "%" * 100_000,
         "\n" * 100_000,
         "1" * 100_000,

@@ -151,6 +151,46 @@ def test_a_level_that_no_slide_has_is_none():
     assert read_pptx(deck(shapes), LIMITS).text == "## Slide 1\n\n- x\n\n- x\n\n- x\n\n" + " " * 32 + "- x"
 
 
+BULLET = "<a:pPr><a:buChar/></a:pPr>"
+
+
+@pytest.mark.parametrize(
+    ("text", "item"),
+    [
+        ("&lt;img src=x&gt; ![[Private]]", "\\<img src=x> \\!\\[[Private]]"),
+        ("#tag %%hidden%%", "\\#tag \\%%hidden\\%%"),
+        ("# head", "\\# head"),
+        ("- nested", "\\- nested"),
+        ("1. nested", "1\\. nested"),
+        ("one\n# two\u2028# three", "one # two # three"),
+        ("&lt;</a:t></a:r><a:r><a:t>b&gt;", "\\<b>"),
+        ("&lt;\u200bb&gt; [\u00ad[x]]", "\\<b> \\[[x]]"),
+        ("a*b*_c_ C#", "a*b*_c_ C#"),
+    ],
+)
+def test_the_text_of_an_item_makes_no_markdown(text, item):
+    assert read_pptx(deck(shape(text, BULLET)), LIMITS).text == f"## Slide 1\n\n- {item}"
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "item"),
+    [
+        ("!", "pic", "\\![pic](https://example.org/a)"),
+        ("[", "x", "\\[[x](https://example.org/a)"),
+        ("see ", "a] b [c", "see [a\\] b \\[c](https://example.org/a)"),
+        ("", "a\\](x) \\", "[a\\\\\\](x) \\\\](https://example.org/a)"),
+        ("", "[[Private]]", "[\\[\\[Private\\]\\]](https://example.org/a)"),
+        ("", "&lt;b&gt;</a:t></a:r><a:r><a:t> rest", "[\\<b>](https://example.org/a) rest"),
+    ],
+)
+def test_the_text_of_a_link_stays_in_the_link(before, text, item):
+    link = f'<a:r><a:rPr><a:hlinkClick r:id="r2"/></a:rPr><a:t>{text}</a:t></a:r>'
+    runs = f"<p:sp><p:nvSpPr><p:nvPr/></p:nvSpPr><p:txBody><a:p>{BULLET}<a:r><a:t>{before}</a:t></a:r>{link}</a:p></p:txBody></p:sp>"
+    noted = relations("notesSlide:../notes/one.xml", "hyperlink:https://example.org/a")
+    noted = noted.replace('Target="https', 'TargetMode="External" Target="https')
+    assert read_pptx(deck(runs, noted=noted), LIMITS).text == f"## Slide 1\n\n- {item}"
+
+
 @pytest.mark.parametrize("part", ["presentation", "listed", "slide", "notes"])
 @pytest.mark.parametrize("text", ["", "<a>", "no markup", '<?xml version="1.0" encoding="none"?><a/>'])
 def test_a_part_that_is_missing_or_damaged_is_refused(part, text):
