@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 DEEPEST = 60  # most nested containers; deeper text is searchable, but its links are not found
 MOST_LINES = 20_000  # the grammar needs about 2 KB of memory per line
+MOST_TOKENS = (
+    150_000  # the grammar needs about 350 bytes for each; a list of MOST_LINES lines has 100,000, nested lists more
+)
 PARAGRAPH_LINES = 1_000  # shortest paragraph of a body with more lines: fewer blocks, of limited size
 MOST_MARKS = 20_000  # most links and tags of a body; no person follows more
 
@@ -72,14 +75,39 @@ def parse_outline(body: str, hidden: Sequence[tuple[int, int]] = (), front: str 
     Never raises: a body that the grammar can't read is outlined as paragraphs."""
     reader = _Reader(body, hidden, len(_LINE_END.findall(front)) + 1)
     try:
-        tokens = _grammar().parse(body) if len(reader.starts) <= MOST_LINES else None
+        tokens = _parse(body) if len(reader.starts) <= MOST_LINES else None
         why = f"it has more than {MOST_LINES:,} lines"
+    except _TooManyTokens:
+        tokens, why = None, "its lists or quotes are nested too often"
     except (RecursionError, IndexError, RuntimeError, ValueError) as error:
         tokens, why = None, type(error).__name__
     if tokens is None:
         tokens = _parse_paragraphs(body, reader.starts)
         reader.add_defect("unread-markdown", f"Memex did not read its structure ({why}); its text is searchable")
     return reader.read(tokens)
+
+
+class _TooManyTokens(Exception):
+    """The body has more than `MOST_TOKENS` tokens: a line of nested lists has several for each mark."""
+
+
+class _LimitedTokens(list["Token"]):
+    """Holds at most `MOST_TOKENS` tokens."""
+
+    def append(self, token: Token) -> None:
+        if len(self) >= MOST_TOKENS:
+            raise _TooManyTokens
+        super().append(token)
+
+
+def _parse(body: str) -> list[Token]:
+    """Return the tokens of the grammar. Raises _TooManyTokens."""
+    from markdown_it.rules_core import StateCore  # noqa: PLC0415 - as in `_grammar`
+
+    state = StateCore(body, _grammar(), {})
+    state.tokens = _LimitedTokens()
+    state.md.core.process(state)
+    return state.tokens
 
 
 def is_open_ended(body: str) -> bool:

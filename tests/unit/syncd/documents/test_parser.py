@@ -172,6 +172,29 @@ def test_a_note_of_very_many_lines_is_read_as_paragraphs():
     assert len(pieces(document)) <= 45, "a block for a thousand lines: as many as there are would fill the memory"
 
 
+def test_lists_that_are_nested_in_each_of_many_lines_need_little_memory():
+    body = f"{'- > ' * 14}[[a]]\n" * 3_000
+    parse_outline("- a\n")  # the grammar is loaded
+    tracemalloc.start()
+    try:
+        outline = parse_outline(body)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    (defect,) = outline.defects
+    assert (
+        str(defect)
+        == "unread-markdown: Memex did not read its structure (its lists or quotes are nested too often); its text is searchable"
+    )
+    assert len(outline.links) == 3_000
+    assert peak < 60 << 20
+
+
+def test_a_list_of_many_lines_is_read():
+    outline = parse_outline("- a\n  - [ ] b\n" * 9_999)
+    assert (len(outline.tasks), outline.defects) == (9_999, [])
+
+
 def test_a_table_of_many_cells_needs_little_memory():
     cells = 20_000
     table = f"{'|[[a]]' * cells}\n{'|-' * cells}\n\nBehind it.\n"
