@@ -15,7 +15,16 @@ from typing import Any
 from index.model import COLLECTION_TAG, COLLECTIONS, SEVERAL_COLLECTIONS, Document, Record
 from index.names import fold
 from index.query import collection_of, tag_of
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, read_properties, split, verify
+from syncd.notes.front_matter import (
+    FrontmatterError,
+    PropertyValue,
+    decode,
+    edit,
+    read_properties,
+    spelling_of,
+    split,
+    verify,
+)
 from syncd.notes.list_properties import edit_items
 from syncd.notes.property_reader import as_text, find_fences, scan
 
@@ -61,13 +70,13 @@ def tag_texts(value: Any) -> list[str]:
 def plain_tags(front: str) -> list[str]:
     """Return the tags in a note's properties, without those that name a collection. Raises FrontmatterError."""
     values = read_properties(front)
-    return [tag for tag in tag_texts(values.get(_spelling_of("tags", values))) if not is_collection_tag(tag)]
+    return [tag for tag in tag_texts(values.get(spelling_of("tags", values))) if not is_collection_tag(tag)]
 
 
 def find_names(values: Mapping[str, Any], tags: Sequence[str]) -> list[CollectionName]:
     """Return the collections that the properties name, as written, in order; `tags` are all tags of the note."""
     by_tag = [CollectionName(tag[len(COLLECTION_TAG) :], tag=True) for tag in tags if is_collection_tag(tag)]
-    value = values.get(_spelling_of("collection", values))
+    value = values.get(spelling_of("collection", values))
     parts = value if isinstance(value, list) else [value]
     by_property = [CollectionName(text, tag=False) for part in parts if (text := as_text(part)) is not None]
     keys = [key.casefold() for key in values]
@@ -89,7 +98,7 @@ def tag_changes(front: str, tags: Sequence[str], collection: str | None) -> dict
 
     Without `collection`, tags and properties that name a collection stay unchanged."""
     values = read_properties(front)
-    held = tag_texts(values.get(_spelling_of("tags", values)))
+    held = tag_texts(values.get(spelling_of("tags", values)))
     plain_tags, names = (
         [tag for tag in held if not is_collection_tag(tag)],
         [tag for tag in held if is_collection_tag(tag)],
@@ -108,7 +117,7 @@ def set_collection(text: str, collection: str, known: Sequence[str]) -> str:
 
     Raises FrontmatterError."""
     values = read_properties(split(text)[0])
-    key = _spelling_of("tags", values)
+    key = spelling_of("tags", values)
     tags = values.get(key)
 
     def names_known(tag: str) -> bool:
@@ -123,7 +132,7 @@ def set_collection(text: str, collection: str, known: Sequence[str]) -> str:
             word + after for word, after in zip_longest(parts[::2], parts[1::2], fillvalue="") if not names_known(word)
         )
         text = edit(text, {key: kept.rstrip(", \t\r\n") or None}) if kept != tags else text
-    name = values.get(_spelling_of("collection", values))
+    name = values.get(spelling_of("collection", values))
     return (
         text if isinstance(name, str) and fold(name.strip()) == collection else edit(text, {"collection": collection})
     )
@@ -147,11 +156,6 @@ def _remove_items(text: str, key: str, places: Sequence[int]) -> str:
         else:
             return made
     return edit_items(text, key, dict.fromkeys(places))
-
-
-def _spelling_of(name: str, values: Mapping[str, Any]) -> str:
-    """Return the spelling of `name` in these properties, in any letter case; an exact match takes precedence."""
-    return name if name in values else next((key for key in values if key.casefold() == name), name)
 
 
 # Choosing between several collections
@@ -203,7 +207,7 @@ class CollectionChanges:
         else:
             known = NamedCollections.only(before.collection)
         values = read_properties(split(decode(raw))[0])
-        mentions = select_known(find_names(values, tag_texts(values.get(_spelling_of("tags", values)))), self._known)
+        mentions = select_known(find_names(values, tag_texts(values.get(spelling_of("tags", values)))), self._known)
         self._named[document.path] = choose_latest(mentions, known)
 
     def settle(self, path: str, text: str) -> str:

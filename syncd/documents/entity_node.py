@@ -120,7 +120,7 @@ class NodeProperties:
     """Reads the properties of a node, in any letter case; an exact match takes precedence."""
 
     def __init__(self, values: Mapping[str, Any], defects: list[Defect]) -> None:
-        self.values = {key.casefold(): value for key, value in values.items()} | dict(values)
+        self.values = {key.casefold(): value for key, value in reversed(list(values.items()))} | dict(values)
         self.defects = defects
 
     def text(self, name: str) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from index.document_ids import ID
 from index.errors import InvalidArgument
 from index.model import Defect, MemoRelation
-from syncd.notes.front_matter import PropertyValue, read, split
+from syncd.notes.front_matter import PropertyValue, read, spelling_of, split
 from syncd.notes.inline_syntax import find_wikilinks
 from syncd.notes.list_properties import edit_items
 from syncd.notes.property_reader import as_time
@@ -80,7 +80,7 @@ def round_weight(weight: float) -> float:
 def _read_entries(text: str) -> dict[int, MemoRelation]:
     """Return the readable entries by index, including repeats."""
     values = read(split(text)[0]).values
-    value = next((value for key, value in values.items() if key.casefold() == PROPERTY), None)
+    value = values.get(spelling_of(PROPERTY, values))
     entries = enumerate(value) if isinstance(value, list) else ()
     return {at: relation for at, entry in entries if isinstance(relation := _parse_entry(entry), MemoRelation)}
 

@@ -161,7 +161,7 @@ def edit(text: str, changes: Mapping[str, PropertyValue]) -> str:
     current = scan(text[start:end]) if start else Properties({}, keys={})
     if current.repeated:
         raise FrontmatterError(f"the key {current.repeated[0]!r} occurs twice", defect="duplicate-keys")
-    named = {_spelling_of(key, current.values): value for key, value in changes.items()}
+    named = {spelling_of(key, current.values): value for key, value in changes.items()}
     changed = {key: value for key, value in named.items() if _differs(key, value, current.values)}
     if not changed:
         return text
@@ -231,7 +231,7 @@ def _content_end(inner: str, first: int, last: int, column: int) -> int:
     return ends[-1]
 
 
-def _spelling_of(key: str, values: Mapping[str, Any]) -> str:
+def spelling_of(key: str, values: Mapping[str, Any]) -> str:
     """Return `key` as it is spelled in the note: for Obsidian, keys that differ only in letter case are equal."""
     if key in values:
         return key

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, format_list_item, verify
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, format_list_item, spelling_of, verify
 from syncd.notes.property_reader import Properties, find_fences, scan
 
 
@@ -21,7 +21,7 @@ def edit_items(
     item. A list that becomes empty is removed. Raises FrontmatterError, as `front_matter.edit` does."""
     start, end, cut = find_fences(text)
     current = scan(text[start:end]) if start else Properties({})
-    name = next((name for name in current.values if name.casefold() == key.casefold()), key)
+    name = spelling_of(key, current.values)
     values = current.values.get(name) or []
     if not isinstance(values, list):
         raise FrontmatterError(f"`{name}` is not a list")
@@ -29,7 +29,7 @@ def edit_items(
     kept = [value for at, value in enumerate(wanted) if changed.get(at, {}) is not None] + list(added)
     spans = _item_spans(text[start:end], current, name) if values and kept and not current.repeated else []
     if len(spans) != len(values) or not spans:
-        return edit(text, {key: kept or None})
+        return edit(text, {name: kept or None})
     newline = "\r\n" if text[start - 2 : start] == "\r\n" else text[start - 1]
     inner = text[start:end]
     indent = " " * _indent(inner[spans[0][0] :])

@@ -196,3 +196,11 @@ def test_an_observation_is_kept_as_it_is_given_but_for_its_edges_and_line_ends()
 )
 def test_a_link_shows_the_name_where_the_file_has_another(stem, name, text):
     assert format_link(stem, name) == text
+
+
+def test_of_several_spellings_the_exact_one_counts_and_then_the_first():
+    def read(values):
+        return read_node(values, "", "x.md")[0].name
+
+    assert read({"Name": "a", "name": "b", "NAME": "c"}) == "b"
+    assert read({"Name": "a", "NAME": "c"}) == "a"

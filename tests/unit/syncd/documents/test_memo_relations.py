@@ -122,3 +122,13 @@ def beside(text, value):
     found["relations"] = [*(found.get("relations") or []), value]
     newline = "\r\n" if "\r\n" in text else "\n"
     return compose(found, "").replace("\n", newline) + body
+
+
+def test_of_two_spellings_the_one_that_is_read_is_changed():
+    entry = "relations:\n  - {target: '[[Two]]', id: b-1, tag: sees}\n"
+    text = f"---\nRelations: [x]\n{entry}---\n"
+    (kept,) = stated(text)
+    both = save_relation(text, replace(RELATION, target="c", link="Three"), lambda _: False)
+    assert [relation.target for relation in stated(both)] == [kept.target, "c"]
+    assert drop_relations(both, lambda relation: relation.target == "c") == text
+    assert "Relations: [x]" in drop_relations(text, lambda _: True)

@@ -140,3 +140,11 @@ def test_what_is_written_is_what_was_asked_and_nothing_else(before, changed, add
     assert json.dumps(found.get("list") or [], sort_keys=True) == json.dumps(expected, sort_keys=True)
     assert (found["id"], found["z"], split(made)[1]) == ("a", 1, "body")
     assert edit_items(made, "list", {}, []) == made
+
+
+@pytest.mark.parametrize("other", ["Relations: [x]", "Relations: mine", "RELATIONS:\n  - y"])
+def test_of_several_spellings_the_exact_one_is_changed(other):
+    text = f"---\n{other}\nrelations: [a, b]\n---\n"
+    left = edit_items(text, "relations", {0: None}, ["c"])
+    before, after = read_properties(split(text)[0]), read_properties(split(left)[0])
+    assert after == {**before, "relations": ["b", "c"]}
