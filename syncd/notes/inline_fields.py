@@ -13,10 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from index.deferred_patterns import compile_later, possessive
+from index.errors import Conflict
 from index.model import Statement
 from syncd.notes.inline_syntax import scan
 
 LONGEST = 100  # characters of a type
+NESTED = 20  # most fields inside each other of which targets are removed: each costs a reading of the line
 # Characters that a type can't contain, because they have another meaning.
 UNTYPED = compile_later(r"::|[\[\]`]|%%|<!--|:\Z")
 
@@ -70,7 +72,24 @@ def change_type(line: str, which: Callable[[Statement], bool], type: str) -> str
 def remove_targets(line: str, gone: Callable[[Statement], bool], *, keep: bool = False) -> str | None:
     """Return `line` without the targets that are `gone`; None when nothing is left.
 
-    A field inside a sentence leaves its link there; with `keep`, so does a field on a separate line."""
+    A field inside a sentence leaves its link there; with `keep`, so does a field on a separate line. Raises Conflict if
+    more than `NESTED` fields are nested in each other, as in `a:: [a:: [[X]]]`."""
+    for _ in range(NESTED):
+        left = _remove_outer_targets(line, gone, keep=keep)
+        if (
+            left is None
+            or left == line
+            or not any(gone(to.says) for field in find_fields(left) for to in field.targets)
+        ):
+            return left
+        line = left
+    raise Conflict(
+        f"a line has more than {NESTED} inline fields inside each other, so Memex does not change it; edit the line manually"
+    )
+
+
+def _remove_outer_targets(line: str, gone: Callable[[Statement], bool], *, keep: bool) -> str | None:
+    """Return `line` without the targets that it states now; a field around a removed one may state its link next."""
     changes = []
     for field in find_fields(line):
         kept = [target.start for target in field.targets if not gone(target.says)]
@@ -84,11 +103,7 @@ def remove_targets(line: str, gone: Callable[[Statement], bool], *, keep: bool =
         else:
             words = ", ".join(line[target.start : target.end] for target in field.targets)
             changes.append((field.start, field.end, words))
-    left = _replace_spans(line, changes)
-    nested = any(
-        gone(target.says) for field in find_fields(left) for target in field.targets
-    )  # as in `a:: [a:: [[X]]]`
-    return remove_targets(left, gone, keep=keep) if nested and left != line else left
+    return _replace_spans(line, changes)
 
 
 def line_prefix(line: str) -> str:

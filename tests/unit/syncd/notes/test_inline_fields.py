@@ -1,11 +1,14 @@
 """Relations in a line: found, renamed and taken out, with what stands around them left alone."""
 
+import time
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from index.errors import Conflict
 from index.model import Statement
-from syncd.notes.inline_fields import change_type, find_fields, line_prefix, remove_targets
+from syncd.notes.inline_fields import NESTED, change_type, find_fields, line_prefix, remove_targets
 from tests.support.example_counts import examples
 
 
@@ -108,3 +111,14 @@ def test_what_is_changed_is_changed_and_what_is_not_stays(line):
 def test_a_statement_is_compared_in_normal_form():
     (field,) = find_fields("- cafe\u0301:: [[Cafe\u0301]]")
     assert field.targets[0].says == Statement("caf\xe9", "Cafe\u0301")
+
+
+def test_fields_inside_each_other_are_removed_up_to_a_limit():
+    def nested(count):
+        return "[a:: " * count + "[[X]]" + "]" * count
+
+    assert remove_targets(f"- see {nested(NESTED)}", to("X")) == "- see [[X]]"
+    begun = time.process_time()
+    with pytest.raises(Conflict, match="edit the line manually"):
+        remove_targets(nested(5_000), to("X"))
+    assert time.process_time() - begun < 2
