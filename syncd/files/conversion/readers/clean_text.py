@@ -19,6 +19,7 @@ _UNSEEN: Final = re.compile(
 _SOFT: Final = re.compile("[\u00ad\u200b\u2060]")
 _BLANKS: Final = re.compile("(?<![ \t\u00a0\u2007\u202f])[ \t\u00a0\u2007\u202f]++$", re.MULTILINE)
 _HOLES: Final = re.compile(r"\n{3,}")
+_FENCE: Final = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)(.*)", re.MULTILINE)
 # Beginnings of a line that start a Markdown block.
 _START: Final = re.compile(
     r"^(\s{0,3})(?:(#{1,6}(?=\s|$)|>|[-+*](?=\s|$)|[-=_*~`|:](?=[-=_*~`|:\s]*$)|`{3}|~{3})|(\d{1,9})([.)](?=\s|$)))"
@@ -102,5 +103,16 @@ def truncate(text: str, most: int) -> tuple[str, bool]:
         if (at := head.rfind(joint, len(head) // 2)) > 0:
             head = head[:at]
             break
-    fence = re.findall(r"^ {0,3}(`{3,}|~{3,})", head, re.MULTILINE)
-    return head.rstrip() + (f"\n{fence[-1]}" if len(fence) % 2 else "") + "\n", True
+    fence = _open_fence(head)
+    return head.rstrip() + (f"\n{fence}" if fence else "") + "\n", True
+
+
+def _open_fence(text: str) -> str:
+    """Return the fence of the code block in which `text` ends; "" if it ends in none."""
+    fence = ""
+    for mark, after in _FENCE.findall(text):
+        if not fence:
+            fence = "" if mark[0] == "`" and "`" in after else mark
+        elif mark[0] == fence[0] and len(mark) >= len(fence) and not after.strip():
+            fence = ""
+    return fence

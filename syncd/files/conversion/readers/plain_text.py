@@ -9,10 +9,11 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 import charset_normalizer
 
+from index.deferred_patterns import possessive
 from syncd.documents.file_types import guess_utf16, has_stray_nulls
 from syncd.files.conversion.readers.clean_text import format_rows, remove_invisible
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
@@ -33,7 +34,10 @@ _LIKELY: Final = [
     "cp1252", "cp1250", "cp1255", "cp1251", "cp1253", "cp1254", "cp1256", "koi8_r",
     "shift_jis", "euc_jp", "iso2022_jp", "gb18030", "big5", "euc_kr",
 ]  # fmt: skip
-_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}:,]|[^\s"\][{}:,]+')
+_STRING: Final = (
+    r'"[^"\\]*+' + possessive(r'\\.[^"\\]*+', "*") + '"'
+)  # a choice for each character would take 100 bytes of memory each
+_TOKEN: Final = re.compile(_STRING + r'|[][{}:,]|[^\s"\][{}:,]+')
 _DELIMITERS: Final = ",;\t|"
 
 
@@ -95,18 +99,23 @@ def read_json(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     text, warnings, cut = _read_decoded(file, limits)
     title = None
     try:
-        values = [json.loads(text)]
+        values = [_parse_json(text)]
     except RecursionError:
         values, warnings = [], (*warnings, "the JSON is nested too deeply to be formatted")
     except ValueError:
         try:
-            values = [json.loads(line) for line in text.splitlines() if line.strip()]
+            values = [_parse_json(line) for line in text.splitlines() if line.strip()]
         except (ValueError, RecursionError):
             values, warnings = [], (*warnings, "the file is not valid JSON; Memex keeps it as text")
     if len(values) == 1 and isinstance(values[0], dict):
         title = next((values[0][key] for key in ("title", "name") if isinstance(values[0].get(key), str)), None)
     body = _lay_out_json(text) if values else text.strip("\n")
     return MarkdownReading(f"{_fence(body, 'json')}\n" if body.strip() else "", title=title, cut=cut, warnings=warnings)
+
+
+def _parse_json(text: str) -> Any:
+    """Parse JSON; an integer becomes a float, because Python refuses an integer of more than 4,300 digits."""
+    return json.loads(text, parse_int=float)
 
 
 def _lay_out_json(text: str) -> str:
@@ -135,7 +144,7 @@ def _fence(text: str, language: str) -> str:
 def read_csv(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """Read rows of values as a table; a file with a single column stays text. Raises TooLarge."""
     text, warnings, cut = _read_decoded(file, limits)
-    rows = [row for row in _parse_rows(text.replace("\x00", "")) if any(value.strip() for value in row)]
+    rows = [row for row in _parse_rows(text) if any(value.strip() for value in row)]
     if rows and max(map(len, rows)) > WIDEST:
         raise TooLarge(f"a row has more than {WIDEST:,} columns")
     if rows and max(map(len, rows)) == 1:
@@ -147,13 +156,10 @@ def _parse_rows(text: str) -> Iterator[list[str]]:
     csv.field_size_limit(max(131_072, len(text)))
     lines = text.split("\n", 1)
     first = lines[0].strip().lower()
-    separator = first[4] if len(first) == 5 and first.startswith("sep=") else ""
+    separator = first[4] if len(first) == 5 and first.startswith("sep=") and first[4] != '"' else ""
     if separator and len(lines) == 2:
         text = lines[1]
-    try:
-        yield from csv.reader(io.StringIO(text, newline=""), delimiter=separator or _guess_delimiter(text))
-    except csv.Error:
-        yield from ([line] for line in text.splitlines())
+    return csv.reader(io.StringIO(text, newline=""), delimiter=separator or _guess_delimiter(text))
 
 
 def _guess_delimiter(text: str) -> str:

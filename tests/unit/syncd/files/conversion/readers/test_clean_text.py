@@ -101,6 +101,9 @@ def test_cut_text_is_a_beginning_of_the_text(text, most):
 def test_a_cut_comes_at_a_paragraph_and_closes_its_fence():
     assert truncate("aaaa\n\nbbbb\n\ncccc", 12) == ("aaaa\n\nbbbb\n", True)
     assert truncate("```\n" + "x\n" * 20, 20)[0].endswith("\n```\n")
+    assert truncate("````\n```\nx\n```\n" + "x\n" * 20, 30)[0].endswith("x\n````\n")
+    assert truncate("````\n```\n" + "x\n" * 20, 30)[0].endswith("x\n````\n")
+    assert truncate("~~~\n```\n~~~\n``` a`b\n" + "x\n" * 20, 40)[0].endswith("x\nx\n")
 
 
 @pytest.mark.parametrize(

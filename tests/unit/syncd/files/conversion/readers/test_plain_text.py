@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import example, given
@@ -93,6 +95,31 @@ def test_json_keeps_numbers_and_order_and_shows_characters():
     assert found.text == (
         '```json\n{\n "title": "Gezählt",\n "n": [\n  1.50,\n  1e3,\n  12345678901234567890,\n  {}\n ],\n "empty": []\n}\n```\n'
     )
+
+
+@pytest.mark.parametrize("text", ["{0}", '{{"title": {0}}}\n{{"title": {0}}}'])
+def test_json_with_an_integer_of_many_digits_is_valid(text):
+    read = read_json(io.BytesIO(text.format("9" * 5_000).encode()), BOUNDS)
+    assert (read.title, read.warnings) == (None, ())
+    assert "9" * 5_000 in read.text
+
+
+def test_a_long_text_in_json_needs_little_memory():
+    raw = json.dumps(["a" * 400_000, '\\"' * 100_000]).encode()
+    tracemalloc.start()
+    try:
+        read = read_json(io.BytesIO(raw), dataclasses.replace(BOUNDS, text=1_000_000))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert read.warnings == ()
+    assert peak < 12 * len(raw)
+
+
+@given(st.text(st.sampled_from('",;|\t\n\r\0 a=sep'), max_size=40))
+@example('sep="\n"a')
+def test_any_text_is_read_as_rows(text):
+    read_csv(io.BytesIO(text.encode()), BOUNDS)
 
 
 def test_json_of_one_value_a_line_is_laid_out():
