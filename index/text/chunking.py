@@ -285,7 +285,8 @@ def _fill_packs(pieces: list[_Piece], budget: int, overlap: int) -> list[_Pack]:
         new = piece.kind == "heading" and not whole
         if new:
             section = piece.tokens
-            for later in pieces[i + 1 :]:
+            for at in range(i + 1, len(pieces)):  # no copy of the rest for each heading
+                later = pieces[at]
                 if later.kind == "heading" or section > budget:
                     break
                 section += later.tokens
