@@ -9,7 +9,7 @@ import os
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -116,7 +116,11 @@ class Uploads:
         """Assemble the chunks and queue the file; a repeated call returns the first call's job.
 
         Raises NotFound; InvalidArgument if chunks are missing, or the file has the wrong digest or type."""
-        with suppress(NotFound), self._open_upload(key, workspace, upload_id) as parts:
+        with ExitStack() as opened:
+            try:
+                parts = opened.enter_context(self._open_upload(key, workspace, upload_id))
+            except NotFound:
+                return self._earlier_job(key, workspace, upload_id)
             # An earlier call may have queued it and crashed before it returned.
             job = self._finished_job(key, workspace, upload_id)
             if job is None:
@@ -128,12 +132,13 @@ class Uploads:
                 job = self._queue.add_file(key, workspace, arguments, file, id=_job_id(upload_id))
             self._drop(parts)
             return job
-        if (
-            OURS.fullmatch(upload_id)
-            and not upload_id.endswith(ALONE)
-            and (job := self._finished_job(key, workspace, upload_id))
-        ):
-            return job
+
+    def _earlier_job(self, key: str, workspace: str, upload_id: str) -> Job:
+        """Return the job of an upload that an earlier call finished. Raises NotFound."""
+        if OURS.fullmatch(upload_id) and not upload_id.endswith(ALONE):
+            job = self._finished_job(key, workspace, upload_id)
+            if job is not None:
+                return job
         raise NotFound(NO_SUCH)
 
     # In one piece

@@ -54,6 +54,19 @@ def test_a_chunk_that_is_sent_again_replaces_what_it_was(place):
     assert place.staged(place.finish(id)) == b"helloworld"
 
 
+def test_the_reason_why_a_file_cannot_be_queued_is_named(place, monkeypatch):
+    id = place.start(3)
+    place.chunk(id, 0, b"abc")
+
+    def refuse(*_, **__):
+        raise NotFound("no workspace 'default'")
+
+    with monkeypatch.context() as patched, refused(NotFound, "no workspace"):
+        patched.setattr(place.queue, "add_file", refuse)
+        place.finish(id)
+    assert place.staged(place.finish(id)) == b"abc"
+
+
 def test_finishing_again_is_the_same_job_also_after_a_restart(place):
     id = place.start(3)
     place.chunk(id, 0, b"abc")
