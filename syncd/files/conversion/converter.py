@@ -7,6 +7,7 @@ files of the daemon, and can open none of its folders. Its answer waits on disk 
 from __future__ import annotations
 
 import base64
+import errno
 import fcntl
 import functools
 import json
@@ -41,6 +42,7 @@ _SAID: Final = 65_536  # bytes of the child's error output that are read
 _NO_MEMORY: Final = (b"MemoryError", b"memory allocation of", b"Cannot allocate memory", b"bad_alloc")
 _CODE: Final = str(Path(__file__).parents[3])
 _CHILD: Final = ("-P", "-m", "syncd.files.conversion.converter_child")
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _SPOOLED: Final = 1 << 18  # bytes of a child's output above which it is written to an unlinked temporary file
 _IN_MEMORY: Final = 64 << 20  # bytes; a larger copy in memory could exceed the daemon's memory limit
 _BLOCK: Final = 1 << 20
@@ -154,6 +156,8 @@ def _run_child(
                 if (answer := _parse_answer(output)) is not None:
                     return answer
     except OSError as error:
+        if error.errno in _FULL:  # a copy of the file, or of its text, is written there
+            raise Unavailable("the disk for temporary files is full; make room, then try again") from error
         raise Unavailable("the file converter could not be started") from error
     raise _explain_failure(code, errors, NAMED.get(media_type, ""), limits)
 

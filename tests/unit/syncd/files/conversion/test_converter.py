@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -254,6 +255,19 @@ def test_an_answer_waits_on_the_disk_until_there_is_room_for_it(tmp_path):
     assert memory < 1_000_000
     with pytest.raises(Unavailable, match="is stopping"):
         convert(file, TEXT, Limits(), threading.Event(), refuse)
+
+
+@pytest.mark.parametrize(
+    ("code", "why"), [(errno.ENOSPC, "the disk for temporary files is full"), (errno.EMFILE, "could not be started")]
+)
+def test_a_full_disk_for_temporary_files_is_named(tmp_path, monkeypatch, code, why):
+    def fail(*_):
+        raise OSError(code, "words")
+
+    monkeypatch.setattr(converter, "_copy_nameless", fail)
+    (tmp_path / "a.txt").write_text("words")
+    with pytest.raises(Unavailable, match=why):
+        convert(tmp_path / "a.txt", TEXT, Limits(), threading.Event())
 
 
 def test_a_stop_ends_the_copying_of_a_file(tmp_path):
