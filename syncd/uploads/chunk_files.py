@@ -22,6 +22,7 @@ from typing import Any, Final
 from index.errors import InvalidArgument, Unavailable
 from syncd.state.folder import sync_folder, write_private
 
+_KEPT: Final = "Memex keeps the earlier chunks; try again"
 BLOCK: Final = 1_048_576  # most bytes in memory at once
 ABOUT, WHOLE, ALONE, GONE = "about.json", "whole", ".file", ".gone-"
 OURS: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\.file)?")
@@ -67,7 +68,7 @@ class ChunkFiles:
 
     def has_chunk(self, index: int, data: bytes) -> bool:
         """Return whether the stored chunk has these bytes; if so, mark the upload as still in use."""
-        with hiding_disk_errors():
+        with hiding_disk_errors(_KEPT):
             if self.sizes.get(index) != len(data) or self._chunk_path(index).read_bytes() != data:
                 return False
             os.utime(self.folder)
@@ -77,7 +78,7 @@ class ChunkFiles:
         """Write a chunk, replacing an earlier one."""
         part = self._chunk_path(index)
         temp = part.with_name(f".{part.name}.{secrets.token_hex(4)}")
-        with hiding_disk_errors():
+        with hiding_disk_errors(_KEPT):
             with new_file(temp) as file:
                 write_all(file, data)
                 os.fsync(file)
@@ -90,7 +91,7 @@ class ChunkFiles:
 
         Raises InvalidArgument if its digest is not the announced one, Unavailable if its size is wrong."""
         made, digest, size = self.folder / WHOLE, hashlib.sha256(), 0
-        with hiding_disk_errors():
+        with hiding_disk_errors(_KEPT):
             made.unlink(missing_ok=True)
             with new_file(made) as file:
                 for index in range(len(self.sizes)):
@@ -156,13 +157,13 @@ def remove_leftovers(root: Path, kept: frozenset[str], *, before: int) -> list[s
 
 
 @contextmanager
-def hiding_disk_errors() -> Iterator[None]:
-    """Turn a disk error inside the block into Unavailable, with a message that names no path."""
+def hiding_disk_errors(advice: str = "try again") -> Iterator[None]:
+    """Turn a disk error inside the block into Unavailable, with a message that names no path and ends in `advice`."""
     try:
         yield
     except OSError as error:
         problem = "the disk is full" if error.errno in _FULL else f"the disk failed ({error.strerror})"
-        raise Unavailable(f"{problem}; Memex keeps the earlier chunks; try again") from error
+        raise Unavailable(f"{problem}; {advice}") from error
 
 
 def has_space(folder: Path, size: int, *, free: int) -> bool:

@@ -299,7 +299,7 @@ class SingleUpload:
 
     def __enter__(self) -> Self:
         try:
-            with hiding_disk_errors():
+            with hiding_disk_errors("nothing was kept; send it again"):
                 self.path.parent.mkdir(mode=0o700, exist_ok=True)
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
                 self._file = os.open(self.path, flags, 0o600)
@@ -320,7 +320,7 @@ class SingleUpload:
             if self.size > self.reserved:
                 self._uploads.reserve(self, self.size - self.reserved)
             self._uploads.check_space(len(data))
-            with hiding_disk_errors():
+            with hiding_disk_errors("nothing was kept; send it again"):
                 write_all(file, data)
 
     def queue(self, **description: Any) -> Job:
@@ -328,7 +328,7 @@ class SingleUpload:
 
         `description` holds its `filename` and the arguments of `upload_request.check_description`."""
         with self._open() as file:
-            with hiding_disk_errors():
+            with hiding_disk_errors("nothing was kept; send it again"):
                 os.fsync(file)
                 sync_folder(self.path.parent)
             return self._uploads.queue(self, description)

@@ -80,7 +80,10 @@ def test_files_that_could_not_be_begun_are_not_counted(place):
     shutil.rmtree(place.state / "uploads")
     (place.state / "uploads").write_text("no folder")
     for _ in range(SMALL.uploads + 1):
-        with refused(Unavailable, "the disk failed"), place.uploads.receive("k1", "default", 30_000):
+        with (
+            refused(Unavailable, "the disk failed .*; nothing was kept; send it again"),
+            place.uploads.receive("k1", "default", 30_000),
+        ):
             pytest.fail("there is nowhere to put it")
     (place.state / "uploads").unlink()
     with place.uploads.receive("k1", "default", 30_000) as arrival:
