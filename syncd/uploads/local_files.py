@@ -99,7 +99,7 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
 def _expand_word(word: str) -> list[Path]:
     if not word:  # such as an unset variable of a script, for which Path("") would be the current folder
         raise InvalidArgument("a PATH is empty; for the current folder: memex addfile .")
-    path = Path(word).expanduser()
+    path = Path(os.path.expanduser(word))  # noqa: PTH111 - Path.expanduser() fails for an unknown user
     if path.exists() or path.is_symlink():
         return [path]
     matches = sorted(glob.glob(str(path), recursive=True)) if _WILD & set(word) else []  # noqa: PTH207 - a pattern may be absolute
@@ -192,13 +192,12 @@ def staged_copy(
 ) -> Iterator[StagedCopy]:
     """Copy `source` into the state folder for the duration of the block; `show` receives the number of bytes so far.
 
-    Raises the errors of StagedFile, and Conflict if the file changes during the copy."""
+    Raises the errors of StagedFile, Conflict if the file changes during the copy, and OSError if it can't be read."""
     before = os.fstat(source.fileno())
     with closing(StagedFile(state, largest=largest, free=free)) as staged:
-        with hiding_disk_errors():
-            while piece := source.read(BLOCK):
-                staged.write(piece)
-                show(staged.size)
+        while piece := source.read(BLOCK):
+            staged.write(piece)
+            show(staged.size)
         after = os.fstat(source.fileno())
         if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
             raise Conflict("it changed while Memex read it; add it again")

@@ -130,7 +130,8 @@ class AddedFiles:
             if self.dry:
                 self._record(name, "found")
             else:
-                self._add(name, name, sys.stdin.buffer, 0, 0)
+                with _raise_as_denied():
+                    self._add(name, name, sys.stdin.buffer, 0, 0)
         except MemexError as error:
             self._record_failure(name, error)
 

@@ -1,11 +1,14 @@
 """`memex addfile` as people call it: through a daemon's door and without one; files, folders, patterns, stdin."""
 
+import errno
 import json
 import os
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -337,6 +340,33 @@ def test_a_disk_without_room_stops_and_what_was_queued_is_waited_for(door, here,
     assert (number, "almost full" in err) == (7, True)
     assert statuses(told) == {"a.md": "failed", "b.md": "skipped", "c.md": "skipped"}
     assert door.left == []
+
+
+def test_a_file_whose_disk_fails_is_named_and_the_others_are_added(door, here, ran, monkeypatch):
+    for name in ("a.md", "b.md", "c.md"):
+        (here / name).write_bytes(name.encode())
+    opened = local_files.open_file
+
+    @contextmanager
+    def failing_later(path):
+        with opened(path) as file:
+            yield SimpleNamespace(read=fail, fileno=file.fileno) if path.name == "b.md" and seen["b.md"] else file
+            seen[path.name] = True
+
+    def fail(_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    seen = dict.fromkeys(("a.md", "b.md", "c.md"), False)
+    monkeypatch.setattr(local_files, "open_file", failing_later)
+    number, told, err = ran(".")
+    assert (number, statuses(told)) == (3, {"a.md": "done", "b.md": "failed", "c.md": "done"})
+    assert "b.md: can't read the file: Input/output error" in err
+    assert door.left == []
+
+
+def test_the_folder_of_an_unknown_user_is_a_wrong_path(door, here, ran):
+    number, _, err = ran("~no-such-user/x")
+    assert (number, "there is no file or folder '~no-such-user/x'" in err) == (4, True)
 
 
 @pytest.mark.parametrize("name", ["a\nb.md", "a\u202eb.md", "caf\udce9.md"])
