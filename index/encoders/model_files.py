@@ -8,6 +8,7 @@ from index.encoders import settings  # noqa: F401 - first: it sets what the libr
 
 # isort: split
 import importlib.util
+import os
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +22,7 @@ def locate(model: str, *, owner: str, download: bool = False) -> Path:
     """Return the folder of `model`; a name without an owner belongs to `owner`. It is downloaded only if allowed.
 
     Raises OSError or ValueError when the model is not on this machine."""
-    folder = Path(model).expanduser()
+    folder = Path(os.path.expanduser(model))  # noqa: PTH111 - Path.expanduser() fails for an unknown user
     if folder.is_dir():
         return folder
     import huggingface_hub  # noqa: PLC0415 - not for a folder

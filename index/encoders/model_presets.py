@@ -4,6 +4,7 @@ Facts come from each model's card on its hub; a prompt is the one that its maker
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -91,7 +92,7 @@ def choose_encoder(name: str, options: ModelOptions) -> EncoderSettings:
             raise InvalidArgument("the bundled model has no prompts, and is never downloaded")
         return encoder
     if encoder is None:
-        folder = Path(name).expanduser()
+        folder = Path(os.path.expanduser(name))  # noqa: PTH111 - Path.expanduser() fails for an unknown user
         near = did_you_mean(name, [preset.name for preset in PRESETS])
         if near and not folder.is_dir() and "/" not in name:
             raise InvalidArgument(f"no model {name!r} in the list{near} `memex model` shows it")

@@ -27,6 +27,7 @@ from syncd.clients.client_formats import (
 )
 from syncd.clients.entry_editor import put_entry, read_entry, remove_entry
 from syncd.clients.session_hooks import HOOK_FILES, hook_command, put_hook, remove_hook
+from syncd.state.folder import expand_home
 
 Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Any]
 T = TypeVar("T")
@@ -134,18 +135,18 @@ def find_hook_file(client: str, path: str | None = None) -> ClientFile:
     if path is not None:
         return _named_file(path)
     if folder := os.environ.get(hook_file.variable, ""):
-        return ClientFile(Path(os.path.realpath(Path(folder).expanduser())), Path(hook_file.path).name)
+        return ClientFile(Path(os.path.realpath(expand_home(folder))), Path(hook_file.path).name)
     return ClientFile(Path.home(), hook_file.path)
 
 
 def _named_file(path: str) -> ClientFile:
-    named = Path.cwd() / Path(path).expanduser()
+    named = Path.cwd() / expand_home(path)
     return ClientFile(Path(os.path.realpath(named.parent)), named.name)
 
 
 def _usual_file(usual: SettingsFile) -> ClientFile:
     if folder := os.environ.get(usual.variable, ""):
-        return ClientFile(Path(os.path.realpath(Path(folder).expanduser())), Path(usual.path).name)
+        return ClientFile(Path(os.path.realpath(expand_home(folder))), Path(usual.path).name)
     is_other = bool(usual.other_path) and (Path.home() / usual.other_path).is_file()
     return ClientFile(Path.home(), usual.other_path if is_other else usual.path)
 

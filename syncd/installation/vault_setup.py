@@ -24,6 +24,7 @@ from syncd.state.folder import (
     LEDGER,
     claim,
     default_state_folder,
+    expand_home,
     path_digest,
     read_regular_file,
     read_vault_path,
@@ -202,7 +203,7 @@ def ensure_settings_file(settings: Settings, named: str | None, environ: Mapping
 
     If the default settings file belongs to another vault, this vault gets a separate file beside it. Raises Conflict if
     the file to use belongs to another vault."""
-    usual = Path.cwd() / Path(named).expanduser() if named else default_settings_file(environ)
+    usual = Path.cwd() / expand_home(named) if named else default_settings_file(environ)
     if not named and (known := find_vault(known_vaults(environ), settings.vault.path)):
         return known, known == usual
     if _claim_settings_file(usual, settings, environ):

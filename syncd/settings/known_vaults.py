@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from index.errors import InvalidArgument
-from syncd.state.folder import read_regular_file, read_vault_path, write_private
+from syncd.state.folder import expand_home, read_regular_file, read_vault_path, write_private
 
 CHOICE = "chosen-vault"  # file in the folder of settings files; it contains the name of the file that `memex use` chose
 Reason: TypeAlias = Literal["named", "vault", "directory", "choice", "default"]
@@ -38,7 +38,7 @@ class KnownVault:
 
 def settings_folder(environ: Mapping[str, str]) -> Path:
     """Return the folder of settings files."""
-    return Path(environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "memex"
+    return expand_home(environ.get("XDG_CONFIG_HOME") or "~/.config") / "memex"
 
 
 def default_settings_file(environ: Mapping[str, str]) -> Path:
@@ -51,7 +51,7 @@ def choose_settings_file(flags: Mapping[str, Any], environ: Mapping[str, str], c
 
     Raises InvalidArgument if the choice of `memex use` can't be read or its file is missing."""
     if named := flags.get("config") or environ.get("MEMEX_CONFIG"):
-        return SettingsChoice(cwd / Path(named).expanduser(), "named")
+        return SettingsChoice(cwd / expand_home(named), "named")
     default = default_settings_file(environ)
     vaults = known_vaults(environ)
     vault = _named_vault(flags, environ, cwd)
@@ -117,9 +117,9 @@ def _named_vault(flags: Mapping[str, Any], environ: Mapping[str, str], cwd: Path
     """Return the vault that a flag or a variable names, directly or through its state folder; None if none does."""
     named = flags.get("vault.path") or environ.get("MEMEX_VAULT") or environ.get("MEMEX_VAULT__PATH")
     if named:
-        return cwd / Path(named).expanduser()
+        return cwd / expand_home(named)
     state = flags.get("state") or environ.get("MEMEX_STATE")
-    return read_vault_path(cwd / Path(state).expanduser()) if state else None
+    return read_vault_path(cwd / expand_home(state)) if state else None
 
 
 def _vault_of(file: Path) -> Path | None:

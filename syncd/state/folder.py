@@ -22,6 +22,11 @@ from index.errors import Conflict, InvalidArgument, PermissionDenied, Unavailabl
 KEY_FILE, LEDGER = "key", "ledger.db"  # the owner's key, and the state that is not in the vault's files
 
 
+def expand_home(path: str | Path) -> Path:
+    """Return `path` with a leading `~` or `~name` replaced by that user's home folder; an unknown user's name stays."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser() raises RuntimeError for an unknown user
+
+
 def path_digest(vault: Path) -> str:
     """Return a short name for the path of a vault."""
     return hashlib.sha256(os.fsencode(vault)).hexdigest()[:8]
@@ -29,7 +34,7 @@ def path_digest(vault: Path) -> str:
 
 def state_home(environ: Mapping[str, str]) -> Path:
     """Return the folder of the state folders whose path is not set."""
-    return Path(environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "memex"
+    return expand_home(environ.get("XDG_STATE_HOME") or "~/.local/state") / "memex"
 
 
 def default_state_folder(vault: Path, environ: Mapping[str, str]) -> Path:

@@ -27,6 +27,7 @@ from index.errors import (
     Unavailable,
 )
 from syncd.documents.file_types import HEAD, media_type_of
+from syncd.state.folder import expand_home
 from syncd.uploads.chunk_files import ALONE, BLOCK, hiding_disk_errors, new_file, write_all
 from syncd.uploads.upload_request import check_filename
 
@@ -99,7 +100,7 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
 def _expand_word(word: str) -> list[Path]:
     if not word:  # such as an unset variable of a script, for which Path("") would be the current folder
         raise InvalidArgument("a PATH is empty; for the current folder: memex addfile .")
-    path = Path(os.path.expanduser(word))  # noqa: PTH111 - Path.expanduser() fails for an unknown user
+    path = expand_home(word)
     if path.exists() or path.is_symlink():
         return [path]
     matches = sorted(glob.glob(str(path), recursive=True)) if _WILD & set(word) else []  # noqa: PTH207 - a pattern may be absolute

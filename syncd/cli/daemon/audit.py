@@ -28,6 +28,7 @@ from syncd.cli.framework.commands import (
 from syncd.cli.framework.completion import keys, workspaces
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
+from syncd.state.folder import expand_home
 
 BROKEN = 7
 SURFACES = ("mcp", "rest", "cli", "daemon", "file")
@@ -165,7 +166,7 @@ def audit_prune(before: str, target: str, force: bool) -> None:
 
     Memex never removes entries of the log by itself."""
     then = parse_time(before, now_ms())
-    file = str(Path(target).expanduser().absolute())
+    file = str(expand_home(target).absolute())
     done = ask("audit.prune", {"before": then, "file": file, "force": force})
     what = "entry was" if done["pruned"] == 1 else "entries were"
     print_answer(

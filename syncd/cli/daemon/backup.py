@@ -17,7 +17,7 @@ from syncd.cli.framework.commands import Command, flags, load_settings, print_an
 from syncd.cli.terminal import result_text
 from syncd.settings.known_vaults import choose_settings_file
 from syncd.settings.settings import NO_VAULT, Settings
-from syncd.state.folder import claim, default_state_folder
+from syncd.state.folder import claim, default_state_folder, expand_home
 from syncd.version import installed
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def backup(file: str | None, force: bool) -> None:
 
     chosen = load_settings()
     name = f"memex-{chosen.vault.path.name}-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz"
-    target = Path(file or name).expanduser().absolute()
+    target = expand_home(file or name).absolute()
     check_target(target, chosen.vault.path)
     if target.exists() and not force:
         raise Conflict(f"{target} exists: choose another name, or pass --force")
@@ -79,7 +79,7 @@ def restore(file: str, force: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="memex-restore-") as unpacked:
         folder = Path(unpacked)
         with show_progress() as progress:
-            contents = archives.unpack(Path(file).expanduser().absolute(), folder, progress)
+            contents = archives.unpack(expand_home(file).absolute(), folder, progress)
         archives.check_ledger(folder)
         chosen = _target_settings(contents)
         archives.check_replaceable(chosen.state, force=force)

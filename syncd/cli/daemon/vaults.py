@@ -41,7 +41,7 @@ from syncd.settings.known_vaults import (
 )
 from syncd.settings.settings import Settings, load
 from syncd.state import process_lock
-from syncd.state.folder import read_vault_path
+from syncd.state.folder import expand_home, read_vault_path
 
 # ruff: noqa: PLC0415 - what sets a vault up takes longer to import than most commands to run
 OTHER_SETTINGS = ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")  # variables that apply to every vault
@@ -76,7 +76,7 @@ def init(folder: str | None, git: str | None, create: bool, welcome: bool | None
     if "vault.path" not in flags() and "MEMEX_VAULT" not in os.environ:
         raise InvalidArgument("which folder? `memex init VAULT`")
     named = flags().get("config") or os.environ.get("MEMEX_CONFIG")
-    if named and not Path(named).expanduser().exists():
+    if named and not expand_home(named).exists():
         without = {name: value for name, value in os.environ.items() if name != "MEMEX_CONFIG"}
         chosen = load({name: value for name, value in flags().items() if name != "config"}, without)
     else:
@@ -172,7 +172,7 @@ def _find_known(text: str) -> KnownVault:
     names = ", ".join(vault_name(vault, known) for vault in known) or "none"
     named = [vault for vault in known if text in (vault_name(vault, known), vault.file.name, vault.file.stem)]
     if text and not named:
-        folder = Path.cwd() / os.path.expanduser(text)  # noqa: PTH111 - Path.expanduser() fails for an unknown user
+        folder = Path.cwd() / expand_home(text)
         around = find_vault_around(known, folder) if os.path.isdir(folder) else None  # noqa: PTH112 - Path.is_dir() fails for a long name
         file = find_vault(known, folder) or around
         named = [vault for vault in known if vault.file == file]

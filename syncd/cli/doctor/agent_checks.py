@@ -14,7 +14,7 @@ from index.errors import Unavailable
 from index.names import pluralize
 from syncd.cli.doctor.doctor import DoctorContext, Finding, quote_path
 from syncd.state import ledger
-from syncd.state.folder import LEDGER
+from syncd.state.folder import LEDGER, expand_home
 from syncd.state.hook_log import HookRun, read_runs
 
 RECENT: Final = 10  # runs of a host's hook that are looked at
@@ -93,7 +93,7 @@ def _codex_memory(environ: Mapping[str, str]) -> Path | None:
 
 def _folder(environ: Mapping[str, str], variable: str, usual: str) -> Path:
     named = environ.get(variable)
-    return Path(named).expanduser() if named else Path(environ.get("HOME") or Path.home()) / usual
+    return expand_home(named) if named else Path(environ.get("HOME") or Path.home()) / usual
 
 
 def _read(file: Path, load: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from syncd.cli.framework.arguments import refuse_idle
 from syncd.cli.framework.commands import Command, open_session, print_answer, print_message, show_progress
 from syncd.cli.graph.nodes import WORKSPACE
 from syncd.cli.terminal import result_text
+from syncd.state.folder import expand_home
 
 # ruff: noqa: PLC0415 - the reader imports the parsers of notes, which no other command needs
 
@@ -98,7 +99,7 @@ def export(output: str | None, force: bool, workspace: str) -> None:
 
 def write_file(file: Path, content: str | IO[bytes], *, force: bool) -> Path:
     """Write a file atomically. Raises Conflict when it exists, unless `force` replaces it, and NotFound without its folder."""
-    target = file.expanduser().absolute()
+    target = expand_home(file).absolute()
     _require_free(target, force=force)
     handle, made = tempfile.mkstemp(dir=target.parent, prefix=".memex-")
     try:

@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -27,7 +26,7 @@ from syncd.cli.framework.completion import models
 from syncd.cli.models.measurement_text import format_measurement
 from syncd.cli.terminal import result_text
 from syncd.settings.settings import Settings, load
-from syncd.state.folder import read_vault_path
+from syncd.state.folder import expand_home, read_vault_path
 from syncd.state.process_lock import holder_pid
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def model_try(name: str, options: ModelOptions) -> None:
     try:
         result = measure(chosen, load(flags() | {SETTING: json.dumps([changed])}, os.environ))
     except Unavailable as error:
-        if changed["kind"] != "local" or options.download or Path(changed["model"]).expanduser().is_dir():
+        if changed["kind"] != "local" or options.download or expand_home(changed["model"]).is_dir():
             raise
         raise Unavailable(f"{error.message}; to fetch it from its hub: --download", retryable=False) from error
     from syncd.measurement.last_measurements import keep_measurement

@@ -17,6 +17,12 @@ def test_a_preset_is_chosen_by_its_name_and_known_again(preset):
     assert find_preset(encoder) is preset
 
 
+def test_a_model_in_the_home_of_an_unknown_user_is_a_name_like_others():
+    chosen = choose_encoder("~no-such-user/model", ModelOptions())
+    assert isinstance(chosen, LocalSettings)
+    assert chosen.model == "~no-such-user/model"
+
+
 def test_the_device_and_a_download_make_no_other_model():
     chosen = choose_encoder("multilingual-e5-small", ModelOptions(download=True))
     assert isinstance(chosen, LocalSettings)

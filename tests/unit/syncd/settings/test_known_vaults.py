@@ -45,6 +45,7 @@ def home(tmp_path):
         pytest.param("B", {"vault.path": "../out"}, {}, "b", "config", "vault", id="a vault that is not known"),
         pytest.param("out", {"state": "of-b"}, {}, "", "b", "vault", id="the state folder of a vault"),
         pytest.param("A", {}, {"MEMEX_STATE": "../out/of-b"}, "", "b", "vault", id="and by a variable"),
+        pytest.param("A", {"vault.path": "~no-such-user/B"}, {}, "", "config", "vault", id="the home of nobody"),
         pytest.param("A", {"config": "../cfg/memex/b.toml"}, {}, "", "b", "named", id="a file is named"),
         pytest.param("A", {}, {"MEMEX_CONFIG": "../cfg/memex/b.toml"}, "inner", "b", "named", id="by a variable"),
         pytest.param("A", {"config": "../cfg/memex/b.toml", "vault.path": "."}, {}, "", "b", "named", id="both"),

@@ -11,7 +11,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument
 from syncd.settings.settings import load
-from syncd.state.folder import claim, default_state_folder, read_vault_path, remove_unfinished
+from syncd.state.folder import claim, default_state_folder, expand_home, read_vault_path, remove_unfinished
 from syncd.vault.openat import new_temporary_name
 from syncd.vault.vault import Vault
 from tests.support.world import until
@@ -129,3 +129,10 @@ def test_a_write_in_hand_is_left_alone_in_the_vault(tmp_path):
     finally:
         vault.close()
     assert not temporary.exists()
+
+
+def test_the_home_folder_of_an_unknown_user_is_a_path_like_others(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert [str(expand_home(path)) for path in ("~/a", "~", "a~", "~no-such-user/a")] == [
+        "/home/ada/a", "/home/ada", "a~", "~no-such-user/a",
+    ]  # fmt: skip
