@@ -18,7 +18,9 @@ from index.deferred_patterns import possessive
 from index.model import Link
 
 # Any punctuation ends a tag; Obsidian and the plug-ins that read its tags share this set.
-TAG = re.compile(r"[^\u2000-\u206f\u2e00-\u2e7f'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\\s]+")
+_ENDS_TAG = r"\u2000-\u206f\u2e00-\u2e7f'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\\s"
+TAG = re.compile(rf"[^{_ENDS_TAG}]+")
+TAG_BEGINS = rf"#(?![0-9]*+(?:[{_ENDS_TAG}]|\Z))"  # a tag is not only digits; what stands before it counts too
 COMMENT = re.compile(r"(?<!%)%%(?!%)")  # exactly two percent signs
 
 _NEXT = re.compile(r"\\(?s:.)|`+|!?\[|\]|\$|<|(?<!%)%%(?!%)|#")

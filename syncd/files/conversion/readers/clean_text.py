@@ -9,6 +9,8 @@ import re
 import unicodedata
 from typing import Final
 
+from syncd.notes.inline_syntax import TAG_BEGINS
+
 PROSE: Final = 3  # most rows of one column that count as prose and not as a table
 _LINE_END: Final = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 # Control characters, lone surrogates, noncharacters, byte order marks, and tag characters, which can hide text.
@@ -26,7 +28,7 @@ _START: Final = re.compile(
 )
 # Markup that has a meaning anywhere in a line: escapes, HTML, links between notes, embedded files, tags, comments.
 _INSIDE: Final = re.compile(
-    r"\\(?=[!-/:-@\[-`{-~])|<(?=[A-Za-z/!?])|\[(?=\[)|!(?=\[)|(?:(?<=\s)|(?<=^)|(?<=\())#(?=\w*[^\W\d])|%(?=%)"
+    rf"\\(?=[!-/:-@\[-`{{-~])|<(?=[A-Za-z/!?])|\[(?=\[)|!(?=\[)|(?:(?<=\s)|(?<=^)|(?<=\()){TAG_BEGINS}|%(?=%)"
 )
 
 

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any, Final
 
 from index.text.link_schemes import is_allowed
+from syncd.notes.inline_syntax import TAG_BEGINS
 
 WIDEST: Final = 50  # most columns and rows that a cell of a table spans
 _BORDER: Final = None  # stands between two nodes where a block begins or ends
@@ -39,7 +40,7 @@ _LAYOUT: Final = frozenset(
 _HIDDEN: Final = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\b", re.IGNORECASE)
 _BLANKS: Final = re.compile(r"[ \t\n\r\f]+")
 _MARKS: Final = re.compile(
-    r"[\\`*<>\[\]]|(?<![\w/&])#(?![\d\s]|$)|(?<![\w/])_+(?=[^\s_])|(?<=[^\s_])_+(?![\w/])|~(?=~)|%(?=%)|&(?=#?\w{1,40};)"
+    rf"[\\`*<>\[\]]|(?<![\w/&]){TAG_BEGINS}|(?<![\w/])_+(?=[^\s_])|(?<=[^\s_])_+(?![\w/])|~(?=~)|%(?=%)|&(?=#?\w{{1,40}};)"
 )
 # What begins a block at the start of a line; the marks that are escaped everywhere are not here.
 _START: Final = re.compile(

@@ -60,6 +60,7 @@ def test_what_is_unseen_goes_and_what_shapes_letters_stays():
         ("a #tag (#other)", "a \\#tag (\\#other)"), ("see [[Note]] ![[Pic]]", "see \\[[Note]] \\!\\[[Pic]]"),
         ("<\u200bb> [\u00ad[x]] %\ufeff% !\x01[[x]]", "\\<b> \\[[x]] \\%% \\!\\[[x]]"), ("\u1fef" * 3, "\\```"),
         ("\\<b> \\\\[[x]] C:\\a", "\\\\\\<b> \\\\\\\\\\[[x]] C:\\a"),
+        ("#0A #1-a #§ #12 #1, # a", "\\#0A \\#1-a \\#§ #12 #1, # a"),
         ("![](https://x)", "\\![](https://x)"), ("<b>x</b> 1 < 2", "\\<b>x\\</b> 1 < 2"), ("%%gone%%", "\\%%gone\\%%"),
     ],
 )  # fmt: skip

@@ -7,7 +7,7 @@ import io
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from syncd.files.conversion.readers import html_page
@@ -63,6 +63,7 @@ def test_the_head_of_a_page_is_no_front_matter():
 
 
 @given(st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=60))
+@example("#0A #1-a #§ #12")
 def test_plain_text_in_a_page_makes_no_tag_and_no_link(text):
     found = parse_outline(told(f"<p>x {entities.escape(text)}</p>") + "\n")
     assert found.tags == []
