@@ -71,7 +71,7 @@ def export(output: str | None, force: bool, workspace: str) -> None:
     The file also has summaries, tags, aliases, ordinals, times and other properties, which `memex import` restores and
     other programs ignore. The rest of the notes' text is not exported."""
     if output:
-        _require_free(Path(output).expanduser().absolute(), force=force)  # before the work
+        _require_free(expand_home(output).absolute(), force=force)  # before the work
     else:
         refuse_idle("force", "needs --output")
     with (
