@@ -185,7 +185,7 @@ def record_revision(inbox: Inbox, revision: Revision) -> Record:
     """Record which values of a changed note are automatic now, and return the note's row."""
     record = require_row(inbox.captures.index.record_at(revision.record.path))
     renewal = revision.renewal
-    return record_values(inbox, record, renewal.values, owed=renewal.owed, from_caller=revision.from_caller)
+    return record_values(inbox, record, renewal.values, retry=renewal.retry, from_caller=revision.from_caller)
 
 
 def read_note(inbox: Inbox, drafts: NoteDrafts, record: Record) -> tuple[str, Document]:

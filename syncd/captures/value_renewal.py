@@ -37,7 +37,7 @@ class Renewal:
 
     changes: Mapping[str, PropertyValue] = field(default_factory=dict)
     values: Mapping[Name, Value] = field(default_factory=dict)
-    owed: bool = False  # the enrichment failed and must be retried
+    retry: bool = False  # the enrichment failed and must be retried
 
 
 def renew_title(record: Record, content: str) -> Renewal:
@@ -79,7 +79,7 @@ def renew_values(
         found_tags = [] if bare.tags else list(result.enrichment.tags)
         values["tags"] = found_tags
         changes |= tag_changes(front, found_tags, None)
-    return Renewal(changes, values, owed=result.owed)
+    return Renewal(changes, values, retry=result.retry)
 
 
 def _has_automatic_title(inbox: Inbox, record: Record, before: Document, front: str, digests: Digests) -> bool:

@@ -186,7 +186,7 @@ def try_create(
     is written, so a note that can't be indexed is refused. While all other commits are held back, `instead` is
     called and its result is returned, if any; then `taken` is called with the folded name."""
     index = inbox.captures.index
-    ready, raw, values, owed = _prepare_enriched(inbox, compose, partial(prepare, index), finding)
+    ready, raw, values, retry = _prepare_enriched(inbox, compose, partial(prepare, index), finding)
     document = ready.document
     with hold_commits(inbox.captures) as current:
         if (other := instead()) is not None:
@@ -204,7 +204,7 @@ def try_create(
         with undo_on_failure(partial(inbox.vault.remove, document.path, digest=document.digest)), span("commit"):
             index.commit([replace(ready, stat=stat)])
         record = require_row(index.record_at(document.path))
-    return record_values(inbox, record, {**automatic, **values}, owed=owed)
+    return record_values(inbox, record, {**automatic, **values}, retry=retry)
 
 
 def _prepare_enriched(
@@ -217,10 +217,10 @@ def _prepare_enriched(
     raw, document = compose()
     if len(raw) <= LARGE_TEXT:
         ready = prepare(document)
-        owed, values, raw, document = _enrich(inbox, raw, document, finding)
-        return replace(ready, document=document), raw, values, owed  # passages contain neither summary nor tags
-    owed, values, raw, document = _enrich(inbox, raw, document, finding)  # before its passages take room as well
-    return replace(prepare(document), document=replace(document, content="", text="")), raw, values, owed
+        retry, values, raw, document = _enrich(inbox, raw, document, finding)
+        return replace(ready, document=document), raw, values, retry  # passages contain neither summary nor tags
+    retry, values, raw, document = _enrich(inbox, raw, document, finding)  # before its passages take room as well
+    return replace(prepare(document), document=replace(document, content="", text="")), raw, values, retry
 
 
 def _enrich(
@@ -233,15 +233,15 @@ def _enrich(
     with suppress(FrontmatterError):
         filled = fill_missing(raw, document, result.enrichment, read=inbox.parse_note)
     filled = filled or (raw, document)
-    return result.owed, filled_values(document, decode(raw), filled[1], decode(filled[0])), *filled
+    return result.retry, filled_values(document, decode(raw), filled[1], decode(filled[0])), *filled
 
 
 def record_values(
-    inbox: Inbox, record: Record, values: Mapping[Name, Value], *, owed: bool, from_caller: Collection[str] = ()
+    inbox: Inbox, record: Record, values: Mapping[Name, Value], *, retry: bool, from_caller: Collection[str] = ()
 ) -> Record:
-    """Record which values of a written note are automatic, and whether its enrichment is `owed`; return the note's row."""
+    """Record which values of a written note are automatic, and that its enrichment must be tried again if `retry`; return the note's row."""
     inbox.automatic.record(record.workspace, record.id, values, from_caller=from_caller)
-    if owed:
+    if retry:
         inbox.enricher.add_retry(record.workspace, record.id, inbox.now())
     return record
 

@@ -209,7 +209,7 @@ class Backfill:
         """Run the job: retry the notes whose enrichment failed, until one fails again."""
         if self._enricher.by == "off":
             return
-        owing: list[tuple[Record, tuple[str, str], int]] = []
+        waiting: list[tuple[Record, tuple[str, str], int]] = []
         due = list(self._enricher.pending_retries(now_ms()))
         lacking = set(self._captures.index.unlabelled_paths()) if due else set()
         for workspace, id, failures in due:  # all of them first, so that notes that need no retry don't wait
@@ -218,8 +218,8 @@ class Backfill:
             if record is None or record.type == "entity" or record.path not in lacking:
                 self._enricher.remove_retry(workspace, id)
             else:
-                owing.append((record, (workspace, id), failures))
-        for record, note, failures in owing:
+                waiting.append((record, (workspace, id), failures))
+        for record, note, failures in waiting:
             foreground.give_way()
             try:
                 with self._enricher.isolate(record.path):

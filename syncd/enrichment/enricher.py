@@ -62,10 +62,10 @@ class DefectiveNote(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class EnrichmentResult:
-    """Holds the enrichment of one note; `owed`: it failed and must be retried."""
+    """Holds the enrichment of one note; `retry`: it failed and must be retried."""
 
     enrichment: Enrichment
-    owed: bool = False
+    retry: bool = False
 
 
 @dataclass(slots=True)
@@ -142,7 +142,7 @@ class Enricher:
             future = self._pool.submit(self.enrich, document, self.vocabulary(document.workspace))
         except (MemexError, RuntimeError) as error:  # the catalog fails, or the pool is closed
             log.warning("could not start enrichment: %s", error)
-            return lambda: EnrichmentResult(NOTHING, owed=True)
+            return lambda: EnrichmentResult(NOTHING, retry=True)
         return partial(self._wait_for, future)
 
     def _wait_for(self, future: Future[Enrichment]) -> EnrichmentResult:
@@ -155,7 +155,7 @@ class Enricher:
             log.info("a capture has no summary and tags yet: Memex is stopping")
         except TooLate:
             self._note_failure(f"enrichment takes longer than {limit:g} s")
-        return EnrichmentResult(NOTHING, owed=True)
+        return EnrichmentResult(NOTHING, retry=True)
 
     # For callers that handle failures
 

@@ -37,7 +37,7 @@ DAMAGED = "index: it was damaged and is being rebuilt; until then searches miss 
 READING = "index: the vault is being read for the first time; until then searches miss notes"
 NEVER_READ = "index: the vault is not indexed yet; index it with `memex serve` or `memex index`"
 MENDING = "index: it was incomplete, and Memex reads the notes again; until then searches miss some notes"
-PASSING = "none"  # the folder of a temporary build that only one command sees
+TEMPORARY = "none"  # the folder of a temporary build that only one command sees
 NO_ENCODER = 384, 256  # dimensions and window of an index that is built without an encoder
 
 
@@ -109,12 +109,12 @@ class IndexBuilds:
         self._recalling = threading.Lock()
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.rebuilt_because = ""
-        self.live = self._open_current() or (self._open_passing() if later else self._resume() or self._create())
+        self.live = self._open_current() or (self._open_temporary() if later else self._resume() or self._create())
         self.scopes: dict[Scope, ScopeIndex] = {scope: ScopeIndex(self.live.indexes[scope]) for scope in SCOPES}
         self.shared = SharedIndex(self._shared_place(self.live), embedder)
         if not later:
             self.shared.open_existing()
-        if not self._is_passing(self.live):
+        if not self._is_temporary(self.live):
             self._name_current(self.live)
 
     @staticmethod
@@ -196,7 +196,7 @@ class IndexBuilds:
     @property
     def is_complete(self) -> bool:
         """Return whether the whole vault has been indexed once."""
-        return not self._is_passing(self.live) and all(index.is_complete for index in self.indexes.values())
+        return not self._is_temporary(self.live) and all(index.is_complete for index in self.indexes.values())
 
     @property
     def generation(self) -> int:
@@ -311,7 +311,7 @@ class IndexBuilds:
             if isinstance(retired, Build):
                 self._discard(retired.folder)
         live = self.live
-        if not self._is_passing(live) and live.folder.is_dir() and current_folder(self._root) != live.folder:
+        if not self._is_temporary(live) and live.folder.is_dir() and current_folder(self._root) != live.folder:
             self._name_current(live)
 
     def drop_unused(self, *, older_s: float) -> list[str]:
@@ -332,7 +332,7 @@ class IndexBuilds:
         self.drop_retired(grace=0)
         self.shared.close()
         self.live.close()
-        if self._is_passing(self.live):
+        if self._is_temporary(self.live):
             shutil.rmtree(self.live.folder, ignore_errors=True)
         if self._former:
             self._former.close()
@@ -387,16 +387,16 @@ class IndexBuilds:
         write_made(build.folder, build.made)
         return build
 
-    def _open_passing(self) -> Build:
+    def _open_temporary(self) -> Build:
         """Open an empty build for a command that needs no index, when none exists; it is removed when closed."""
-        folder = self._root / PASSING
+        folder = self._root / TEMPORARY
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(mode=0o700)
         return self._open(folder, self._wanted_inputs())
 
     @staticmethod
-    def _is_passing(build: Build) -> bool:
-        return build.folder.name == PASSING
+    def _is_temporary(build: Build) -> bool:
+        return build.folder.name == TEMPORARY
 
     def _open(self, folder: Path, inputs: BuildInputs) -> Build:
         indexes: dict[Scope, Index] = {}

@@ -344,12 +344,12 @@ def _examine_index(context: DoctorContext) -> dict[str, str]:
         return dict(control_socket.call(context.state, "index.examine", {}, timeout=120))
     from index.scope.integrity_check import check_index
     from syncd.indexes.build_inputs import build_in_use
-    from syncd.indexes.index_builds import PASSING, SCOPES
+    from syncd.indexes.index_builds import SCOPES, TEMPORARY
 
     root = context.state / "index"
     folder, made = build_in_use(root)
     if folder is None:
-        left = root.is_dir() and any(entry.name != PASSING for entry in root.iterdir())
+        left = root.is_dir() and any(entry.name != TEMPORARY for entry in root.iterdir())
         return {
             "index": "`current` does not name a build"
             if left
