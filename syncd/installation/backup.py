@@ -146,7 +146,7 @@ def pack(
 ) -> ArchiveContents:
     """Write the archive `target` durably and atomically, with mode 0600; a daemon may run at the same time.
 
-    `damaged`: copy an unreadable ledger as a plain file, instead of raising Unavailable."""
+    `damaged`: copy a damaged ledger with all that can be read, or as a plain file, instead of raising Unavailable."""
     if not (state / LEDGER).is_file():
         raise NotFound(f"{state} has nothing to back up: this vault is not set up")
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=state) as folder:
@@ -180,7 +180,7 @@ def _collect_files(state: Path, folder: Path, *, damaged: bool) -> dict[str, Pat
     `folder` gets a hard link or a copy of each file, because a job's file may be removed when the job is done."""
     copy = folder / LEDGER
     try:
-        ledger.back_up(state / LEDGER, copy, without=FORGET_ALL)
+        ledger.back_up(state / LEDGER, copy, without=FORGET_ALL, damaged=damaged)
     except Unavailable:
         if not damaged:
             raise

@@ -384,10 +384,11 @@ def query_read_only(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
             raise Unavailable(f"the ledger {path.name} can't be read: {error}", retryable=False) from error
 
 
-def back_up(path: Path, target: Path, *, without: str = "") -> None:
+def back_up(path: Path, target: Path, *, without: str = "", damaged: bool = False) -> None:
     """Copy a consistent state of the ledger at `path`, even while others write to it; `target` is private.
 
-    `without`: a statement that removes from the copy what is not to be kept there; nothing of it is left in the file."""
+    `without`: a statement that removes from the copy what is not to be kept there; nothing of it is left in the file.
+    `damaged`: where SQLite can copy the pages but not run the statement, keep the whole copy, instead of raising Unavailable."""
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     try:
         with (
@@ -397,7 +398,15 @@ def back_up(path: Path, target: Path, *, without: str = "") -> None:
             source.backup(made)
             made.execute("PRAGMA journal_mode = DELETE")  # one complete file
             if without:
-                _remove_from_copy(made, without)
+                try:
+                    _remove_from_copy(made, without)
+                except sqlite3.OperationalError:  # such as a full disk
+                    raise
+                except sqlite3.DatabaseError as error:
+                    if not damaged:
+                        raise Unavailable(
+                            f"the ledger {path.name} is damaged ({error}); {WAYS_OUT}", retryable=False
+                        ) from error
     except sqlite3.Error as error:
         raise Unavailable(f"the ledger {path.name} can't be copied: {error}", retryable=False) from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import secrets
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from index.errors import Conflict, InvalidArgument, NotFound
+from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.history.change_journal import ChangeJournal, MovePlan, note_step
 from syncd.installation import backup
 from syncd.installation.backup import check_replaceable, check_target, irreplaceable_files, pack, relocate_settings
@@ -331,6 +332,32 @@ def test_a_damaged_ledger_is_replaced_and_kept(tmp_path, models, archive):
         assert str(memex.state / "replaced-2.tar.gz") in str(said)
         with tarfile.open(memex.state / "replaced.tar.gz") as kept:
             assert kept.extractfile("state/ledger.db").read().startswith(b"no database")
+
+
+def test_of_a_partly_damaged_ledger_a_restore_keeps_the_last_writes_and_a_backup_names_the_damage(state, tmp_path):
+    ledger = Ledger.open(state / "ledger.db")
+    with ledger.transaction():
+        for number in range(3000):
+            ledger.execute("INSERT INTO note_uses VALUES ('w', ?, 1.0)", (f"id{number:06}",))
+    ledger.close()
+    with contextlib.closing(sqlite3.connect(state / "ledger.db")) as opened:
+        (size,), (pages,) = (opened.execute(f"PRAGMA {name}").fetchone() for name in ("page_size", "page_count"))
+    with (state / "ledger.db").open("r+b") as file:
+        file.seek((pages - 3) * size)
+        file.write(b"\xff" * size)
+    ledger = Ledger.open(state / "ledger.db")
+    with ledger.transaction():
+        ledger.execute("INSERT INTO shares VALUES ('w', 'the last share')")
+    killed = shutil.copytree(state, tmp_path / "killed")
+    ledger.close()
+    about = {"vault": Path("/v"), "settings": None, "version": "1", "now": NOW}
+    pack(killed, tmp_path / "replaced.tar.gz", **about, damaged=True)
+    with tarfile.open(tmp_path / "replaced.tar.gz") as kept:
+        kept.extract("state/ledger.db", tmp_path / "kept", filter="data")
+    with contextlib.closing(sqlite3.connect(tmp_path / "kept/state/ledger.db")) as opened:
+        assert opened.execute("SELECT entry FROM shares").fetchall() == [("the last share",)]
+    with pytest.raises(Unavailable, match=r"the ledger ledger.db is damaged \(.*malformed.*memex restore"):
+        pack(killed, tmp_path / "backup.tar.gz", **about)
 
 
 def test_a_vault_that_was_never_set_up_has_nothing_to_back_up(tmp_path, models):
