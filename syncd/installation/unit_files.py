@@ -40,7 +40,6 @@ KillMode=mixed
 LimitCORE=0
 
 # A user's systemd can enforce these limits without namespaces. hardening.conf adds the limits that need them.
-UMask=0077
 NoNewPrivileges=yes
 RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
 RestrictNamespaces=yes
@@ -64,9 +63,9 @@ WantedBy=default.target
 """
 
 HARDENING = """\
-# The daemon can write only to its vault, the vault's repository and its state folder. This needs user namespaces, which some systems
-# forbid; `memex service install --harden` keeps this file only if the daemon starts with it. The vault's folder
-# is pinned while the daemon runs: restart the service after you move or remount it.
+# The daemon can write only to its vault, the vault's repository and its state folder. This needs user namespaces,
+# which some systems forbid; `memex service install --harden` keeps this file only if the daemon starts with it. The
+# vault's folder is pinned while the daemon runs: restart the service after you move or remount it.
 [Service]
 PrivateUsers=yes
 ProtectSystem=strict
@@ -131,7 +130,6 @@ def launchd_agent(label: str, command: Sequence[str], *, log: str, environment: 
         "KeepAlive": {"SuccessfulExit": False},
         "ThrottleInterval": 10,
         "ExitTimeOut": 45,
-        "Umask": 0o077,
         "SoftResourceLimits": {"NumberOfFiles": 65_536},
         "StandardOutPath": log,
         "StandardErrorPath": log,

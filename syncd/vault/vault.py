@@ -78,6 +78,9 @@ class Vault:
         self._ignores = compile_ignore_patterns(ignore)
         self._calls = calls or Calls()
         self._fd = self._open_root()
+        umask = os.umask(0o077)  # it can only be read by setting it; stricter for that moment
+        os.umask(umask)
+        self._mode = 0o666 & ~umask  # a new note has the mode that the owner's editor would give it
 
     def _open_root(self) -> int:
         try:
@@ -286,7 +289,7 @@ class Vault:
         folder, _, name = path.rpartition("/")
         with self._translate_errors(path, making=True):
             return self._make_in_folder(
-                folder, lambda here: atomic_write.create(self._calls, here, name, (data,), mode=_note_mode(here))
+                folder, lambda here: atomic_write.create(self._calls, here, name, (data,), mode=self._mode)
             )
 
     def create_from_file(self, path: str, source: Path, digest: str) -> Stat:
@@ -298,7 +301,7 @@ class Vault:
 
         def copy(here: int) -> Stat:
             file.seek(0)
-            return atomic_write.create(self._calls, here, name, _read_verified(file, digest), mode=_note_mode(here))
+            return atomic_write.create(self._calls, here, name, _read_verified(file, digest), mode=self._mode)
 
         with source.open("rb", buffering=0) as file, self._translate_errors(path, making=True):
             return self._make_in_folder(folder, copy)
@@ -427,32 +430,14 @@ class Vault:
                 try:
                     below = self._calls.open(self._fd, done, FOLDER, 0)
                 except FileNotFoundError:
-                    made = self._make_one(here, part, undo)
+                    with suppress(FileExistsError):
+                        self._calls.mkdir(part, dir_fd=here)
+                        undo.callback(self._remove_made_folder, here, part)
+                        self._calls.fsync(here)
                     below = self._calls.open(self._fd, done, FOLDER, 0)
-                    opened.callback(os.close, below)
-                    if made:
-                        self._share_folder(here, below)
-                else:
-                    opened.callback(os.close, below)
+                opened.callback(os.close, below)
                 here = below
             yield here, undo
-
-    def _make_one(self, folder: int, name: str, undo: ExitStack) -> bool:
-        """Make one folder; return False if somebody else has made it."""
-        with suppress(FileExistsError):
-            self._calls.mkdir(name, dir_fd=folder)
-            undo.callback(self._remove_made_folder, folder, name)
-            self._calls.fsync(folder)
-            return True
-        return False
-
-    def _share_folder(self, parent: int, folder: int) -> None:
-        """Open a new folder to those who may use its parent, whatever the umask of this process."""
-        now = stat.S_IMODE(os.fstat(folder).st_mode)
-        mode = (os.fstat(parent).st_mode & 0o775) | 0o700 | (now & 0o7000)
-        if mode != now:
-            with suppress(PermissionError):  # a disk without modes; or the service, which may not name the setgid bit
-                self._calls.fchmod(folder, mode)
 
     def _remove_made_folder(self, folder: int, name: str) -> None:
         with suppress(OSError):  # somebody else has added a file there
@@ -478,11 +463,6 @@ class Vault:
             if not self.is_present():
                 raise Unavailable(LOST) from error
             raise failure(error, path, making=making) from error
-
-
-def _note_mode(folder: int) -> int:
-    """Return the mode of a new note: those who may read or change its folder may do so with the note, whatever the umask."""
-    return (os.fstat(folder).st_mode & 0o664) | 0o600
 
 
 def _read_verified(file: FileIO, digest: str) -> Iterator[bytes]:

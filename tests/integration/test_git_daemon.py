@@ -279,3 +279,26 @@ def test_adding_everything_while_captures_are_written_does_not_fail(tmp_path):
         thread.join()
     assert (failed, written[0] > 150) == (0, True)
     world.close()
+
+
+def test_with_a_usual_umask_notes_and_commits_are_as_open_as_a_person_s_and_the_state_is_private(tmp_path, models):
+    before = os.umask(0o022)
+    try:
+        with daemon(tmp_path, models) as memex:
+            memex.write("mine.md", "a text\n")
+            memex.commit("mine")
+            mine = set((memex.vault / ".git").rglob("*"))
+            memex.state.chmod(0o755)
+            memex.serve()
+            memex.capture("herons nest in the reeds")
+            memex.run("commit")
+            made = set(memex.vault.rglob("*")) - mine
+            modes = {(path.is_dir(), oct(path.stat().st_mode & 0o777)) for path in made if ".git" not in path.parts}
+            objects = {path for path in made if path.parent.parent.name == "objects" and path.is_file()}
+            assert modes == {(True, "0o755"), (False, "0o644")}
+            assert {oct(path.stat().st_mode & 0o777) for path in objects} == {"0o444"}
+            assert oct(memex.state.stat().st_mode & 0o777) == "0o700"
+            secret = [memex.state / name for name in ("key", "ledger.db", "control.token")]
+            assert {oct(path.stat().st_mode & 0o777) for path in secret if path.exists()} == {"0o600"}
+    finally:
+        os.umask(before)

@@ -136,42 +136,16 @@ def test_a_note_is_made_changed_and_removed(vault):
     assert [path.name for path in vault.root.rglob("*")] == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    ("parent", "folder", "note"),
-    [
-        (0o700, 0o700, 0o600),
-        (0o755, 0o755, 0o644),
-        (0o775, 0o775, 0o664),
-        (0o777, 0o775, 0o664),
-        (0o750, 0o750, 0o640),
-        (0o2775, 0o2775, 0o664),
-    ],
-    ids=oct,
-)
-def test_a_new_note_or_folder_is_as_open_as_its_parent_whatever_the_umask(tmp_path, parent, folder, note):
-    source = tmp_path / "source"
-    source.write_bytes(b"x")
-    for umask in (0o077, 0o002):
-        root = tmp_path / f"{umask:o}"
-        root.mkdir()
-        root.chmod(parent)
+def test_a_new_note_is_as_open_as_one_made_in_an_editor(tmp_path):
+    for umask, mode in ((0o022, 0o644), (0o077, 0o600), (0o002, 0o664)):
         before = os.umask(umask)
         try:
-            vault = Vault(root)
-            vault.create("a/b/n.md", b"x")
-            vault.create("n.md", b"x")
-            vault.create_from_file("a/n.pdf", source, sha(b"x"))
-            vault.make_folder("c/d")
-            vault.close()
+            vault = Vault(tmp_path)
+            vault.create(f"{mode:o}/n.md", b"x")
         finally:
             os.umask(before)
-        modes = {str(path.relative_to(root)): stat.S_IMODE(path.stat().st_mode) for path in root.rglob("*")}
-        assert {path: mode for path, mode in modes.items() if "." in path} == dict.fromkeys(
-            ("a/b/n.md", "a/n.pdf", "n.md"), note
-        )
-        assert {path: mode for path, mode in modes.items() if "." not in path} == dict.fromkeys(
-            ("a", "a/b", "c", "c/d"), folder
-        )
+        assert stat.S_IMODE((tmp_path / f"{mode:o}/n.md").stat().st_mode) == mode
+        assert os.umask(before) == before
 
 
 def test_a_disk_without_modes_takes_notes_and_folders(tmp_path):
