@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from index.model import Stat
-from syncd.vault.openat import Calls, copy_attributes, new_temporary_name
+from syncd.vault.openat import Calls, copy_attributes, new_temporary_name, set_mode
 
 T = TypeVar("T")
 
@@ -121,8 +121,7 @@ def _write_temporary(
     """Write `data` to a temporary file on disk; `undo` removes it."""
     with ExitStack() as opened:
         temp, file = _fill_temporary(calls, undo, opened, folder, data)
-        with suppress(PermissionError):  # a disk without modes; the file is private then, or as the disk's mount says
-            calls.fchmod(file, mode)
+        set_mode(calls.fchmod, file, mode)
         calls.fsync(file)
         return temp, to_stat(os.fstat(file))
 
@@ -131,7 +130,7 @@ def _open_temporary(calls: Calls, undo: ExitStack, opened: ExitStack, file: Open
     """Write a temporary file with the attributes of the old one, unsynced; return its name and descriptor."""
     temp, new = _fill_temporary(calls, undo, opened, file.folder, (file.data,))
     copy_attributes(file.old, new)
-    calls.fchmod(new, stat.S_IMODE(os.fstat(file.old).st_mode))
+    set_mode(calls.fchmod, new, stat.S_IMODE(os.fstat(file.old).st_mode))
     return temp, new
 
 

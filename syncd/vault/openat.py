@@ -240,9 +240,9 @@ def _copy_to_spare(folder: int, old: int) -> tuple[str, os.stat_result]:
         while piece := os.pread(old, _PIECE, place):
             place += os.write(new, piece)
         copy_attributes(old, new)
-        with contextlib.suppress(OSError):  # a disk without modes
-            os.fchmod(new, stat.S_IMODE(was.st_mode))
-        os.utime(new, ns=(was.st_atime_ns, was.st_mtime_ns))
+        set_mode(os.fchmod, new, stat.S_IMODE(was.st_mode))
+        with contextlib.suppress(PermissionError):  # a disk without owners, whose files belong to another user
+            os.utime(new, ns=(was.st_atime_ns, was.st_mtime_ns))
         sync_file(new)
     except OSError:
         os.unlink(spare, dir_fd=folder)
@@ -250,6 +250,17 @@ def _copy_to_spare(folder: int, old: int) -> tuple[str, os.stat_result]:
     finally:
         os.close(new)
     return spare, was
+
+
+def set_mode(fchmod: Callable[[int, int], None], file: int, mode: int) -> None:
+    """Set the mode of an open file with `fchmod`; on a disk without modes it stays private, or as the disk's mount says."""
+    if stat.S_IMODE(os.fstat(file).st_mode) == mode:
+        return
+    try:
+        fchmod(file, mode)
+    except OSError as error:
+        if error.errno not in _LACKING | {errno.EACCES}:
+            raise
 
 
 def copy_attributes(old: int, new: int) -> None:

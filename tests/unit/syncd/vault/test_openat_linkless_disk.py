@@ -54,6 +54,16 @@ def test_every_change_of_a_note_works(vault):
     assert files(vault) == {"note.md": b"changed"}
 
 
+def test_a_note_is_changed_where_neither_modes_nor_times_can_be_set(vault, monkeypatch):
+    def refuse(*_arguments, **_named):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "fchmod", refuse)
+    monkeypatch.setattr(os, "utime", refuse)
+    vault.replace("note.md", b"changed", digest=DIGEST)
+    assert files(vault) == {"note.md": b"changed"}
+
+
 def test_what_an_editor_writes_into_the_file_meanwhile_is_restored(vault, monkeypatch):
     path = vault.root / "note.md"
     mtime_ns = 1_000_000_000

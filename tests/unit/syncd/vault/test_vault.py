@@ -148,14 +148,16 @@ def test_a_new_note_is_as_open_as_one_made_in_an_editor(tmp_path):
         assert os.umask(before) == before
 
 
-def test_a_disk_without_modes_takes_notes_and_folders(tmp_path):
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL], ids=errno.errorcode.get)
+def test_a_disk_without_modes_takes_notes_folders_and_changes(tmp_path, code):
     def refuse(*_arguments):
-        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        raise OSError(code, os.strerror(code))
 
     vault = Vault(tmp_path, calls=Calls(fchmod=refuse))
-    tmp_path.chmod(0o777)
     vault.create("a/n.md", b"x")
-    assert vault.read("a/n.md")[0] == b"x"
+    (tmp_path / "a/n.md").chmod(0o755)  # as the mount says
+    vault.replace("a/n.md", b"y", digest=sha(b"x"))
+    assert vault.read("a/n.md")[0] == b"y"
     vault.close()
 
 
