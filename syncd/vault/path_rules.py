@@ -13,7 +13,7 @@ from syncd.vault.instruction_files import is_instruction_stem
 # Folders of other programs, and the note that obsidian-git writes into the root during a merge conflict.
 _FOREIGN = frozenset({"node_modules", "conflict-files-obsidian-git.md"})
 # Files that editors and sync programs leave beside a note while they save it.
-_TEMPORARY = re.compile(r"~syncthing~|.*(?:~|\.swp|\.tmp)\Z|4913\Z", re.DOTALL)
+_SAVING = re.compile(r"~syncthing~|.*(?:~|\.swp|\.tmp)\Z|4913\Z", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\.(.+)\.icloud\Z", re.DOTALL)
 _TEMPORARY = re.compile(r"\.memex-[0-9a-f]{16}\.tmp\Z")
 
@@ -82,7 +82,7 @@ def is_ignored(path: str, *, folder: bool = False) -> bool:
     return (
         path.startswith(".")
         or "/." in path
-        or (not folder and _TEMPORARY.match(path[path.rfind("/") + 1 :]) is not None)
+        or (not folder and _SAVING.match(path[path.rfind("/") + 1 :]) is not None)
         or not _FOREIGN.isdisjoint(path.split("/"))
     )
 
