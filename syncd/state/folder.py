@@ -105,15 +105,40 @@ def _open_without_waiting(path: str, flags: int) -> int:
 
 def write_private(path: Path, text: str) -> None:
     """Write a file that only its owner can read, durably, or not at all."""
-    with writing_private(path, text):
-        pass
+    fresh = _write_beside(path, text)
+    try:
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+    sync_folder(path.parent)
 
 
 @contextmanager
 def writing_private(path: Path, text: str) -> Iterator[None]:
     """Write a file as `write_private` does. Before the block its text is on disk, after the block it is in place.
 
-    If the text can't be written, the block does not run; if the block fails, the file stays as it was."""
+    If the text can't be written, the block does not run; if the block fails, the file stays as it was. If the file can't
+    be replaced after the block, raises Unavailable, which names the file with the text: there may be no other copy."""
+    fresh = _write_beside(path, text)
+    try:
+        yield
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+    try:
+        fresh.replace(path)
+    except OSError as error:
+        with suppress(OSError):  # the cleanup of unfinished files would remove the present name
+            fresh = fresh.rename(path.with_name(f"{path.name}.new"))
+        raise Unavailable(
+            f"{path} can't be replaced ({error.strerror}); its new content is in {fresh}: rename that file",
+            retryable=False,
+        ) from error
+    sync_folder(path.parent)
+
+
+def _write_beside(path: Path, text: str) -> Path:
+    """Write a private file in the folder of `path`, durably, and return its path."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -121,11 +146,10 @@ def writing_private(path: Path, text: str) -> Iterator[None]:
             stream.write(text)
             stream.flush()
             os.fsync(fd)
-        yield
-        fresh.replace(path)
-    finally:
+    except BaseException:
         fresh.unlink(missing_ok=True)
-    sync_folder(path.parent)
+        raise
+    return fresh
 
 
 def sync_folder(folder: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import subprocess
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -168,6 +170,34 @@ def test_a_key_that_the_ledger_can_t_record_is_in_no_file(tmp_path):
         key_operations(None, keys, tmp_path)["key.rotate"]({"name": "owner"}, None)
     assert (tmp_path / "key").read_text() == old
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("way", ["reset", "rotate"])
+def test_a_new_secret_whose_file_can_t_get_its_name_is_kept_beside_it(tmp_path, monkeypatch, way):
+    def refuse(self, target):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    tmp_path.chmod(0o700)
+    ledger, keys = ours(tmp_path)
+    old = ensure_owner_key(tmp_path, keys, now=NOW).read_text()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", refuse)
+        with pytest.raises(Unavailable, match=r"can't be replaced .*its new content is in .*/key\.new") as caught:
+            if way == "reset":
+                reset_owner_key(tmp_path, now=NOW)
+            else:
+                key_operations(None, keys, tmp_path)["key.rotate"]({"name": "owner"}, None)
+    assert keys.authenticate(old.strip(), now=NOW) is None
+    ledger.close()
+    new = (tmp_path / "key.new").read_text()
+    assert str(tmp_path / "key.new") in caught.value.message
+    assert stat.S_IMODE((tmp_path / "key.new").stat().st_mode) == 0o600
+    assert (tmp_path / "key").read_text() == old
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    keys = ApiKeys(ledger)
+    assert keys.authenticate(new.strip(), now=NOW).name == "owner"
+    assert keys.authenticate(old.strip(), now=NOW) is None
+    ledger.close()
 
 
 def test_a_private_file_is_never_open_to_others(tmp_path):
