@@ -39,7 +39,8 @@ from syncd.sync.note_adoption import NoteAdoption, is_adoptable, list_unadopted
 from syncd.sync.pending_paths import PendingPaths
 from syncd.sync.removal_rules import FINAL, RemovalRules
 from syncd.sync.shared_notes import SharedNotes
-from syncd.vault.location import NoteLocation, locate
+from syncd.vault.listing import Speller
+from syncd.vault.location import locate
 from syncd.vault.path_rules import is_below
 from syncd.vault.vault import Listing, Vault
 
@@ -111,6 +112,7 @@ class IndexPass:
     ) -> None:
         self._vault, self._pending_paths, self._removal_rules, self._edits = vault, pending_paths, removal_rules, edits
         self._shared_notes = shared_notes
+        self._locate = partial(locate, inbox=inbox)
         self._inbox, self._adopt_s, self._collections = inbox, adopt_s, collections
         self._filing = CollectionChanges(collections)
         self._adoption = NoteAdoption(vault, pending_paths, edits, self._filing, self._parse)
@@ -125,15 +127,15 @@ class IndexPass:
     def run(self, request: PassRequest, progress: Progress | None = None) -> PassOutcome:
         """Run one pass. Raises Unavailable when a new build is being made and some notes can't be read."""
         outcome = PassOutcome()
+        speller = self._vault.speller()
         if request.under is not None:  # after a change of letter case, an event may name the old name only
-            request = replace(request, under=request.under.union(map(self._vault.spell, request.under)))
-        listing = self._list_notes(request.under)
+            request = replace(request, under=request.under.union(self._vault.spell(p, speller) for p in request.under))
+        listing = self._list_notes(request.under, speller)
         if request.live:
             self.on_look(listing, request.under)
         if not request.live and (self._removal_rules.held_count or not listing.complete):
             raise Unavailable("some notes can't be read now, so no new index is built; memex status names them")
-        suspects: list[str] = []
-        missing: list[str] = []
+        suspects, missing = list[str](), list[str]()
         embedding = all(index.can_embed for index in request.build.indexes.values())
         for scope, index in request.build.indexes.items():
             files = {path: stat for path, stat in listing.files.items() if self._locate(path).scope == scope}
@@ -174,13 +176,10 @@ class IndexPass:
                 self._removal_rules.remember_head()
                 self._edits.forget_missing(request.build.indexes["captures"].manifest)
 
-    def _locate(self, path: str) -> NoteLocation:
-        return locate(path, self._inbox)
-
-    def _list_notes(self, under: frozenset[str] | None) -> Listing:
+    def _list_notes(self, under: frozenset[str] | None, speller: Speller) -> Listing:
         if under is None or len(under) > MANY:
             return self._vault.list_notes()
-        looks = [self._vault.list_notes(path) for path in sorted(under)]
+        looks = [self._vault.list_notes(path, speller) for path in sorted(under)]
         return Listing(
             {path: stat for look in looks for path, stat in look.files.items()},
             {path: why for look in looks for path, why in look.skipped.items()},
@@ -208,9 +207,12 @@ class IndexPass:
         left_out = {path: why for path, why in skipped.items() if looked(path)}
         index.replace_skipped(left_out, lambda path: self._locate(path).workspace, of=looked)
 
-    def _current_stat(self, path: str, removed: Collection[str] = ()) -> Stat | None:
+    def _stats_without(self, removed: Collection[str]) -> Callable[[str], Stat | None]:
+        return partial(self._current_stat, removed=removed, speller=self._vault.speller())
+
+    def _current_stat(self, path: str, removed: Collection[str] = (), speller: Speller | None = None) -> Stat | None:
         """Return the stat of the note at `path`; None if it is missing or too large, or `removed` by a change of letter case."""
-        stat = self._vault.stat(path) if path not in removed or self._vault.spell(path) == path else None
+        stat = self._vault.stat(path) if path not in removed or self._vault.spell(path, speller) == path else None
         return stat if stat is not None and stat.size <= self._vault.max_bytes else None
 
     def _decide_removals(self, request: PassRequest, listing: Listing, missing: list[str]) -> list[str]:
@@ -287,7 +289,7 @@ class IndexPass:
         for index in request.build.indexes.values():
             paths = [path for path in left if path in index.manifest]
             for start in range(0, len(paths), 1000):
-                index.commit([], paths[start : start + 1000], fresh=partial(self._current_stat, removed=left))
+                index.commit([], paths[start : start + 1000], fresh=self._stats_without(left))
             outcome.removed += sum(path not in index.manifest for path in paths)
 
     def _run_urgent(self, request: PassRequest, outcome: PassOutcome, busy: Collection[str]) -> None:
@@ -378,7 +380,7 @@ class IndexPass:
             changed = [change.path for change in planned.changes if not isinstance(change, MovedNote | RemovedNote)]
             aged = [path for path in planned.touched if _has_file_time(*mine[path])]
             ready = index.prepare([mine[path] for path in (*moved.values(), *changed, *aged)], progress=meanwhile)
-            stale = index.commit(ready, moved.keys(), fresh=partial(self._current_stat, removed=moved))
+            stale = index.commit(ready, moved.keys(), fresh=self._stats_without(moved))
             index.touch(planned.touched)
             left -= moved.keys()
             for path in stale:

@@ -74,13 +74,14 @@ class ListingWalk:
         self._complete = True
         self._shifted = False
 
-    def visit(self, under: str) -> None:
+    def visit(self, under: str, speller: Speller | None = None) -> None:
         """Visit everything below a folder, or the one file at the path."""
+        speller = speller or Speller(self._open, self._root)
         folders = [under]
         try:
             if under:
                 status = self._lstat(under)
-                if status is not None and spell(self._open, self._root, under) != under:
+                if status is not None and speller.spell(under) != under:
                     return  # the disk ignores letter case: this file or folder has another name
                 if status is None or not stat.S_ISDIR(status.st_mode):
                     folders = []
@@ -178,21 +179,36 @@ def describe_kind(mode: int) -> str:
     return f"is {_KINDS.get(stat.S_IFMT(mode), 'a device')}, not a note"
 
 
-def spell(opened: Opener, root: int, path: str) -> str:
-    """Return `path` in the letter case that its names have on disk, where the disk ignores case; unknown names stay."""
-    spelled = ""
-    for name in path.split("/") if path else ():
-        other = name.swapcase()
-        is_alike = other != name and lstat(opened, root, join(spelled, other)) is not None
-        spelled = join(spelled, _spell_name(opened, root, spelled, name) if is_alike else name)
-    return spelled
+class Speller:
+    """Knows the letter case that names have on disk, where the disk ignores case; reads each folder once, so use it briefly."""
+
+    def __init__(self, opened: Opener, root: int) -> None:
+        self._open, self._root = opened, root
+        self._spelled = {"": ""}  # folder → as its names are on disk
+        self._folders: dict[str, dict[str, list[tuple[str, int]]]] = {}  # folder → collision key → names and inodes
+
+    def spell(self, path: str) -> str:
+        """Return `path` in the letter case that its names have on disk; unknown names stay. Raises OSError."""
+        parent, _, name = path.rpartition("/")
+        if parent not in self._spelled:
+            self._spelled[parent] = self.spell(parent)
+        folder, other = self._spelled[parent], name.swapcase()
+        is_alike = other != name and lstat(self._open, self._root, join(folder, other)) is not None
+        return join(folder, self._spell_name(folder, name) if is_alike else name)
+
+    def _spell_name(self, folder: str, name: str) -> str:
+        if folder not in self._folders:
+            self._folders[folder] = _read_names(self._open, self._root, folder)
+        names = self._folders[folder].get(collision_key(name), [])
+        if len(names) == 0 or any(there == name for there, _ in names):
+            return name
+        status = lstat(self._open, self._root, join(folder, name))
+        return next((there for there, ino in names if status is not None and ino == status.st_ino), name)
 
 
-def _spell_name(opened: Opener, root: int, folder: str, name: str) -> str:
-    status = lstat(opened, root, join(folder, name))
-    names = {entry.name: entry.inode() for _, entry in scan_folder(opened, root, folder)}
-    if status is None or name in names:
-        return name
-    key = collision_key(name)
-    same = (there for there, ino in names.items() if ino == status.st_ino and collision_key(there) == key)
-    return next(same, name)
+def _read_names(opened: Opener, root: int, folder: str) -> dict[str, list[tuple[str, int]]]:
+    """Return the names and inodes in a folder, by collision key."""
+    names: dict[str, list[tuple[str, int]]] = {}
+    for _, entry in scan_folder(opened, root, folder):
+        names.setdefault(collision_key(entry.name), []).append((entry.name, entry.inode()))
+    return names

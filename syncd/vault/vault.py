@@ -20,7 +20,7 @@ from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavai
 from index.model import Stat
 from syncd.vault import atomic_write
 from syncd.vault.disk_errors import FolderBlocked, NameTaken, error_text, failure
-from syncd.vault.listing import ANY_SIZE, AWAY, Listing, ListingWalk, Wanted, spell, unfit_reason, want_none
+from syncd.vault.listing import ANY_SIZE, AWAY, Listing, ListingWalk, Speller, Wanted, unfit_reason, want_none
 from syncd.vault.openat import FOLDER, Calls, lstat, scan_folder
 from syncd.vault.path_rules import (
     compile_ignore_patterns,
@@ -129,7 +129,7 @@ class Vault:
         """Return whether a path is noise, or the person wants to ignore it."""
         return is_ignored(path, folder=folder) or self._ignores(path)
 
-    def list_notes(self, under: str = "") -> Listing:
+    def list_notes(self, under: str = "", speller: Speller | None = None) -> Listing:
         """List the notes below a folder, or the one at a path; nothing is read and no link is followed.
 
         If folders are moved meanwhile it lists again, because unseen notes would be neither present nor removed."""
@@ -139,16 +139,20 @@ class Vault:
         for pause in _PATIENCE:
             time.sleep(pause)
             walk = ListingWalk(self._calls.open, self._fd, self.ignores, self.max_bytes, self._wanted)
-            walk.visit(under)
+            walk.visit(under, speller)
             listing = walk.to_listing(LOST if not self.is_present() else "")
             if not listing.shifted:
                 break
         return listing
 
-    def spell(self, path: str) -> str:
+    def speller(self) -> Speller:
+        """Return what spells many paths at this moment, and reads each folder once for all of them."""
+        return Speller(self._calls.open, self._fd)
+
+    def spell(self, path: str, speller: Speller | None = None) -> str:
         """Return `path` in the letter case that its names have on disk, where the disk ignores case; unknown names stay."""
         with suppress(OSError):
-            return spell(self._calls.open, self._fd, path)
+            return (speller or self.speller()).spell(path)
         return path
 
     def list_folders(self, under: str = "") -> list[str]:

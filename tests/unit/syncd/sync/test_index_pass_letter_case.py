@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
+from syncd.sync import index_pass
 from syncd.vault import openat
 from tests.support.case_insensitive_disk import ignore_case
 from tests.support.world import World
@@ -41,6 +44,23 @@ def test_the_notes_of_a_folder_whose_name_changed_its_letter_case_are_indexed_on
     (world.vault / "Ideas").rename(world.vault / "ideas")
     world.run(under=named or None)
     assert paths(world) == ["ideas/Plan.md"]
+
+
+@pytest.mark.parametrize("many", [3, 200], ids=["one listing of the vault", "a look at each path"])
+def test_a_pass_over_many_changed_notes_reads_their_folder_a_few_times(world, monkeypatch, many):
+    monkeypatch.setattr(index_pass, "MANY", many)
+    ignore_case(monkeypatch, world.vault)
+    for number in range(20):
+        world.write(f"Ideas/Plan {number}.md", f"text {number}")
+    world.run()
+    for number in range(20):
+        world.write(f"Ideas/Plan {number}.md", f"another text {number}")
+    (world.vault / "Ideas").rename(world.vault / "ideas")
+    scan, scans = os.scandir, []
+    monkeypatch.setattr(os, "scandir", lambda *about: scans.append(about) or scan(*about))
+    world.run(under=[f"Ideas/Plan {number}.md" for number in range(20)])
+    assert paths(world) == sorted(f"ideas/Plan {number}.md" for number in range(20))
+    assert len(scans) < 20
 
 
 def test_two_notes_that_differ_in_letter_case_are_two_where_the_disk_knows_both(world):
