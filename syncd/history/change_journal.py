@@ -217,8 +217,12 @@ class ChangeJournal:
             for path, was, now, before, after, twin in rows
         ]
 
-    def complete_steps(self, seq: int, read_version: ReadVersion) -> list[FileChange]:
-        """Return the file changes, in order. Bytes that the journal no longer keeps come from elsewhere, if possible."""
+    def complete_steps(
+        self, seq: int, read_version: ReadVersion, *, paths: Collection[str] | None = None
+    ) -> list[FileChange]:
+        """Return the file changes, in order. Bytes that the journal no longer keeps come from elsewhere, if possible.
+
+        `paths`: the only files whose bytes are looked for, as that takes a command of Git for each; None = all."""
 
         def find(digest: str, path: str) -> bytes | None:
             with suppress(MemexError):  # the file is missing
@@ -230,18 +234,21 @@ class ChangeJournal:
         steps = []
         for step in self.steps(seq):
             before, after = step.before, step.after
-            if not step.twin:
+            if not step.twin and (paths is None or step.path in paths):
                 before = find(step.was, step.path) if before is None and step.was else before
                 after = find(step.now, step.path) if after is None and step.now else after
             steps.append(replace(step, before=before, after=after))
         return steps
 
     def bytes_after(self, step: FileChange) -> bytes | None:
-        """Return the bytes of a file that has its new state; None = no file. Raises an error if it can't be read."""
+        """Return the bytes of a file that has its new state; None = no file.
+
+        Raises an error if it can't be read, and Conflict if it has another state by now."""
         if step.after is not None or not step.now:
             return step.after
         pieces: list[bytes] = []
-        self._vault.digest_file(step.path, pieces.append)
+        if self._vault.digest_file(step.path, pieces.append).digest != step.now:
+            raise Conflict(f"{step.path} has changed meanwhile")
         return b"".join(pieces)
 
     def unfinished(self) -> list[Entry]:

@@ -100,9 +100,11 @@ def _describe_step(step: FileChange) -> str:
 
 def _diff_step(services: VaultServices, step: FileChange) -> list[str] | None:
     """Return the differing lines of a changed note; None if a text is no longer kept. The graph's changes keep one text."""
-    before = step.before or services.history.read_version(step.was, step.path)
-    after = step.after or services.history.read_version(step.now, step.path)
-    if before is None or after is None:
+    before = step.before if step.before is not None else services.history.read_version(step.was, step.path)
+    if before is None:
+        return None
+    after = step.after if step.after is not None else services.history.read_version(step.now, step.path)
+    if after is None:
         return None
     was, now = (raw.decode("utf-8", "backslashreplace") for raw in (before, after))
     return diff_texts(was, now, step.path, step.path)

@@ -194,9 +194,9 @@ class Promotions:
         self._remove_made_folders(outcome["source"])
         return outcome
 
-    def complete_steps(self, entry: Entry) -> list[FileChange]:
-        """Return the file changes of an entry; bytes that nobody has any more are None."""
-        return self._journal.complete_steps(entry.seq, self.changes.read_version)
+    def complete_steps(self, entry: Entry, paths: Collection[str] | None = None) -> list[FileChange]:
+        """Return the file changes of an entry, complete for `paths` (None = all); bytes that nobody has any more are None."""
+        return self._journal.complete_steps(entry.seq, self.changes.read_version, paths=paths)
 
     def apply_change(self, path: str, *, shown: str | None = None, tool: str = "promote") -> dict[str, Any]:
         """Apply the change that the capture at `path` proposes, and return the outcome; see `ChangePlans.plan`."""

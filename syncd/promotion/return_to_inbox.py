@@ -5,7 +5,7 @@ note keeps its edits. Nothing is written here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -38,14 +38,14 @@ def plan_return(
     snapshot: VaultSnapshot,
     journal: ChangeJournal,
     reference: str,
-    complete_steps: Callable[[Entry], list[FileChange]],
+    complete_steps: Callable[[Entry, Collection[str] | None], list[FileChange]],
 ) -> MovePlan:
     """Plan the return of the promoted note with this id or path. Raises NotFound, Problem or Conflict."""
     entry, path = _find_promotion(snapshot, journal, reference)
     raw, stat = snapshot.vault.read(path)
     if torn := next((defect.name for defect in snapshot.parse(raw, path, stat).defects if defect.name in TORN), None):
         raise Problem(HINDERING[torn])
-    steps = {step.path: step for step in complete_steps(entry)}
+    steps = {step.path: step for step in complete_steps(entry, {entry.source, entry.target})}
     was, made = _promoted_texts(steps[entry.source], steps[entry.target])
     try:
         text = encode(restore_capture(decode(raw), decode(was), decode(made)))
@@ -60,7 +60,7 @@ def plan_return(
         text = updates.changes[path][1]
     changed = {other: pair for other, pair in updates.changes.items() if other != path}
     if exact:
-        changed |= _restorable_notes(snapshot, steps.values(), {entry.source, entry.target})
+        changed |= _restorable_notes(snapshot, complete_steps(entry, None), {entry.source, entry.target})
     changed = free_id(snapshot, text, target, changed)
     order = [note_step(target, None, text)]
     order += [note_step(other, *pair) for other, pair in sorted(changed.items())]

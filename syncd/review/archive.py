@@ -209,10 +209,13 @@ class Archive:
         )
         if entry is None or json.loads(entry.about)["ids"][-1] != id:
             return text
-        steps = self._united.complete_steps(entry.seq, self._promotions.changes.read_version)
-        after = [step.after for step in steps if not step.was]
         successor = read_marks(text).superseded_by
-        if successor is None or successor not in [read_marks(decode(raw)).superseded_by for raw in after if raw]:
+        if successor is None:
+            return text
+        made = {step.path for step in self._united.steps(entry.seq) if not step.was}
+        steps = self._united.complete_steps(entry.seq, self._promotions.changes.read_version, paths=made)
+        after = [step.after for step in steps if step.path in made]
+        if successor not in [read_marks(decode(raw)).superseded_by for raw in after if raw]:
             return text
         return edit(text, {key: None for key in read_properties(split(text)[0]) if key.casefold() == "superseded_by"})
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 
+from index.errors import NotFound
 from syncd.history.change_journal import MovePlan, forget_bytes, move_steps, note_step, sha256
 from syncd.notes.front_matter import split
 from syncd.promotion.plan import make_due_commit
@@ -160,6 +162,38 @@ def test_a_commit_has_the_text_of_a_note_although_the_journal_forgot_it(world):
         "More.md": b"[x](Notes/N.md)\n",
         "Captures/default/N.md": None,
     }
+
+
+def test_a_file_that_changes_before_it_is_read_stays_out_of_the_commit(world, monkeypatch):
+    promote(world, "n1")
+    journal = world.app.services.promotions._journal
+    (entry,) = journal.entries_of("n1")
+    forget_bytes(world.app.opened.ledger, before=1 << 50, most=0)
+    current = journal.current_digest
+
+    def edited_next(step):
+        digest = current(step)
+        if step.path == "Notes/N.md":
+            (world.vault / step.path).write_text("half of an edit")
+        return digest
+
+    monkeypatch.setattr(journal, "current_digest", edited_next)
+    due = make_due_commit(journal, entry, journal.steps(entry.seq))
+    assert "Notes/N.md" not in due.changes
+
+
+def test_the_earlier_text_of_a_linking_note_is_not_looked_for_when_it_would_not_be_used(world, monkeypatch):
+    promote(world, "n1")
+    promotions = world.app.services.promotions
+    forget_bytes(world.app.opened.ledger, before=1 << 50, most=0)
+    (world.vault / "Notes/N.md").write_text((world.vault / "Notes/N.md").read_text() + "more\n")
+    world.run()
+    asked = []
+    spied = replace(promotions.changes, read_version=lambda _, path: asked.append(path))
+    monkeypatch.setattr(promotions, "changes", spied)
+    with pytest.raises(NotFound):
+        promotions.unpromote("n1")
+    assert set(asked) <= {"Captures/default/N.md", "Notes/N.md"}
 
 
 def test_a_file_that_cannot_be_restored_is_reported(world):
