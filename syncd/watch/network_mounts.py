@@ -59,12 +59,12 @@ def mount_kinds_below(folder: str, mounts: str) -> list[str]:
     return [kind for *_, kind in _list_mounts_below(folder, mounts)]
 
 
-def read_mounts_below(folder: str) -> list[tuple[str, ...]]:
-    """Return what is mounted inside `folder` now, to be compared; none if the system has no such list."""
+def read_mounts_below(folder: str) -> list[tuple[str, ...]] | None:
+    """Return what is mounted inside `folder` now, to be compared; None if the system has no such list, or it can't be read."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return []
+        return None
     return _list_mounts_below(os.path.realpath(folder), mounts)
 
 

@@ -66,9 +66,9 @@ class Watcher:
         self._folder_events: FolderEvents | None = None
         self._deaf = ""  # why no events arrive
         self._remote = ""
-        self._mounts: list[
-            tuple[str, ...]
-        ] = []  # what is mounted inside the vault: no watch covers what is mounted later
+        self._mounts: list[tuple[str, ...]] | None = (
+            None  # what is mounted inside the vault: no watch covers what is mounted later
+        )
         self._listed = self._compared = (
             0.0  # times of the last request for a listing, and of the last comparison of watches with the disk
         )
@@ -172,7 +172,9 @@ class Watcher:
         return "the watcher was restarted"
 
     def _find_new_mount(self) -> str:
-        changed = self._mounts != read_mounts_below(self.root)
+        before, now = self._mounts, read_mounts_below(self.root)
+        self._mounts = before if now is None else now
+        changed = None not in (before, now) and before != now
         return "a disk was mounted or unmounted inside the vault" if changed else ""
 
     def _start_listening(self) -> None:

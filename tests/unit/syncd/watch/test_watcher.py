@@ -456,6 +456,15 @@ def test_a_disk_that_is_mounted_inside_the_vault_is_watched_too(tmp_path):
     assert result.stdout.splitlines() == ["0 []", "True", "True", "True True", "True"], result.stderr
 
 
+def test_a_list_of_mounts_that_can_t_be_read_once_restarts_nothing(vault, monkeypatch):
+    usb, disk = ("1", "0:1", "/", "/v/usb", "vfat"), ("2", "0:2", "/", "/v/disk", "ext4")
+    lists = [[usb], [usb], None, [usb], [usb, disk]]
+    monkeypatch.setattr(watch, "read_mounts_below", lambda _: lists.pop(0))
+    watching = Watcher(vault, print, print, ignored=ignored)
+    watching._mounts = watch.read_mounts_below(vault)
+    assert [bool(watching._find_new_mount()) for _ in range(4)] == [False, False, False, True]
+
+
 def test_a_file_system_that_others_change_is_listed_too_unless_a_person_says_otherwise(vault, monkeypatch):
     monkeypatch.setattr(watch, "remote_kind", lambda _: "nfs4")
     with Heard(vault, poll_s=0.05) as heard:
