@@ -31,7 +31,9 @@ class UseCounts:
 
     def read(self, workspace: str) -> dict[str, float]:
         """Return the uses of each note of a workspace as of the last flush, by its id. Reads the ledger, because they are needed rarely."""
-        rows = self._ledger.query("SELECT id, uses FROM note_uses WHERE workspace = ?", (workspace,))
+        rows = self._ledger.query(
+            "SELECT id, sum(uses) FROM note_uses WHERE workspace IN (?, '') GROUP BY id", (workspace,)
+        )
         return {str(id): float(uses) for id, uses in rows}
 
     def flush(self) -> None:

@@ -224,8 +224,10 @@ SCHEMA: tuple[str, ...] = (
     """,
     # An id is unique only within its workspace. "" = recorded before the workspace was: it counts for the id in any of them.
     """
-    DROP TABLE note_uses;
+    ALTER TABLE note_uses RENAME TO note_uses_before;
     CREATE TABLE note_uses (workspace TEXT NOT NULL, id TEXT NOT NULL, uses REAL NOT NULL, PRIMARY KEY (workspace, id)) STRICT;
+    INSERT INTO note_uses SELECT '', id, uses FROM note_uses_before;
+    DROP TABLE note_uses_before;
     ALTER TABLE automatic RENAME TO automatic_before;
     CREATE TABLE automatic (workspace TEXT NOT NULL, id TEXT NOT NULL, digests TEXT NOT NULL, PRIMARY KEY (workspace, id)) STRICT;
     INSERT INTO automatic SELECT '', id, digests FROM automatic_before;

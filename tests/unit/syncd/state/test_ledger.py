@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import Unavailable
+from syncd.context.use_counts import UseCounts
 from syncd.state import ledger
 from syncd.state.ledger import Ledger
 
@@ -210,7 +211,12 @@ def test_what_was_recorded_before_the_workspace_was_counts_in_any(path):
     with contextlib.closing(sqlite3.connect(path)) as older:
         older.execute("INSERT INTO automatic VALUES ('a', '{}')")
         older.execute("INSERT INTO enrichment VALUES ('b', 3, 7)")
+        older.execute("INSERT INTO note_uses VALUES ('c', 0.5)")
         older.commit()
     with contextlib.closing(Ledger.open(path)) as opened:
         assert opened.query("SELECT * FROM automatic") == [("", "a", "{}")]
         assert opened.query("SELECT * FROM enrichment") == [("", "b", 3, 7)]
+        uses = UseCounts(opened)
+        uses.add("work", ["c"])
+        uses.flush()
+        assert (uses.read("work"), uses.read("home")) == ({"c": 1.5}, {"c": 0.5})
