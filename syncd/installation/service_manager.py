@@ -21,7 +21,7 @@ from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.git.repository_folder import find_common_folder, find_git_folder, find_repository_around
 from syncd.installation import unit_files
 from syncd.settings.settings import Settings
-from syncd.state.folder import write_private
+from syncd.state.folder import expand_home, write_private
 
 PATIENCE_S = 180.0  # timeout of a manager's command: `restart` returns only when the daemon is ready or has failed
 STARTING_S = (
@@ -306,7 +306,12 @@ def _writable_folders(spec: ServiceSpec) -> list[str]:
         work_tree = find_repository_around(spec.vault) or spec.vault  # a merge changes files beside the vault too
     folders = [spec.vault, spec.state]
     if (git := find_git_folder(work_tree)) is not None:
-        folders += [work_tree, Path(os.path.realpath(find_common_folder(git)))]
+        home = Path(os.path.realpath(expand_home("~")))
+        if not home.is_relative_to(
+            os.path.realpath(work_tree)
+        ):  # a repository of settings files may have it as work tree
+            folders.append(work_tree)
+        folders.append(Path(os.path.realpath(find_common_folder(git))))
     kept: list[Path] = []
     for folder in folders:
         if not any(folder.is_relative_to(other) for other in kept):

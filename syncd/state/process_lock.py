@@ -118,15 +118,25 @@ def holder_pid(state: Path) -> int | None:
 
 
 def holds_lock(pid: int, state: Path) -> bool:
-    """Return whether the process `pid` of this system has the lock of `state` open; True where that is unknown."""
+    """Return whether the process `pid` of this system has the lock of `state` open; where that is unknown, whether it runs."""
     if sys.platform != "linux":
-        return True
+        return _is_running(pid)
     try:
         lock = (state / "lock").stat()
         descriptors = [(status.st_dev, status.st_ino) for status in _open_files(pid)]
     except OSError:
         return False
     return (lock.st_dev, lock.st_ino) in descriptors
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # of another user
+        return True
+    return True
 
 
 def _open_files(pid: int) -> Iterator[os.stat_result]:

@@ -169,14 +169,19 @@ def git(folder, *words):
     subprocess.run(["git", "-C", folder, *user, *words], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("shape", ["plain", "whole", "subfolder", "linked", "linked subfolder", "inside state"])
+@pytest.mark.parametrize("shape", ["plain", "whole", "subfolder", "linked", "linked subfolder", "inside state", "home"])
 def test_what_is_shut_in_can_write_to_the_repository_of_its_vault(tmp_path, monkeypatch, shape):
     put(tmp_path, "systemctl", "exit 0")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     repo, state = tmp_path / "repo", tmp_path / "state"
-    vault = {"subfolder": repo / "notes", "linked": tmp_path / "tree", "linked subfolder": tmp_path / "tree/notes"}.get(
-        shape, repo
-    )
+    if shape == "home":
+        monkeypatch.setenv("HOME", str(repo))
+    vault = {
+        "subfolder": repo / "notes",
+        "home": repo / "notes",
+        "linked": tmp_path / "tree",
+        "linked subfolder": tmp_path / "tree/notes",
+    }.get(shape, repo)
     repo.mkdir()
     if shape != "plain":
         git(repo, "init")
@@ -198,6 +203,7 @@ def test_what_is_shut_in_can_write_to_the_repository_of_its_vault(tmp_path, monk
             "linked": ["tree", "state", "repo/.git"],
             "linked subfolder": ["tree/notes", "state", "tree", "repo/.git"],
             "inside state": ["repo"],
+            "home": ["repo/notes", "state", "repo/.git"],
         }[shape]
     )
 

@@ -170,3 +170,11 @@ def test_the_process_that_holds_the_lock_is_known_by_its_open_files(tmp_path):
     other.communicate(b"\n")
     assert not process_lock.holds_lock(other.pid, tmp_path)
     assert not process_lock.holds_lock(os.getpid(), tmp_path / "none")
+
+
+def test_where_open_files_can_t_be_seen_a_process_that_has_ended_holds_no_lock(tmp_path, monkeypatch):
+    monkeypatch.setattr(process_lock.sys, "platform", "darwin")
+    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert process_lock.holds_lock(other.pid, tmp_path)
+    other.communicate(b"\n")
+    assert not process_lock.holds_lock(other.pid, tmp_path)
