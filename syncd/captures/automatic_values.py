@@ -30,18 +30,20 @@ log = logging.getLogger(__name__)
 class AutomaticValues:
     """Keeps the record of automatic values in the ledger, by workspace and note id; safe to use from any thread.
 
-    What an earlier version recorded has no workspace, and counts in each of them until a value is recorded there."""
+    What an earlier version recorded has no workspace, and counts in each of them until a value is recorded there. What is
+    recorded for another workspace counts unless a note has the id there now: this one may have been moved from there.
+    `is_taken` answers that, for a workspace and an id."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, ledger: Ledger, is_taken: Callable[[str, str], bool] = lambda *_: True) -> None:
+        self._ledger, self._is_taken = ledger, is_taken
 
     def digests(self, workspace: str, id: str) -> Digests:
         """Return the digests of the values that Memex wrote into the note with this id. Raises Unavailable."""
-        rows = self._ledger.query(
-            "SELECT digests FROM automatic WHERE id = ? AND workspace IN (?, '') ORDER BY workspace DESC LIMIT 1",
-            (id, workspace),
-        )
-        return dict(json.loads(rows[0][0])) if rows else {}
+        rows = dict(self._ledger.query("SELECT workspace, digests FROM automatic WHERE id = ?", (id,)))
+        moved = (other for other in sorted(rows) if other not in (workspace, "") and not self._is_taken(other, id))
+        recorded = next((there for there in (workspace, "") if there in rows), None)
+        source = next(moved, None) if recorded is None else recorded
+        return {} if source is None else dict(json.loads(rows[source]))
 
     def has(self, workspace: str, id: str, name: Name, value: Value) -> bool:
         """Return whether Memex wrote this value and nobody has set another since. Raises Unavailable."""

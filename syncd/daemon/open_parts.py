@@ -127,8 +127,12 @@ def open_parts(
     contexts = _build_contexts(settings, vault, captures, ledger)
     return OpenParts(
         settings, since, lock, ledger, audit, overwritten, vault, keys, embedder, repo, perspectives, shares, builds, sync,
-        unlogged_changes, enricher, reranker, SearchLog(state, enabled=settings.search.log), queue, check, AutomaticValues(ledger), contexts,
+        unlogged_changes, enricher, reranker, SearchLog(state, enabled=settings.search.log), queue, check, _open_automatic_values(ledger, captures), contexts,
     )  # fmt: skip
+
+
+def _open_automatic_values(ledger: Ledger, captures: ScopeIndex) -> AutomaticValues:
+    return AutomaticValues(ledger, lambda place, note: captures.index.record(note, place) is not None)
 
 
 def _lock_folders(settings: Settings, stack: ExitStack, claim: VaultClaim | None) -> ProcessLock:

@@ -85,3 +85,15 @@ def test_notes_that_are_gone_are_forgotten_and_one_that_is_made_meanwhile_is_not
 def test_a_ledger_that_can_t_be_written_costs_the_record_and_nothing_else(values, ledger):
     ledger.execute("DROP TABLE automatic")
     values.record("w", "n", {"title": "Zebra"})
+
+
+def test_what_was_recorded_for_a_capture_counts_after_its_move_to_another_workspace(ledger):
+    there = {("work", "n"), ("work", "copied")}
+    values = AutomaticValues(ledger, lambda workspace, note: (workspace, note) in there)
+    for id in ("n", "copied"):
+        values.record("work", id, {"summary": "S"})
+    there.remove(("work", "n"))
+    assert values.has("home", "n", "summary", "S")
+    assert not values.has("home", "copied", "summary", "S"), "that note is another one"
+    values.record("home", "n", {}, from_caller={"summary"})
+    assert not values.has("home", "n", "summary", "S")
