@@ -119,12 +119,13 @@ def document_ids(ledger: Ledger) -> set[str]:
 def forget_bytes(ledger: Ledger, *, before: int, most: int) -> int:
     """Remove the bytes of ended changes that were made before then (epoch ms), and of the oldest ones beyond `most` bytes.
 
-    Returns the number of changes. Their digests stay."""
+    Returns the number of changes. Their digests stay; nothing else of the bytes is left on the disk."""
     seqs = ledger.query(_FORGETTABLE, (before, most))
     if seqs:
         with ledger.transaction():
             for row in seqs:
                 ledger.execute("UPDATE promoted_files SET before = NULL, after = NULL WHERE promotion = ?", row)
+        ledger.empty_log()
     return len(seqs)
 
 

@@ -268,6 +268,7 @@ class Ledger:
             connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA secure_delete = ON")  # removed texts are overwritten
             _migrate(connection, path)
             reader = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
             reader.execute("PRAGMA query_only = ON")
@@ -317,6 +318,11 @@ class Ledger:
         """Run one statement (inside a `transaction`); return the number of changed rows."""
         with self._lock:
             return self._connection.execute(statement, parameters).rowcount
+
+    def empty_log(self) -> None:
+        """Write the log to the file and empty it, so that nothing removed is left in it. If the ledger is busy, a later call does it."""
+        with self._lock, contextlib.suppress(sqlite3.OperationalError):
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def data_version(self) -> int:
         """Return a number that changes after every commit by any process: earlier reads may be outdated then."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
+import zlib
 from dataclasses import replace
 
 import pytest
 
 from index.errors import NotFound
-from syncd.history.change_journal import MovePlan, forget_bytes, move_steps, note_step, sha256
+from syncd.history.change_journal import ChangeJournal, MovePlan, forget_bytes, move_steps, note_step, sha256
 from syncd.notes.front_matter import split
 from syncd.promotion.plan import make_due_commit
+from syncd.state.ledger import Ledger
 from tests.support.world import World, promote
 
 NOTE = "---\nid: n1\ncreated_at: 2026-11-20\n---\nThe text.\n"
@@ -148,6 +151,20 @@ def test_bytes_of_ended_changes_are_forgotten_by_age_and_beyond_the_limit(world)
     assert [(step.was, step.now) for step in journal.steps(seqs[1])] == digests
     assert forget_bytes(ledger, before=0, most=0) == 1
     assert kept(world) == {seqs[0]}
+
+
+def test_nothing_of_a_forgotten_text_is_left_in_the_ledger_s_files(tmp_path):
+    tmp_path.chmod(0o700)
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    journal = ChangeJournal(ledger, None, ["promote"])
+    text = secrets.token_hex(30_000).encode()
+    packed = zlib.compress(text)
+    entry = journal.begin(MovePlan("promote", "n", "a.md", "b.md", [note_step("a.md", text, None)], {}), by="A", at=1)
+    journal.set_state(entry.seq, "done")
+    forget_bytes(ledger, before=1 << 50, most=0)
+    kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    ledger.close()
+    assert not any(packed[start : start + 24] in kept for start in range(0, len(packed) - 24, 240))
 
 
 def test_a_commit_has_the_text_of_a_note_although_the_journal_forgot_it(world):
