@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from typing import BinaryIO, Final
 from xml.etree.ElementTree import Element, ParseError, XMLParser
 from zipfile import ZipFile
@@ -172,11 +173,18 @@ def _format_paragraphs(shape: Element, part: _Part, *, listed: bool) -> str:
 
 def _format_runs(paragraph: Element, part: _Part) -> str:
     """Format the runs of a paragraph on one line: their text, as a link where it links to the web."""
+    runs = [
+        (_web_address(run, part), text)
+        for run in _runs(paragraph)
+        # An empty run would separate the characters of a markup.
+        if escape_inline(text := " " if _name(run) == "br" else _run_text(run))
+    ]
     pieces: list[str] = []
-    for address, runs in groupby(_runs(paragraph), lambda run: _web_address(run, part)):
-        text = escape_inline("".join(" " if _name(run) == "br" else _run_text(run) for run in runs))
+    for address, texts in groupby(runs, itemgetter(0)):
+        text = escape_inline("".join(text for _, text in texts))
         if address and text.strip():
-            if pieces and pieces[-1].endswith(("!", "[")):  # with the link, it would embed a file or name a note
+            # With the link, the first two would embed a file or name a note, and a backslash would take its bracket away.
+            if pieces and pieces[-1].endswith(("!", "[", "\\")):
                 pieces[-1] = f"{pieces[-1][:-1]}\\{pieces[-1][-1]}"
             text = _BRACKET.sub(lambda mark: mark[1] or f"\\{mark[0]}", text)
             text = f"[{text}]({address})"

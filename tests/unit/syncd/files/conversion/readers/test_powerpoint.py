@@ -177,6 +177,10 @@ def test_the_text_of_an_item_makes_no_markdown(text, item):
     [
         ("!", "pic", "\\![pic](https://example.org/a)"),
         ("[", "x", "\\[[x](https://example.org/a)"),
+        ("!</a:t></a:r><a:r><a:t>\u200b", "pic", "\\![pic](https://example.org/a)"),
+        ("C:\\", "x", "C:\\\\[x](https://example.org/a)"),
+        ("a\\\\", "x", "a\\\\\\\\[x](https://example.org/a)"),
+        ("a\\!", "x", "a\\\\\\![x](https://example.org/a)"),
         ("see ", "a] b [c", "see [a\\] b \\[c](https://example.org/a)"),
         ("", "a\\](x) \\", "[a\\\\\\](x) \\\\](https://example.org/a)"),
         ("", "[[Private]]", "[\\[\\[Private\\]\\]](https://example.org/a)"),
@@ -186,9 +190,30 @@ def test_the_text_of_an_item_makes_no_markdown(text, item):
 def test_the_text_of_a_link_stays_in_the_link(before, text, item):
     link = f'<a:r><a:rPr><a:hlinkClick r:id="r2"/></a:rPr><a:t>{text}</a:t></a:r>'
     runs = f"<p:sp><p:nvSpPr><p:nvPr/></p:nvSpPr><p:txBody><a:p>{BULLET}<a:r><a:t>{before}</a:t></a:r>{link}</a:p></p:txBody></p:sp>"
+    assert read_pptx(deck(runs, noted=noted_link()), LIMITS).text == f"## Slide 1\n\n- {item}"
+
+
+@pytest.mark.parametrize("empty", ["", "\u200b", "\u00ad\ufeff"])
+@pytest.mark.parametrize(
+    ("before", "behind", "item"),
+    [
+        ("&lt;", "img src=x onerror=alert(1)&gt;", "\\<img src=x onerror=alert(1)>"),
+        ("!", "[pic](https://example.org/p)", "\\![pic](https://example.org/p)"),
+        ("50 %", "%a%%", "50 \\%%a\\%%"),
+        ("a", "#tag", "a#tag"),
+        ("a #", "tag", "a \\#tag"),
+        ("[", "[Private]]", "\\[[Private]]"),
+    ],
+)
+def test_a_link_without_visible_text_separates_no_markup(before, behind, item, empty):
+    link = f'</a:t></a:r><a:r><a:rPr><a:hlinkClick r:id="r2"/></a:rPr><a:t>{empty}</a:t></a:r><a:r><a:t>'
+    runs = shape(f"{before}{link}{behind}", BULLET)
+    assert read_pptx(deck(runs, noted=noted_link()), LIMITS).text == f"## Slide 1\n\n- {item}"
+
+
+def noted_link():
     noted = relations("notesSlide:../notes/one.xml", "hyperlink:https://example.org/a")
-    noted = noted.replace('Target="https', 'TargetMode="External" Target="https')
-    assert read_pptx(deck(runs, noted=noted), LIMITS).text == f"## Slide 1\n\n- {item}"
+    return noted.replace('Target="https', 'TargetMode="External" Target="https')
 
 
 @pytest.mark.parametrize("part", ["presentation", "listed", "slide", "notes"])
