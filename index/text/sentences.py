@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from index.deferred_patterns import compile_later
-from index.model import Document
+from index.model import Block, Document
 from index.text.chunking import SENTENCE, is_grapheme_boundary
 from index.text.words import languages_by_word
 
 SUMMARY: Final = 140  # most characters of a summary
 LONGEST: Final = 12_000  # first characters of a document that are read; its topic is clear by then
+MARGIN: Final = 33_000  # further characters that are cleaned with a text that is cut: as many as the longest secret
 WRAPPED: Final = 60  # least length of a line that an editor may have wrapped, so that it continues on the next line
 ELLIPSIS: Final = "…"
 SPOKEN: Final = frozenset({"paragraph", "list", "quote", "callout"})
@@ -32,6 +33,8 @@ _LINK = compile_later(r"\[([^\[\]\n]{1,500})\]\((?:[^()\n]|\([^()\n]{0,200}\)){0
 _ADDRESS = compile_later(
     r"<?\b(?:https?|ftp|file|obsidian|mailto):[^\s<>、。，）】」]+>?|\bwww\.[^\s<>]+", re.IGNORECASE
 )
+# A link that is cut.
+_TORN = compile_later(r"!?\[{1,2}[^\[\]\n]*+(?:\](?:\((?:[^()\n]*+\([^()\n]*+\)?)?[^()\n]*+)?)?\Z")
 _TAGS = compile_later(r"</?[A-Za-z][^<>\n]{0,500}>|\{\{[^{}\n]{0,500}\}\}|<%[^%\n]{0,500}%>")
 _FOOT = compile_later(r"\[\^[^\[\]\s]{1,100}\]:?|(?:^|[ \t])\^[\w-]{1,100}$")
 _FIELD = compile_later(r"^[\w -]{1,60}::[ \t]*|\[[\w -]{1,60}::[ \t]*([^\[\]\n]{1,300})\]")
@@ -77,16 +80,15 @@ def read_prose(document: Document, clean: Callable[[str], str] = str) -> Prose:
     marked: list[str] = []
     left = LONGEST
     for block in document.blocks:
-        text = clean(document.text[block.start : min(block.end, block.start + left)])
-        if block.kind == "heading":
-            if line := plain_text(_HEADING.sub("", text)):
-                headings.append(line)
-        elif block.kind in SPOKEN:
+        if block.kind != "heading" and block.kind not in SPOKEN:
+            continue
+        text = _read_block(document, block, left, clean)
+        if block.kind != "heading":
             marked += [next(filter(None, match.groups())) for match in _STRONG.finditer(text)]
             sentences += split_markdown(text)
-        else:
-            continue
-        left -= len(text)
+        elif line := plain_text(_HEADING.sub("", text)):
+            headings.append(line)
+        left -= block.end - block.start
         if left <= 0:
             break
     return Prose(tuple(headings), tuple(sentences), tuple(plain_text(phrase) for phrase in marked[:100]))
@@ -98,15 +100,25 @@ def first_sentence(document: Document, clean: Callable[[str], str] = str) -> str
     for block in document.blocks:
         if block.kind != "heading" and block.kind not in SPOKEN:
             continue
-        text = document.text[block.start : min(block.end, block.start + left)]
-        left -= len(text)
-        text = clean(text)
+        text = _read_block(document, block, LONGEST, clean)  # whole: half a heading would be a wrong summary
         lines = [plain_text(_HEADING.sub("", text))] if block.kind == "heading" else split_markdown(text)
         if line := next(filter(None, lines), ""):
             return line
+        left -= block.end - block.start
         if left <= 0:
             break
     return ""
+
+
+def _read_block(document: Document, block: Block, most: int, clean: Callable[[str], str]) -> str:
+    """Return at most `most` characters of a block, cleaned; a link that is cut at the end is left out."""
+    if block.end - block.start <= most:
+        return clean(document.text[block.start : block.end])
+    end = block.start + most + MARGIN
+    text = clean(document.text[block.start : min(block.end, end)])
+    # A secret that is cut may not be recognized, so the margin is dropped only now, and counted from the cut.
+    text = text[:-MARGIN] if end < block.end else text
+    return _TORN.sub("", text[:most])
 
 
 def split_markdown(text: str) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 
 from index.text.sentences import LONGEST, first_sentence, read_prose
 from syncd.documents.parser import parse
+from syncd.notes.secret_patterns import redact
 
 
 def note(text):
@@ -31,6 +32,31 @@ def test_the_first_heading_or_sentence(text, first):
     assert first_sentence(note(text)) == first
 
 
+IMAGES = [f"![IMG {n}](https://images.example/holiday/{'a' * 50}/{n}.jpg)" for n in range(300)]
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("\n\n".join([*IMAGES[:140], "# Holiday"]), ("", "Holiday")),
+        ("\n\n".join([*IMAGES, "# Holiday"]), ("",)),
+        (" ".join(IMAGES), ("",)),
+        ("x" * (LONGEST + 1), ("x" * LONGEST,)),
+    ],
+)
+def test_a_link_that_is_cut_is_no_sentence(text, first):
+    assert first_sentence(note(text)) in first
+
+
+@pytest.mark.parametrize("margin", range(0, 60, 7))
+@pytest.mark.parametrize("before", ["", "# Title\n\n"])
+def test_a_secret_where_the_text_is_cut_is_not_read(margin, before):
+    token = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC2dF4hJ6"
+    document = note(f"{before}{'! ' * ((LONGEST - len(before) - margin) // 2)}{token} {'! ' * LONGEST}")
+    assert "aB3" not in first_sentence(document, redact)
+    assert "aB3" not in "".join(read_prose(document, redact).sentences)
+
+
 @pytest.mark.parametrize(
     "piece", ["# ==" + " " * 3_000 + "==\n\n", "# " + "# " * 1_500 + "\n\n", "==" + "\t " * 1_500 + "#==\n\n"]
 )
@@ -40,3 +66,12 @@ def test_no_text_takes_long(piece):
     first_sentence(document)
     assert read_prose(document).sentences == ()
     assert time.process_time() - begun < 0.5
+
+
+@pytest.mark.parametrize("piece", ["[](", "![[a", "[a](b(c)", "[](a(b", "[](((", "![](" + "a" * 500, "[a] ("])
+def test_no_link_that_is_cut_takes_long(piece):
+    document = note(piece * (4 * LONGEST // len(piece)))
+    begun = time.process_time()
+    first_sentence(document)
+    read_prose(document)
+    assert time.process_time() - begun < 1
