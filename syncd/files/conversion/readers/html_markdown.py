@@ -14,6 +14,7 @@ from index.text.link_schemes import is_allowed
 from syncd.notes.inline_syntax import TAG_BEGINS
 
 WIDEST: Final = 50  # most columns and rows that a cell of a table spans
+_WIDTH: Final = 50  # most characters of a mark that continues in the next element
 _BORDER: Final = None  # stands between two nodes where a block begins or ends
 
 # Not shown by a browser, shown by other programs inside the page, controls, or the way around a site.
@@ -40,8 +41,10 @@ _LAYOUT: Final = frozenset(
 _HIDDEN: Final = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\b", re.IGNORECASE)
 _BLANKS: Final = re.compile(r"[ \t\n\r\f]+")
 _MARKS: Final = re.compile(
-    rf"[\\`*<>\[\]]|(?<![\w/&]){TAG_BEGINS}|(?<![\w/])_+(?=[^\s_])|(?<=[^\s_])_+(?![\w/])|~(?=~)|%(?=%)|&(?=#?\w{{1,40}};)"
+    rf"[\\`*<>\[\]]|(?<![\w/&]){TAG_BEGINS}|(?<![\w/])_+(?=[^\s_]|\Z)|(?<![\s_])_+(?![\w/])|~(?=~)|%(?=%)|&(?=#?\w{{1,40}};)"
 )
+# The end of a text that may have a meaning only with the text of the next element.
+_SEAM: Final = re.compile(r"(?<!\\)(?:\\\\)*+(?:(#[0-9]*|[%~]|&#?\w{0,40})\Z)")
 # What begins a block at the start of a line; the marks that are escaped everywhere are not here.
 _START: Final = re.compile(
     r"^(?:([-+](?=\s|$)|#{1,6}(?=\s|$)|[-=_:|](?=[-=_:|\s]*$))|(\d{1,9})([.)](?=\s|$)))", re.MULTILINE
@@ -123,10 +126,20 @@ def _join(parts: Iterable[str]) -> str:
             joined[-1], part = joined[-1][:-2], part[2:]  # noqa: PLW2901 (replaces the part)
         if joined and joined[-1].endswith("!") and part.startswith("["):  # a link, which would be an embedded file
             joined[-1] = f"{joined[-1][:-1]}\\!"
+        if part and joined:
+            joined[-1] = _escape_end(joined[-1], part)
         if part:
             joined.append(part)
     text = re.sub(r" {2,}", " ", "".join(joined))
     return re.sub(r" ?(?:\n ?)+", "\n", text).strip(" \n")
+
+
+def _escape_end(text: str, following: str) -> str:
+    """Return `text` with a mark at its end escaped that has a meaning only with `following`."""
+    seam = _SEAM.search(text, max(0, len(text) - _WIDTH))
+    if seam and _MARKS.match(text + following[:_WIDTH], seam.start(1)):
+        return f"{text[: seam.start(1)]}\\{text[seam.start(1) :]}"
+    return text
 
 
 def _write_parts(nodes: Iterable[Any], *, plain: bool = False) -> list[str]:

@@ -57,6 +57,24 @@ def test_html_is_markdown_that_says_the_same(html, text):
     assert told(html) == text
 
 
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>#<i></i>x</p>", "\\#x"),
+        ("<p>a #12<span>a</span> #12<span> a</span></p>", "a \\#12a #12 a"),
+        ("<p>50 %<b></b>% of 50 %<b>a</b></p>", "50 \\%% of 50 %**a**"),
+        ("<p><b>50 %</b><b>% of it</b></p>", "**50 \\%% of it**"),
+        ("<p>#<a href='javascript:a()'>x</a> C:\\#<span>x</span></p>", "\\#x C:\\\\\\#x"),
+        ("<p>~<s>x</s></p>", "\\~~~x~~"),
+        ("<p>&amp;<i></i>lt;b R&amp;<i></i>D</p>", "\\&lt;b R&D"),
+        ("<p>_<span>x</span>_ a_<span>b</span></p>", "\\_x\\_ a\\_b"),
+        ("<p>%%<i></i>% <code>#</code><i></i>x</p>", "\\%\\%% `#`x"),
+    ],
+)  # fmt: skip
+def test_text_in_several_elements_makes_no_markdown(html, text):
+    assert told(html) == text
+
+
 def test_the_head_of_a_page_is_no_front_matter():
     html = "<html><head><title> A\n title </title><meta name=description content=x></head><body><p>b</p></body></html>"
     assert convert_html(html) == ("b\n", "A title")
