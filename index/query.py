@@ -19,7 +19,8 @@ TEXT, LIMIT, TAGS, WORD = 2_000, 50, 32, 200  # most characters of a query, hits
 TYPES = ("note", "file", "entity")
 MODES: tuple[Mode, ...] = get_args(Mode)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MILLISECONDS = re.compile(r"-?[0-9]{9,16}")  # fewer digits are a day, such as 20240101, or a mistake, such as a year
+# Fewer digits are a day, such as 20240101, or a mistake, such as a year; 0 is the epoch.
+MILLISECONDS = re.compile(r"-?[0-9]{9,16}|0")
 SURROGATE = re.compile("[\ud800-\udfff]")
 TAG = 100  # most characters of a stored tag
 APART = re.compile(r"[\s#,]+")  # what no tag may contain in Obsidian

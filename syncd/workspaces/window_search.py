@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from index.model import Answer, Filter, Query
 from index.search.fusion import place_below_successors
+from index.search.hybrid_search import POOLS
 from index.search.reranker import Reranker, search_reranked
 from syncd.sharing.window import WorkspaceWindow
 from syncd.sharing.window_ranking import join_hits
@@ -38,7 +39,8 @@ def search_scopes(
         return Answer(tuple(hits), answers[0].mode, tuple(line for answer in answers for line in answer.degraded))
 
     # Twice as many, because joining moves hits of both kinds. Only the joined hits are cut, so that no shared note hides a capture.
-    wide = replace(query, limit=2 * query.limit)
+    # For usual limits the same number, as a note of one kind may supersede one of the other: the order should not depend on the limit.
+    wide = replace(query, limit=max(2 * query.limit, POOLS[0]))
     answer = reranker.search(wide, search_both) if reranker else search_both(wide)
     answer = _recheck(window, reranker, answer)
     return replace(answer, hits=tuple(join_hits(answer.hits)[: query.limit]))

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.model import Hit, Record
+from index.model import Answer, Hit, Query, Record
 from syncd.sharing.window_ranking import AHEAD, join_hits
+from syncd.workspaces.window_search import search_scopes
 from tests.support.example_counts import examples
 
 RECORD = Record(**dict.fromkeys(Record.__dataclass_fields__))
@@ -88,3 +89,21 @@ def test_a_shorter_answer_is_the_beginning_of_a_longer_one(ranked, more, limit):
 
     whole = hits(ranked + more)
     assert join_hits(cut(whole))[:limit] == join_hits(whole)[:limit]
+
+
+def test_the_order_does_not_depend_on_the_limit_when_a_shared_note_far_below_replaces_a_capture():
+    captures, shared = hits("c"), [replace(hit, score=0.3 - n / 1000) for n, hit in enumerate(hits("S" * 31))]
+    captures = [replace(captures[0], record=replace(captures[0].record, path="Old.md", superseded_by="New"))]
+    shared[30] = replace(shared[30], record=replace(shared[30].record, path="New.md", workspace=""))
+
+    class Shared:
+        """A window of 31 notes."""
+
+        def search(self, query):
+            return Answer(tuple(shared[: query.limit]), "hybrid")
+
+    def order(limit):
+        answer = search_scopes(Query("x", limit), "all", lambda _: Answer(tuple(captures), "hybrid"), Shared(), None)
+        return [hit.record.path for hit in answer.hits]
+
+    assert all(order(limit) == order(50)[:limit] for limit in (1, 5, 10, 20))
