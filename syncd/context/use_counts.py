@@ -17,9 +17,8 @@ class UseCounts:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger, self._lock = ledger, threading.Lock()
-        self._counted: defaultdict[tuple[str, str], float] = defaultdict(
-            float
-        )  # by workspace and id, since the last flush
+        # By workspace and id, since the last flush.
+        self._counted: defaultdict[tuple[str, str], float] = defaultdict(float)
         self.version = 0  # grows with every flush that changed a count
 
     def add(self, workspace: str, ids: Collection[str]) -> None:

@@ -24,9 +24,8 @@ from syncd.settings.settings import Settings
 from syncd.state.folder import expand_home, write_private
 
 PATIENCE_S = 180.0  # timeout of a manager's command: `restart` returns only when the daemon is ready or has failed
-STARTING_S = (
-    1_860.0  # longest wait for a hardened daemon: it may take OPENING_S of `syncd/daemon/service_watchdog.py` to start
-)
+# Longest wait for a hardened daemon: it may take OPENING_S of `syncd/daemon/service_watchdog.py` to start.
+STARTING_S = 1_860.0
 SHOWN = ("LoadState", "ActiveState", "SubState", "UnitFileState", "StatusText", "MainPID", "NRestarts", "Result")
 USUAL = "memex"
 

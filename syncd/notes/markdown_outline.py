@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
 DEEPEST = 60  # most nested containers; deeper text is searchable, but its links are not found
 MOST_LINES = 20_000  # the grammar needs about 2 KB of memory per line
-MOST_TOKENS = (
-    150_000  # the grammar needs about 350 bytes for each; a list of MOST_LINES lines has 100,000, nested lists more
-)
+# The grammar needs about 350 bytes for each token; a list of MOST_LINES lines has 100,000, nested lists more.
+MOST_TOKENS = 150_000
 PARAGRAPH_LINES = 1_000  # shortest paragraph of a body with more lines: fewer blocks, of limited size
 MOST_MARKS = 20_000  # most links and tags of a body; no person follows more
 
@@ -78,7 +77,7 @@ def parse_outline(body: str, hidden: Sequence[tuple[int, int]] = (), front: str 
         tokens = _parse(body) if len(reader.starts) <= MOST_LINES else None
         why = f"it has more than {MOST_LINES:,} lines"
     except _TooManyTokens:
-        tokens, why = None, "its lists or quotes are nested too often"
+        tokens, why = None, f"it has more than {MOST_TOKENS:,} lists, quotes and other elements"
     except (RecursionError, IndexError, RuntimeError, ValueError) as error:
         tokens, why = None, type(error).__name__
     if tokens is None:

@@ -66,9 +66,8 @@ class Watcher:
         self._folder_events: FolderEvents | None = None
         self._deaf = ""  # why no events arrive
         self._remote = ""
-        self._mounts: list[tuple[str, ...]] | None = (
-            None  # what is mounted inside the vault: no watch covers what is mounted later
-        )
+        # What is mounted inside the vault: no watch covers what is mounted later.
+        self._mounts: list[tuple[str, ...]] | None = None
         self._listed = self._compared = (
             0.0  # times of the last request for a listing, and of the last comparison of watches with the disk
         )
