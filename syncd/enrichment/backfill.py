@@ -76,7 +76,13 @@ class Backfill:
         """Return the notes that lack a summary or tags, except those whose first sentence serves as the summary."""
         try:
             waiting = {(workspace, id) for workspace, id, _ in self._enricher.pending_retries()}
-            summed = self._summed() - waiting
+            ids = {id for _, id in waiting}
+            # The workspace "" means any: rows of older versions have none.
+            summed = {
+                (workspace, id)
+                for workspace, id in self._summed()
+                if waiting.isdisjoint([(workspace, id), ("", id)]) and (workspace or id not in ids)
+            }
         except Unavailable:  # as above
             summed = set()
         return self._captures.index.unlabelled_paths(workspace, summed)
