@@ -23,6 +23,7 @@ from syncd.documents.capture_note import MAX_CONTENT
 from syncd.documents.collection_membership import tag_changes
 from syncd.graph.node_request import link_to
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, read_properties, split
+from syncd.notes.inline_fields import NestedFields
 
 T = TypeVar("T")
 
@@ -332,10 +333,12 @@ def _put_draft(drafts: NoteDrafts, vertex: Vertex, text: str) -> None:
 
 @contextmanager
 def _explaining_defects(vertex: Vertex) -> Iterator[None]:
-    """Turn errors about properties that can't be changed line by line into a Conflict that says who must repair them."""
+    """Turn errors about properties and lines that can't be changed into a Conflict that names the note."""
     try:
         yield
     except FrontmatterError as error:
         raise Conflict(
             f"the properties of {vertex.name!r} can't be changed: {error}; its owner must repair them"
         ) from error
+    except NestedFields as error:
+        raise Conflict(f"the relations in {vertex.path!r} can't be changed: {error.message}") from error

@@ -30,6 +30,10 @@ _BRACKET = compile_later(r"\[([^\[\]`]{1,300}?)::(" + _INNER + r")\]")
 _SEPARATOR = compile_later(r"[ \t]*[,;、，][ \t]*|[ \t]++")
 
 
+class NestedFields(Conflict):
+    """Reports a line with more fields inside each other than `NESTED`."""
+
+
 @dataclass(frozen=True, slots=True)
 class FieldTarget:
     """Describes a link of a field, `line[start:end]`, and the relation that it states."""
@@ -72,7 +76,7 @@ def change_type(line: str, which: Callable[[Statement], bool], type: str) -> str
 def remove_targets(line: str, gone: Callable[[Statement], bool], *, keep: bool = False) -> str | None:
     """Return `line` without the targets that are `gone`; None when nothing is left.
 
-    A field inside a sentence leaves its link there; with `keep`, so does a field on a separate line. Raises Conflict if
+    A field inside a sentence leaves its link there; with `keep`, so does a field on a separate line. Raises NestedFields if
     more than `NESTED` fields are nested in each other, as in `a:: [a:: [[X]]]`."""
     for _ in range(NESTED):
         left = _remove_outer_targets(line, gone, keep=keep)
@@ -83,7 +87,7 @@ def remove_targets(line: str, gone: Callable[[Statement], bool], *, keep: bool =
         ):
             return left
         line = left
-    raise Conflict(
+    raise NestedFields(
         f"a line has more than {NESTED} inline fields inside each other, so Memex does not change it; edit the line manually"
     )
 

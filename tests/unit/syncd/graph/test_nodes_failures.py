@@ -9,7 +9,7 @@ import stat
 
 import pytest
 
-from index.errors import ResourceExhausted, Unavailable
+from index.errors import Conflict, ResourceExhausted, Unavailable
 from index.graph.vertex import Edge
 from syncd.captures.batch_writer import EMBEDDED
 from syncd.history.audit_log import TOGETHER
@@ -163,3 +163,13 @@ def test_what_a_person_changed_while_a_write_is_taken_back_stays_theirs(world, n
         assert "knows" not in file.read_text() and "by hand" in file.read_text()
     world.run()
     assert world.dump() == world.rebuilt(world.state.parent / "other")
+
+
+def test_a_line_with_too_many_fields_is_refused_with_the_path_of_its_note(world, nodes):
+    made(nodes, "Ada", "Grace")
+    nodes.add_relations([Edge("Ada", "Grace", "knows")])
+    file = world.vault / ENTITIES / "Ada.md"
+    file.write_text(file.read_text().replace("knows:: [[Grace]]", "[knows:: " * 50 + "[[Grace]]" + "]" * 50))
+    world.run()
+    with pytest.raises(Conflict, match=f"the relations in '{ENTITIES}/Ada.md' can't be changed: a line has more than"):
+        nodes.remove_relations([Edge("Ada", "Grace", "knows")])
