@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import queue
 import threading
 import time
@@ -248,6 +249,5 @@ def load_model(model: str, threads: int) -> RerankerModel:
     folder = locate_model(model)
     from index.encoders import cross_encoder  # noqa: PLC0415 - it imports torch
 
-    return cross_encoder.RerankerModel(
-        folder, folder.name if Path(model).expanduser().is_dir() else model, threads=threads
-    )
+    is_folder = os.path.isdir(os.path.expanduser(model))  # noqa: PTH111, PTH112 - Path.expanduser() fails for an unknown user
+    return cross_encoder.RerankerModel(folder, folder.name if is_folder else model, threads=threads)
