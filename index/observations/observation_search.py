@@ -1,7 +1,8 @@
 """Search the observations of one workspace under every perspective, and keep the best match of each observation.
 
 Laws, tested: every result is in the workspace that the search names; without an encoder the search uses words; the answer
-to a smaller limit is the beginning of the answer to a larger one."""
+to a smaller limit is the beginning of the answer to a larger one, unless a perspective has more rows than the store compares
+exactly."""
 
 from __future__ import annotations
 
@@ -86,6 +87,7 @@ def rank_nodes(
 ) -> list[FoundObservation]:
     """Return the best observation of each node under all of `points`, best first; the first `limit` are right and complete.
 
+    Where a store compares only candidates, as it does with more than COMPARED rows, a few of the nearest may be missing.
     The search is widened under each perspective in which an observation that was not found could still be as good as the last
     of them, because one long node may fill a pool. Beyond WIDEST, it could be incomplete."""
     pool, asked = max(POOL, 2 * limit), list(points)

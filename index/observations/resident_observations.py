@@ -48,35 +48,43 @@ class GroupRows:
 
     live: NDArray[np.bool_]  # [rows]: whether each place holds a row of this state
     vectors: VectorColumns
-    # [3, room]: the number of each row's document, its `ord` and its heading, an ordinal of up to 12 digits
-    numbers: NDArray[np.int64]
+    numbers: NDArray[np.int32]  # [2, room]: the number of each row's document, and its `ord`
+    headings: NDArray[np.int64]  # [room]: the heading of each row, an ordinal of up to 12 digits
 
     @classmethod
     def allocate(cls, room: int, dimensions: int) -> GroupRows:
         """Allocate memory for `room` rows, without any yet."""
         vectors = VectorColumns.allocate(room, dimensions, np.int8)
-        return cls(np.zeros(0, np.bool_), vectors, np.empty((3, room), np.int64))
+        return cls(np.zeros(0, np.bool_), vectors, np.empty((2, room), np.int32), np.empty(room, np.int64))
 
     def without(self, owners: NDArray[np.int32]) -> GroupRows:
         """Return the state without the rows of these documents."""
         left = replace(self, live=self.live & ~np.isin(self.numbers[0, : len(self.live)], owners))
         return left.repack(0) if len(left.live) > 2 * capacity_for(int(np.count_nonzero(left.live))) else left
 
-    def with_rows(self, numbers: NDArray[np.int64], vectors: NDArray[np.float32]) -> GroupRows:
-        """Return the state with more rows: `numbers` [3, n] and `vectors` [n, dimensions]; zero vectors can't be found."""
+    def with_rows(
+        self, numbers: NDArray[np.int32], headings: NDArray[np.int64], vectors: NDArray[np.float32]
+    ) -> GroupRows:
+        """Return the state with more rows: `numbers` [2, n], `headings` [n] and `vectors` [n, dimensions].
+
+        Zero vectors can't be found."""
         start, end = len(self.live), len(self.live) + len(vectors)
         if end > self.numbers.shape[1]:
-            return self.repack(len(vectors)).with_rows(numbers, vectors)
-        self.numbers[:, start:end] = numbers
+            return self.repack(len(vectors)).with_rows(numbers, headings, vectors)
+        self.numbers[:, start:end], self.headings[start:end] = numbers, headings
         return replace(self, live=np.concatenate([self.live, self.vectors.write(start, vectors)]))
 
     def repack(self, added: int) -> GroupRows:
         """Copy this state into new memory with room for at least `added` more rows."""
         kept = np.flatnonzero(self.live)
         room = capacity_for(len(kept) + added)
-        numbers = np.empty((3, room), np.int64)
-        numbers[:, : len(kept)] = self.numbers[:, kept]
-        copied = GroupRows(np.ones(len(kept), np.bool_), self.vectors.copy(kept, room), numbers)
+        copied = GroupRows(
+            np.ones(len(kept), np.bool_),
+            self.vectors.copy(kept, room),
+            np.empty((2, room), np.int32),
+            np.empty(room, np.int64),
+        )
+        copied.numbers[:, : len(kept)], copied.headings[: len(kept)] = self.numbers[:, kept], self.headings[kept]
         copied.centre()
         return copied
 
@@ -84,7 +92,7 @@ class GroupRows:
         """Compute the signs of the vectors again, about their mean."""
         self.vectors.centre_signs(np.flatnonzero(self.live))
 
-    def owners(self) -> NDArray[np.int64]:
+    def owners(self) -> NDArray[np.int32]:
         """Return the number of each row's document."""
         return self.numbers[0, : len(self.live)][self.live]
 
@@ -133,12 +141,12 @@ class ObservationVectors:
         """Return the state with these rows too."""
         groups = dict(self.groups)
         owners = self._documents.of(batch.doc_ids)
-        numbers = np.array([owners, batch.ords, batch.headings], np.int64)
+        numbers, headings = np.array([owners, batch.ords], np.int32), np.array(batch.headings, np.int64)
         names = list(zip(batch.workspaces, batch.types, strict=True))
         for name in dict.fromkeys(names):
             at = np.array([n for n, other in enumerate(names) if other == name], np.int64)
             group = groups.get(name) or GroupRows.allocate(capacity_for(len(at)), self.dimensions)
-            groups[name] = group.with_rows(numbers[:, at], batch.vectors[at])
+            groups[name] = group.with_rows(numbers[:, at], headings[at], batch.vectors[at])
             if name not in self.groups:
                 groups[name].centre()
         return replace(self, groups=groups)
@@ -155,7 +163,7 @@ class ObservationVectors:
         unit, exact = np.asarray(point / length, np.float32), len(group.live) <= COMPARED
         places, similar = group.vectors.nearest(group.live, unit, pool, exact=exact)
         ids = self._documents.ids
-        owners, ords, headings = group.numbers[:, places].tolist()
+        (owners, ords), headings = group.numbers[:, places].tolist(), group.headings[places].tolist()
         ranked = heapq.nsmallest(
             pool, zip((-similar).tolist(), map(ids.__getitem__, owners), ords, headings, strict=True)
         )
@@ -169,7 +177,7 @@ class ObservationVectors:
         It names a workspace, and perhaps a perspective and documents."""
         ids, documents = self._documents.ids, restriction.documents
         groups = [self.groups[name] for name in self._names(replace(restriction, documents=None))]
-        owners = np.unique(np.concatenate([np.empty(0, np.int64), *(group.owners() for group in groups)]))
+        owners = np.unique(np.concatenate([np.empty(0, np.int32), *(group.owners() for group in groups)]))
         wanted = [number for number in owners.tolist() if documents is None or ids[number] in documents]
         rows = np.full(int(owners.max(initial=-1)) + 1, -1, np.int64)
         rows[wanted] = np.arange(len(wanted))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.model import Filter
+from index.observations import resident_observations
 from index.observations.resident_observations import ObservationVectors
 from index.storage import maintenance_policy
 from index.storage.chunk_rows import VectorBatch
@@ -215,3 +216,8 @@ def test_without_a_function_for_them_no_vectors_of_many_rows_are_held(tmp_path, 
     assert len(store.nearest([(unit("x"), GENERAL)], 50)[0]) == 4
     assert store._table.seen.held is None and not store._recalling.locked()
     store.close()
+
+
+def test_a_row_holds_16_bytes_beside_its_vector():
+    rows = resident_observations.GroupRows.allocate(100, 8)
+    assert rows.numbers.nbytes + rows.headings.nbytes == 16 * 100
