@@ -44,7 +44,7 @@ _MARKS: Final = re.compile(
     rf"[\\`*<>\[\]]|(?<![\w/&]){TAG_BEGINS}|(?<![\w/])_+(?=[^\s_]|\Z)|(?<![\s_])_+(?![\w/])|~(?=~)|%(?=%)|&(?=#?\w{{1,40}};)"
 )
 # The end of a text that may have a meaning only with the text of the next element.
-_SEAM: Final = re.compile(r"(?<!\\)(?:\\\\)*+(?:(#[0-9]*|[%~]|&#?\w{0,40})\Z)")
+_SEAM: Final = re.compile(r"(?<!\\)(?:\\\\)*(?:(#[0-9]*|[%~]|&#?\w{0,40})\Z)")
 # What begins a block at the start of a line; the marks that are escaped everywhere are not here.
 _START: Final = re.compile(
     r"^(?:([-+](?=\s|$)|#{1,6}(?=\s|$)|[-=_:|](?=[-=_:|\s]*$))|(\d{1,9})([.)](?=\s|$)))", re.MULTILINE

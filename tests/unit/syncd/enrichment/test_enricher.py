@@ -3,11 +3,13 @@
 import logging
 import os
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from index.errors import InvalidArgument, Unavailable
 from syncd.enrichment import enricher as enriching
+from syncd.enrichment.backfill import Backfill
 from syncd.enrichment.enricher import DefectiveNote
 from syncd.settings.settings import EnrichSettings
 from tests.support.fakes import FakeEncoder, fake_embedder
@@ -143,3 +145,22 @@ def test_a_tag_of_any_form_stops_the_enrichment_of_no_note(world):
     record = capture(world, "x rays of the hand")
     assert record.summary
     assert facts(world)["problem"] == ""
+
+
+@pytest.mark.parametrize(
+    ("summed", "waiting", "left"),
+    [
+        ({("work", "a"), ("home", "a")}, ("work", "a"), {("home", "a")}),
+        ({("work", "a"), ("work", "b")}, ("", "a"), {("work", "b")}),
+        ({("", "a"), ("", "b")}, ("work", "a"), {("", "b")}),
+        ({("", "a"), ("", "b")}, ("", "a"), {("", "b")}),
+    ],
+)
+def test_a_note_that_waits_is_not_read_and_no_workspace_means_any(summed, waiting, left):
+    asked = []
+    index = SimpleNamespace(unlabelled_paths=lambda _, summed: asked.append(summed) or [])
+    enricher = SimpleNamespace(by="", problem="", pending_retries=lambda: [(*waiting, 1)])
+    backfill = Backfill(
+        None, None, SimpleNamespace(index=index), None, enricher, inbox="", summed=lambda: summed, record_summary=None
+    )
+    assert (backfill.facts()["missing"], asked) == (0, [left])
