@@ -64,7 +64,7 @@ def compose_diff(before: str, after: str, path: str) -> str:
 
 
 def _compose_hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
-    for group in _LineMatcher(old, new).get_grouped_opcodes(CONTEXT):
+    for group in LineMatcher(old, new).get_grouped_opcodes(CONTEXT):
         (_, first, _, first_new, _), (_, _, last, _, last_new) = group[0], group[-1]
         yield f"@@ -{_format_range(first, last)} +{_format_range(first_new, last_new)} @@\n"
         for tag, start, end, start_new, end_new in group:
@@ -81,7 +81,7 @@ def _format_range(start: int, end: int) -> str:
     return f"{start + 1}" if count == 1 else f"{start + 1 if count else start},{count}"
 
 
-class _LineMatcher(difflib.SequenceMatcher[str]):
+class LineMatcher(difflib.SequenceMatcher[str]):
     """Finds equal lines of two texts; after STEPS, all that is left counts as replaced."""
 
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
@@ -93,6 +93,7 @@ class _LineMatcher(difflib.SequenceMatcher[str]):
     def find_longest_match(
         self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
     ) -> difflib.Match:
+        """Return the longest run of equal lines; an empty one after STEPS."""
         ahi = len(self._pairs) - 1 if ahi is None else ahi
         self._left -= self._pairs[ahi] - self._pairs[alo]
         return super().find_longest_match(alo, ahi, blo, bhi) if self._left > 0 else difflib.Match(alo, blo, 0)

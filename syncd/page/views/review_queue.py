@@ -6,15 +6,15 @@ that could not be saved is shown again; a step is undone once."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound
 from index.names import pluralize
+from syncd.changes.unified_diff import LineMatcher, line_end_of
 from syncd.links.obsidian_url import obsidian_url
 from syncd.page.web.failures import describe_failure
 from syncd.page.web.sessions import UndoStep
@@ -342,15 +342,29 @@ def parse_version(text: str) -> int:
 def keep_line_ends(text: str, before: str) -> str:
     """Return the text of a form, whose line ends browsers send as CRLF, with the line ends of its note, `before`.
 
-    An unchanged line keeps its end, and another one gets the end that most lines have."""
-    usual = "\r\n" if 2 * before.count("\r\n") > before.count("\n") else "\n"
+    An unchanged line keeps its end, and another one gets the end that most lines have, as do lines whose comparison would
+    take too long."""
+    usual = line_end_of(before)
+    if before.count("\r\n") in (0, before.count("\n")):
+        return _with_lf(text).replace("\n", usual)
     kept, lines = _LINE.findall(before), _LINE.findall(_with_lf(text))
     ended = [line.replace("\n", usual) for line in lines]
-    for start, other, count in SequenceMatcher(
-        None, lines, list(map(_with_lf, kept)), autojunk=False
-    ).get_matching_blocks():
+    for start, other, count in _match_lines(lines, [_with_lf(line) for line in kept]):
         ended[start : start + count] = kept[other : other + count]
     return "".join(ended)
+
+
+def _match_lines(lines: Sequence[str], others: Sequence[str]) -> Iterator[tuple[int, int, int]]:
+    """Yield runs of equal lines: where each begins in `lines` and in `others`, and its length.
+
+    The equal lines at the beginning and at the end need no comparison of each line with each other one."""
+    shorter = min(len(lines), len(others))
+    head = next((n for n in range(shorter) if lines[n] != others[n]), shorter)
+    tail = next((n for n in range(shorter - head) if lines[-1 - n] != others[-1 - n]), shorter - head)
+    yield 0, 0, head
+    matcher = LineMatcher(lines[head : len(lines) - tail], others[head : len(others) - tail])
+    yield from ((head + start, head + other, count) for start, other, count in matcher.get_matching_blocks())
+    yield len(lines) - tail, len(others) - tail, tail
 
 
 def _with_lf(text: str) -> str:

@@ -104,14 +104,14 @@ def test_the_search_for_equal_lines_ends():
     repeated = "".join(f"{line}and\n" for line in lines) * 10
     counted = 0
 
-    class Counting(unified_diff._LineMatcher):
+    class Counting(unified_diff.LineMatcher):
         def find_longest_match(self, *arguments, **named):
             nonlocal counted
             counted += self._left > 0
             return super().find_longest_match(*arguments, **named)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(unified_diff, "_LineMatcher", Counting)
+        patch.setattr(unified_diff, "LineMatcher", Counting)
         diff = compose_diff("".join(lines), repeated, "a.md")
     assert apply_hunks(parse_diff(diff), "".join(lines)) == repeated
     assert 0 < counted < 1000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from index.errors import InvalidArgument
@@ -90,6 +92,22 @@ def test_a_taken_name_asks_for_another_folder():
 )
 def test_a_note_keeps_its_line_ends(before, sent, text):
     assert keep_line_ends(sent, before) == text
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_line_ends_of_a_long_note_take_little_time(end):
+    before = "- [ ]\n" * 4_000 + f"- [ ]{end}" * 4_000
+    sent = "first\r\n" + "- [ ]\r\n" * 7_998 + "last\r\n"
+    begun = time.process_time()
+    text = keep_line_ends(sent, before)
+    assert time.process_time() - begun < 5
+    assert text.replace("\r\n", "\n") == sent.replace("\r\n", "\n")
+
+
+def test_an_insertion_amid_many_equal_lines_keeps_their_ends():
+    head, tail = "- [ ]\n" * 4_000, "- [ ]\r\n" * 4_000
+    sent = f"{head}new\n{tail}".replace("\r\n", "\n").replace("\n", "\r\n")
+    assert keep_line_ends(sent, head + tail) == f"{head}new\n{tail}"
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "\u00b2", "\u0661", "9" * 5_000])
