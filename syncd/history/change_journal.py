@@ -290,6 +290,18 @@ class ChangeJournal:
         )
         return dict(self._ledger.query(asked, (folder, folder)))
 
+    def has_relinked(self, path: str, was: str, now: str) -> bool:
+        """Return whether only updates of links, after moves of other notes, led from one digest of a note to another."""
+        asked = (
+            "SELECT was, now, kind FROM promoted_files JOIN promotions ON promotion = seq"
+            " WHERE path = ? AND state = 'done' AND path NOT IN (source, target) AND was != '' AND now != ''"
+        )
+        updates = [(before, after) for before, after, kind in self._ledger.query(asked, (path,)) if kind in self._kinds]
+        reached = {was}
+        while more := {after for before, after in updates if before in reached} - reached:
+            reached |= more
+        return now in reached
+
     def _entries(self, where: str, *arguments: object) -> list[Entry]:
         rows = self._ledger.query(f"{_ENTRIES} WHERE {where} ORDER BY seq", arguments)
         return [entry for row in rows if (entry := Entry(*row)).kind in self._kinds]

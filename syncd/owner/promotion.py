@@ -11,6 +11,7 @@ from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError
 from syncd.documents.capture_note import CHANGE
+from syncd.history.change_journal import sha256
 from syncd.promotion.plan import Plan, TakenDestination, refuse_unseen_change, reserve_paths
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
@@ -91,7 +92,7 @@ def _plan_promotions(
     for id in ids:
         try:
             plan = promotions.make_plan(snapshot.find_capture(id), reserved=reserved, **wanted)
-            refuse_unseen_change(plan.raw, shown.get(id))
+            refuse_unseen_change(promotions.journal, plan.source, plan.raw, shown.get(id))
         except TakenDestination as error:
             way_out = "name another folder with --to, or mark the capture (promote: true) to be asked in a note"
             failed.append({"id": id, "error": Conflict(f"{error.message}; {way_out}", target=error.target).as_dict()})
@@ -144,12 +145,15 @@ def _apply_changes(
             path = snapshot.find_capture(id).path
             if wanted["to"] is not None or wanted["taken"]:
                 raise InvalidArgument(AS_IT_IS)
+            raw, _ = snapshot.vault.read(path)
+            refuse_unseen_change(promotions.journal, path, raw, shown.get(id))
+            seen = sha256(raw) if id in shown else None
             if dry_run:
-                plan = promotions.changes.plan(path, shown=shown.get(id))
+                plan = promotions.changes.plan(path, shown=seen)
                 fields = {"id": plan.document_id, "source": plan.source, "target": plan.target}
                 planned.append(fields | {"chosen": "change", "file": None})
             else:
-                done.append(promotions.apply_change(path, shown=shown.get(id)) | {"applied": True})
+                done.append(promotions.apply_change(path, shown=seen) | {"applied": True})
         except MemexError as error:
             failed.append({"id": id, "error": error.as_dict()})
     return done, planned

@@ -222,9 +222,12 @@ def _id_problem(snapshot: VaultSnapshot, document: Document, raw: bytes) -> str:
     return f"{others[0]} has the same `id`: remove it from one of the two" if others else ""
 
 
-def refuse_unseen_change(raw: bytes, shown: str | None) -> None:
-    """Raise Conflict if a capture no longer is the one that its owner saw; `shown`: the SHA-256 of that, None if unknown."""
-    if shown is not None and sha256(raw) != shown:
+def refuse_unseen_change(journal: ChangeJournal, path: str, raw: bytes, shown: str | None) -> None:
+    """Raise Conflict if a capture no longer is the one that its owner saw, except for links that Memex updated since.
+
+    `shown`: the SHA-256 of that capture, None if unknown."""
+    digest = sha256(raw)
+    if shown not in (None, digest) and not journal.has_relinked(path, shown, digest):
         raise Conflict("the capture changed after it was shown: look at it again, then decide")
 
 

@@ -93,7 +93,7 @@ class Promotions:
         commits: Committer,
         changes: ChangePlans,
     ) -> None:
-        self._snapshot, self._journal, self._repo, self._commits = snapshot, journal, repo, commits
+        self._snapshot, self.journal, self._repo, self._commits = snapshot, journal, repo, commits
         self.changes = changes  # what agents propose for notes of the vault
         self.lock = threading.RLock()  # held while captures are moved
         self._unfinished = UnfinishedChanges()
@@ -188,15 +188,13 @@ class Promotions:
         Raises an error if that is not possible."""
         if (change := self.find_applied_change(reference)) is not None:
             return self.carry_out_move(lambda: self.changes.plan_return(change, self.complete_steps(change)))
-        outcome = self.carry_out_move(
-            lambda: plan_return(self._snapshot, self._journal, reference, self.complete_steps)
-        )
+        outcome = self.carry_out_move(lambda: plan_return(self._snapshot, self.journal, reference, self.complete_steps))
         self._remove_made_folders(outcome["source"])
         return outcome
 
     def complete_steps(self, entry: Entry, paths: Collection[str] | None = None) -> list[FileChange]:
         """Return the file changes of an entry, complete for `paths` (None = all); bytes that nobody has any more are None."""
-        return self._journal.complete_steps(entry.seq, self.changes.read_version, paths=paths)
+        return self.journal.complete_steps(entry.seq, self.changes.read_version, paths=paths)
 
     def apply_change(self, path: str, *, shown: str | None = None, tool: str = "promote") -> dict[str, Any]:
         """Apply the change that the capture at `path` proposes, and return the outcome; see `ChangePlans.plan`."""
@@ -213,7 +211,7 @@ class Promotions:
             if (record := note_lookup.find_note([self._snapshot.notes.index], reference)) is not None:
                 names.add(record.path)
         undone: list[str] = []
-        for entry in reversed(self._journal.entries_named(sorted(names))):
+        for entry in reversed(self.journal.entries_named(sorted(names))):
             if entry.state != "done":
                 continue
             if entry.kind == UNAPPLY:
@@ -258,10 +256,10 @@ class Promotions:
         if not self._unfinished.are_due(at_once=at_once):
             return made
         with self.lock, acting_as(AUTHOR), self._unfinished.finishing():
-            for entry in self._journal.unfinished():
+            for entry in self.journal.unfinished():
                 self._resume(entry)
-            for entry in self._journal.uncommitted(now_ms() - RECENT_MS):
-                steps = self._journal.steps(entry.seq)
+            for entry in self.journal.uncommitted(now_ms() - RECENT_MS):
+                steps = self.journal.steps(entry.seq)
                 outcome: dict[str, Any] = {"commit": "", "left_out": []}
                 self._commit([_Move(entry, steps, outcome)])
                 if self._unfinished.are_delayed() and self._commits.hindrance():  # Git refuses the others too
@@ -274,21 +272,21 @@ class Promotions:
 
     def due_commits(self) -> Iterator[DueCommit]:
         """Yield the recent promotions that still lack a commit, with the commit to make."""
-        for entry in self._journal.uncommitted(now_ms() - RECENT_MS):
+        for entry in self.journal.uncommitted(now_ms() - RECENT_MS):
             with suppress(MemexError):  # a file can't be read
-                if due := make_due_commit(self._journal, entry, self._journal.steps(entry.seq)):
+                if due := make_due_commit(self.journal, entry, self.journal.steps(entry.seq)):
                     yield due
 
     def last_action(self, id: str) -> tuple[str, str, str]:
         """Return the kind of the last action on a capture, its old path and its new path; "" = none."""
-        last = next((entry for entry in reversed(self._journal.entries_of(id)) if entry.state == "done"), None)
+        last = next((entry for entry in reversed(self.journal.entries_of(id)) if entry.state == "done"), None)
         return (last.kind, last.source, last.target) if last else ("", "", "")
 
     def latest(self, limit: int) -> list[dict[str, Any]]:
         """Return the latest promotions that were not undone, newest first."""
         over: set[str] = set()
         rows = []
-        for entry in reversed(self._journal.latest_entries(2 * limit)):
+        for entry in reversed(self.journal.latest_entries(2 * limit)):
             if entry.state == "done" and entry.kind in STANDING and entry.document_id not in over:
                 over.add(entry.document_id)
                 if entry.kind == "promote":
@@ -298,7 +296,7 @@ class Promotions:
 
     def facts(self) -> dict[str, Any]:
         """Return the promotions that are torn, unfinished or uncommitted."""
-        recent = self._journal.latest_entries(200)
+        recent = self.journal.latest_entries(200)
         return {
             "torn": [
                 {"path": entry.target, "left": json.loads(entry.about).get("left", [])}
@@ -340,7 +338,7 @@ class Promotions:
         """Remove the empty folders above `path` that a promotion created."""
         made = {
             folder
-            for entry in self._journal.latest_entries(FOLDERS)
+            for entry in self.journal.latest_entries(FOLDERS)
             if entry.kind == "promote"
             for folder in json.loads(entry.about).get("folders", ())
         }
@@ -361,16 +359,16 @@ class Promotions:
         """Change the files; raises `_FilesChanged` when a file changed since the plan was made."""
         steps = move_plan.steps
         self._unfinished.expect()  # until it has succeeded
-        entry = self._journal.begin(move_plan, by=by, at=now_ms())
+        entry = self.journal.begin(move_plan, by=by, at=now_ms())
         try:
-            self._journal.roll_forward(steps)
+            self.journal.roll_forward(steps)
         except (Conflict, NotFound) as error:
             self._take_back(entry, steps)
             raise _FilesChanged(error.message, retryable=True) from error
         except BaseException:
             self._take_back(entry, steps)
             raise
-        self._journal.set_state(entry.seq, "done")
+        self.journal.set_state(entry.seq, "done")
         log.info("%s: moved one note", move_plan.kind)
         links = {key: move_plan.about[key] for key in ("relinked", "lost", "mentions", "unread")}
         files = {"id": move_plan.document_id, "source": move_plan.source, "target": move_plan.target}
@@ -379,12 +377,12 @@ class Promotions:
     def _take_back(self, entry: Entry, steps: Sequence[FileChange], why: str = "") -> None:
         """Roll back the move; what can't be rolled back now is tried again later."""
         try:
-            left = self._journal.roll_back(steps)
+            left = self.journal.roll_back(steps)
             # Somebody else's, and complete.
             others = {entry.source} if self._is_same_note(entry) else {entry.source, entry.target}
             mine = [path for path in left if path not in others]
             about = json.loads(entry.about) | {"left": mine, "why": why}
-            self._journal.set_state(entry.seq, "torn" if mine else "undone", about=json.dumps(about))
+            self.journal.set_state(entry.seq, "torn" if mine else "undone", about=json.dumps(about))
         except MemexError as error:
             log.warning("a promotion is incomplete; Memex finishes it later: %s", error.message)
             self._unfinished.expect()
@@ -393,26 +391,26 @@ class Promotions:
         """Finish a move that a crash interrupted; roll it back if the capture changed or the destination is taken."""
         steps: Sequence[FileChange] = ()
         try:
-            steps = self._journal.steps(entry.seq)
-            strange = self._journal.find_conflicts(steps)
+            steps = self.journal.steps(entry.seq)
+            strange = self.journal.find_conflicts(steps)
             here = {
-                step.path: self._journal.current_digest(step)
+                step.path: self.journal.current_digest(step)
                 for step in steps
                 if step.path in (entry.source, entry.target)
             }
             ours = entry.target in strange and self._is_same_note(entry)
             if not any(here.values()):  # somebody has removed the note, and it stays removed
-                self._journal.set_state(entry.seq, "undone")
+                self.journal.set_state(entry.seq, "undone")
             elif entry.source in strange or (entry.target in strange and not ours):
                 self._take_back(entry, steps, "it was changed meanwhile")
             else:
-                self._journal.roll_forward(steps, without=strange)
+                self.journal.roll_forward(steps, without=strange)
                 if strange - {entry.target}:
                     self._mend_links(
                         {step.twin: step.path for step in steps if step.twin and step.now}
                         | {entry.source: entry.target}
                     )
-                self._journal.set_state(entry.seq, "done")
+                self.journal.set_state(entry.seq, "done")
         except MemexError as error:
             log.warning("could not finish an interrupted promotion yet: %s", error.message)
             self._unfinished.expect()
@@ -455,11 +453,11 @@ class Promotions:
         moves.clear()
         for move in waiting:
             with self._trying_later():
-                commit = make_due_commit(self._journal, move.entry, move.steps)
+                commit = make_due_commit(self.journal, move.entry, move.steps)
                 if commit is not None:
                     due.append((move, commit))
                 else:
-                    self._journal.set_state(move.entry.seq, "done", commit_id=NOTHING)
+                    self.journal.set_state(move.entry.seq, "done", commit_id=NOTHING)
         with self._trying_later():
             made = self._commits.commit_series([commit for _, commit in due]) if due else []
             for (move, commit), name in zip(due, made, strict=True):
@@ -482,7 +480,7 @@ class Promotions:
         if made is None and self._commits.is_on and self._repo.local_state() not in NO_HISTORY:
             self._unfinished.delay()
             return
-        self._journal.set_state(move.entry.seq, "done", commit_id=made or NOTHING)
+        self.journal.set_state(move.entry.seq, "done", commit_id=made or NOTHING)
         others = [path for path in due.changes if path not in due.approved]
         move.outcome["commit"] = made or ""
         if made and others:

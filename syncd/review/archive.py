@@ -147,7 +147,7 @@ class Archive:
         """Plan the move of a capture into the archive. Raises Problem, or Conflict when it has just changed."""
         snapshot = self._snapshot
         raw, stat = snapshot.vault.read(record.path)
-        refuse_unseen_change(raw, shown)
+        refuse_unseen_change(self._promotions.journal, record.path, raw, shown)
         document = snapshot.parse(raw, record.path, stat)
         if sha256(raw) != record.digest or document.claimed_id is None:
             raise Conflict("the capture was changed a moment ago; try again in a moment", retryable=True)

@@ -41,7 +41,7 @@ def broken_off(world, after):
     own, snapshot = world.app.services.promotions, world.app.services.snapshot
     plan = own.make_plan(snapshot.find_capture("n1"), to="Notes")
     way = own.make_move_plan(plan)
-    journal = own._journal
+    journal = own.journal
     journal.begin(way, by="Ann", at=1)
     assert [step.path for step in way.steps] == ["Notes/N.md", "Links.md", "More.md", "Captures/default/N.md"]
     journal.roll_forward(way.steps[:after])
@@ -52,7 +52,7 @@ def ended(world):
     own = world.app.services.promotions
     own.finish_pending()
     world.run()
-    (found,) = own._journal.entries_of("n1")
+    (found,) = own.journal.entries_of("n1")
     return found.state
 
 
@@ -122,7 +122,7 @@ def test_a_note_that_somebody_took_away_is_not_brought_back(world):
 def test_the_journal_says_who_and_what(world):
     promote(world, "n1")
     own = world.app.services.promotions
-    (entry,) = own._journal.entries_of("n1")
+    (entry,) = own.journal.entries_of("n1")
     assert (entry.kind, entry.state, entry.by) == ("promote", "done", own.owner())
     assert json.loads(entry.about)["relinked"] == ["Links.md", "More.md"]
 
@@ -134,7 +134,7 @@ def kept(world):
 
 
 def test_bytes_of_ended_changes_are_forgotten_by_age_and_beyond_the_limit(world):
-    ledger, journal = world.app.opened.ledger, world.app.services.promotions._journal
+    ledger, journal = world.app.opened.ledger, world.app.services.promotions.journal
     raw = os.urandom(10_000)  # does not compress
     seqs = []
     for at in range(4):
@@ -169,7 +169,7 @@ def test_nothing_of_a_forgotten_text_is_left_in_the_ledger_s_files(tmp_path):
 
 def test_a_commit_has_the_text_of_a_note_although_the_journal_forgot_it(world):
     promote(world, "n1")
-    journal = world.app.services.promotions._journal
+    journal = world.app.services.promotions.journal
     (entry,) = journal.entries_of("n1")
     forget_bytes(world.app.opened.ledger, before=1 << 50, most=0)
     due = make_due_commit(journal, entry, journal.steps(entry.seq))
@@ -217,7 +217,7 @@ def test_a_file_that_cannot_be_restored_is_reported(world):
     old, new, raw = "Captures/default/Files/f.pdf", "Files/f.pdf", b"%PDF-"
     (world.vault / old).parent.mkdir(parents=True)
     (world.vault / old).write_bytes(raw)
-    journal = world.app.services.promotions._journal
+    journal = world.app.services.promotions.journal
     steps = move_steps(old, new, sha256(raw))
     journal.roll_forward(steps)
     assert not (world.vault / old).exists()

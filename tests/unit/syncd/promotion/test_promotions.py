@@ -123,7 +123,7 @@ def test_taken_suggestions_are_in_the_same_commit_and_go_with_the_way_back(world
 def test_an_interrupted_promotion_is_finished_although_the_ledger_could_not_be_read_at_first(world, table):
     service = promotions(world)
     plan = service.make_move_plan(service.make_plan(world.app.services.snapshot.find_capture("c1")))
-    service._journal.begin(plan, by="Ann", at=1)  # and then a crash
+    service.journal.begin(plan, by="Ann", at=1)  # and then a crash
     world.reopen()
     service = promotions(world)
     with unreadable(world.app.opened.ledger, table), suppress(Unavailable):

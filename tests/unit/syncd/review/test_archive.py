@@ -174,6 +174,30 @@ def test_a_command_dismisses_and_relations_wait_until_it_is_back(world):
     assert [tie.target.id for tie in tools.memo_graph.list(source=old.id).ties] == [new.id]
 
 
+def test_a_batch_is_not_refused_because_of_its_own_link_updates(world):
+    capture(world, name="First")
+    second, third = (
+        capture(world, name=name, body="See [[Captures/default/First]].\n") for name in ("Second", "Third")
+    )
+    waiting = world.app.operations["review.list"]({}, lambda _: None)["waiting"]
+    shown = {row["path"]: row["digest"] for row in waiting}
+    result = world.app.operations["review.dismiss"]({"ids": list(shown), "shown": shown}, lambda _: None)
+    assert result["failed"] == []
+    assert {row["source"] for row in result["archived"]} == {"Captures/default/First.md", second, third}
+
+
+def test_an_edit_after_a_link_update_is_refused(world):
+    first = capture(world, name="First")
+    second = capture(world, name="Second", body="See [[Captures/default/First]].\n")
+    waiting = world.app.operations["review.list"]({}, lambda _: None)["waiting"]
+    shown = {row["path"]: row["digest"] for row in waiting}
+    world.app.operations["review.dismiss"]({"ids": [first], "shown": shown}, lambda _: None)
+    world.write(second, (world.vault / second).read_text() + "Rewritten.\n")
+    world.run()
+    (failed,) = world.app.operations["review.dismiss"]({"ids": [second], "shown": shown}, lambda _: None)["failed"]
+    assert "changed after it was shown" in failed["error"]["message"]
+
+
 def test_the_capture_that_was_archived_last_is_listed_first(world):
     world.write("Captures/Archive/default/Another device.md", "---\nid: d1\n---\nwords\n")
     for name in ("Beech", "Alder", "Chestnut"):

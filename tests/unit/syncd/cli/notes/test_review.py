@@ -255,6 +255,22 @@ def test_a_capture_that_changes_while_the_file_is_open_is_not_decided(world, tmp
     assert sorted(file.name for file in inbox.glob("*.md")) == ["First.md", "Fourth.md", "Third.md"]
 
 
+def test_a_capture_whose_link_a_decision_of_the_file_updates_is_decided_too(world, tmp_path):
+    second = "Captures/default/Second.md"
+    for path in (second, "Captures/default/Third.md"):
+        world.write(path, (world.vault / path).read_text() + "See [[Captures/default/First]].\n")
+    world.run()
+    edit = script(
+        tmp_path,
+        'sed -i -e "s/^keep first.*/approve first -> A/" -e "s/^keep second.*/approve second -> B/" -e "s/^keep third/discard third/" "$1"',
+    )
+    code, told = Terminal(edit, "--editor").ended("")
+    assert code == 0, told
+    assert (world.vault / "A/First.md").is_file()
+    assert (world.vault / "B/Second.md").is_file()
+    assert not (world.vault / "Captures/default/Third.md").exists()
+
+
 @pytest.mark.parametrize(
     ("lines", "code", "words"),
     [
