@@ -150,19 +150,19 @@ class Group(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that a command line names; refuse an unknown one with the nearest name."""
-        if (
-            args
-            and not args[0].startswith("-")
-            and self.get_command(ctx, args[0]) is None
-            and not ctx.resilient_parsing
-        ):
+        if ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        command = self.get_command(ctx, args[0])
+        if not args[0].startswith("-") and command is None:
             near = did_you_mean(args[0], self.list_commands(ctx))
             raise click.UsageError(f"no command {args[0]!r} in `{ctx.command_path}`{near}", ctx)
         for option in self.params:
             # The command would ignore it.
             if option.expose_value and ctx.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
-                message = f"{option.opts[0]} before {args[0]} has no effect: give the options of `{ctx.command_path} {args[0]}` after its name"
-                raise click.UsageError(message, ctx)
+                name, path = option.opts[0], f"{ctx.command_path} {args[0]}"
+                taken = command is not None and any(name in parameter.opts for parameter in command.params)
+                way_out = f"give it after `{path}`" if taken else f"`{path}` has no {name}; leave it out"
+                raise click.UsageError(f"{name} before {args[0]} has no effect: {way_out}", ctx)
         return super().resolve_command(ctx, args)
 
 

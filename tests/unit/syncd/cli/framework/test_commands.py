@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 
 from index.encoders import embedder
 from syncd.cli.framework import commands
@@ -274,8 +275,29 @@ def test_an_empty_name_means_neither_the_default_nor_all(capfd, words, option):
 
 
 @pytest.mark.parametrize(
-    "words", [["review", "--workspace", "work", "approve", "x"], ["audit", "--key", "k", "verify"]]
+    ("words", "way_out"),
+    [
+        (["review", "--workspace", "work", "approve", "x"], "`memex review approve` has no --workspace; leave it out"),
+        (["audit", "--key", "k", "verify"], "`memex audit verify` has no --key; leave it out"),
+    ],
 )
-def test_an_option_before_a_command_that_would_ignore_it_is_refused(words, capfd):
+def test_an_option_before_a_command_that_would_ignore_it_is_refused(words, way_out, capfd):
     assert run_command(words) == 2
-    assert f"{words[1]} before {words[3]} has no effect" in capfd.readouterr().err
+    assert f"{words[1]} before {words[3]} has no effect: {way_out}" in capfd.readouterr().err
+
+
+def test_a_refused_option_names_its_place_if_the_command_has_it(capfd):
+    option = click.Option(["--limit"])
+    group = commands.Group("group", params=[option], commands=[commands.Command("part", params=[option])])
+    with pytest.raises(click.UsageError, match="give it after `group part`"):
+        group.main(["--limit", "3", "part"], prog_name="group", standalone_mode=False)
+
+
+def test_completion_after_such_an_option_offers_the_words_of_the_command():
+    shell = ShellComplete(
+        commands.Group("group", params=[click.Option(["--limit"])], commands=[commands.Command("part")]),
+        {},
+        "group",
+        "",
+    )
+    assert "--vault" in [item.value for item in shell.get_completions(["--limit", "3", "part"], "--v")]
