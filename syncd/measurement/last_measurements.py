@@ -42,9 +42,8 @@ def find_verdict(state: Path, present: Mapping[str, Any], changed: Mapping[str, 
         pair = _key(entry["present"]), _key(entry["changed"])
         if pair == (_key(present), _key(changed)):
             return entry["verdict"], entry["at"]
-        if pair == (_key(changed), _key(present)):
-            verdict = _reverse(entry)
-            return None if verdict is None else (verdict, entry["at"])
+        if pair == (_key(changed), _key(present)) and (verdict := _reverse(entry)) is not None:
+            return verdict, entry["at"]
     return None
 
 

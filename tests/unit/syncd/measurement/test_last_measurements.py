@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from syncd.measurement.last_measurements import FILE, MOST, find_verdict, keep_measurement
@@ -47,6 +49,16 @@ def test_a_loss_is_judged_in_the_other_direction(tmp_path, search, meaning, verd
 def test_a_loss_without_its_differences_is_not_measured_in_the_other_direction(tmp_path):
     keep_measurement(tmp_path, SMALL, LARGE, {"verdict": "worse", "search": {}, "meaning": {}}, 1)
     assert find_verdict(tmp_path, LARGE, SMALL) is None
+
+
+def test_an_earlier_measurement_counts_if_a_later_one_can_not_be_judged_in_the_other_direction(tmp_path):
+    pairs = ((LARGE, SMALL, "better"), (SMALL, LARGE, "worse"))  # as an older version of Memex left them
+    entries = [
+        {"at": at, "present": present, "changed": changed, "verdict": verdict, "search": {}, "meaning": {}}
+        for at, (present, changed, verdict) in enumerate(pairs, 1)
+    ]
+    (tmp_path / FILE).write_text(json.dumps(entries))
+    assert find_verdict(tmp_path, LARGE, SMALL) == ("better", 1)
 
 
 def test_where_a_model_runs_does_not_count(tmp_path):
