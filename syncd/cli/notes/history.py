@@ -105,7 +105,7 @@ def undo(
         raise InvalidArgument("--until, --key and --workspace need --since")
     if version is not None:
         return _restore(id, version, dry_run=dry_run, yes=yes)
-    wanted = {"id": id, **_parse_period(since, until), **narrow}
+    wanted = {"id": id, **_parse_period(since, until, previewed=not (yes or dry_run)), **narrow}
     with open_session() as ask:
         # A name is looked up before the question, so that nobody confirms one that is unknown.
         result = ask("undo", wanted if yes and not dry_run else {**wanted, "dry_run": True})
@@ -120,11 +120,15 @@ def undo(
     return ALL_SKIPPED if result["skipped"] and not result["done"] else 0
 
 
-def _parse_period(since: str | None, until: str | None) -> dict[str, int | None]:
-    """Return the period of an undo; it ends now at the latest, because later writes are not in its preview."""
+def _parse_period(since: str | None, until: str | None, *, previewed: bool) -> dict[str, int | None]:
+    """Return the period of an undo; with a preview it ends now at the latest, because later writes are not in that.
+
+    Otherwise it has no end: after the clock was set back, writes have times that are still to come."""
     now = now_ms()
     begin, end = parse_time(since, now), parse_time(until, now)
-    return {"since": begin, "until": end if begin is None else min(end or now + 1, now + 1)}
+    if previewed and begin is not None:
+        end = now + 1 if end is None else min(end, now + 1)
+    return {"since": begin, "until": end}
 
 
 def _restore(id: str | None, version: str, *, dry_run: bool, yes: bool) -> int:

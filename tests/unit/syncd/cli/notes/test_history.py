@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from index.timings import now_ms
 from syncd.cli.main import run_command
 from syncd.cli.notes import history
 from tests.support import agent_writes
@@ -115,6 +116,15 @@ def test_an_undo_by_time_leaves_writes_after_its_preview_alone(world, capsys, an
     answers_after(lambda: agent_writes.capture(world, "# Three\n\nthree"))
     assert ask(world, "undo", "--since", "1h") == 0
     assert sorted(file.name for file in (world.vault / "Captures/default").glob("*.md")) == ["Three.md"]
+
+
+@pytest.mark.parametrize(("flag", "left"), [("--yes", []), ("--dry-run", ["One.md"])])
+def test_an_undo_without_a_preview_takes_writes_whose_time_is_to_come(world, capsys, monkeypatch, flag, left):
+    agent_writes.capture(world, "# One\n\none")
+    monkeypatch.setattr(history, "now_ms", lambda: now_ms() - 1_800_000)  # the clock was set back
+    assert ask(world, "undo", "--since", "1h", flag) == 0
+    assert "One.md" in capsys.readouterr().out
+    assert [file.name for file in (world.vault / "Captures/default").glob("*.md")] == left
 
 
 def test_an_undo_of_a_note_takes_back_only_the_call_that_was_shown(world, capsys, answers_after):
