@@ -188,7 +188,6 @@ def _capture_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) 
         "created_at": record.created_at,
         "promote": marks.promote,
         "promote_to": marks.promote_to,
-        "problem": marks.promote_problem,
         **_find_goal(snapshot, record, marks),
         "suspicious": list(find_hidden(text)),
         "runs": list(find_runnable(text)),
@@ -198,15 +197,15 @@ def _capture_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) 
 
 
 def _find_goal(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) -> dict[str, Any]:
-    """Return the folder into which an approval moves a capture, and what chose it; None for a change, or if a problem prevents it."""
-    promotion = snapshot.settings.promote
+    """Return the folder into which an approval moves a capture, and what chose it; None for a change, or with the problem that prevents it."""
+    promotion, problem = snapshot.settings.promote, marks.promote_problem
     if record.type == CHANGE:
-        return {"goal": None, "by": ""}
+        return {"goal": None, "by": "", "problem": problem}
     try:
         folder, by, _ = choose_folder(record, marks, promotion.rules, folder=promotion.folder, inbox=snapshot.inbox)
-    except Problem:
-        return {"goal": None, "by": ""}
-    return {"goal": folder, "by": by}
+    except Problem as error:
+        return {"goal": None, "by": "", "problem": problem or error.message}
+    return {"goal": folder, "by": by, "problem": problem}
 
 
 def _goal_fields(

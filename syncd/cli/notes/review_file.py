@@ -52,6 +52,8 @@ def compose_file(waiting: Sequence[Mapping[str, Any]]) -> str:
         summary = result_text.line(str(capture["summary"] or ""), 140)
         if summary and not summary.startswith(title.rstrip("…")):
             parts.append(f"#   {summary}\n")
+        if problem := result_text.line(str(capture["problem"] or ""), 200):
+            parts.append(f"#   problem: {problem}\n")
         parts += [f"#   {TAKE} {shown}\n" for shown in _by_text(capture)]
     return "".join(parts)
 

@@ -346,6 +346,6 @@ def test_the_folder_that_is_shown_is_the_one_it_goes_to(tmp_path, front, goal, b
     assert (listed["goal"], listed["by"]) == (shown["goal"], by)
     assert fold(str(shown["goal"])) == fold(str(goal))
     if goal is None:
-        assert shown["problem"] == planned["failed"][0]["error"]["message"]
+        assert listed["problem"] == shown["problem"] == planned["failed"][0]["error"]["message"]
     else:
         assert [(one["target"], one["chosen"]) for one in planned["planned"]] == [(f"{goal}/X.md", by)]

@@ -25,7 +25,7 @@ def capture(
     return {
         "suggested_tags": tags, "suggested_links": links,
         "id": id, "path": f"{workspace}/{id}.md", "workspace": workspace, "title": title, "summary": summary,
-        "goal": suggested_folder, "by": by,
+        "goal": suggested_folder, "by": by, "problem": None,
     }  # fmt: skip
 
 
@@ -45,6 +45,11 @@ def test_the_file_shows_title_summary_and_folder():
     assert "\nkeep a1  Roof door  -> Home\n" in text
     assert "\nkeep b2  Heat pump\n#   The filter is due.\n" in text
     assert text.startswith("# 3 captures wait")
+
+
+def test_the_file_says_why_a_capture_has_no_folder():
+    waiting = [capture() | {"problem": "its `promote_to` is not a folder:\nkeep a1"}]
+    assert "\nkeep a1  Roof door\n#   problem: its `promote_to` is not a folder: keep a1\n" in compose_file(waiting)
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS | st.none()), max_size=5))
