@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.support.chromium import Tab
+from tests.support.world import until
+
+STAMP = """fetch("/").then((answer) => answer.text())
+    .then((text) => new DOMParser().parseFromString(text, "text/html").body.dataset.stamp)"""
 
 
 def hits(tab: Tab) -> list[str]:
@@ -67,6 +71,24 @@ def test_a_search_that_fails_leaves_no_hits_of_another_text(browser, demo, statu
     tab.wait("#hits .title")
 
 
+def test_a_refresh_that_keeps_failing_is_tried_ever_less_often_and_says_why(browser, demo):
+    tab = browser.open(demo.one_time_link())
+    tab.goto("/search?q=anchor")
+    tab.wait("body[data-settled]")
+    tab.value("window.waits = []")
+    tab.value(
+        "(window.setTimeout = ((real) => (work, wait, ...rest) => (wait >= 2000 && window.waits.push(wait), real(work, wait / 20, ...rest)))(setTimeout), 0)"
+    )
+    tab.call("fail", "**/search*", 503)
+    demo.capture("# Anchor of the ferry\n\nThe anchor is worn.")
+    until(lambda: tab.value("window.waits.slice(-2)") == [60000, 60000])
+    assert tab.value("window.waits.slice(-7)") == [2000, 4000, 8000, 16000, 32000, 60000, 60000]
+    assert "out of date" in tab.call("textContent", "#connection")
+    tab.call("release")
+    tab.wait('#hits .title:has-text("Anchor of the ferry")')
+    tab.wait_gone("#connection")
+
+
 def test_hits_follow_the_notes_after_a_refresh_that_failed(browser, demo):
     tab = browser.open(demo.one_time_link())
     tab.goto("/search?q=mooring")
@@ -74,10 +96,12 @@ def test_hits_follow_the_notes_after_a_refresh_that_failed(browser, demo):
     tab.call("fail", "**/search*", 503)
     demo.capture("# Mooring of the ferry\n\nThe mooring line is worn.")
     demo.settled()
-    assert "Mooring of the ferry" not in hits(tab)
     tab.call("waitForTimeout", 1500)
+    assert "Mooring of the ferry" not in hits(tab)
+    stamp = tab.value(STAMP)
     tab.call("release")
     tab.wait('#hits .title:has-text("Mooring of the ferry")')
+    assert tab.value(STAMP) == stamp, "the page was refreshed by another change, not by a further try"
 
 
 def test_a_filter_restricts_the_hits(tab):

@@ -5,7 +5,8 @@ import { openSearchBox, takeOverText } from "./search_box.js";
 const CHORD = 1500; // milliseconds within which a letter follows g
 const DEBOUNCE = 120; // milliseconds without a key before a search
 const SETTLE = 300; // milliseconds after loading in which no key decides, because nobody has read the page yet
-const RETRY = 2000; // milliseconds after a failed refresh before the next one
+const RETRY = 2000; // milliseconds after a failed refresh before the next one; each further failure doubles them
+const LONGEST_RETRY = 60_000;
 const UNREACHABLE = "The page did not answer. Try again in a moment.";
 const body = document.body;
 
@@ -134,14 +135,19 @@ async function onState(state) {
   if (state.stamp !== stamp || wasGone) await catchUp(state.stamp);
 }
 
-// Refresh the live regions until they show the data with this stamp.
-async function catchUp(latest) {
+// Refresh the live regions until they show the data with this stamp; from the second failure on, say why they don't.
+async function catchUp(latest, wait = RETRY) {
   clearTimeout(retry);
   const address = location.href;
   const failure = document.querySelector("body:not([data-answer]) [data-live]") ? await refresh(address, "[data-live]") : null;
   if (stream === null) return; // it is hidden now, and asks when it is seen again
-  if (failure?.isTemporary) retry = setTimeout(catchUp, RETRY, latest);
-  else if (location.href !== address) await catchUp(latest); // a search began, whose hits may be those of the text before
+  if (failure?.isTemporary) {
+    if (wait > RETRY) showConnection(`What you see may be out of date. ${failure.sentence}`);
+    retry = setTimeout(catchUp, wait, latest, Math.min(2 * wait, LONGEST_RETRY));
+    return;
+  }
+  showConnection("");
+  if (location.href !== address) await catchUp(latest); // a search began, whose hits may be those of the text before
   else [stamp, wasGone] = [latest, false];
 }
 
