@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 60.0
+END_S = 0.3  # before the end of the grace, reads that still run get the reason as their answer
 
 
 def build_app(
@@ -269,6 +270,7 @@ class _Server(uvicorn.Server):
         await stopped.wait()
         self.should_exit = True
         self._guard.close_streams()
+        loop.call_later((self.config.timeout_graceful_shutdown or 0) - END_S, self._guard.close_reads)
 
 
 async def _flush_keys(agent_access: AgentAccess) -> None:

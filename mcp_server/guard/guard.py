@@ -116,7 +116,7 @@ class Guard:
         self._drains: Counter[str] = Counter()  # id of a key, or address -> its refusals that still read a body
         self._busy = asyncio.Event()
         self.on_hang_up: Callable[[], object] = lambda: None  # ends the streams that listen by POST, cleanly
-        self._under_way: dict[asyncio.Task[None], tuple[ApiKey, bool]] = {}  # task -> key, whether it only listens
+        self._under_way: dict[asyncio.Task[None], tuple[ApiKey, bool, bool]] = {}  # task -> key, is a GET, only listens
         self._hung_up: dict[asyncio.Task[None], Refusal] = {}  # requests that the guard has ended, with the refusal
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -149,7 +149,7 @@ class Guard:
             now = self._clock()
             if not self._under_way:
                 self._busy.clear()
-            for task, (key, _) in list(self._under_way.items()):
+            for task, (key, _, _) in list(self._under_way.items()):
                 with contextlib.suppress(
                     Unavailable
                 ):  # the ledger can't be read and has logged this; the next round tries again
@@ -159,8 +159,14 @@ class Guard:
     def close_streams(self) -> None:
         """End all open streams: a graceful stop waits for running work, not for listeners."""
         self.on_hang_up()
-        for task, (_, listens) in list(self._under_way.items()):
+        for task, (_, _, listens) in list(self._under_way.items()):
             if listens:
+                self._hang_up(task, Refusal(503, Unavailable.code, STOPPING, UNREAD_SECONDS))
+
+    def close_reads(self) -> None:
+        """End the reads that are still under way: the server is about to cancel them, which would be an error without a reason."""
+        for task, (_, is_read, _) in list(self._under_way.items()):
+            if is_read:
                 self._hang_up(task, Refusal(503, Unavailable.code, STOPPING, UNREAD_SECONDS))
 
     def _hang_up(self, task: asyncio.Task[None], refusal: Refusal) -> None:
@@ -263,8 +269,9 @@ class Guard:
 
         task = asyncio.current_task()
         assert task is not None
-        listens = scope["method"] == "GET" and _surface_of(scope["path"]) == "mcp"  # a read of REST is finished
-        self._under_way[task] = (key, listens)
+        is_read = scope["method"] == "GET"
+        listens = is_read and _surface_of(scope["path"]) == "mcp"  # a read of REST is finished
+        self._under_way[task] = (key, is_read, listens)
         self._busy.set()
         reset = CALLER.set(caller)
         try:

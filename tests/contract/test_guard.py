@@ -21,6 +21,7 @@ from mcp_server.http.allowed_hosts import allowed_hosts, allowed_origins
 from mcp_server.operations.operation import READERS
 from syncd.settings.server_addresses import local_url
 from syncd.settings.settings import ServerSettings
+from syncd.workspaces.workspace import Workspace
 from tests.support.live_server import SLOW, running
 from tests.support.world import until
 
@@ -450,6 +451,25 @@ def test_a_stop_waits_for_work_under_way(tmp_path):
         threading.Timer(1.0, rim.encoder.gate.set).start()
     thread.join(60)
     assert answers == [200]
+
+
+def test_a_read_that_outlasts_a_stop_is_refused_with_its_reason(tmp_path, monkeypatch):
+    answers, reading, ended = [], threading.Event(), threading.Event()
+
+    def read_slowly(*_, **__):
+        reading.set()
+        assert ended.wait(30)
+        return []
+
+    monkeypatch.setattr(Workspace, "recent", read_slowly)
+    with running(tmp_path / "state", grace_s=1.0) as rim:
+        thread = threading.Thread(target=lambda: answers.append(rim.rest("GET", "/thoughts")))
+        thread.start()
+        assert reading.wait(20)
+        threading.Timer(4.0, ended.set).start()
+    thread.join(60)
+    assert answers[0].status_code == 503
+    assert "the daemon is stopping" in answers[0].text
 
 
 @pytest.mark.parametrize(

@@ -232,3 +232,24 @@ def test_a_stop_ends_listeners_and_lets_a_read_finish(rim, make, path, status):
         return (await asyncio.wait_for(running, 5)).status
 
     assert asyncio.run(story()) == status
+
+
+def test_a_read_that_takes_longer_than_a_stop_waits_gets_a_reason(rim, make):
+    app = make()
+
+    async def story():
+        started = asyncio.Event()
+
+        async def answer_never(_scope, _receive, _send):
+            started.set()
+            await asyncio.Event().wait()
+
+        app._app = answer_never
+        running = asyncio.create_task(Exchange(app, [b""]).send("GET", "/thoughts", **rim.headers("full")))
+        await started.wait()
+        app.close_reads()
+        return await asyncio.wait_for(running, 5)
+
+    answer = asyncio.run(story())
+    assert answer.status == 503
+    assert b"the daemon is stopping" in answer.body
