@@ -99,6 +99,7 @@ PAGE_IMPORTS = (
         "syncd.documents",
         "syncd.links",
         "syncd.cli.terminal",
+        "syncd.changes.unified_diff",
     ),
     *(
         "syncd.clients",
