@@ -161,7 +161,7 @@ def test_hooks_and_the_poll_alone_keep_the_index_true_when_the_watcher_hears_not
     install(world.app.opened.repo.hooks_folder(), HOOKS, world.state)
     with world.serving():
         world.app.watch.stop()
-        until(lambda: world.app.head_follower._stood > 0)  # past the first look
+        until(lambda: world.app.head_follower._state_read_at > 0)  # past the first check
         took = converges(
             bench,
             lambda word: world.found(word, scope="vault", mode="text", limit=50),
@@ -200,7 +200,7 @@ def test_a_lock_held_for_a_while_loses_no_capture_and_the_index_catches_up(tmp_p
     world = World(tmp_path)
     with world.serving():
         world.app.watch.stop()
-        until(lambda: world.app.head_follower._stood > 0)  # past the first look
+        until(lambda: world.app.head_follower._state_read_at > 0)  # past the first check
         world.write("n.md", "zq1x is new\n")
         world.git("commit", "-qam", "x")
         lock = root / ".git" / "index.lock"

@@ -276,7 +276,7 @@ def repository(world, sentence):
     now = [RepositoryState(states[sentence])]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(follower._repo, "read_state", lambda: now[0])
-        follower._glance, follower._stood = None, 0.0
+        follower._fingerprint, follower._state_read_at = None, 0.0
         follower._check_state(1e6)
         yield
         now[0] = RepositoryState("ok")  # mended where no file of the repository shows it: its owner, say

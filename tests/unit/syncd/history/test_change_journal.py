@@ -183,7 +183,7 @@ def test_a_commit_has_the_text_of_a_note_although_the_journal_forgot_it(world):
 
 def test_a_file_that_changes_before_it_is_read_stays_out_of_the_commit(world, monkeypatch):
     promote(world, "n1")
-    journal = world.app.services.promotions._journal
+    journal = world.app.services.promotions.journal
     (entry,) = journal.entries_of("n1")
     forget_bytes(world.app.opened.ledger, before=1 << 50, most=0)
     current = journal.current_digest

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from index.errors import Unavailable
@@ -24,7 +26,8 @@ def kept(ledger):
 
 
 @pytest.mark.parametrize("failure", [ValueError("no file \udce9.md"), Unavailable("no file \udce9.md")])
-def test_a_failure_whose_text_is_not_unicode_is_recorded(kept, failure):
+def test_a_failure_whose_text_is_not_unicode_is_recorded(kept, caplog, failure):
+    caplog.set_level(logging.CRITICAL, "syncd.jobs.scheduler")  # the report of a test must be Unicode
     jobs = Scheduler(kept)
     jobs.every("deep", DAY, fails(failure))
     assert jobs.run("deep").error == "no file \\xe9.md"
