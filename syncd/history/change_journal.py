@@ -26,9 +26,8 @@ RECENT_MS: Final = 7 * 24 * 3600 * 1000  # how long a missing commit is made up 
 AGAIN_S: Final = 30.0  # wait before an unfinished change or its commit is tried again
 State: TypeAlias = Literal["begun", "done", "undone", "torn"]
 # begun: may be half done; done, undone: everything or nothing; torn: another change interfered, `about` lists what is left
-ReadVersion: TypeAlias = Callable[
-    [str, str], bytes | None
-]  # SHA-256 and path of a note → its bytes, if somebody has them
+# SHA-256 and path of a note → its bytes, if somebody has them.
+ReadVersion: TypeAlias = Callable[[str, str], bytes | None]
 # For a copy of the ledger that is kept for a long time.
 FORGET_ALL: Final = (
     "UPDATE promoted_files SET before = NULL, after = NULL"

@@ -306,9 +306,8 @@ def _writable_folders(spec: ServiceSpec) -> list[str]:
     folders = [spec.vault, spec.state]
     if (git := find_git_folder(work_tree)) is not None:
         home = Path(os.path.realpath(expand_home("~")))
-        if not home.is_relative_to(
-            os.path.realpath(work_tree)
-        ):  # a repository of settings files may have it as work tree
+        # A repository of settings files may have the home folder as its work tree.
+        if not home.is_relative_to(os.path.realpath(work_tree)):
             folders.append(work_tree)
         folders.append(Path(os.path.realpath(find_common_folder(git))))
     kept: list[Path] = []

@@ -181,8 +181,8 @@ def render_page(request: Request, template: str, *, status: int = 200, **values:
         "waits": False,
         "letter_keys": session is None or session.has_letter_keys,
         "address": _address(request),
-        "is_answer": request.method
-        == "POST",  # of a change: it has no address from which its regions could be refreshed
+        # The answer of a change has no address from which its regions could be refreshed.
+        "is_answer": request.method == "POST",
         "way": "",  # where a page that waits goes; "" = to its own address
     }
     return HTMLResponse(render(state.templates, template, layout | values), status)
