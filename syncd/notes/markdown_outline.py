@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import functools
 import re
+import threading
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +25,14 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 DEEPEST = 60  # most nested containers; deeper text is searchable, but its links are not found
-MOST_LINES = 20_000  # the grammar needs about 2 KB of memory per line
-# The grammar needs about 350 bytes for each token; a list of MOST_LINES lines has 100,000, nested lists more.
+MOST_LINES = 20_000  # the grammar needs about 1 KB of memory per line
+# The grammar needs about 200 bytes for each token; a list of MOST_LINES lines has 100,000, nested lists more.
 MOST_TOKENS = 150_000
+LARGE_BODY = 10_000  # characters from which only one body is parsed at a time: its tokens can take more than a megabyte
 PARAGRAPH_LINES = 1_000  # shortest paragraph of a body with more lines: fewer blocks, of limited size
 MOST_MARKS = 20_000  # most links and tags of a body; no person follows more
 
+_large_body_turn = threading.Lock()  # it limits the memory that several callers need at once, and changes no outline
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _BARE_CR = re.compile(r"\r(?!\n)")
 _NOT_LINE_END = re.compile(r"[^\r\n]+")
@@ -72,6 +76,11 @@ def parse_outline(body: str, hidden: Sequence[tuple[int, int]] = (), front: str 
     """Parse the body; the `hidden` spans are left out of its text, like comments. Defects count the lines of `front` too.
 
     Never raises: a body that the grammar can't read is outlined as paragraphs."""
+    with _large_body_turn if len(body) >= LARGE_BODY else nullcontext():
+        return _parse_outline(body, hidden, front)
+
+
+def _parse_outline(body: str, hidden: Sequence[tuple[int, int]], front: str) -> Outline:
     reader = _Reader(body, hidden, len(_LINE_END.findall(front)) + 1)
     try:
         tokens = _parse(body) if len(reader.starts) <= MOST_LINES else None
@@ -91,11 +100,18 @@ class _TooManyTokens(Exception):
 
 
 class _LimitedTokens(list["Token"]):
-    """Holds at most `MOST_TOKENS` tokens."""
+    """Holds at most `MOST_TOKENS` tokens. They share one empty dictionary, because two of its own are half of a token's memory.
+
+    The rules of blocks replace a token's dictionaries and never change them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shared: dict[str, Any] = {}
 
     def append(self, token: Token) -> None:
         if len(self) >= MOST_TOKENS:
             raise _TooManyTokens
+        token.attrs = token.meta = self._shared
         super().append(token)
 
 

@@ -268,34 +268,36 @@ class Review:
         changes["unsafe_links"] = list(find_unsafe(text)) or None
         if "promote" not in values:
             changes = {"promote": False} | changes
-        after = self._edit_note(text, changes, before, stat)
-        if after is None or encode(after) == raw:
+        edited = self._edit_note(text, changes, before, stat)
+        if edited is None:
             return record.digest
-        return sha256(encode(after)) if self._write_note(record, before, encode(after), stat) else None
+        after, document = edited
+        return document.digest if self._write_note(before, after, document, stat) else None
 
-    def _edit_note(self, text: str, changes: Mapping[str, PropertyValue], before: Document, stat: Stat) -> str | None:
+    def _edit_note(
+        self, text: str, changes: Mapping[str, PropertyValue], before: Document, stat: Stat
+    ) -> tuple[bytes, Document] | None:
         """Return the note with these properties, or without the suggestions if an agent could see that they are there.
 
-        Returns None if an agent could see that change too."""
+        Returns None if nothing changes, or an agent could see that change too."""
         dated: dict[str, PropertyValue] = {}
         if before.created_at == stat.mtime_ns // 1_000_000:  # otherwise this write would change the creation time
             dated = {"created_at": iso(before.created_at)}
         for wanted in (changes, {key: value for key, value in changes.items() if not value}):
             if (after := edit(text, wanted)) == text:
-                return text
-            after = edit(after, dated)
-            if look_alike_to_agents(before, self._parsed(encode(after), before.path, stat)):
-                return after
+                return None
+            raw = encode(edit(after, dated))
+            if look_alike_to_agents(before, document := self._parsed(raw, before.path, stat)):
+                return raw, document
         return None
 
-    def _write_note(self, record: Record, before: Document, raw: bytes, stat: Stat) -> bool:
+    def _write_note(self, before: Document, raw: bytes, document: Document, stat: Stat) -> bool:
         index = self._captures.index
-        document = self._parsed(raw, record.path, stat)
         (ready,) = index.prepare([(document, stat)])
         with hold_commits(self._captures) as current:
             if current is not index or self._edits.is_pending(before):
                 return False
-            written = self._vault.replace(record.path, raw, digest=before.digest)
+            written = self._vault.replace(before.path, raw, digest=before.digest)
             index.commit([replace(ready, stat=written)])
         return True
 

@@ -66,6 +66,7 @@ def groups(work: Path, data: Path) -> dict[str, Callable[[], Iterable[Step]]]:
         "kb": lambda: kb.kb(work),
         "files": lambda: kb.files(work),
         "dense": lambda: kb.dense(work),
+        "nested": lambda: kb.nested(work),
         "replay": lambda: replay.replay(work),
         "large": lambda: kb.large(work),
         "graph": lambda: graph.graph(work),

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,41 @@ def dense(work: Path) -> Iterator[Row]:
             note = f"{kept:.0f} MB kept of all so far; {', '.join(ended)}"
             ran = one.jobs_since(jobs)
             yield Row(f"{count} of them at once", target, f"{grown:.0f} MB", grown <= 64, note, jobs=ran)
+
+
+def _nested(number: int) -> str:
+    """About as many nested lists and quotes as are read of one body, in 100 KB."""
+    return f"Nested lists of note {number}\n\n" + ("- > " * 14 + "a\n") * 1_700
+
+
+def nested(work: Path) -> Iterator[Row]:
+    """What the daemon holds while it takes in small captures that are many elements of Markdown: one, then several at once."""
+    vault, state = fresh(work, "kb-nested")
+    with daemon(vault, state, "--made-up") as one:
+        one.settled()
+        one.tool("kb_search", query="warm")
+        _captured(one, (LINE * 1_300).decode())  # as large, without lists
+        one.quiet()
+        for count in (1, 2, 3, 8):
+            jobs = one.jobs()
+            with watched(one) as peak, ThreadPoolExecutor(count) as pool:
+                begun = time.perf_counter()
+                list(pool.map(partial(_captured, one), [_nested(10 * count + number) for number in range(count)]))
+                seconds = time.perf_counter() - begun
+                one.quiet()
+            grown, kept = peak.own - peak.start, _left(one, peak.start)
+            yield Row(
+                f"{count} of 100 KB of nested lists at once" if count > 1 else "100 KB of nested lists",
+                "<= 64 MB, and given back" if count <= 3 else "",
+                f"{grown:.0f} MB",
+                grown <= 64 if count <= 3 else None,
+                f"{kept:.0f} MB kept; {seconds:.0f} s",
+                jobs=one.jobs_since(jobs),
+            )
+
+
+def _captured(one: Daemon, text: str) -> None:
+    one.rest("POST", "/capture", json={"content": text})
 
 
 def _left(one: Daemon, before: float, within: float = 40.0) -> float:

@@ -202,7 +202,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/notes/timestamps.py",
     ),
     "tests/unit/syncd/documents/test_entity_lines.py": ("syncd/notes/block_ids.py",),
-    "tests/unit/syncd/documents/test_parser.py": ("syncd/notes/markdown_outline.py",),
     "tests/unit/syncd/enrichment/test_backfill.py": ("syncd/cli/notes/enrichment.py",),
     "tests/unit/syncd/files/conversion/readers/test_office_archive.py": (
         "syncd/files/conversion/readers/reader_result.py",
