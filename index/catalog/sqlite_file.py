@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.catalog.schema import SCHEMA, UPGRADE_FUNCTIONS, UPGRADES, VERSION
+from index.catalog.sqlite_connection import SafeConnection
 from index.errors import IndexUnusable, Unavailable
 
 TERMS: Final = 500  # values of one query
@@ -127,7 +128,9 @@ def query_read_only(path: Path, *queries: str) -> list[list[Any]]:
     if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113 - see above
         raise Unavailable(f"the catalog {path.name} can't be read: it is not a regular file")
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)) as reader:
+        with closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0, factory=SafeConnection)
+        ) as reader:
             [(version,)] = reader.execute("pragma user_version")
             if version != VERSION:
                 raise Unavailable(f"the catalog {path.name} has another version")
@@ -182,7 +185,9 @@ def _upgrade(writer: sqlite3.Connection, steps: str) -> None:
 
 
 def _connect(path: Path, *pragmas: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=10.0, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        path, timeout=10.0, isolation_level=None, check_same_thread=False, factory=SafeConnection
+    )
     try:
         always = ("journal_mode = wal", "synchronous = normal", "foreign_keys = on", "temp_store = memory")
         for pragma in (*always, *pragmas):

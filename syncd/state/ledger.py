@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from index.catalog.sqlite_connection import SafeConnection
 from index.errors import Unavailable
 
 SQLITE_HERE = sqlite3.sqlite_version_info  # version of Python's SQLite library
@@ -265,12 +266,16 @@ class Ledger:
         _ensure_private(path)
         try:
             # The lock below serialises all use of the connection.
-            connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
+            connection = sqlite3.connect(
+                path, isolation_level=None, check_same_thread=False, timeout=5, factory=SafeConnection
+            )
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA secure_delete = ON")  # removed texts are overwritten
             _migrate(connection, path)
-            reader = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
+            reader = sqlite3.connect(
+                path, isolation_level=None, check_same_thread=False, timeout=5, factory=SafeConnection
+            )
             reader.execute("PRAGMA query_only = ON")
             for opened in (connection, reader):
                 opened.execute(f"PRAGMA cache_size = -{CACHE}")
@@ -401,7 +406,7 @@ def back_up(path: Path, target: Path, *, without: str = "", damaged: bool = Fals
     try:
         with (
             contextlib.closing(_open_read_only(path, timeout=30)) as source,
-            contextlib.closing(sqlite3.connect(target)) as made,
+            contextlib.closing(sqlite3.connect(target, factory=SafeConnection)) as made,
         ):
             source.backup(made)
             made.execute("PRAGMA journal_mode = DELETE")  # one complete file
@@ -434,7 +439,7 @@ def _open_read_only(path: Path, *, timeout: float) -> sqlite3.Connection:
     """Open the ledger at `path` for reading. SQLite would wait forever for a pipe, and follow a link."""
     if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
         raise sqlite3.DatabaseError("it is not a regular file")
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=timeout)
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=timeout, factory=SafeConnection)
 
 
 def _ensure_private(path: Path) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from unittest.mock import patch
 
 import pytest
 
 from index.catalog.sqlite_file import TERMS, Database, query_read_only
 from index.errors import IndexUnusable, Unavailable
+from tests.support.damaged_bytes import damage_schema, flip_bytes
 
 QUERY = "select path from skipped where path in"
 
@@ -73,3 +74,35 @@ def test_a_file_that_its_owner_can_not_write_becomes_writable(tmp_path):
         writer.execute("insert into skipped (path, workspace, reason) values ('A.md', '', '')")
     assert path.stat().st_mode & 0o777 == 0o600
     assert not database.fresh
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_catalog_with_changed_bytes_is_opened_or_made_new(tmp_path, seed):
+    with closing(Database(tmp_path / "catalog.db")):
+        pass
+    flip_bytes(tmp_path / "catalog.db", seed)
+    with suppress(Unavailable):
+        query_read_only(tmp_path / "catalog.db", "select path from skipped")
+    with closing(Database(tmp_path / "catalog.db")) as database, suppress(Unavailable):
+        database.rows("select path from skipped")
+
+
+def test_a_catalog_whose_tables_have_names_that_are_not_unicode_is_made_new(tmp_path):
+    with closing(Database(tmp_path / "catalog.db")):
+        pass
+    damage_schema(tmp_path / "catalog.db")
+    with pytest.raises(Unavailable, match="damaged"):
+        query_read_only(tmp_path / "catalog.db", "select path from skipped")
+    with closing(Database(tmp_path / "catalog.db")) as database:
+        assert database.fresh
+        assert database.rows("select path from skipped") == []
+
+
+def test_a_catalog_whose_tables_are_damaged_while_it_is_open_says_so(tmp_path):
+    with closing(Database(tmp_path / "catalog.db")) as database:
+        with closing(sqlite3.connect(tmp_path / "catalog.db")) as other:
+            other.execute("pragma wal_checkpoint(truncate)")
+        damage_schema(tmp_path / "catalog.db")
+        with pytest.raises(Unavailable):
+            database.rows("select path from skipped")
+        assert database.is_damaged

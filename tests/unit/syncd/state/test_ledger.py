@@ -13,6 +13,7 @@ from index.errors import Unavailable
 from syncd.context.use_counts import UseCounts
 from syncd.state import ledger
 from syncd.state.ledger import Ledger
+from tests.support.damaged_bytes import damage_schema, flip_bytes
 
 
 @pytest.fixture
@@ -220,3 +221,28 @@ def test_what_was_recorded_before_the_workspace_was_counts_in_any(path):
         uses.add("work", ["c"])
         uses.flush()
         assert (uses.read("work"), uses.read("home")) == ({"c": 1.5}, {"c": 0.5})
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_ledger_with_changed_bytes_is_opened_or_refused_with_a_way_out(path, seed):
+    Ledger.open(path).close()
+    flip_bytes(path, seed)
+    ledger.check_integrity(path)
+    ledger.is_damaged(path)
+    try:
+        Ledger.open(path).close()
+    except Unavailable as error:
+        assert "memex" in error.message
+
+
+def test_a_ledger_whose_tables_have_names_that_are_not_unicode_counts_as_damaged(path, tmp_path):
+    Ledger.open(path).close()
+    damage_schema(path)
+    assert ledger.is_damaged(path)
+    assert ledger.check_integrity(path)
+    with pytest.raises(Unavailable, match="key reset"):
+        Ledger.open(path)
+    with pytest.raises(Unavailable):
+        list(ledger.query_read_only(path, "SELECT id FROM keys"))
+    with pytest.raises(Unavailable):
+        ledger.back_up(path, tmp_path / "copy.db", without="DELETE FROM keys")
