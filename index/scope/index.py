@@ -139,13 +139,13 @@ class Index(Reader):
         A document whose stored rows would stay the same is neither cut nor embedded. With `urgent`, the call never waits
         behind a bulk run, and raises Unavailable without an encoder. With `later`, nothing is embedded: documents without
         stored vectors are found by their words until the next pass over the vault. `lent` gives vectors of another index."""
-        if not urgent:
+        kept = [self._keep_rows(document, stat) for document, stat in documents]
+        changed = [pair for pair, same in zip(documents, kept, strict=True) if same is None]
+        if changed and not urgent:
             self._embedder.wait(LOADING_S)  # otherwise a start would index by words only, and embed a moment later
         embedder = self._usable_embedder()
         if urgent and embedder is None:
             raise Unavailable(self._embedder.problem or "the encoder is not ready yet; try again in a few seconds")
-        kept = [self._keep_rows(document, stat) for document, stat in documents]
-        changed = [pair for pair, same in zip(documents, kept, strict=True) if same is None]
         known = self._vectors if lent is None else self._vectors.with_lent(lent)
         made = iter(
             self._cut_and_embed(changed, embedder, known, urgent=urgent, later=later, progress=progress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,17 @@ from tests.bench.measure import NO_DAEMON, p50
 from tests.bench.record import Row
 from tests.bench.yardsticks import Child
 
-QUICK = ("status", "recent", "key list", "workspace list", "audit", "job list", "node list", "graph")
+QUICK = (
+    *("status", "recent", "key list", "workspace list", "audit", "audit show 1", "job list", "node list", "graph"),
+    *(
+        "log 'Captures/default/Note 1.md'",
+        "share remove Notes",
+        "consolidate --list",
+        "unarchive --list",
+        "export",
+        "review --json",
+    ),
+)
 COMMANDS = dict.fromkeys(QUICK, 0.6) | {
     "search heron": 1.8
 }  # seconds at most; a search loads the index and the encoder
@@ -31,7 +42,13 @@ def alone(work: Path) -> Iterator[Row]:
     environ |= {"HOME": str(work / "alone"), "MEMEX_VAULT": str(vault), "MEMEX_STATE": str(state)}
 
     def run(command: str) -> Child:
-        return yardsticks.child(sys.executable, "-m", "syncd.cli", *command.split(), environ=environ)
+        return yardsticks.child(
+            sys.executable,
+            "-m",
+            "syncd.cli",
+            *shlex.split(command),
+            environ=environ,
+        )
 
     run(f"init --yes {vault}")
     run("index")

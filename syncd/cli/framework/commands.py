@@ -41,7 +41,7 @@ WITHOUT_INDEX = frozenset(
         *("status", "workspace.create", "workspace.list", "perspective.list"),
         *("share.add", "share.list", "share.preview"),
         *("key.create", "key.check", "key.list", "key.revoke", "key.rotate", "key.history"),
-        *("audit.list", "audit.verify", "audit.prune"),
+        *("audit.list", "audit.show", "audit.verify", "audit.prune", "commit", "sync", "settings.list"),
         *("job.list", "job.history", "queue.list", "queue.show", "queue.cancel"),
     }
 )
@@ -49,7 +49,9 @@ WITHOUT_INDEX = frozenset(
 WITHOUT_ENCODER = frozenset(
     {
         *("get", "recent", "context.read", "workspace.count", "node.list", "node.open", "node.names", "relation.list"),
-        *("graph.path", "graph.around", "graph.whole", "graph.export"),
+        *("graph.path", "graph.around", "graph.whole", "graph.export", "log", "folders", "file.check"),
+        *("review.list", "review.show", "archived", "consolidate.list", "promote --dry-run", "undo --dry-run"),
+        *("share.remove", "workspace.delete"),
     }
 )
 MAKES_INDEX = ("index", "check")
@@ -339,11 +341,12 @@ def open_session(*, fresh: bool = False, current: bool = False) -> Iterator[Call
         def call(operation: str, arguments: Mapping[str, Any]) -> Any:
             nonlocal app
             values = {name: value for name, value in arguments.items() if value is not None}
+            needed = f"{operation} --dry-run" if values.get("dry_run") else operation
             end = time.monotonic() + STARTING_S
             while app is None:
                 with contextlib.suppress(control_socket.NoDaemon):
                     return control_socket.call(chosen.state, operation, values, on_progress=progress)
-                later = not current and operation in WITHOUT_INDEX | WITHOUT_ENCODER
+                later = needed in WITHOUT_INDEX | WITHOUT_ENCODER
                 try:
                     app = kept.enter_context(_open_app(chosen, fresh=fresh, later=later))
                 except Conflict as error:  # a daemon is starting, or another command holds the lock
@@ -352,12 +355,13 @@ def open_session(*, fresh: bool = False, current: bool = False) -> Iterator[Call
                     time.sleep(0.2)
                 else:
                     if current:
-                        _await_encoder(app, progress)
+                        if not (later and app.opened.builds.is_complete):  # otherwise a changed note loads the encoder
+                            _await_encoder(app, progress)
                         app.operations["index"]({}, progress)
-            if app.later and not _suffices(app, operation):
+            if app.later and not _suffices(app, needed):
                 kept.close()
                 app = kept.enter_context(_open_app(chosen, fresh=fresh, later=False))
-            if not _suffices(app, operation):
+            if not _suffices(app, needed):
                 _prepare(app, operation, progress)
             return app.operations[operation](values, progress)
 
