@@ -10,7 +10,7 @@ import click
 
 from index.errors import InvalidArgument, NotFound
 from syncd.cli.framework.arguments import YES, confirm, read_stdin, require_terminal, tags_option
-from syncd.cli.framework.commands import Group, ask, has_color, print_answer, print_message
+from syncd.cli.framework.commands import Group, ask, has_color, load_settings, print_answer, print_message
 from syncd.cli.framework.completion import nodes, workspaces
 from syncd.cli.terminal import result_text
 
@@ -125,7 +125,8 @@ def node_remove(names: tuple[str, ...], yes: bool, workspace: str) -> None:
         shown = ", ".join(f"{result_text.line(it['name'])} ({result_text.line(it['path'], 200)})" for it in entities)
         confirm(f"Delete {shown}, and all relations to {'it' if len(entities) == 1 else 'them'}?", yes=yes)
     gone = ask("node.delete", wanted)
-    print_answer(gone, lambda: format_deleted(gone))
+    kept = load_settings().git.past_days > 0
+    print_answer(gone, lambda: format_deleted(gone, kept=kept))
 
 
 @node.command("summary")
@@ -273,13 +274,13 @@ def format_relation(edge: Mapping[str, Any]) -> str:
     )
 
 
-def format_deleted(gone: Mapping[str, Any]) -> str:
-    """Format the deleted notes, and the command that restores them."""
+def format_deleted(gone: Mapping[str, Any], *, kept: bool) -> str:
+    """Format the deleted notes, and the command that restores them. `kept`: whether Memex keeps deleted versions."""
     lines = [
         f"deleted {result_text.line(note['name'])}  {result_text.line(note['path'], 300)}  {note['id']}"
         for note in gone["notes"]
     ]
-    return "\n".join([*lines, result_text.way_back(gone["undo"])])
+    return "\n".join([*lines, result_text.way_back(gone["undo"], kept=kept)])
 
 
 def format_nodes(result: Mapping[str, Any], *, color: bool = False) -> str:

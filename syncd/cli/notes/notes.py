@@ -17,9 +17,6 @@ import click
 
 from index.errors import InvalidArgument, MemexError, NotFound
 from index.names import did_you_mean, pluralize
-from index.text.hidden_characters import DEFECT as HIDDEN
-from index.text.link_schemes import DEFECT as UNSAFE_LINK
-from index.text.runnable_code import DEFECT as RUNNABLE
 from index.timings import now_ms
 from syncd.cli.framework.arguments import (
     WORKSPACE,
@@ -34,6 +31,7 @@ from syncd.cli.framework.commands import (
     Command,
     ask,
     has_color,
+    load_settings,
     print_answer,
     print_message,
     print_note,
@@ -43,7 +41,6 @@ from syncd.cli.framework.commands import (
 from syncd.cli.framework.completion import captures, collections, folders, workspaces
 from syncd.cli.terminal import result_text
 from syncd.cli.terminal.result_text import way_back
-from syncd.notes.secret_patterns import DEFECT as SECRET
 
 # The fields of a hit in JSON, which scripts may rely on.
 HIT = (
@@ -164,9 +161,7 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
             'the capture has no text, so nothing was saved: give one, as in memex capture "Call the plumber", or pipe it in'
         )
     made = ask("capture", {**rest, "content": text, "metadata": properties or None})
-    for defect in made.get("defects", ()):
-        if defect.startswith((f"{SECRET}: ", f"{HIDDEN}: ", f"{RUNNABLE}: ", f"{UNSAFE_LINK}: ")):
-            print_message(f"memex: {defect}")
+    _print_warnings(made)
     print_answer(
         made,
         lambda: (
@@ -214,7 +209,11 @@ def delete(id: str, workspace: str | None, yes: bool) -> None:
         require_terminal(f"Delete {result_text.line(id, 200)}?", yes=yes)
         wanted["id"] = _confirm_deletion(wanted)
     gone = ask("delete", wanted)
-    print_answer(gone, lambda: f"deleted {result_text.line(gone['path'], 300)}  {gone['id']}\n{way_back(gone['undo'])}")
+    kept = load_settings().git.past_days > 0
+    print_answer(
+        gone,
+        lambda: f"deleted {result_text.line(gone['path'], 300)}  {gone['id']}\n{way_back(gone['undo'], kept=kept)}",
+    )
 
 
 def _confirm_deletion(wanted: Mapping[str, Any]) -> str:
@@ -299,6 +298,13 @@ def _decode_text(raw: bytes) -> str:
         raise InvalidArgument(f"the edited text is not UTF-8 (byte {error.start})") from None
 
 
+def _print_warnings(note: Mapping[str, Any]) -> None:
+    """Print what is wrong with a note that was written, as its defects say."""
+    for defect in note.get("defects", ()):
+        print_message(f"memex: {defect}")
+
+
 def _print_updated(done: dict[str, Any]) -> None:
+    _print_warnings(done)
     version = f"  version {done['version']}" + ("" if done["changed"] else "  (unchanged)")
     print_answer(done, lambda: f"{done['id']}  {result_text.sanitize(done['path'])}{version}")

@@ -69,8 +69,10 @@ def format_links(note: Mapping[str, Any]) -> str:
     return "\n".join(dict.fromkeys(shown)) or "no links"
 
 
-def way_back(call: str) -> str:
-    """Return the command that undoes a call."""
+def way_back(call: str, *, kept: bool = True) -> str:
+    """Return the command that undoes a call. `kept`: whether Memex keeps the versions that a call replaces or deletes."""
+    if not kept:
+        return f"Memex kept no copy (git.past_days = 0); to undo this if Git has the note: memex undo {call}"
     return f"to undo this: memex undo {call}"
 
 

@@ -221,6 +221,26 @@ def test_the_confirmation_of_a_deletion_names_the_capture(world, note, monkeypat
 
 
 @pytest.mark.parametrize(
+    ("days", "expected"),
+    [("30", "to undo this: memex undo "), ("0", "Memex kept no copy (git.past_days = 0); to undo this if Git has")],
+)
+@pytest.mark.parametrize("words", [("delete", "T"), ("node", "remove", "Weir")], ids=" ".join)
+def test_a_deletion_promises_only_an_undo_that_can_work(world, note, monkeypatch, capfd, words, days, expected):
+    assert run_command(["node", "add", "Weir", "--type", "place"]) == 0
+    monkeypatch.setenv("MEMEX_GIT__PAST_DAYS", days)
+    capfd.readouterr()
+    assert run_command([*words, "--yes"]) == 0
+    assert capfd.readouterr().out.splitlines()[-1].startswith(expected)
+
+
+def test_merge_markers_in_a_written_text_are_reported(world, note, capfd):
+    torn = "q\n<<<<<<< HEAD\nmine\n=======\ntheirs\n>>>>>>> other\n"
+    for words in (["capture", torn], ["updatenote", note.id, torn]):
+        assert run_command(words) == 0
+        assert "memex: merge-conflict: the text contains merge markers" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         (("--folder", "Projetcs/"), "memex: no notes in a folder 'Projetcs'. Did you mean \"Projects\"?\n"),
