@@ -1,6 +1,7 @@
-"""Refuse an MCP request whose id is still in use in its session: the SDK distinguishes answers only by session and id.
+"""Refuse an MCP request whose id is still in use in its session, or is neither a string nor an integer.
 
-Without this check, the earlier of the two requests would never get an answer."""
+The SDK distinguishes answers only by session and id, so the earlier of two requests with one id would never get an answer. It
+takes a request with another id, such as 8.0, for a notification, which gets no answer either."""
 
 from __future__ import annotations
 
@@ -12,9 +13,10 @@ from mcp.types import INVALID_REQUEST
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SESSION: Final = b"mcp-session-id"
-SAID: Final = (
+IN_USE: Final = (
     "this id is in use by a request of the same session that is not answered yet; give each request its own id"
 )
+NO_ID: Final = "the id of a request must be a string or an integer"
 
 
 class UniqueRequestIds:
@@ -25,33 +27,36 @@ class UniqueRequestIds:
         self._open: set[tuple[bytes, str]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward a request unless its id is in use."""
-        session = dict(scope["headers"]).get(SESSION)
-        if scope["method"] != "POST" or session is None:
+        """Forward a request unless its id is in use or no id of a request."""
+        if scope["method"] != "POST":
             await self._endpoint(scope, receive, send)
             return
         message = await receive()  # the guard has already read the whole body
         id = _request_id(message.get("body", b""))
-        key = session, str(id)  # the SDK also treats 1 and "1" as equal
-        if id is not None and key in self._open:
-            await _refuse(id, send)
+        if isinstance(id, (bool, float, list, dict)):
+            await _refuse(None, NO_ID, send)
             return
-        if id is not None:
+        session = dict(scope["headers"]).get(SESSION)
+        key = None if id is None or session is None else (session, str(id))  # the SDK also treats 1 and "1" as equal
+        if key in self._open:
+            await _refuse(id, IN_USE, send)
+            return
+        if key:
             self._open.add(key)
         try:
             await self._endpoint(scope, _give_back(message, receive), send)
         finally:
-            self._open.discard(key)
+            if key:
+                self._open.discard(key)
 
 
 def _request_id(body: bytes) -> Any:
-    """Return the id of the JSON-RPC request in a body, or None; the SDK handles a body without an id."""
+    """Return the id of the JSON-RPC request in a body, of any type, or None; the SDK handles a body without an id."""
     try:
         message = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    is_request = isinstance(message, dict) and "method" in message and isinstance(message.get("id"), (str, int))
-    return message["id"] if is_request else None
+    return message.get("id") if isinstance(message, dict) and "method" in message else None
 
 
 def _give_back(message: Message, receive: Receive) -> Receive:
@@ -64,8 +69,8 @@ def _give_back(message: Message, receive: Receive) -> Receive:
     return receive_again
 
 
-async def _refuse(id: Any, send: Send) -> None:
-    error = {"jsonrpc": "2.0", "id": id, "error": {"code": INVALID_REQUEST, "message": SAID}}
+async def _refuse(id: Any, reason: str, send: Send) -> None:
+    error = {"jsonrpc": "2.0", "id": id, "error": {"code": INVALID_REQUEST, "message": reason}}
     body = json.dumps(error).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": HTTPStatus.BAD_REQUEST, "headers": headers})

@@ -6,6 +6,7 @@ import asyncio
 import json
 
 import pytest
+from mcp.types import INVALID_REQUEST
 
 from mcp_server.protocol.request_ids import UniqueRequestIds
 
@@ -79,3 +80,15 @@ def test_an_id_in_use_is_refused_until_its_request_is_answered(first, second):
 )
 def test_all_else_goes_on(first, second, sessions):
     assert statuses_of(first, second, sessions) == [200, 200, 200]
+
+
+@pytest.mark.parametrize("session", [b"s", b""], ids=["in a session", "without a session"])
+@pytest.mark.parametrize("id", [8.0, 1e400, True, [1], {}], ids=repr)
+def test_what_is_no_id_is_refused_instead_of_left_without_an_answer(id, session):
+    started, ended = asyncio.run(post(UniqueRequestIds(Held()), call(id), session))
+    assert started["status"] == 400
+    assert json.loads(ended["body"])["error"]["code"] == INVALID_REQUEST
+
+
+def test_a_notification_with_an_empty_id_goes_on():
+    assert statuses_of(call(None), call(None)) == [200, 200, 200]
