@@ -126,13 +126,14 @@ class LeftOut:
             return hits
         kept = []
         for hit in hits:
-            if not self._is_left_out(hit.record.path):
+            if not self.has(hit.record.path):
                 kept.append(hit)
             elif len(kept) < most:
                 self.paths.add(hit.record.path)
         return kept
 
-    def _is_left_out(self, path: str) -> bool:
+    def has(self, path: str) -> bool:
+        """Return whether a note is left out."""
         if path.startswith(f"{self._inbox}/"):  # settings of Obsidian do not apply to the inbox
             inside = fold(path.removeprefix(f"{self._inbox}/"))
             return inside.startswith(f"{fold(REPORTS)}/") or inside == fold(ABOUT)
@@ -163,9 +164,26 @@ def _search_vault(index: Index, query: Query, left_out: LeftOut, most: int) -> A
     while True:
         answer = index.search(wider)
         kept = left_out.take(answer.hits, most)
-        if len(kept) >= most or len(answer.hits) < wider.limit or wider.limit >= POOLS[-1]:
-            return replace(answer, hits=tuple(kept[: query.limit]))
+        if len(kept) >= most or not left_out.paths:
+            break
+        if (
+            len(answer.hits) < wider.limit or wider.limit >= POOLS[-1]
+        ):  # other notes may match less well than a whole pool
+            kept = [*kept, *_search_others(index, query, left_out, kept)]
+            break
         wider = replace(wider, limit=4 * wider.limit)
+    return replace(answer, hits=tuple(kept[: query.limit]))
+
+
+def _search_others(index: Index, query: Query, left_out: LeftOut, before: Sequence[Hit]) -> list[Hit]:
+    """Search only the notes that are not left out, which takes longer; return the hits that follow `before`."""
+    others = frozenset(path_id(path) for path in index.manifest.copy() if not left_out.has(path))
+    asked = query.filter.documents
+    narrow = replace(query.filter, documents=others if asked is None else asked & others)
+    known = {hit.record.path for hit in before}
+    most = min((hit.score for hit in before), default=1.0)
+    hits = index.search(replace(query, filter=narrow)).hits
+    return [replace(hit, score=min(hit.score, most)) for hit in hits if hit.record.path not in known]
 
 
 def _query_for_folder(query: Query, index: Index, folder: str) -> Query:

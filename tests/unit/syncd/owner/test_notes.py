@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from index.model import Query
+from index.search.hybrid_search import POOLS
 from mcp_server.operations.operation import OperationRunner
 from syncd.app import App
 from syncd.settings.settings import VaultSettings
@@ -191,6 +192,22 @@ def test_a_folder_does_not_depend_on_the_rank_of_its_notes(tmp_path):
     made.write("Few/one.md", "once, long ago, and in many other words, somebody saw a heron\n")
     made.run()
     assert paths(search(made, folder="Few", limit=1)) == ["Few/one.md"]
+    made.close()
+
+
+def test_any_number_of_better_notes_that_are_left_out_hides_no_other(tmp_path):
+    made = World(tmp_path)
+    made.write(".obsidian/app.json", json.dumps({"userIgnoreFilters": ["/^Many/"]}))
+    for number in range(POOLS[-1] + 20):
+        made.write(f"Many/{number}.md", "a heron at the weir, a heron at the weir\n")
+    made.write("Few/one.md", "once, long ago, and in many other words, somebody saw a heron at a weir\n")
+    made.write("Few/two.md", "once, long ago, and in many other words, somebody saw a heron\n")
+    made.run()
+    for limit in (1, 2, 10):
+        answer = search(made, scope="vault", limit=limit)
+        assert [hit["path"] for hit in answer["hits"]] == ["Few/one.md", "Few/two.md"][:limit]
+        assert len(answer["left_out"]) >= limit
+    assert paths(search(made, scope="vault", folder="Many")) == []
     made.close()
 
 
