@@ -15,6 +15,7 @@ def test_the_keyboard_leads_through_the_page(tab):
     tab.wait("#help[open]")
     assert "Keyboard shortcuts" in tab.value("document.querySelector('#help').innerText")
     tab.press("Escape")
+    tab.goto("/review")
     tab.press("g", "h")
     tab.wait('nav a[aria-current="page"]:has-text("Home")')
     tab.press("Tab")
