@@ -170,7 +170,7 @@ class OwnerKeyReset:
 def reset_owner_key(state: Path, *, now: int) -> OwnerKeyReset:
     """Replace the owner's key, for an owner whose key was lost or leaked. Needs no daemon and no vault.
 
-    A damaged ledger is set aside with all its files; that raises Conflict while a daemon uses it. Raises NotFound if
+    A ledger that this version can't use is set aside with all its files; that raises Conflict while a daemon uses it. Raises NotFound if
     `state` is not the state folder of a vault."""
     if not os.path.lexists(state / LEDGER) and read_vault_path(state) is None:
         raise NotFound(f"{state} is not the state folder of a vault: run `memex init VAULT`, or pass --state")

@@ -18,233 +18,16 @@ from typing import Any
 
 from index.catalog.sqlite_connection import SafeConnection
 from index.errors import Unavailable
+from syncd.state.ledger_schema import NEWER, SCHEMA, find_misfit
 
 SQLITE_HERE = sqlite3.sqlite_version_info  # version of Python's SQLite library
 WAYS_OUT = (
     "restore a backup with `memex restore BACKUP --force`, or start with an empty ledger and a new owner's key with "
     "`memex key reset --yes`"
 )
-NEWER = "it was written by a newer Memex"
 CACHE = 512  # KiB of pages that each connection keeps, of 2,000 by default: the system keeps the file in memory anyway
 CLOSED = "Memex is stopping: its ledger is closed"  # for a thread that asks after the end
 log = logging.getLogger(__name__)
-
-# One entry per schema version, in order; `PRAGMA user_version` counts those that were applied. Never edit an entry
-# that was released: append.
-SCHEMA: tuple[str, ...] = (
-    """
-    CREATE TABLE keys (
-        id TEXT PRIMARY KEY,
-        name TEXT NOT NULL,
-        digest BLOB NOT NULL,
-        scopes TEXT NOT NULL,
-        workspaces TEXT,
-        surfaces TEXT NOT NULL,
-        created_at INTEGER NOT NULL,
-        expires_at INTEGER,
-        revoked_at INTEGER,
-        last_used_at INTEGER
-    ) STRICT;
-    CREATE UNIQUE INDEX keys_live_name ON keys (name) WHERE revoked_at IS NULL;
-    """,
-    """
-    CREATE TABLE job_runs (
-        id INTEGER PRIMARY KEY,
-        job TEXT NOT NULL,
-        started_at INTEGER NOT NULL,
-        seconds REAL NOT NULL,
-        error TEXT NOT NULL
-    ) STRICT;
-    CREATE INDEX job_runs_of ON job_runs (job, id);
-    """,
-    """
-    ALTER TABLE keys ADD COLUMN serial INTEGER NOT NULL DEFAULT 1;
-    ALTER TABLE keys ADD COLUMN old_digest BLOB;
-    ALTER TABLE keys ADD COLUMN old_until INTEGER;
-    CREATE TABLE key_events (
-        at INTEGER NOT NULL,
-        event TEXT NOT NULL,
-        key_id TEXT NOT NULL,
-        name TEXT NOT NULL
-    ) STRICT;
-    """,
-    """
-    CREATE TABLE deliveries (id TEXT PRIMARY KEY, at INTEGER NOT NULL) STRICT;
-    """,
-    """
-    CREATE TABLE enrichment (id TEXT PRIMARY KEY, failures INTEGER NOT NULL, due_at INTEGER NOT NULL) STRICT;
-    """,
-    """
-    CREATE TABLE audit (
-        seq INTEGER PRIMARY KEY,
-        at INTEGER NOT NULL,
-        kind TEXT NOT NULL,
-        surface TEXT NOT NULL,
-        tool TEXT NOT NULL,
-        request TEXT NOT NULL,
-        key TEXT NOT NULL,
-        name TEXT NOT NULL,
-        workspace TEXT NOT NULL,
-        type TEXT NOT NULL,
-        id TEXT NOT NULL,
-        path TEXT NOT NULL,
-        bytes INTEGER NOT NULL,
-        before TEXT NOT NULL,
-        after TEXT NOT NULL,
-        outcome TEXT NOT NULL,
-        undoes INTEGER NOT NULL,
-        seal TEXT NOT NULL
-    ) STRICT;
-    CREATE INDEX audit_path ON audit (path, seq);
-    CREATE INDEX audit_nodes ON audit (workspace, at) WHERE type = 'entity';
-    CREATE INDEX audit_pruned ON audit (seq) WHERE kind = 'pruned';
-    """,
-    """
-    CREATE TABLE perspectives (
-        workspace TEXT NOT NULL,
-        place INTEGER NOT NULL,
-        name TEXT NOT NULL,
-        prompt TEXT NOT NULL,
-        PRIMARY KEY (workspace, place)
-    ) STRICT;
-    """,
-    """
-    CREATE TABLE queue (
-        seq INTEGER PRIMARY KEY,
-        id TEXT NOT NULL UNIQUE,
-        key TEXT NOT NULL,
-        workspace TEXT NOT NULL,
-        kind TEXT NOT NULL,
-        given TEXT NOT NULL,
-        document_id TEXT NOT NULL,
-        status TEXT NOT NULL,
-        stage TEXT NOT NULL,
-        error TEXT NOT NULL,
-        tries INTEGER NOT NULL,
-        due_at INTEGER NOT NULL,
-        created_at INTEGER NOT NULL,
-        started_at INTEGER,
-        finished_at INTEGER,
-        size INTEGER NOT NULL
-    ) STRICT;
-    CREATE INDEX queue_next ON queue (kind, key, seq) WHERE status = 'queued';
-    CREATE INDEX queue_due ON queue (kind, due_at) WHERE status = 'queued';
-    CREATE INDEX queue_held ON queue (key, kind, size) WHERE status IN ('queued', 'running');
-    CREATE INDEX queue_of ON queue (key, workspace, seq);
-    CREATE INDEX queue_counts ON queue (workspace, status);
-    CREATE INDEX queue_document ON queue (document_id);
-    CREATE TABLE handled (
-        path TEXT PRIMARY KEY,
-        digest TEXT NOT NULL,
-        size INTEGER NOT NULL,
-        mtime_ns INTEGER NOT NULL,
-        document_id TEXT NOT NULL
-    ) STRICT;
-    """,
-    """
-    CREATE TABLE edits (
-        path TEXT PRIMARY KEY,
-        id TEXT NOT NULL,
-        was TEXT NOT NULL,
-        version INTEGER NOT NULL,
-        created_at INTEGER NOT NULL,
-        updated_at INTEGER,
-        edited_at INTEGER NOT NULL
-    ) STRICT;
-    """,
-    """
-    CREATE INDEX queue_failed ON queue (key, seq) WHERE kind = 'file' AND status = 'failed' AND size > 0;
-    """,
-    """
-    CREATE TABLE promotions (
-        seq INTEGER PRIMARY KEY,
-        kind TEXT NOT NULL,
-        document_id TEXT NOT NULL,
-        state TEXT NOT NULL,
-        source TEXT NOT NULL,
-        target TEXT NOT NULL,
-        by TEXT NOT NULL,
-        at INTEGER NOT NULL,
-        commit_id TEXT NOT NULL,
-        about TEXT NOT NULL
-    ) STRICT;
-    CREATE INDEX promotions_of ON promotions (document_id, seq);
-    CREATE INDEX promotions_begun ON promotions (seq) WHERE state = 'begun';
-    CREATE INDEX promotions_uncommitted ON promotions (at) WHERE state = 'done' AND commit_id = '';
-    CREATE TABLE promoted_files (
-        promotion INTEGER NOT NULL,
-        place INTEGER NOT NULL,
-        path TEXT NOT NULL,
-        before BLOB,
-        after BLOB,
-        was TEXT NOT NULL,
-        now TEXT NOT NULL,
-        twin TEXT NOT NULL,
-        PRIMARY KEY (promotion, place)
-    ) STRICT;
-    CREATE TABLE proposals (
-        key TEXT PRIMARY KEY,
-        kind TEXT NOT NULL,
-        subject TEXT NOT NULL,
-        about TEXT NOT NULL,
-        state TEXT NOT NULL,
-        said TEXT NOT NULL,
-        report TEXT NOT NULL,
-        at INTEGER NOT NULL
-    ) STRICT;
-    CREATE INDEX proposals_of ON proposals (kind, subject);
-    CREATE INDEX proposals_state ON proposals (state);
-    CREATE TABLE tended (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-    """,
-    """
-    CREATE INDEX audit_id ON audit (id, seq);
-    """,
-    """
-    CREATE TABLE automatic (id TEXT PRIMARY KEY, digests TEXT NOT NULL) STRICT;
-    """,
-    """
-    ALTER TABLE keys ADD COLUMN namespace TEXT;
-    """,
-    """
-    ALTER TABLE audit ADD COLUMN address TEXT NOT NULL DEFAULT '';
-    """,
-    """
-    CREATE TABLE reviewed (
-        path TEXT PRIMARY KEY,
-        digest TEXT NOT NULL,
-        visible TEXT NOT NULL,
-        generation INTEGER NOT NULL,
-        at INTEGER NOT NULL
-    ) STRICT;
-    """,
-    """
-    CREATE TABLE note_uses (id TEXT PRIMARY KEY, uses REAL NOT NULL) STRICT;
-    """,
-    """
-    CREATE TABLE shares (workspace TEXT NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (workspace, entry)) STRICT;
-    """,
-    # An id is unique only within its workspace. "" = recorded before the workspace was: it counts for the id in any of them.
-    """
-    ALTER TABLE note_uses RENAME TO note_uses_before;
-    CREATE TABLE note_uses (workspace TEXT NOT NULL, id TEXT NOT NULL, uses REAL NOT NULL, PRIMARY KEY (workspace, id)) STRICT;
-    INSERT INTO note_uses SELECT '', id, uses FROM note_uses_before;
-    DROP TABLE note_uses_before;
-    ALTER TABLE automatic RENAME TO automatic_before;
-    CREATE TABLE automatic (workspace TEXT NOT NULL, id TEXT NOT NULL, digests TEXT NOT NULL, PRIMARY KEY (workspace, id)) STRICT;
-    INSERT INTO automatic SELECT '', id, digests FROM automatic_before;
-    DROP TABLE automatic_before;
-    ALTER TABLE enrichment RENAME TO enrichment_before;
-    CREATE TABLE enrichment (
-        workspace TEXT NOT NULL,
-        id TEXT NOT NULL,
-        failures INTEGER NOT NULL,
-        due_at INTEGER NOT NULL,
-        PRIMARY KEY (workspace, id)
-    ) STRICT;
-    INSERT INTO enrichment SELECT '', id, failures, due_at FROM enrichment_before;
-    DROP TABLE enrichment_before;
-    """,
-)
 
 
 class Ledger:
@@ -361,17 +144,16 @@ def check_integrity(path: Path) -> str:
     """Return what is wrong with the ledger at `path`, without changing it; "" = nothing."""
     try:
         with contextlib.closing(_open_read_only(path, timeout=5)) as reader:
-            (version,) = reader.execute("PRAGMA user_version").fetchone()
-            if version > len(SCHEMA):
-                return f"{NEWER} (schema {version}, known {len(SCHEMA)})"
+            if (misfit := find_misfit(reader)).startswith(NEWER):
+                return misfit
             lines = [str(line) for (line,) in reader.execute("PRAGMA integrity_check(3)")]
     except sqlite3.Error as error:
         return str(error)
-    return "" if lines == ["ok"] else "; ".join(lines)
+    return misfit if lines == ["ok"] else "; ".join(lines)
 
 
 def is_damaged(path: Path) -> bool:
-    """Return whether the file at `path` can't be a valid ledger for any version of Memex."""
+    """Return whether the file at `path` can't be a valid ledger for this version of Memex, or an older one."""
     try:
         status = path.lstat()
     except FileNotFoundError:
@@ -380,7 +162,7 @@ def is_damaged(path: Path) -> bool:
         return True
     try:
         with contextlib.closing(_open_read_only(path, timeout=5)) as reader:
-            return bool(reader.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",))
+            return bool(reader.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",) or find_misfit(reader))
     except sqlite3.OperationalError:  # it can't be read now: locked, no permission, a failing disk
         return False
     except sqlite3.DatabaseError:
@@ -472,13 +254,10 @@ def _ensure_private(path: Path) -> None:
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Apply the schema versions that the file does not have yet, all in one transaction."""
+    if misfit := find_misfit(connection):
+        update = "update Memex, " if misfit.startswith(NEWER) else ""
+        raise Unavailable(f"the ledger {path.name} can't be used: {misfit}; {update}{WAYS_OUT}", retryable=False)
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > len(SCHEMA):
-        raise Unavailable(
-            f"the ledger {path.name} was written by a newer Memex (schema {version}, known {len(SCHEMA)}); "
-            "update Memex or restore an older backup",
-            retryable=False,
-        )
     if version < len(SCHEMA):
         steps = " ".join(SCHEMA[version:])
         connection.executescript(f"BEGIN IMMEDIATE; {steps} PRAGMA user_version = {len(SCHEMA)}; COMMIT;")

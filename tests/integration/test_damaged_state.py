@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
 import shutil
+import sqlite3
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -34,11 +36,19 @@ FOLDERS = (
 )
 OF_FILE = ("missing", "empty", "cut", "flipped", "folder", "link", "dangling", "pipe")
 OF_FOLDER = ("missing", "file", "link", "dangling")
-TABLE = [(name, how) for name in FILES for how in OF_FILE] + [(name, how) for name in FOLDERS for how in OF_FOLDER]
+# A ledger that SQLite can read, but Memex can't use: a wrong schema version, a table that is gone, another database.
+OF_LEDGER = ("version 0", "version 12", "version 318767104", "no keys", "a catalog")
+TABLE = (
+    [("ledger.db", how) for how in OF_LEDGER]
+    + [(name, how) for name in FILES for how in OF_FILE]
+    + [(name, how) for name in FOLDERS for how in OF_FOLDER]
+)
 # One of each kind of damage that has a way out of its own; all of them take a minute.
 SOME = [
     ("ledger.db", "flipped"),
     ("ledger.db", "folder"),
+    ("ledger.db", "version 0"),
+    ("ledger.db", "no keys"),
     ("ledger.db-wal", "dangling"),
     ("audit.head", "link"),
     ("lock", "folder"),
@@ -82,7 +92,20 @@ def settings(well, tmp_path):
     return settings_of(tmp_path / "vault", tmp_path / "state")
 
 
+def damage_ledger(path: Path, how: str) -> None:
+    if how == "a catalog":
+        shutil.copyfile(next(path.parent.glob("index/*/captures.db")), path)
+        return
+    with contextlib.closing(sqlite3.connect(path)) as ledger:
+        ledger.execute(
+            "DROP TABLE keys" if how == "no keys" else f"PRAGMA user_version = {how.removeprefix('version ')}"
+        )
+
+
 def damage(path: Path, how: str) -> None:
+    if how in OF_LEDGER:
+        damage_ledger(path, how)
+        return
     path.parent.mkdir(exist_ok=True)
     raw = path.read_bytes() if path.is_file() else b"something of long ago"
     away = path.with_name(f"elsewhere-{path.name}")
@@ -160,7 +183,7 @@ def test_files_of_a_queue_that_is_lost_are_kept(settings, capfd):
     assert serve(settings) == []
 
 
-@pytest.mark.parametrize("how", ["folder", "link", "flipped"])
+@pytest.mark.parametrize("how", ["folder", "link", "flipped", "version 0", "no keys", "a catalog"])
 def test_a_backup_takes_the_place_of_whatever_the_ledger_became(settings, tmp_path_factory, how):
     backup = str(tmp_path_factory.mktemp("backup") / "backup.tar.gz")
     named = ["--vault", str(settings.vault.path), "--state", str(settings.state)]

@@ -217,7 +217,8 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
 def check_ledger(context: DoctorContext) -> Iterator[Finding]:
     """Check the integrity of the ledger, which can't be rebuilt from the notes."""
     from syncd.state.folder import LEDGER
-    from syncd.state.ledger import NEWER, check_integrity, is_damaged
+    from syncd.state.ledger import check_integrity, is_damaged
+    from syncd.state.ledger_schema import NEWER
 
     path = context.state / LEDGER
     if _is_unusable(context):
@@ -233,9 +234,10 @@ def check_ledger(context: DoctorContext) -> Iterator[Finding]:
         return  # `check_state` reports it
     if wrong := check_integrity(path):
         mend = "memex restore BACKUP --force; without a backup: memex key reset --yes"
-        if not is_damaged(path):
-            newer = "update Memex; or, with an older backup: memex restore BACKUP --force"
-            mend = newer if wrong.startswith(NEWER) else "memex status; another program may hold the file"
+        if wrong.startswith(NEWER):
+            mend = f"update Memex; or, with an older backup: {mend}"
+        elif not is_damaged(path):
+            mend = "memex status; another program may hold the file"
         yield Finding("ledger", "wrong", f"{path.name}: {wrong}", mend)
     else:
         yield Finding("ledger", "ok", f"{path.name} is intact")

@@ -13,6 +13,7 @@ from index.errors import Unavailable
 from syncd.context.use_counts import UseCounts
 from syncd.state import ledger
 from syncd.state.ledger import Ledger
+from syncd.state.ledger_schema import SCHEMA
 from tests.support.damaged_bytes import damage_schema, flip_bytes
 
 
@@ -103,7 +104,7 @@ def test_another_process_writing_is_noticed(path):
 def test_a_newer_schema_is_not_opened(path):
     Ledger.open(path).close()
     newer = sqlite3.connect(path)
-    newer.execute(f"PRAGMA user_version = {len(ledger.SCHEMA) + 1}")
+    newer.execute(f"PRAGMA user_version = {len(SCHEMA) + 1}")
     newer.commit()
     newer.close()
     with pytest.raises(Unavailable, match="newer Memex"):
@@ -113,7 +114,7 @@ def test_a_newer_schema_is_not_opened(path):
 def _older(path: Path, version: int) -> None:
     """Make the ledger that a Memex of this schema version left."""
     with contextlib.closing(sqlite3.connect(path)) as made:
-        made.executescript(f"{''.join(ledger.SCHEMA[:version])} PRAGMA user_version = {version};")
+        made.executescript(f"{''.join(SCHEMA[:version])} PRAGMA user_version = {version};")
     path.chmod(0o600)
 
 
@@ -124,7 +125,7 @@ def _schema(path: Path) -> tuple[int, list[tuple[str, ...]]]:
         return version, reader.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type, name").fetchall()
 
 
-@pytest.mark.parametrize("version", range(1, len(ledger.SCHEMA)))
+@pytest.mark.parametrize("version", range(1, len(SCHEMA)))
 def test_an_older_ledger_becomes_what_a_new_one_is(path, version):
     Ledger.open(path.with_name("new.db")).close()
     _older(path, version)
@@ -207,7 +208,7 @@ def test_a_ledger_of_another_user_is_not_called_damaged(path):
 
 
 def test_what_was_recorded_before_the_workspace_was_counts_in_any(path):
-    before = next(n for n, step in enumerate(ledger.SCHEMA) if "automatic_before" in step)
+    before = next(n for n, step in enumerate(SCHEMA) if "automatic_before" in step)
     _older(path, before)
     with contextlib.closing(sqlite3.connect(path)) as older:
         older.execute("INSERT INTO automatic VALUES ('a', '{}')")

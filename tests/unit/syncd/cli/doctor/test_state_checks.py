@@ -20,6 +20,7 @@ from syncd.history.audit_log import FAILS, UNREAD
 from syncd.installation.vault_setup import reset_owner_key
 from syncd.settings.access import LimitsSettings
 from syncd.state import damage
+from syncd.state.ledger_schema import SCHEMA
 from tests.support.clinic import only
 from tests.support.live_server import PLAIN, running
 from tests.support.until import until
@@ -188,12 +189,17 @@ def test_a_process_that_holds_the_lock_is_named_and_left_alone(clinic):
 # The ledger
 
 
-@pytest.mark.parametrize("way", ["cut", "text", "newer", "page"])
+@pytest.mark.parametrize("way", ["cut", "text", "newer", "older", "table", "page"])
 def test_a_damaged_ledger_is_found_and_not_touched(clinic, way):
     path = clinic.state / "ledger.db"
-    if way == "newer":
+    changes = {
+        "newer": "PRAGMA user_version = 999",
+        "older": "PRAGMA user_version = 12",
+        "table": "DROP TABLE keys",
+    }
+    if way in changes:
         with sqlite3.connect(path) as ledger:
-            ledger.execute("PRAGMA user_version = 999")
+            ledger.execute(changes[way])
         ledger.close()
     else:
         raw = path.read_bytes()
@@ -203,6 +209,7 @@ def test_a_damaged_ledger_is_found_and_not_touched(clinic, way):
     found = only(clinic.look(state_checks.check_ledger, fix=True))
     assert found.is_ == "wrong"
     assert "memex restore" in found.mend
+    assert "memex key reset --yes" in found.mend
     assert path.read_bytes() == before
 
 
@@ -248,9 +255,10 @@ def test_an_audit_log_that_was_tampered_with_is_told(clinic, tamper, words):
 
 
 def test_a_ledger_of_before_there_was_a_log_is_well(clinic):
-    ledger = written(clinic)
-    ledger.execute("DROP TABLE audit")
-    ledger.close()
+    written(clinic).close()
+    (clinic.state / "ledger.db").unlink()
+    with contextlib.closing(sqlite3.connect(clinic.state / "ledger.db")) as ledger:
+        ledger.executescript(f"{' '.join(SCHEMA[:5])} PRAGMA user_version = 5;")
     (clinic.state / "audit.head").unlink()
     assert only(clinic.look(state_checks.check_audit)).says == "0 entries, all unchanged"
 
@@ -326,7 +334,10 @@ def test_a_ledger_of_a_newer_memex_needs_a_newer_memex(clinic):
     with contextlib.closing(sqlite3.connect(clinic.state / "ledger.db")) as ledger:
         ledger.execute("PRAGMA user_version = 1000")
     [(check, says, mend)] = wrong_of(clinic)
-    assert (check, mend) == ("ledger", "update Memex; or, with an older backup: memex restore BACKUP --force")
+    ways = (
+        "update Memex; or, with an older backup: memex restore BACKUP --force; without a backup: memex key reset --yes"
+    )
+    assert (check, mend) == ("ledger", ways)
     assert "newer Memex" in says
 
 
