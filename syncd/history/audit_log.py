@@ -271,6 +271,8 @@ class AuditLog:
                     log.error("the audit log can't be written: %s", error.message)  # noqa: TRY400 - the message says everything
                 self.problem = UNREAD if self.reads else FAILS
                 why = " (the disk is full)" if "disk is full" in error.message else ""
+                if not error.retryable:  # the message names the way out
+                    raise
                 message = f"the audit log can't be written{why}, so nothing was changed; reads still work"
                 raise Unavailable(message) from error
             self.problem = ""

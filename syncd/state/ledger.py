@@ -25,6 +25,8 @@ WAYS_OUT = (
     "restore a backup with `memex restore BACKUP --force`, or start with an empty ledger and a new owner's key with "
     "`memex key reset --yes`"
 )
+DAMAGED = f"ledger: it is damaged, so Memex refuses some calls; {WAYS_OUT}, after `memex stop`"
+DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 CACHE = 512  # KiB of pages that each connection keeps, of 2,000 by default: the system keeps the file in memory anyway
 CLOSED = "Memex is stopping: its ledger is closed"  # for a thread that asks after the end
 log = logging.getLogger(__name__)
@@ -40,7 +42,8 @@ class Ledger:
         self._connection, self._reader = connection, reader
         self._lock, self._reading = threading.RLock(), threading.Lock()
         self._writer: int | None = None  # the thread with the current transaction
-        self.problem = ""  # why the last read failed, as a sentence
+        self.problem = ""  # why the last read failed, or that the file is damaged, as a sentence
+        self._damage = ""  # DAMAGED until a restart: that another page can be read proves nothing
         self._closed = False
 
     @classmethod
@@ -92,8 +95,7 @@ class Ledger:
                 self._connection.execute("COMMIT")
             except sqlite3.DatabaseError as error:
                 self._roll_back()
-                if self._closed:
-                    raise Unavailable(CLOSED) from error
+                self._refuse_damage(error)
                 raise Unavailable(f"the ledger could not be written ({error}); nothing was changed") from error
 
     def _roll_back(self) -> None:
@@ -124,13 +126,24 @@ class Ledger:
         with self._lock if writing else self._reading:
             try:
                 yield self._connection if writing else self._reader
-                self.problem = ""
+                self.problem = self._damage
             except sqlite3.DatabaseError as error:
-                if self._closed:
-                    raise Unavailable(CLOSED) from error
+                self._refuse_damage(error)
                 log.error("the ledger can't be read: %s", error)  # noqa: TRY400 - the message says everything
                 self.problem = "ledger: it can't be read, so Memex refuses all keys; see memex doctor"
                 raise Unavailable("the ledger can't be read; see the daemon's log") from error
+
+    def _refuse_damage(self, error: sqlite3.DatabaseError) -> None:
+        """Raise Unavailable if this error will not pass: the ledger is closed, or a part of the file is damaged."""
+        if self._closed:
+            raise Unavailable(CLOSED) from error
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGE:  # the lowest byte is the primary code
+            if not self._damage:
+                log.error("the ledger is damaged: %s", error)
+            self._damage = self.problem = DAMAGED
+            raise Unavailable(
+                f"the ledger is damaged ({error}), and nothing was changed; {WAYS_OUT}", retryable=False
+            ) from error
 
     def close(self) -> None:
         """Close the file; the ledger can't be used afterwards."""

@@ -30,6 +30,7 @@ from syncd.indexes import index_builds
 from syncd.jobs import worker
 from syncd.remote import branch_sync
 from syncd.settings.automation import GitSettings
+from syncd.state.ledger import DAMAGED
 from syncd.state.vault_claim import VaultClaim
 from syncd.sync import pipeline
 from syncd.watch.watcher import WatcherState
@@ -344,6 +345,20 @@ def ledger_unread(world, _):
     yield
     ledger._reader = whole
     ledger.query("SELECT 1 FROM keys")  # as each request does
+
+
+@entry("ledger", DAMAGED)
+def ledger_damaged(world, _):
+    ledger, file = world.app.opened.ledger, world.state / "nonsense"
+    file.write_bytes(b"nonsense" * 1000)
+    whole, ledger._reader = ledger._reader, sqlite3.connect(file, check_same_thread=False)
+    with pytest.raises(Unavailable):
+        ledger.query("SELECT 1 FROM keys")
+    ledger._reader = whole
+    ledger.query("SELECT 1 FROM keys")
+    yield
+    ledger._damage = ""  # a restart with another ledger
+    ledger.query("SELECT 1 FROM keys")
 
 
 @entry("audit", audit_log.FAILS, audit_log.UNREAD)

@@ -135,8 +135,9 @@ def test_a_ledger_of_which_a_page_is_damaged_refuses_writes_too(ledger, audit):
     ledger.path.write_bytes(raw)
     ledger._connection.execute("PRAGMA cache_size = 0")
     ledger._connection.execute("PRAGMA shrink_memory")
-    with pytest.raises(Unavailable):
+    with pytest.raises(Unavailable, match="memex restore") as caught:
         log_write(audit, change(path="new.md"))
+    assert not caught.value.retryable
 
 
 @pytest.mark.parametrize("fails", ["the file of carried out writes", "the ledger"])

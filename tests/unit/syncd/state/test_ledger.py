@@ -179,6 +179,26 @@ def test_a_thread_that_asks_after_the_end_is_refused_and_no_fault_is_logged(path
     assert caplog.records == []
 
 
+@pytest.mark.parametrize("call", ["read", "write"])
+def test_a_damaged_page_stays_a_problem_and_its_error_names_the_way_out(path, call):
+    with contextlib.closing(Ledger.open(path)) as opened:
+        with opened.transaction():
+            for n in range(400):
+                opened.execute("INSERT INTO tended VALUES (?, ?)", (f"name {n}", "x" * 200))
+    raw = bytearray(path.read_bytes())
+    raw[-4096:] = b"\xa5" * 4096
+    path.write_bytes(raw)
+    with contextlib.closing(Ledger.open(path)) as opened:
+        with pytest.raises(Unavailable, match="memex key reset --yes") as caught:
+            if call == "read":
+                opened.query("SELECT * FROM tended")
+            with opened.transaction():
+                opened.execute("UPDATE tended SET value = 'y'")
+        assert not caught.value.retryable
+        assert opened.query("SELECT id FROM keys") == []
+        assert "memex restore BACKUP --force" in opened.problem, "a good read of another page takes nothing back"
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
