@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
+from index.errors import Unavailable
 from index.model import Document
 from index.text.sentences import SUMMARY, plain_text, read_prose, shorten
 from index.text.tags import FEWEST, MOST, Vectors, are_variants, key_of, to_tag, unify_spelling
@@ -43,6 +44,10 @@ NEARLY: Final = 0.7  # least score of a phrase that is a tag instead of a word o
 PARTIAL: Final = 0.4  # factor for a phrase that is always a part of a longer one
 _UNNAMED = re.compile(r"Capture \d{4}-\d\d-\d\d .*|\d{4}-\d\d-\d\d.*|Untitled.*|無題.*|未命名.*", re.DOTALL)
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7a3]")
+
+
+class UnusableAnswer(Unavailable):
+    """Reports that an endpoint gave an answer about one note without a summary and tags that can be used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,7 @@ class Backfill:
         with self._run_alone():
             paths = self._unlabelled_paths(name)
             notes, skipped = self._read_documents(paths)
+            notes.sort(key=lambda note: self._enricher.is_defective(note.path))  # several in a row would end it again
             spaces = sorted({document.workspace for document in notes})
             learnt = {space: Counter(self._enricher.vocabulary(space)) for space in spaces}
             for n, document in enumerate(notes):

@@ -4,7 +4,8 @@ https://platform.openai.com/docs/api-reference/chat. The note is sent as data be
 answer is data too: strict JSON, checked like any other. A note with instructions can therefore only get itself odd
 tags.
 
-Law, tested: an answer that is late, large, broken or hostile raises Unavailable within the time limit."""
+Law, tested: an answer that is late, large, broken or hostile raises Unavailable within the time limit, and UnusableAnswer
+if another note may get a better one."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ import httpx2
 
 from index.encoders.settings import without_credentials
 from index.errors import Unavailable
+from index.topics.summary_and_tags import UnusableAnswer
 
 TEMPERATURE: Final = 0.2
 LONGEST_NOTE: Final = 8_000  # most characters that are sent
@@ -52,7 +54,7 @@ class ChatEndpoint:
         self._closed = threading.Event()
 
     def ask(self, title: str, text: str, vocabulary: Sequence[str]) -> tuple[object, object]:
-        """Return the endpoint's summary and tags, unchecked. Raises Unavailable."""
+        """Return the endpoint's summary and tags, unchecked. Raises Unavailable, or UnusableAnswer for this note."""
         fence = f"=== {secrets.token_hex(8)} ==="
         known = ", ".join(tag for tag in vocabulary if _TAG.fullmatch(tag))
         rules = RULES.format(vocabulary=known or "(none yet)", fence=fence)
@@ -85,7 +87,7 @@ class ChatEndpoint:
                 for piece in response.iter_bytes():
                     answer += piece
                     if len(answer) > LONGEST_ANSWER:
-                        raise Unavailable(f"{self.name} answers with more than {LONGEST_ANSWER:,} bytes")
+                        raise UnusableAnswer(f"{self.name} answers with more than {LONGEST_ANSWER:,} bytes")
                     if time.monotonic() > until:
                         raise Unavailable(f"{self.name} takes longer than {self._timeout_s:g} s; see enrich.timeout_s")
         except httpx2.TimeoutException as error:
@@ -106,6 +108,8 @@ class ChatEndpoint:
                 return Unavailable(f"{self.name} refuses the key; check enrich.api_key_env or enrich.api_key_file")
             case 404:
                 return Unavailable(f"{self.name} does not exist (404); check enrich.base_url and enrich.model")
+            case 400 | 413 | 422:  # of this note: too long, or refused by a filter of its content
+                return UnusableAnswer(f"{self.name} answers {status}")
             case _:
                 return Unavailable(f"{self.name} answers {status}")
 
@@ -116,7 +120,7 @@ class ChatEndpoint:
             fields: Any = json.loads(_strip_answer(content))
             return fields["summary"], fields["tags"]
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            raise Unavailable(f"{self.name} does not answer with the requested JSON") from error
+            raise UnusableAnswer(f"{self.name} does not answer with the requested JSON") from error
 
 
 def _strip_answer(content: str) -> str:

@@ -1,7 +1,8 @@
 """The enricher writes a summary and tags for a capture: from its own words, by a chat endpoint, or not at all.
 
 Laws, tested: if anything fails here, the capture succeeds with these fields left empty, and failed endpoint calls
-are retried later. A note that triggers a bug stops the work on no other note, and status names it."""
+are retried later. A note that triggers a bug, or gets an unusable answer, stops the work on no other note, and status
+names it."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from index.errors import InvalidArgument, MemexError, Unavailable
 from index.model import Document
 from index.text.sentences import SUMMARY, plain_text, read_prose, shorten
 from index.text.tags import MOST
-from index.topics.summary_and_tags import NOTHING, Enrichment, enrich, normalize_answer
+from index.topics.summary_and_tags import NOTHING, Enrichment, UnusableAnswer, enrich, normalize_answer
 from syncd.documents.capture_note import CHANGE
 from syncd.documents.collection_membership import tag_changes
 from syncd.documents.parser import derived_summary
@@ -40,6 +41,7 @@ PAUSE_S: Final = (5.0, 300.0)  # first and longest pause after a failure of the 
 AGAIN_MS: Final = (60_000, 6 * 3_600_000)  # first and longest wait before a note is retried
 LATE_S: Final = 0.5  # how long a capture waits beyond the endpoint's own limit
 LOCAL_S: Final = 5.0  # how long a capture waits for the local analysis, which takes some milliseconds
+UNUSABLE: Final = 5  # notes in a row with an unusable answer after which the endpoint counts as failing
 WORKERS: Final = 4
 REMEMBERED: Final = 2_000  # most tags whose vectors are cached
 FRESH: Final = 20  # a large vocabulary is reused for this multiple of the CPU time of reading it
@@ -55,7 +57,7 @@ log = logging.getLogger(__name__)
 
 
 class DefectiveNote(Unavailable):
-    """Reports that the enrichment of one note triggers a bug in Memex."""
+    """Reports that the enrichment of one note triggers a bug in Memex, or an unusable answer of the endpoint."""
 
     _retryable = False
 
@@ -92,7 +94,8 @@ class Enricher:
         self._vault = vault if settings.vault_tags else None
         self.by = settings.by
         self._problem = ""
-        self._defective: dict[str, str] = {}  # by path: the exception that its enrichment raised last
+        self._defective: dict[str, str] = {}  # by path: why its enrichment failed last
+        self._unusable: set[str] = set()  # paths of the notes with an unusable answer since the last good one
         self.most = settings.vocabulary
         self._settings, self._captures, self._embedder, self._ledger = settings, captures, embedder, ledger
         self._chat = _make_endpoint(settings) if settings.by == "endpoint" else None
@@ -125,8 +128,12 @@ class Enricher:
         more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
         return f"Memex could not write a summary and tags for {named}{more}; see the log; Memex tries again later"
 
+    def is_defective(self, path: str) -> bool:
+        """Return whether the last enrichment of the note at `path` failed because of this note."""
+        return path in self._defective
+
     def _defective_paths(self) -> list[str]:
-        """Return the notes that triggered a bug and still lack a summary or tags."""
+        """Return the notes whose enrichment failed because of the note, and that still lack a summary or tags."""
         if not self._defective:
             return []
         lacking = set(self._captures.index.unlabelled_paths())
@@ -195,10 +202,19 @@ class Enricher:
             summary, tags = self._chat.ask(shorten(plain_text(redact(document.title)), SUMMARY), text, known)
             answer = normalize_answer(summary, tags, vocabulary=vocabulary, vectors=self._tag_vectors)
             if not answer.summary or not answer.tags:
-                raise Unavailable(f"{self._chat.name} returns no usable summary or tags")  # noqa: TRY301 - handled like its other failures
+                raise UnusableAnswer(f"{self._chat.name} returns no usable summary or tags")  # noqa: TRY301 - handled like its other failures
+        except UnusableAnswer as error:
+            self._defective[document.path] = error.message
+            self._unusable.add(document.path)
+            if len(self._unusable) < UNUSABLE:
+                log.warning("could not enrich the note %s: %s", document.path, error.message)
+                raise DefectiveNote(error.message) from error
+            self._note_failure(error.message)
+            raise
         except Unavailable as error:
             self._note_failure(error.message)
             raise
+        self._unusable.clear()
         self._pause, self._resting_until, self._problem = PAUSE_S[0], 0.0, ""
         return answer
 

@@ -178,6 +178,9 @@ class FakeChat:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_port}/v1"
 
+    def answer(self, request: Any) -> None:
+        """Set the answer to a request; a subclass overrides it."""
+
     def says(self, content: Any) -> None:
         """Set the text of the next answers."""
         self.body = json.dumps({"choices": [{"message": {"role": "assistant", "content": content}}]}).encode()
@@ -190,6 +193,7 @@ class FakeChat:
 
             def do_POST(self) -> None:
                 chat.requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+                chat.answer(chat.requests[-1])
                 chat.keys.append(self.headers.get("authorization", ""))
                 chat._ended.wait(chat.delay_s)
                 try:

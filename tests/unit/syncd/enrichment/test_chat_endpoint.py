@@ -6,6 +6,7 @@ import time
 import pytest
 
 from index.errors import Unavailable
+from index.topics.summary_and_tags import UnusableAnswer
 from syncd.enrichment.chat_endpoint import LONGEST_ANSWER, ChatEndpoint
 from tests.support.fakes import FakeChat
 
@@ -67,7 +68,7 @@ def test_an_answer_may_be_wrapped(server, content):
 )  # fmt: skip
 def test_what_is_not_the_json_that_was_asked_for_is_refused(server, content):
     server.says(content)
-    with pytest.raises(Unavailable, match="JSON"):
+    with pytest.raises(UnusableAnswer, match="JSON"):
         asked(server)
 
 
@@ -89,6 +90,16 @@ def test_a_status_is_told_without_what_the_server_says(server, status, words):
     with pytest.raises(Unavailable, match=words) as told:
         asked(server)
     assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(400, UnusableAnswer), (413, UnusableAnswer), (422, UnusableAnswer), (500, Unavailable)]
+)
+def test_a_refusal_of_one_note_is_told_from_a_failure_of_all(server, status, kind):
+    server.status = status
+    with pytest.raises(Unavailable, match=f"answers {status}") as caught:
+        asked(server)
+    assert type(caught.value) is kind
 
 
 def test_a_huge_answer_is_not_read_to_its_end(server):

@@ -12,7 +12,7 @@ from syncd.enrichment import enricher as enriching
 from syncd.enrichment.backfill import Backfill
 from syncd.enrichment.enricher import DefectiveNote
 from syncd.settings.settings import EnrichSettings
-from tests.support.fakes import FakeEncoder, fake_embedder
+from tests.support.fakes import FakeChat, FakeEncoder, fake_embedder
 from tests.support.world import World
 
 BAD = "The deployment is late, and the deployment of Tuesday was later than that."
@@ -164,3 +164,63 @@ def test_a_note_that_waits_is_not_read_and_no_workspace_means_any(summed, waitin
         None, None, SimpleNamespace(index=index), None, enricher, inbox="", summed=lambda: summed, record_summary=None
     )
     assert (backfill.facts()["missing"], asked) == (0, [left])
+
+
+# Unusable answers of an endpoint
+
+
+class Refusing(FakeChat):
+    """An endpoint that refuses notes with one of these words."""
+
+    words = ("ivy",)
+
+    def answer(self, request):
+        refused = any(word in request["messages"][1]["content"] for word in self.words)
+        self.says("I can't help with that." if refused else '{"summary": "A summary.", "tags": ["one-tag"]}')
+
+
+@pytest.fixture
+def remote(tmp_path):
+    with Refusing() as chat:
+        settings = EnrichSettings(by="endpoint", base_url=chat.url, model="small", timeout_s=5.0)
+        opened = World(tmp_path / "remote", enrich=settings)
+        yield opened, chat
+        opened.close()
+
+
+def put(world, *texts):
+    files = [world.write(f"Captures/default/Note {n}.md", text) for n, text in enumerate(texts)]
+    world.run()
+    world.run()
+    for file in files:
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+    world.run()
+    return files
+
+
+def test_an_unusable_answer_to_one_note_costs_no_other_note_its_tags(remote):
+    world, _ = remote
+    files = put(world, "Herons wade.", "Poison ivy climbs.", "Terns dive.")
+    report = world.app.operations["enrich.backfill"]({}, lambda _: None)
+    assert report["enriched"] == 2
+    assert [skipped["path"] for skipped in report["skipped"]] == [PATH]
+    assert ["tags:" in file.read_text() for file in files] == [True, False, True]
+    assert f"{PATH} (the endpoint" in facts(world)["problem"]
+    assert capture(world, "More ivy.").tags == ()
+    assert capture(world, "A bittern booms.").tags == ("one-tag",)
+
+
+def test_an_endpoint_without_a_usable_answer_is_paused_and_the_next_backfill_begins_with_other_notes(remote):
+    world, chat = remote
+    files = put(world, *(f"Poison ivy climbs on wall {n}." for n in range(enriching.UNUSABLE)), "Terns dive.")
+    with pytest.raises(Unavailable, match="JSON"):
+        world.app.operations["enrich.backfill"]({}, lambda _: None)
+    assert world.app.opened.enricher.is_resting
+    assert len(chat.requests) == enriching.UNUSABLE
+    world.app.opened.enricher._resting_until = 0.0
+    chat.words = ()
+    chat.requests.clear()
+    world.app.operations["enrich.backfill"]({}, lambda _: None)
+    assert "Terns" in chat.requests[0]["messages"][1]["content"]
+    assert all("tags:" in file.read_text() for file in files)
+    assert facts(world)["problem"] == ""
