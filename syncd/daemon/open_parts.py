@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from pathlib import Path
 
 from index.encoders.bundled_tokenizer import count_tokens
 from index.encoders.embedder import Embedder
@@ -20,7 +18,6 @@ from syncd.captures.automatic_values import AutomaticValues
 from syncd.captures.inbox import Inbox
 from syncd.context.contexts import Contexts
 from syncd.context.use_counts import UseCounts
-from syncd.daemon.control_socket import DAEMON
 from syncd.enrichment.enricher import Enricher
 from syncd.files.file_import import file_filter
 from syncd.git.repository import Repository
@@ -141,7 +138,7 @@ def _lock_folders(settings: Settings, stack: ExitStack, claim: VaultClaim | None
     stack.callback(lock.release)
     if claim is not None:
         stack.callback(claim.release)
-        claim.require(predecessor=_last_daemon(settings.state))
+        claim.require(settings.state)
     return lock
 
 
@@ -174,14 +171,6 @@ def build_inbox(
         reranker=opened.reranker,
         searches=opened.searches,
     )
-
-
-def _last_daemon(state: Path) -> int:
-    """Return the pid of the daemon that last used this state folder and was not stopped properly; 0 for none."""
-    try:
-        return int(json.loads((state / DAEMON).read_text())["pid"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0
 
 
 def _open_vault(settings: Settings, audit: AuditLog, overwritten: OverwrittenBytes) -> AuditedVault:

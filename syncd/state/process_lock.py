@@ -129,6 +129,17 @@ def holds_lock(pid: int, state: Path) -> bool:
     return (lock.st_dev, lock.st_ino) in descriptors
 
 
+def has_lost_lock(pid: int, state: Path) -> bool:
+    """Return whether the process `pid` of this system holds a lock of `state` that was deleted or replaced; False where that is unknown.
+
+    Such a process was the daemon of this state folder, and ends by itself."""
+    gone = f"{os.path.realpath(state)}/lock (deleted)"  # as Linux names a file that is open and has no name any more
+    try:
+        return any(str(link.readlink()) == gone for link in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
+
+
 def _is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)

@@ -14,6 +14,7 @@ import threading
 from pathlib import Path
 
 from index.errors import Conflict
+from syncd.state.process_lock import has_lost_lock
 
 # On Linux a name in the kernel: a person's script may lock the folder itself, and must neither wait for Memex nor stop it.
 _BY_NAME = sys.platform == "linux"
@@ -55,12 +56,12 @@ class VaultClaim:
             return find_holder(self._vault) if error.errno in _BUSY else None
         return None
 
-    def require(self, predecessor: int = 0) -> None:
+    def require(self, state: Path | None = None) -> None:
         """Take the claim. Raises Conflict when another daemon has it.
 
-        `predecessor`: a process that lost this state folder ends by itself, so its claim is ignored."""
+        A process that lost the folder `state` to this one ends by itself, so its claim is ignored."""
         pid = self.take()
-        if pid is not None and (not pid or pid != predecessor):
+        if pid is not None and not (pid and state and has_lost_lock(pid, state)):
             who = f"the process {pid}" if pid else "another process"
             raise Conflict(
                 f"{who} serves the vault {self._vault} with another state folder; stop it first, or start with --force "

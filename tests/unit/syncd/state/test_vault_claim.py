@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
@@ -16,7 +15,9 @@ from tests.support.paths import ROOT
 HOLDER = """
 import sys
 from pathlib import Path
+from syncd.state.process_lock import ProcessLock
 from syncd.state.vault_claim import VaultClaim
+lock = ProcessLock.acquire(Path(sys.argv[2]))
 VaultClaim(Path(sys.argv[1])).require()
 print("held", flush=True)
 input()
@@ -85,15 +86,21 @@ def test_a_claim_follows_the_folder_at_its_path(vault):
 
 @linux
 def test_who_holds_a_claim_is_told_and_its_end_frees_it(vault):
-    command = [sys.executable, "-c", HOLDER, str(vault)]
+    theirs, another = vault.parent / "state", vault.parent / "another"
+    command = [sys.executable, "-c", HOLDER, str(vault), str(theirs)]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == b"held\n"
         assert find_holder(vault) == holder.pid
         ours = VaultClaim(vault)
         with pytest.raises(Conflict, match=f"process {holder.pid} serves") as refused:
-            ours.require(predecessor=os.getpid())
+            ours.require(theirs)
         assert refused.value.details["pid"] == holder.pid
-        ours.require(predecessor=holder.pid)  # it has lost our state folder, and ends by itself
+        (theirs / "lock").unlink()
+        another.mkdir()
+        (another / "daemon.json").write_text(f'{{"pid": {holder.pid}}}')  # left by a daemon whose pid was given again
+        with pytest.raises(Conflict):
+            ours.require(another)
+        ours.require(theirs)  # it has lost our state folder, and ends by itself
         assert ours.other_holder() == holder.pid
         holder.kill()
     ours.require()
