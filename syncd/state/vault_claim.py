@@ -9,6 +9,7 @@ import errno
 import fcntl
 import os
 import socket
+import struct
 import sys
 import threading
 from pathlib import Path
@@ -16,8 +17,11 @@ from pathlib import Path
 from index.errors import Conflict
 from syncd.state.process_lock import has_lost_lock
 
-# On Linux a name in the kernel: a person's script may lock the folder itself, and must neither wait for Memex nor stop it.
+# On Linux a name in the kernel, which leads to the process, and a record lock, because each container has names of its own.
+# Neither is the lock of `flock`: a person's script may lock the folder itself, and must neither wait for Memex nor stop it.
 _BY_NAME = sys.platform == "linux"
+_RECORD = struct.Struct("hhqqi4x")  # struct flock of Linux: type, whence, start, length, pid
+_BYTE = os.SEEK_SET, 1 << 62, 1, 0  # where, as Memex alone locks it
 _BUSY = (errno.EADDRINUSE, errno.EWOULDBLOCK, errno.EACCES)
 
 
@@ -26,7 +30,7 @@ class VaultClaim:
 
     def __init__(self, vault: Path) -> None:
         self._vault = vault
-        self._held: int | None = None  # file descriptor
+        self._held: list[int] = []  # file descriptors
         self._inode: tuple[int, int] | None = None
         self._released = False
         self._lock = threading.Lock()  # health asks from several threads
@@ -48,7 +52,7 @@ class VaultClaim:
         try:
             status = self._vault.stat()
             inode = status.st_dev, status.st_ino
-            if self._held is None or inode != self._inode:
+            if not self._held or inode != self._inode:
                 fresh = _take(self._vault, inode)
                 self._drop()
                 self._held, self._inode = fresh, inode
@@ -77,9 +81,9 @@ class VaultClaim:
             self._drop()
 
     def _drop(self) -> None:
-        if self._held is not None:
-            held, self._held = self._held, None
-            os.close(held)
+        held, self._held = self._held, []
+        for descriptor in held:
+            os.close(descriptor)
 
 
 def find_holder(vault: Path) -> int:
@@ -96,19 +100,37 @@ def find_holder(vault: Path) -> int:
     return 0
 
 
-def _take(vault: Path, inode: tuple[int, int]) -> int:
-    """Return a descriptor that holds the claim while it is open. Raises OSError when another process has it."""
+def _take(vault: Path, inode: tuple[int, int]) -> list[int]:
+    """Return descriptors that hold the claim while they are open. Raises OSError when another process has it."""
     if _BY_NAME:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as claim:
             claim.bind(f"\0{_name(inode)}")
-            return claim.detach()
+            return [*_lock_record(vault), claim.detach()]
     folder = os.open(vault, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(folder)
         raise
-    return folder
+    return [folder]
+
+
+def _lock_record(vault: Path) -> list[int]:
+    """Lock a byte of the folder and return its descriptor; none if it can't be opened, or its disk has no such locks.
+
+    A folder can be locked for reading only, which never conflicts, so this asks whether a lock for writing would. Raises
+    BlockingIOError when another process has locked it."""
+    folder = -1
+    try:
+        folder = os.open(vault, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.fcntl(folder, fcntl.F_OFD_SETLK, _RECORD.pack(fcntl.F_RDLCK, *_BYTE))
+        other = fcntl.fcntl(folder, fcntl.F_OFD_GETLK, _RECORD.pack(fcntl.F_WRLCK, *_BYTE))
+    except OSError:
+        return [] if folder < 0 else [folder]
+    if _RECORD.unpack(other)[0] != fcntl.F_UNLCK:
+        os.close(folder)
+        raise BlockingIOError(errno.EWOULDBLOCK, "another process has locked the folder")
+    return [folder]
 
 
 def _name(inode: tuple[int, int]) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
 import subprocess
 import sys
 
@@ -104,4 +107,51 @@ def test_who_holds_a_claim_is_told_and_its_end_frees_it(vault):
         assert ours.other_holder() == holder.pid
         holder.kill()
     ours.require()
+    ours.release()
+
+
+@linux
+def test_a_claim_keeps_out_a_process_with_other_names_of_the_kernel(vault, monkeypatch):
+    here = VaultClaim(vault)
+    here.require()
+    with monkeypatch.context() as container:
+        container.setattr(vault_claim, "_name", lambda inode: f"container:{inode}")
+        there = VaultClaim(vault)
+        assert there.other_holder() == 0
+        with pytest.raises(Conflict, match="another process serves"):
+            there.require()
+        here.release()
+        there.require()
+        there.release()
+
+
+@linux
+def test_a_person_may_lock_the_folder_that_is_claimed(vault):
+    ours = VaultClaim(vault)
+    ours.require()
+    folder = os.open(vault, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert ours.other_holder() is None
+    assert VaultClaim(vault).other_holder() is not None
+    os.close(folder)
+    ours.release()
+
+
+@linux
+def test_a_vault_that_can_not_be_read_is_claimed_by_its_name(vault, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "no permission")
+
+    monkeypatch.setattr(os, "open", refuse)
+    ours = VaultClaim(vault)
+    ours.require()
+    ours.release()
+
+
+@linux
+def test_on_a_disk_without_record_locks_the_name_alone_is_the_claim(vault, monkeypatch):
+    monkeypatch.setattr(fcntl, "F_OFD_SETLK", -1)
+    ours = VaultClaim(vault)
+    ours.require()
+    assert VaultClaim(vault).other_holder() == os.getpid()
     ours.release()
