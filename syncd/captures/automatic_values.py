@@ -80,12 +80,12 @@ class AutomaticValues:
         return {(workspace, id) for workspace, id in rows}
 
     def forget_missing(self, ids: Callable[[], Collection[str]]) -> None:
-        """Forget the notes that no longer exist.
+        """Forget the notes that are gone for good.
 
-        `ids` returns the existing ones, and is called last, as new notes may appear."""
+        `ids` returns those that exist or can be brought back, and is called last, as new notes may appear."""
         recorded = [id for (id,) in self._ledger.query("SELECT id FROM automatic")]
-        existing = ids()
-        if gone := [id for id in recorded if id not in existing]:
+        known = ids()
+        if gone := [id for id in recorded if id not in known]:
             with self._ledger.transaction():
                 for id in gone:
                     self._ledger.execute("DELETE FROM automatic WHERE id = ?", (id,))

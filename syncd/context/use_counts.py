@@ -55,10 +55,10 @@ class UseCounts:
                     del self._counted[note]
             self.version += 1
 
-    def forget_missing(self, existing: Callable[[], Collection[str]]) -> None:
-        """Forget the notes that are not among the `existing` ids, which are read only if there are counts."""
+    def forget_missing(self, known: Callable[[], Collection[str]]) -> None:
+        """Forget the notes that are not among the `known` ids, which are read only if there are counts."""
         kept = {id for (id,) in self._ledger.query("SELECT id FROM note_uses")}
-        gone = kept - set(existing()) if kept else set()
+        gone = kept - set(known()) if kept else set()
         if not gone:
             return
         with self._ledger.transaction():

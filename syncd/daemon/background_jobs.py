@@ -149,11 +149,12 @@ def _remove_leftovers(opened: OpenParts) -> None:
     if opened.builds.is_complete:
         indexes = opened.builds.indexes.values()
 
-        def existing() -> set[str]:
-            return {entry.id for index in indexes for entry in list(index.manifest.values())}
+        def known() -> set[str]:
+            present = {entry.id for index in indexes for entry in list(index.manifest.values())}
+            return present.union(opened.audit.ids_beginning(""))  # an undo can bring back what the log has an entry of
 
-        opened.automatic.forget_missing(existing)
-        opened.contexts.uses.forget_missing(existing)
+        opened.automatic.forget_missing(known)
+        opened.contexts.uses.forget_missing(known)
     if gone:
         log.info("leftovers removed: %d", len(gone))
 

@@ -234,3 +234,13 @@ def test_after_any_changes_only_what_somebody_gave_differs_from_a_new_capture_of
     assert after.title == ("Given" if "title" in steps else fresh.title)
     assert sorted(after.tags) == (["given"] if "tags" in steps else sorted(fresh.tags))
     assert after.summary == fresh.summary
+
+
+def test_what_nobody_gave_still_follows_the_text_after_a_deletion_the_daily_clean_up_and_an_undo(world):
+    record = capture(world, ZEBRA)
+    world.run()
+    delete(world, record.id)
+    assert world.app.opened.builds.is_complete, "only then does the clean-up forget notes"
+    world.app.jobs.run("leftovers")
+    undo(world, record.id)
+    assert "tax" in str(update(world, record.id, TAX).tags)
