@@ -15,7 +15,7 @@ from syncd.jobs.queued_job import STATUSES, Job
 from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Worker
 
-MOST: Final = 1_000  # jobs of one answer
+MOST: Final = 10_001  # jobs of one answer: one more than a command lists
 SHORTEST: Final = 4  # characters of an id that can name a job
 TURN_S: Final = 20.0  # most seconds of one wait for jobs; after that, the caller calls again
 LOOK_S: Final = 0.5  # seconds between two checks of their progress

@@ -33,6 +33,7 @@ from syncd.workspaces.agent_access import AgentAccess
 
 Arguments: TypeAlias = Mapping[str, Any]
 Operation: TypeAlias = Callable[[Arguments, Any], Any]
+MOST = 10_001  # captures in one list: one more than a command shows
 
 
 def operations(opened: OpenParts, agent_access: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
@@ -73,8 +74,8 @@ def read_operations(
 
     def recent(arguments: Arguments, _: Any) -> list[dict[str, Any]]:
         limit = arguments.get("limit") or 20
-        if not 1 <= limit <= 1000:
-            raise InvalidArgument("limit must be between 1 and 1000")
+        if not 1 <= limit <= MOST:
+            raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
         asked = Filter(workspace=agent_access.workspace(name).name if (name := arguments.get("workspace")) else None)
         records, _more = opened.captures.index.list_recent(asked, limit)
         return [_record_fields(opened, record) for record in records]

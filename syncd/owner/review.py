@@ -32,6 +32,7 @@ Progress = Callable[[dict[str, Any]], None]
 Operation = Callable[[Mapping[str, Any], Progress], Any]
 
 MOST = 1_000  # captures in one call
+LISTED = 10_000  # captures in one list
 CANDIDATES = 5  # suggestions of each kind, with their reasons
 EXCERPT = 400  # characters of a similar note
 TEXT = 20_000  # characters of a capture
@@ -56,8 +57,8 @@ def operations(review: Review, archive: Archive, snapshot: VaultSnapshot, change
 
 def _list_waiting(review: Review, snapshot: VaultSnapshot, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
     limit, workspace = int(arguments.get("limit") or 50), arguments.get("workspace")
-    if not 1 <= limit <= MOST:
-        raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
+    if not 1 <= limit <= LISTED:
+        raise InvalidArgument(f"limit must be between 1 and {LISTED:,}")
     waiting = [(record, marks) for record, marks in review.list_waiting() if workspace in (None, record.workspace)]
     return {
         "total": len(waiting),

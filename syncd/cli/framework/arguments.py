@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -19,6 +19,9 @@ from syncd.cli.terminal import result_text
 UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 WORKSPACE = click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
 YES = click.option("--yes", "-y", is_flag=True, help="Don't ask for confirmation.")
+LISTED: Final = 10_000  # most rows of a list
+ROWS = click.IntRange(1, LISTED)
+Row = TypeVar("Row")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -30,6 +33,23 @@ def tags_option(help: str, *, short: bool = True) -> Callable[[F], F]:
 
 def _split_at_commas(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(tag for value in values for tag in [tag.strip() for tag in value.split(",") if tag.strip()] or [value])
+
+
+def cut_rows(rows: Sequence[Row], limit: int, what: str) -> Sequence[Row]:
+    """Return the first `limit` of these rows. If there are more, print that there are: a command fetches one row more than it shows."""
+    if len(rows) > limit:
+        print_cut(limit, what)
+    return rows[:limit]
+
+
+def print_cut(limit: int, what: str) -> None:
+    """Print that a list ends after `limit` rows, and how to see more."""
+    print_message(f"memex: showing {limit:,} {what}, and there are more; {way_to_more(limit)}")
+
+
+def way_to_more(limit: int) -> str:
+    """Return how to see more rows than `limit`."""
+    return "to list more: --limit" if limit < LISTED else f"a list has at most {LISTED:,}"
 
 
 def parse_time(text: str | None, now_ms: int) -> int | None:

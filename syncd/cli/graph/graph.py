@@ -11,14 +11,13 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument
-from syncd.cli.framework.arguments import refuse_idle
+from syncd.cli.framework.arguments import ROWS, print_cut, refuse_idle
 from syncd.cli.framework.commands import (
     Command,
     ask,
     has_color,
     print_answer,
     print_data,
-    print_message,
     print_text,
     wants_json,
 )
@@ -61,7 +60,7 @@ ENDINGS = {".canvas": "canvas", ".graphml": "graphml", ".md": "mermaid", ".json"
 @click.option(
     "--limit",
     "-n",
-    type=click.IntRange(1, 1000),
+    type=ROWS,
     default=DRAWN,
     show_default=True,
     help="The most entities, gaps or pairs to show.",
@@ -94,7 +93,7 @@ def graph(name: str | None, depth: int, form: str | None, output: str | None, fo
         text = json.dumps(view.result, ensure_ascii=False, indent=2) if drawn == "json" else view.text
     if view.is_cut:
         rows = view.result if isinstance(view.result, list) else view.result["nodes"]
-        print_message(f"memex: showing {len(rows):,} {view.rows}, and there are more; to show more: --limit")
+        print_cut(len(rows), view.rows)
     if output:
         file = write_file(Path(output), f"{text.rstrip()}\n", force=force)
         print_answer({"file": str(file)}, lambda: str(file))

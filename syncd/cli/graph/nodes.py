@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, NotFound
-from syncd.cli.framework.arguments import YES, confirm, read_stdin, require_terminal, tags_option
+from syncd.cli.framework.arguments import ROWS, YES, confirm, cut_rows, read_stdin, require_terminal, tags_option
 from syncd.cli.framework.commands import Group, ask, has_color, load_settings, print_answer, print_message
 from syncd.cli.framework.completion import nodes, workspaces
 from syncd.cli.terminal import result_text
@@ -60,19 +60,15 @@ def node_show(names: tuple[str, ...], workspace: str) -> None:
 @click.option("--type", "-t", "entity_type", help="Only entities of this type.")
 @click.option("--tag", "--tags", "tag", help="Only entities with this tag or a tag nested under it.")
 @click.option("--days", type=click.IntRange(1), help="Only entities that changed in this many days, the latest first.")
-@click.option(
-    "--limit", "-n", type=click.IntRange(1, 10_000), default=1000, show_default=True, help="The most entities to list."
-)
+@click.option("--limit", "-n", type=ROWS, default=1000, show_default=True, help="The most entities to list.")
 @WORKSPACE
 def node_list(**filters: Any) -> None:
     """List entities.
 
     With --json: a list with the fields of `memex node show` except "observations"; "relations" is a number."""
     limit = filters["limit"]
-    nodes = ask("node.list", filters | {"limit": limit + 1})
-    if len(nodes) > limit:
-        print_message(f"memex: showing {limit:,} entities, and there are more; to list more: --limit")
-    print_answer(nodes[:limit], lambda: table(nodes[:limit], color=has_color()))
+    nodes = cut_rows(ask("node.list", filters | {"limit": limit + 1}), limit, "entities")
+    print_answer(nodes, lambda: table(nodes, color=has_color()))
 
 
 @node.command("search")

@@ -19,9 +19,11 @@ from index.errors import InvalidArgument, MemexError, NotFound
 from index.names import did_you_mean, pluralize
 from index.timings import now_ms
 from syncd.cli.framework.arguments import (
+    ROWS,
     WORKSPACE,
     YES,
     confirm,
+    cut_rows,
     parse_time,
     read_stdin,
     require_terminal,
@@ -189,12 +191,10 @@ def get(id: str, workspace: str | None, links: bool) -> None:
 
 @click.command(cls=Command)
 @WORKSPACE
-@click.option(
-    "--limit", "-n", type=click.IntRange(1, 1000), default=20, show_default=True, help="The most captures to list."
-)
+@click.option("--limit", "-n", type=ROWS, default=20, show_default=True, help="The most captures to list.")
 def recent(workspace: str | None, limit: int) -> None:
     """List the captures that were created or changed last."""
-    records = ask("recent", {"workspace": workspace, "limit": limit})
+    records = cut_rows(ask("recent", {"workspace": workspace, "limit": limit + 1}), limit, "captures")
     print_answer(records, lambda: result_text.captures_table(records, None, color=has_color()))
 
 

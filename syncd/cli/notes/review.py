@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument
-from syncd.cli.framework.arguments import check_workspace
+from syncd.cli.framework.arguments import ROWS, check_workspace, cut_rows, way_to_more
 from syncd.cli.framework.commands import (
     Command,
     Group,
@@ -33,9 +33,7 @@ Ask = Callable[[str, Mapping[str, Any]], Any]
 
 @click.group(cls=Group, invoke_without_command=True)
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
-@click.option(
-    "--limit", "-n", type=click.IntRange(1, 1000), default=50, show_default=True, help="The most captures to show."
-)
+@click.option("--limit", "-n", type=ROWS, default=50, show_default=True, help="The most captures to show.")
 @click.option("--list", "listed", is_flag=True, help="Only list the captures.")
 @click.option(
     "--editor", is_flag=True, help="Open one file with all waiting captures in your editor, and decide there."
@@ -98,7 +96,7 @@ def dismiss(ids: tuple[str, ...]) -> int:
 @click.option(
     "--limit",
     "-n",
-    type=click.IntRange(1, 1000),
+    type=ROWS,
     default=50,
     show_default=True,
     help="The most captures to list, with --list.",
@@ -111,7 +109,7 @@ def unarchive(ids: tuple[str, ...], listed: bool, limit: int) -> int:
     {"returned": [as for promote], "failed": [{"id", "error"}]}, and with --list [{"id", "path", "title", "created_at"}]."""
     if listed or not ids:
         with open_session(current=True) as ask:
-            records = ask("archived", {"limit": limit})
+            records = cut_rows(ask("archived", {"limit": limit + 1}), limit, "captures")
         print_answer(records, lambda: _archived_table(records, color=has_color()))
         return 0
     with open_session(current=True) as ask:
@@ -172,9 +170,8 @@ def table(listing: Mapping[str, Any], *, color: bool) -> str:
         return "nothing waits for a decision"
     heads = ("id", "workspace", "title", "marked", "folder", "similar")
     more = listing["total"] - len(rows)
-    return "\n".join(
-        [result_text.table(rows, heads, color=color), *([f"… and {more:,} more: --limit"] if more else [])]
-    )
+    ends = [f"… and {more:,} more; {way_to_more(len(rows))}"] if more else []
+    return "\n".join([result_text.table(rows, heads, color=color), *ends])
 
 
 def _mark_text(capture: Mapping[str, Any]) -> str:

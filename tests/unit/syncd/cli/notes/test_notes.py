@@ -266,3 +266,14 @@ def test_a_search_without_hits_reports_a_folder_or_tag_that_no_note_has(world, c
     for shown, nothing in (((), "nothing found\n"), (("--json",), "[]\n")):
         assert run_command(["search", "heat", *words, *shown]) == 0
         assert capfd.readouterr() == (nothing, message)
+
+
+def test_a_list_of_captures_that_is_cut_says_so(world, note, capfd):
+    for text in ("a second capture", "a third capture"):
+        world.app.agent_access.workspace("default").capture(text)
+    assert run_command(["recent", "--limit", "10000"]) == 0
+    assert capfd.readouterr().err == ""
+    assert run_command(["recent", "--limit", "2", "--json"]) == 0
+    out, err = capfd.readouterr()
+    assert len(json.loads(out)) == 2
+    assert err == "memex: showing 2 captures, and there are more; to list more: --limit\n"

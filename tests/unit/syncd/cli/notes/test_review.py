@@ -71,6 +71,7 @@ def test_hidden_characters_are_named_and_shown_as_escapes(world, capfd):
 
 
 def test_where_nobody_sits_at_a_terminal_it_is_a_list(world, capfd):
+    assert said(capfd, "review", "--limit", "1").splitlines()[-1] == "… and 3 more; to list more: --limit"
     text = said(capfd, "review")
     assert [line.split()[0] for line in text.splitlines()[1:]] == ["first", "second", "third", "fourth"]
     assert "Recipes" in text
@@ -105,7 +106,8 @@ def test_scripts_decide_by_ids(world, capfd):
     assert [one["target"] for one in done["archived"]] == [
         f"Captures/Archive/default/{name}.md" for name in ("Second", "Third")
     ]
-    assert "Captures/Archive/default/Second.md" in said(capfd, "unarchive")
+    assert "Captures/Archive/default/Second.md" in said(capfd, "unarchive", "--limit", "10000")
+    assert len(json.loads(said(capfd, "unarchive", "--limit", "1", "--json"))) == 1
     said(capfd, "unarchive", "second")
     assert {one["id"] for one in json.loads(said(capfd, "review", "--json"))["waiting"]} == {"second", "fourth"}
     said(capfd, "review", "dismiss", "nobody", fails=4)
