@@ -78,6 +78,8 @@ _SIMPLE_ITEM = re.compile(rf"( *)- {_VALUE}")
 _MOST_SIMPLE = 1_000  # lines
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.IGNORECASE)
+_STAMP = re.compile(r"((?:19|20|21)[0-9]{2})([0-9]{2})([0-9]{2})(?:([0-9]{2})([0-9]{2})([0-9]{2})?)?")  # 202005011011
+_LONGEST_STAMP = 10**14
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _FIRST = -62_135_596_800_000  # the year 1
@@ -253,13 +255,26 @@ def as_text(value: Any) -> str | None:
 
 
 def as_time(value: Any) -> int | None:
-    """Return the epoch milliseconds of an ISO date or time (UTC without a zone), or of such a number."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return int(value) if _EARLIEST <= value <= _LATEST else None
-    if not isinstance(value, str) or not _DATE.fullmatch(value.strip()):
+    """Return the epoch milliseconds of an ISO date or time, of a stamp such as 20200501 or 202005011011, or of such a number.
+
+    A time without a zone is in UTC."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number and not isinstance(value, str):
         return None
+    text = str(value).strip() if isinstance(value, str) or 0 < value < _LONGEST_STAMP else ""
+    if stamp := _STAMP.fullmatch(text):
+        date, clock = "-".join(stamp.group(1, 2, 3)), ":".join(filter(None, stamp.group(4, 5, 6)))
+        at = _iso_time(f"{date}T{clock}" if clock else date)
+        if at is not None or not is_number:
+            return at
+    if is_number:
+        return int(value) if _EARLIEST <= value <= _LATEST else None
+    return _iso_time(text) if _DATE.fullmatch(text) else None
+
+
+def _iso_time(text: str) -> int | None:
     try:
-        time = datetime.fromisoformat(value.strip())
+        time = datetime.fromisoformat(text)
         at = ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
     except ValueError:  # 2026-13-45
         return None

@@ -68,6 +68,7 @@ def test_an_expiry_that_is_no_date_is_a_defect_of_a_capture(written, defects):
         pytest.param("Date: 2026-11-20", 1795132800000, id="date alone, in any letter case"),
         pytest.param("created: yesterday\ndate: 2026-11-20", 1795132800000, id="what is no time is passed over"),
         pytest.param("created_at: 2026-11-20\ncreated: 2020-01-01", 1795132800000, id="created_at goes before all"),
+        pytest.param("created: 202011200000", 1605830400000, id="a stamp of minutes is no epoch"),
         pytest.param("created: [a]\ndate:", 1_700_000_000_000, id="else it is the file's"),
     ],
 )

@@ -21,3 +21,31 @@ from syncd.notes.timestamps import iso
 def test_a_time_is_read_as_it_was_written(at, text):
     assert iso(at) == text
     assert as_time(text) == at
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (202005011011, "2020-05-01T10:11:00.000Z"),
+        (20200501101159, "2020-05-01T10:11:59.000Z"),
+        (20200501, "2020-05-01T00:00:00.000Z"),
+        ("202005011011", "2020-05-01T10:11:00.000Z"),
+        (" 20200501 ", "2020-05-01T00:00:00.000Z"),
+        (1_588_327_860_000, "2020-05-01T10:11:00.000Z"),
+        (202_013_011_011, "1976-05-27T02:43:31.011Z"),  # no month 13, so it is a number of milliseconds
+    ],
+)
+def test_a_stamp_is_read_as_its_time(value, text):
+    at = as_time(value)
+    assert at is not None
+    assert iso(at) == text
+
+
+@pytest.mark.parametrize("value", [True, 2020, "2020", 20201301, "202013011011", "2020050110", float("nan"), [], None])
+def test_what_is_no_time_is_none(value):
+    assert as_time(value) is None
+
+
+def test_a_number_of_any_length_is_no_time():
+    assert as_time(10**5000) is None
+    assert as_time(-(10**5000)) is None
