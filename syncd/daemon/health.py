@@ -30,6 +30,7 @@ from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Worker
 from syncd.notes.secret_patterns import list_flagged, redact
 from syncd.sharing.share_problems import find_share_problems
+from syncd.state.vault_claim import find_holder
 from syncd.sync.hand_edits import visible_digest
 from syncd.vault.location import locate
 from syncd.vault.obsidian_settings import ObsidianSettings
@@ -263,7 +264,11 @@ class Health:
         return [f"watch: {state.problem}"] if state and state.problem else []
 
     def _daemon_sentences(self) -> list[str]:
-        other = None if self._watcher_state() is None else self._other_daemon()
+        if self._is_daemon():
+            other = self._other_daemon()
+        else:  # a command only looks: while it had the claim, no daemon could start
+            holder = find_holder(self._vault.root)
+            other = None if holder in (0, os.getpid()) else holder
         return [] if other is None else [ELSEWHERE.format(other or "?")]
 
     def _queue_sentences(self) -> list[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from tests.support.paths import ROOT
 
@@ -96,3 +98,29 @@ def called(func: ast.expr) -> str:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
     return ""
+
+
+def literals(path: Path, form: re.Pattern[str], *, plain: Collection[str]) -> Iterator[str]:
+    """Yield the texts of a module that have this form, as patterns, those in `plain` as they are; none that is only logged or raised."""
+    if not form.search(source := path.read_text()):
+        return
+    tree = ast.parse(source)
+    skipped = {id(inner) for node in ast.walk(tree) if isinstance(node, ast.Raise) for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        if is_method and ast.unparse(node.func.value) == "log":
+            skipped |= {id(inner) for inner in ast.walk(node)}
+        if isinstance(node, ast.JoinedStr):
+            skipped |= {id(inner) for inner in node.values}
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = re.escape(node.value)
+        elif isinstance(node, ast.JoinedStr):
+            text = "".join(re.escape(part.value) if isinstance(part, ast.Constant) else ".*" for part in node.values)
+        else:
+            continue
+        bare = text.replace("\\", "")
+        if form.match(bare) and "\n" not in bare:
+            yield bare if bare in plain else text

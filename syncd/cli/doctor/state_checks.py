@@ -22,6 +22,7 @@ from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none,
 from syncd.daemon import control_socket
 from syncd.state.damage import STAGED, find_misfits, find_obstacle, take_over
 from syncd.state.folder import KEY_FILE, read_regular_file, read_vault_path
+from syncd.state.vault_claim import find_holder
 from syncd.version import installed
 
 if TYPE_CHECKING:
@@ -166,6 +167,9 @@ def check_daemon(context: DoctorContext) -> Iterator[Finding]:
             yield Finding(
                 "daemon", "wrong", f"a crashed daemon left {names}", "memex serve", partial(remove_files, *left)
             )
+        elif other := find_holder(context.vault):
+            says = f"process {other} serves {context.vault} with another state folder than {folder}"
+            yield Finding("daemon", "wrong", says, f"name its state folder with --state, or stop it: kill {other}")
         else:
             yield Finding("daemon", "advice", "no daemon is running, so changes are not indexed", "memex serve")
     else:

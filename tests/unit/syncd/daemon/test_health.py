@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import shutil
 import sqlite3
@@ -36,6 +35,7 @@ from syncd.sync import pipeline
 from syncd.watch.watcher import WatcherState
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.git_states import run
+from tests.support.sources import literals
 from tests.support.world import World, settings_of, until
 
 ENTRIES: list[tuple[str, str, object]] = []  # part, the sentence as the program has it, what makes and ends its cause
@@ -223,6 +223,13 @@ def another_daemon(world, _):
         other.release()
         assert told(world) == ([], [], [])
     world.app.claim.release()
+
+
+@entry("daemons", health.ELSEWHERE)
+def another_daemon_beside_a_command(world, _):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(health, "find_holder", lambda vault: 7 if vault == world.vault else 0)
+        yield
 
 
 @entry("writes", health.UNWRITABLE)
@@ -462,7 +469,7 @@ def test_every_part_has_an_entry(world):
 def test_every_sentence_of_the_program_has_an_entry():
     sentences = {sentence for _, sentence, _ in ENTRIES}
     forms = "|".join(sorted({re.escape(sentence.partition(":")[0]) for sentence in sentences}))
-    patterns = {pattern for path in SOURCES for pattern in literals(path, re.compile(f"({forms}): ."))}
+    patterns = {pattern for path in SOURCES for pattern in literals(path, re.compile(f"({forms}): ."), plain=NOT_TOLD)}
     assert len(patterns) > 25
     starts = [re.escape(sentence) for sentence in sentences]
     left = {
@@ -471,32 +478,6 @@ def test_every_sentence_of_the_program_has_an_entry():
         if not any(re.match(pattern, sentence) for sentence in sentences) and not pattern.startswith(tuple(starts))
     }
     assert left == set()
-
-
-def literals(path, form):
-    """The texts of a module that have this form, as patterns, without those that are only logged or raised."""
-    if not form.search(source := path.read_text()):
-        return
-    tree = ast.parse(source)
-    skipped = {id(inner) for node in ast.walk(tree) if isinstance(node, ast.Raise) for inner in ast.walk(node)}
-    for node in ast.walk(tree):
-        is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-        if is_method and ast.unparse(node.func.value) == "log":
-            skipped |= {id(inner) for inner in ast.walk(node)}
-        if isinstance(node, ast.JoinedStr):
-            skipped |= {id(inner) for inner in node.values}
-    for node in ast.walk(tree):
-        if id(node) in skipped:
-            continue
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            text = re.escape(node.value)
-        elif isinstance(node, ast.JoinedStr):
-            text = "".join(re.escape(part.value) if isinstance(part, ast.Constant) else ".*" for part in node.values)
-        else:
-            continue
-        plain = text.replace("\\", "")
-        if form.match(plain) and "\n" not in plain:
-            yield plain if plain in NOT_TOLD else text
 
 
 def test_a_sync_without_a_remote_is_no_fault(tmp_path):

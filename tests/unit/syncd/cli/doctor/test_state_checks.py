@@ -9,6 +9,7 @@ import shutil
 import socket
 import sqlite3
 import stat
+import sys
 
 import httpx2
 import pytest
@@ -21,6 +22,7 @@ from syncd.installation.vault_setup import reset_owner_key
 from syncd.settings.access import LimitsSettings
 from syncd.state import damage
 from syncd.state.ledger_schema import SCHEMA
+from syncd.state.vault_claim import VaultClaim
 from tests.support.clinic import only
 from tests.support.live_server import PLAIN, running
 from tests.support.until import until
@@ -171,6 +173,16 @@ def test_what_a_dead_daemon_left_is_removed(clinic):
     clinic.look(state_checks.check_daemon, fix=True)
     assert not (clinic.state / "daemon.json").exists()
     assert not (clinic.state / "control.token").exists()
+    assert only(clinic.look(state_checks.check_daemon)).is_ == "advice"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a claim does not lead to its process")
+def test_a_daemon_with_another_state_folder_is_named(clinic):
+    claim = VaultClaim(clinic.vault)
+    claim.require()
+    found = only(clinic.look(state_checks.check_daemon))
+    claim.release()
+    assert (found.is_, f"process {os.getpid()} serves" in found.says) == ("wrong", True)
     assert only(clinic.look(state_checks.check_daemon)).is_ == "advice"
 
 
