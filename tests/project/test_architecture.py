@@ -155,7 +155,7 @@ HOMES = {
     "rjieba": ("index/text/words.py",),
     "python_multipart": ("mcp_server/rest/upload_form.py", "syncd/page/web/file_form.py"),
     "sentence_transformers": ("index/encoders/*",),
-    "sqlite3": ("index/catalog/catalog.py", "index/catalog/sqlite_file.py", "syncd/state/ledger*.py"),
+    "sqlite3": ("index/catalog/catalog.py", "index/catalog/sqlite_*.py", "syncd/state/ledger*.py"),
     "starlette": ("mcp_server/*", "syncd/page/*"),
     "tomlkit": ("syncd/clients/entry_editor.py",),
     "torch": ("index/encoders/*",),
