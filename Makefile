@@ -88,7 +88,7 @@ $(DEV_STAMP): $(MODELS_STAMP)
 # The published files, in dist/.
 dist: base
 	@rm -rf dist build/lib build/bdist.*
-	@mkdir -p dist
+	@mkdir -p dist build
 	$(PY) -c 'from distribution import build_backend as hooks; print(hooks.build_sdist("dist"), hooks.build_wheel("dist"), sep="\n")' > build/dist.log
 	@ls -l dist
 
@@ -253,4 +253,4 @@ clean:
 	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf .venv .venv-dev tests/clients/node_modules tests/browser/node_modules index/encoders/minilm/*.bin index/encoders/minilm/tokenizer.json
+	rm -rf .venv .venv-dev tests/clients/node_modules tests/browser/node_modules tests/hosts/node_modules index/encoders/minilm/*.bin index/encoders/minilm/tokenizer.json

@@ -407,4 +407,4 @@ def check_target(target: Path, vault: Path) -> None:
             f"{target} is inside the vault, and the backup contains your keys: choose a file outside {vault}"
         )
     if not real.is_dir():
-        raise NotFound(f"no such folder: {target.parent}")
+        raise NotFound(f"no such folder: {target.parent}; make it, or choose another folder")

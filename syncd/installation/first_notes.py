@@ -9,6 +9,7 @@ import uuid
 from pathlib import Path
 from typing import Final
 
+from syncd.captures.automatic_values import AutomaticValues
 from syncd.documents.capture_note import compose_note, properties_of
 from syncd.history.audit_log import AuditLog, Author, acting_as
 from syncd.history.audited_vault import AuditedVault
@@ -45,9 +46,10 @@ def write_first_notes(settings: Settings, ledger: Ledger, *, now: int, welcome: 
         return []
     inbox = settings.vault.inbox
     notes = {f"{inbox}/{ABOUT}": ABOUT_TEXT.format(inbox=inbox)}
+    welcome_id = str(uuid.uuid4())
     if welcome:
         values = properties_of(
-            id=str(uuid.uuid4()), created_at=now, source="memex", collection="documents", metadata={}, tags=("memex",)
+            id=welcome_id, created_at=now, source="memex", collection="documents", metadata={}, tags=("memex",)
         )
         notes[f"{inbox}/{WORKSPACE}/{WELCOME}.md"] = compose_note(values, WELCOME_TEXT.format(inbox=inbox))
     audit = AuditLog(ledger, settings.state)
@@ -61,5 +63,7 @@ def write_first_notes(settings: Settings, ledger: Ledger, *, now: int, welcome: 
     finally:
         vault.close()
         audit.close()
+    if welcome:  # it has its tags, and its first sentence is its summary
+        AutomaticValues(ledger).record_summary(WORKSPACE, welcome_id, None)
     named_values.write(ledger, {WRITTEN: "1"})
     return [settings.vault.path / path for path in written]

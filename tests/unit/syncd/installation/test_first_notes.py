@@ -87,6 +87,7 @@ def test_agents_find_the_welcome_capture_and_nobody_takes_about_for_a_capture(va
         waiting = [record.path for record, _ in world.app.services.review.list_waiting()]
         assert waiting == ["Captures/default/Welcome to Memex.md"]
         assert world.app.opened.audit.last_entry("Captures/About.md").tool == "init"
+        assert world.app.backfill.facts()["missing"] == 0, "the welcome capture needs no enrichment"
     finally:
         world.close()
 
