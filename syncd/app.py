@@ -42,6 +42,7 @@ from syncd.settings.settings import Settings
 from syncd.state.folder import KEY_FILE, write_private
 from syncd.state.vault_claim import VaultClaim
 from syncd.telemetry import request_traces
+from syncd.telemetry.log import flush
 from syncd.telemetry.metric_samples import HistogramSample, Sample
 from syncd.vault.path_rules import is_note
 from syncd.watch.watcher import Watcher, WatcherState
@@ -318,6 +319,7 @@ class App:
                     log.error(
                         "process %s has replaced this daemon on %s; this daemon stops", pid or "?", self.settings.state
                     )
+                    flush()
                     os._exit(os.EX_UNAVAILABLE)
 
         threading.Thread(target=watch, name="lock-watch", daemon=True).start()

@@ -16,6 +16,7 @@ import pytest
 from index.encoders.bundled_model import BundledEncoder
 from index.encoders.settings import BundledSettings
 from syncd.state.ledger import Ledger
+from syncd.telemetry.log import LogOutput
 from tests.support import (
     daemon_logs,
     example_counts,  # noqa: F401 - examples has the profiles
@@ -60,7 +61,10 @@ def pytest_collection_finish() -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     item.stash[STARTED] = time.time()
     for handler in logging.root.handlers[:]:
-        if type(handler) is logging.StreamHandler:  # of a command that an earlier test ran: its stream is closed
+        if type(handler) in {
+            logging.StreamHandler,
+            LogOutput,
+        }:  # of a command that an earlier test ran: its stream is closed
             logging.root.removeHandler(handler)
 
 

@@ -30,7 +30,7 @@ from syncd.cli.daemon import (
 )
 from syncd.cli.framework import completion
 from syncd.cli.framework.command_outcome import run
-from syncd.cli.framework.commands import Group, flush_output
+from syncd.cli.framework.commands import Group, flush_output, flush_output_in_time
 from syncd.cli.framework.help_command import help_command
 from syncd.cli.graph import graph, memory_json, nodes, perspectives
 from syncd.cli.models import evaluation, model
@@ -108,15 +108,22 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     collect_rarely()
     words = list(sys.argv[1:] if arguments is None else arguments)
     code = run_command(words)
-    flush_output()  # otherwise the interpreter flushes, and prints an error if nobody reads
+    # Otherwise the interpreter flushes: it prints an error if the reader is gone, and waits for one that does not read.
+    if not _is_serving(words):
+        flush_output()
+    elif not flush_output_in_time():
+        os._exit(code)
     gc.freeze()  # otherwise the interpreter visits all objects once more, which takes a tenth of a short command
     sys.exit(code)
 
 
 def run_command(words: Sequence[str]) -> int:
     """Run one command line, print its errors to stderr, and return the exit code."""
-    serving = next((word for word in words if word in memex.commands), "") in SERVING
-    return run(memex, words, serving=serving)
+    return run(memex, words, serving=_is_serving(words))
+
+
+def _is_serving(words: Sequence[str]) -> bool:
+    return next((word for word in words if word in memex.commands), "") in SERVING
 
 
 class _Program(ModuleType):

@@ -1,19 +1,21 @@
 """Write the log as lines: JSON for the systemd journal, plain text for a person, and secrets in neither.
 
-Law, tested: a record is one line of known fields (for a person, also the indented lines of a traceback), whatever
-its text contains; line breaks, escape sequences and keys of Memex never appear."""
+Laws, tested: a record is one line of known fields (for a person, also the indented lines of a traceback), whatever
+its text contains; line breaks, escape sequences and keys of Memex never appear. A thread that logs never waits for the
+output."""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
+import queue
 import re
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Final, TextIO
 
@@ -34,6 +36,8 @@ FIELDS: Final = (
 # Loggers that use the set level; libraries log only warnings and errors.
 OURS: Final = ("index", "syncd", "mcp_server", "memex")
 PRIORITY: Final = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
+WAITING: Final = 10_000  # lines that wait for the output before further ones are dropped
+FLUSH_S: Final = 2.0  # how long the end of the process waits for the output
 LONGEST: Final = 16_000  # longest text in characters; the journal splits a line at 48 kB
 # More than `redact` treats as a secret in a note: in a log, one redacted word too many does no harm.
 _SECRET: Final = re.compile(r"(mx_[A-Za-z0-9]+_)[A-Za-z0-9_-]+|(\b[Bb]earer\s+)[^\s\"',;]+|(//[^/\s:@]*:)[^/\s@]+(?=@)")
@@ -58,8 +62,7 @@ def install(settings: LogSettings, *, stream: TextIO | None = None, environ: Map
     stream = stream or sys.stderr
     journal = is_journal(stream, environ)
     structured = settings.format == "json" or (settings.format == "auto" and journal)
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(LogFormatter(structured=structured, prefixed=journal))
+    handler = LogOutput(stream, LogFormatter(structured=structured, prefixed=journal))
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
@@ -69,6 +72,30 @@ def install(settings: LogSettings, *, stream: TextIO | None = None, environ: Map
         logging.getLogger(name).setLevel(settings.level.upper())
     logging.captureWarnings(True)
     threading.excepthook = _log_thread_death
+    sys.unraisablehook = _log_ignored_error
+
+
+def is_installed() -> bool:
+    """Return whether this process has a log; only a daemon has one."""
+    return _output() is not None
+
+
+def queue_line(line: str) -> bool:
+    """Write a line to the output of the log, in order with its records; return False if no log is installed."""
+    if (output := _output()) is None:
+        return False
+    output.put(line)
+    return True
+
+
+def flush(limit_s: float = FLUSH_S) -> bool:
+    """Wait up to `limit_s` seconds until all lines are written; return whether they are."""
+    output = _output()
+    return output is None or output.wait_written(limit_s)
+
+
+def _output() -> LogOutput | None:
+    return next((handler for handler in logging.getLogger().handlers if isinstance(handler, LogOutput)), None)
 
 
 def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
@@ -86,6 +113,62 @@ def is_structured() -> bool:
         isinstance(handler.formatter, LogFormatter) and handler.formatter.structured
         for handler in logging.getLogger().handlers
     )
+
+
+class LogOutput(logging.Handler):
+    """Writes lines to `stream` on a thread of its own: a terminal or a pipe that nobody reads delays nothing else.
+
+    Lines that are too many to wait are dropped and counted, and the count is logged once the output is read again."""
+
+    def __init__(self, stream: TextIO, formatter: LogFormatter, *, waiting: int = WAITING) -> None:
+        super().__init__()
+        self.setFormatter(formatter)
+        self._stream, self._waiting, self._dropped = stream, waiting, 0
+        # The one queue of the standard library to which a garbage collection in the middle of a put may put too.
+        self._lines: queue.SimpleQueue[str | threading.Event] = queue.SimpleQueue()
+        threading.Thread(target=self._write_lines, name="log-output", daemon=True).start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Format the record on the thread that logs it, whose fields are bound, and queue its line."""
+        self.put(self.format(record))
+
+    def put(self, line: str) -> None:
+        """Queue a line, or drop it while too many wait."""
+        if self._lines.qsize() < self._waiting:
+            self._lines.put(line)
+        else:
+            self._dropped += 1
+
+    def flush(self) -> None:
+        """Wait a moment for the output; the interpreter calls this at its end."""
+        self.wait_written(FLUSH_S)
+
+    def wait_written(self, limit_s: float) -> bool:
+        """Wait up to `limit_s` seconds until the lines that wait are written; return whether they are."""
+        written = threading.Event()
+        self._lines.put(written)
+        return written.wait(limit_s)
+
+    def _write_lines(self) -> None:
+        while True:
+            batch = [self._lines.get()]
+            with suppress(queue.Empty):  # all at once, or a thread that logs without a pause would be faster
+                while True:
+                    batch.append(self._lines.get_nowait())
+            lines = [line for line in batch if isinstance(line, str)]
+            if self._dropped and self._lines.empty():
+                lines.append(self._describe_dropped())
+            with suppress(OSError, ValueError):  # the stream is closed
+                self._stream.write("".join(f"{line}\n" for line in lines))
+                self._stream.flush()
+            for written in batch:
+                if isinstance(written, threading.Event):
+                    written.set()
+
+    def _describe_dropped(self) -> str:
+        dropped, self._dropped = self._dropped, 0
+        text = "%s lines of the log were dropped, because the output was not read"
+        return self.format(logging.LogRecord("memex", logging.WARNING, __file__, 0, text, (dropped,), None))
 
 
 class LogFormatter(logging.Formatter):
@@ -162,3 +245,10 @@ def _log_thread_death(args: threading.ExceptHookArgs) -> None:
     name = args.thread.name if args.thread else "unknown"
     info = (args.exc_type, args.exc_value, args.exc_traceback)
     logging.getLogger("memex").error("the thread %s died", name, exc_info=info)
+
+
+def _log_ignored_error(ignored: sys.UnraisableHookArgs) -> None:
+    """Log an error that Python ignores, such as one in a finalizer, instead of writing it to stderr."""
+    if ignored.exc_value is not None:
+        info = (ignored.exc_type, ignored.exc_value, ignored.exc_traceback)
+        logging.getLogger("memex").error("an error was ignored in %r", ignored.object, exc_info=info)

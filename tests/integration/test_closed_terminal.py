@@ -1,4 +1,4 @@
-"""A daemon whose terminal is closed, or whose output nobody reads any more, stops as any other; and `memex stop` ends it from elsewhere."""
+"""A daemon whose terminal is closed or paused, or whose output nobody reads any more, stops as any other; and `memex stop` ends it from elsewhere."""
 
 from __future__ import annotations
 
@@ -137,6 +137,30 @@ def test_a_signal_ends_a_daemon_whose_output_nobody_reads(memex, number):
     memex.process.send_signal(number)
     assert memex.ended() == 0
     assert memex.demos() == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("serve", "--port", "0"),
+        pytest.param(("demo", "--port", "0"), marks=pytest.mark.slow),  # its text for a person goes to stdout
+    ],
+)
+def test_a_paused_terminal_delays_no_request_and_no_stop(memex, words):
+    master, slave = memex.on_terminal(*words)
+    memex.read(master, "memex: ready" if "serve" in words else "memex: opening")
+    os.write(master, b"\x13")  # Ctrl-S
+    state = memex.state if "serve" in words else memex.demos()[0] / "state"
+    until(lambda: (state / "daemon.json").exists() and (state / "key").exists(), 120)
+    url, key = json.loads((state / "daemon.json").read_text())["url"], (state / "key").read_text().strip()
+    for _ in range(3):
+        answer = memex.client.get(f"{url}/thoughts", headers={"authorization": f"Bearer {key}"}, timeout=30)
+        assert answer.status_code == 200
+    memex.process.send_signal(signal.SIGTERM)
+    assert memex.ended() == 0
+    assert (process_lock.holder_pid(state), memex.demos()) == (None, [])
+    os.close(slave)
+    os.close(master)
 
 
 @pytest.mark.slow

@@ -26,6 +26,7 @@ from syncd.cli.daemon.ready_message import print_connect_help, print_summary
 from syncd.cli.framework.commands import (
     STARTING_S,
     Command,
+    flush_output_in_time,
     load_settings,
     print_answer,
     print_message,
@@ -293,6 +294,5 @@ def _exit_at_once() -> None:
     print_message(
         f"memex: the stop took {DRAIN_S:g} s; unfinished work resumes at the next start: {', '.join(at_work)}"
     )
-    with contextlib.suppress(OSError):
-        sys.stdout.flush()
+    flush_output_in_time()
     os._exit(0)

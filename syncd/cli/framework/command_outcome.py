@@ -45,7 +45,8 @@ def run(command: click.Command, words: Sequence[str], *, name: str = "memex", se
     """Run a command line of the program `name`, print its errors to stderr, and return the exit code."""
     try:
         done = command.main(args=list(words), prog_name=name, standalone_mode=False)
-        sys.stdout.flush()
+        if not serving:  # a daemon must end although nobody reads its output
+            sys.stdout.flush()
     except (click.Abort, KeyboardInterrupt):
         _print_error("")
         return INTERRUPTED
@@ -99,7 +100,7 @@ def _as_memex_error(error: Exception) -> MemexError | None:
 
 
 def _report_bug(error: Exception, *, serving: bool) -> int:
-    if serving and log.is_structured():
+    if serving and log.is_installed():
         logging.getLogger("memex").error("an unexpected error ended the daemon", exc_info=error)
     elif serving or os.environ.get("MEMEX_DEBUG"):
         traceback.print_exc()
@@ -111,5 +112,8 @@ def _report_bug(error: Exception, *, serving: bool) -> int:
 
 def _print_error(text: str) -> None:
     """Print one line to stderr; if stderr is closed, only the exit code reports the error."""
-    with contextlib.suppress(OSError):
-        click.echo(text.encode("utf-8", "backslashreplace"), err=True)
+    if log.queue_line(text):
+        log.flush()
+    else:
+        with contextlib.suppress(OSError):
+            click.echo(text.encode("utf-8", "backslashreplace"), err=True)

@@ -240,20 +240,24 @@ def print_message(text: str) -> None:
     A closed terminal, or a pipe without a reader, does not end the command."""
     if log.is_structured():
         logger.info("%s", text.removeprefix("memex: "))
-    else:
+        return
+    line = result_text.sanitize_styled(text)
+    if not log.queue_line(line):
         with contextlib.suppress(OSError):
-            click.echo(result_text.sanitize_styled(text), err=True)
+            click.echo(line, err=True)
 
 
 def print_while_serving(text: str) -> None:
     """Print a text to stdout of a daemon; the daemon continues if stdout is closed."""
+    log.flush()  # what was said before comes first
     with contextlib.suppress(OSError):
         print_text(text)
     flush_output()
 
 
 def flush_output() -> None:
-    """Flush stdout and stderr. If a stream is closed, drop its buffered and later output."""
+    """Flush the log, stdout and stderr. If a stream is closed, drop its buffered and later output."""
+    log.flush()
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
@@ -263,6 +267,14 @@ def flush_output() -> None:
                 null = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(null, stream.fileno())
                 os.close(null)
+
+
+def flush_output_in_time() -> bool:
+    """Flush like `flush_output`, but wait only `log.FLUSH_S` for a reader; return whether everything is written."""
+    flushing = threading.Thread(target=flush_output, name="flush", daemon=True)
+    flushing.start()
+    flushing.join(log.FLUSH_S)
+    return not flushing.is_alive()
 
 
 @contextlib.contextmanager

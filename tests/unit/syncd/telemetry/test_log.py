@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import logging
@@ -14,18 +15,29 @@ import warnings
 import pytest
 
 from syncd.settings.logs_and_traces import LogSettings
-from syncd.telemetry.log import FIELDS, LONGEST, bind_fields, clean, install, is_journal
+from syncd.telemetry.log import (
+    FIELDS,
+    LONGEST,
+    LogFormatter,
+    LogOutput,
+    bind_fields,
+    clean,
+    flush,
+    install,
+    is_journal,
+    queue_line,
+)
 from tests.support.daemon_process import daemon
 
 
 @pytest.fixture
 def root():
     """The root logger, put back as it was."""
-    own, hook = logging.getLogger(), threading.excepthook
+    own, hooks = logging.getLogger(), (threading.excepthook, sys.unraisablehook)
     names = ("syncd", "index", "mcp_server", "memex")
     before = own.handlers[:], own.level, {name: logging.getLogger(name).level for name in names}
     yield own
-    own.handlers[:], threading.excepthook = before[0], hook
+    own.handlers[:], (threading.excepthook, sys.unraisablehook) = before[0], hooks
     own.setLevel(before[1])
     for name, level in before[2].items():
         logging.getLogger(name).setLevel(level)
@@ -37,6 +49,7 @@ def told(root, work, **settings):
     stream = io.StringIO()
     install(LogSettings(**settings), stream=stream)
     work(logging.getLogger("syncd.tests"))
+    assert flush(10)
     return stream.getvalue().splitlines()
 
 
@@ -172,6 +185,66 @@ def test_warnings_and_dead_threads_are_records(root):
     first, second = (json.loads(line) for line in told(root, work, format="json"))
     assert "odd" in first["message"]
     assert (second["message"], second["level"]) == ("the thread worker died", "error")
+
+
+def test_an_error_that_python_ignores_is_a_record(root):
+    class Ended:
+        def __del__(self):
+            raise ValueError("not closed")
+
+    def work(_):
+        Ended()
+
+    (line,) = told(root, work, format="json")
+    record = json.loads(line)
+    assert record["message"].startswith("an error was ignored in <function")
+    assert record["error"].endswith("ValueError: not closed")
+
+
+def unread_pipe():
+    """A pipe that is full, as that of a pager which waits for its reader: both ends, and its writing end as a stream."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"\n" * 4096)
+    os.set_blocking(writer, True)
+    return reader, os.fdopen(writer, "w")
+
+
+def test_an_output_that_nobody_reads_delays_no_thread_and_what_was_dropped_is_counted_later(root):
+    reader, stream = unread_pipe()
+    install(LogSettings(format="json"))
+    root.handlers[:] = [LogOutput(stream, LogFormatter(structured=True, prefixed=False), waiting=50)]
+    log = logging.getLogger("syncd.tests")
+    log.info("record 0")
+    assert not flush(0.2)
+    for number in range(1, 200):
+        log.info("record %d", number)
+    assert queue_line("memex: a message")  # dropped
+    text = b""
+    while b"were dropped" not in text:
+        text += os.read(reader, 65_536)
+    assert flush(10)
+    records = [json.loads(line)["message"] for line in text.decode().split("\n") if line]
+    assert 50 <= len(records) - 1 <= 51  # the first one, and those that waited
+    assert records[:-1] == [f"record {number}" for number in range(len(records) - 1)]
+    dropped = 201 - (len(records) - 1)
+    assert records[-1] == f"{dropped} lines of the log were dropped, because the output was not read"
+    os.close(reader)
+
+
+def test_a_record_is_written_although_the_process_ends_at_once():
+    code = (
+        "import logging\n"
+        "from syncd.telemetry.log import LogSettings, install, queue_line\n"
+        "install(LogSettings())\n"
+        "for number in range(5000): logging.getLogger('memex').info('record %d', number)\n"
+        "queue_line('the end')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = done.stderr.splitlines()
+    assert [line.rpartition(" ")[2] for line in lines] == [*map(str, range(5000)), "end"]
 
 
 def test_the_journal_gets_json_with_priorities_and_a_pipe_gets_text():
