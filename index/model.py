@@ -329,6 +329,7 @@ class Hit:
     chunk: str
     score: float
     weak: bool = False  # whether notes that have nothing to do with a query reach such a score too
+    newer: tuple[Record, ...] = ()  # of its index, the notes that replace it one after the other, the nearest first
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,11 +94,14 @@ class Catalog:
             for document in map(to_record, self._db.rows_in(f"{RECORDS} where key in", keys))
         }
 
-    def has_superseded(self, keys: Collection[str]) -> bool:
-        """Return whether a newer document supersedes one of those with these keys."""
-        query = "select 1 from documents indexed by documents_superseded where superseded_by is not null"
+    def superseded(self, keys: Collection[str]) -> list[Record]:
+        """Return those of the documents with these keys that a newer document supersedes, ordered by path."""
+        query = "select key from documents indexed by documents_superseded where superseded_by is not null"
         # The index contains no other documents, so it is small, and often empty.
-        return bool(self._db.rows(f"{query} limit 1")) and any(self._db.rows_in(f"{query} and key in", keys))
+        if not self._db.rows(f"{query} limit 1"):
+            return []
+        older = [key for (key,) in self._db.rows_in(f"{query} and key in", keys)]
+        return sorted(self.records(older).values(), key=lambda record: record.path)
 
     def find_capture(
         self, workspace: str, content_hash: str, collection: str | None = None, *, notes_of: str | None = None

@@ -39,6 +39,7 @@ from index.observations.similarity_baseline import SimilarityBaselines
 from index.scope.prepared_document import fingerprint
 from index.search.hybrid_search import search
 from index.search.related_documents import find_similar
+from index.search.successors import find_linked
 from index.storage.resident_rows import to_unit_length
 from index.text.chunking import Sizes
 from index.tracing import span
@@ -288,6 +289,10 @@ class Reader:
     def paths_named(self, names: Collection[str]) -> list[str]:
         """Return the paths of the notes whose file names, folded, are among these."""
         return list_named_paths(self._catalog, names)
+
+    def linked_note(self, record: Record, workspace: str) -> Record | None:
+        """Return the note of this workspace that the link of the superseded note `record` means; None if there is none."""
+        return find_linked(self._catalog, record, workspace)
 
     def linked_names(self, but: Sequence[str] = ()) -> set[str]:
         """Return the folded names to which documents outside the folders `but` link."""

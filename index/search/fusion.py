@@ -22,7 +22,7 @@ from typing import NamedTuple, TypeAlias
 
 from index.deferred_patterns import compile_later
 from index.document_ids import choose_owner
-from index.model import Hit
+from index.model import Hit, Record
 from index.names import fold, stem
 from index.storage.chunk_rows import Match
 from index.text.chunking import ALIAS, SEPARATOR
@@ -213,33 +213,38 @@ def demote_superseded(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def place_below_successors(hits: Sequence[Hit]) -> list[Hit]:
-    """Sort hits, best first; a hit that another hit replaces gets no higher score than that hit, and follows it."""
-    named: dict[str, list[Hit]] = {}
+    """Sort hits, best first; a hit that newer notes replace gets no higher score than the newest that is a hit, and follows it."""
+    scores = {hit.record.path: hit.score for hit in hits}
+    named: dict[str, list[Record]] = {}
     for hit in hits:
-        named.setdefault(stem(hit.record.path), []).append(hit)
+        named.setdefault(stem(hit.record.path), []).append(hit.record)
     placed: list[tuple[float, int, Hit]] = []
     for hit in hits:
-        score, seen, successor = hit.score, [hit], _find_successor(hit, named)
-        while successor is not None and successor not in seen:
-            score = min(score, successor.score)
-            seen.append(successor)
-            successor = _find_successor(successor, named)
-        placed.append((score, len(seen), hit if score == hit.score else replace(hit, score=score)))
+        newer = _list_successors(hit, named)
+        newest = next((scores[record.path] for record in reversed(newer) if record.path in scores), hit.score)
+        score = min(hit.score, newest)
+        placed.append((score, len(newer), hit if score == hit.score else replace(hit, score=score)))
     return [hit for _, _, hit in sorted(placed, key=lambda place: (-place[0], place[1]))]
 
 
-def _find_successor(hit: Hit, named: Mapping[str, Sequence[Hit]]) -> Hit | None:
-    """Return the hit among `named` that replaces `hit`: in the same workspace, or in the vault after its promotion."""
-    record = hit.record
+def _list_successors(hit: Hit, named: Mapping[str, Sequence[Record]]) -> list[Record]:
+    """Return the notes that replace `hit`, the nearest first: those of its index, then the hits of others that they link to."""
+    chain = [hit.record, *hit.newer]
+    while (newer := _find_successor(chain[-1], named)) is not None and newer not in chain:
+        chain.append(newer)
+    return chain[1:]
+
+
+def _find_successor(record: Record, named: Mapping[str, Sequence[Record]]) -> Record | None:
+    """Return the hit among `named` that replaces `record`: in the same workspace, or in the vault after its promotion."""
     if record.superseded_by is None:
         return None
-    alike = [
-        other
+    alike = {
+        other.path: other
         for other in named.get(stem(record.superseded_by), ())
-        if other is not hit and other.record.workspace in (record.workspace, "")
-    ]
-    path = choose_linked(record.superseded_by, [other.record.path for other in alike])
-    return next((other for other in alike if other.record.path == path), None)
+        if other.path != record.path and other.workspace in (record.workspace, "")
+    }
+    return alike.get(choose_linked(record.superseded_by, alike) or "")
 
 
 def choose_linked(link: str, paths: Collection[str]) -> str | None:

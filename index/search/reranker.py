@@ -147,8 +147,9 @@ class Reranker:
             late = f"reranker: it took longer than {self.seconds:g} s; results keep the order of the search"
             return hits, (self.degraded or late,)
         blended = [_blend(hits[place], score) for place, score in zip(places, scores, strict=True)]
+        blended.sort(key=lambda hit: -hit.score)
         # The hits beyond the pool stay behind it, so that the order does not depend on how many there are.
-        placed = place_below_successors(_put_at(hits[: self.pool], places, place_below_successors(blended)))
+        placed = place_below_successors(_put_at(hits[: self.pool], places, blended))
         return (*placed, *(replace(hit, score=min(hit.score, placed[-1].score)) for hit in hits[self.pool :])), ()
 
     def _request_model(self) -> str:

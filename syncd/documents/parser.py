@@ -198,12 +198,12 @@ def _assemble(note: _ParsedNote, owned: _OwnProperties, kind: _Class, mtime_ms: 
         callouts=tuple(outlined.callouts),
         tasks=tuple(outlined.tasks),
         blocks=tuple(outlined.blocks),
-        defects=(*owned.defects, *outlined.defects),
+        superseded_by=owned.successor(),
+        defects=(*owned.defects, *outlined.defects),  # after all that finds one
         writable=note.writable,
         memo_relations=kind.relations,
         node=kind.node,
         file=kind.file,
-        superseded_by=owned.successor(),
         owner_marks=kind.owner_marks,
     )
 
@@ -323,8 +323,13 @@ class _OwnProperties:
         return None
 
     def successor(self) -> str | None:
-        """Return the link target of the capture that replaces this one; None if none does."""
-        text = self.text("superseded_by") if self.where.scope == "captures" else None
+        """Return the link target of the capture that replaces this one; None if none does. A list may hold the one link."""
+        value = self.get("superseded_by") if self.where.scope == "captures" else None
+        while isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        text = as_text(value)
+        if text is None and value not in (None, []):
+            self._add_defect("bad-successor", '`superseded_by` must be one link, such as "[[Newer note]]"')
         return next((link.target for link in find_wikilinks(text)), text.strip()) or None if text else None
 
     def own_values(self) -> dict[str, Any]:

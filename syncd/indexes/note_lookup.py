@@ -15,7 +15,7 @@ from index.errors import InvalidArgument, NotFound
 from index.model import Record
 from index.names import did_you_mean, fold, stem
 from index.scope.index import Index
-from index.search.fusion import choose_linked
+from index.search.successors import follow_links
 from syncd.vault.location import ARCHIVE
 
 LEAST: Final = 4  # shortest beginning of an id that identifies a note
@@ -108,30 +108,17 @@ def choose(reference: str, notes: Collection[Candidate]) -> Candidate | None:
     return next(iter(kept.values()), None)
 
 
-def find_successor(indexes: Sequence[Index], record: Record, *, under: str) -> Record | None:
-    """Find the note that replaces `record`, at the end of a chain of existing notes; None when there is none.
+def find_successor(captures: Index, record: Record, *, vault: Index | None = None) -> Record | None:
+    """Find the note that replaces the capture `record`, at the end of a chain of existing notes; None when there is none.
 
-    In the first index only notes `under` this folder count; a later index is used if that has none."""
-    seen, newest = {record.path}, record
-    while (newer := _follow_link(indexes, newest, under)) is not None and newer.path not in seen:
-        seen.add(newer.path)
-        newest = newer
-    return newest if newest is not record else None
+    Captures of its workspace count first, then the notes of `vault` if it is given."""
 
+    def newer_note(older: Record) -> Record | None:
+        newer = captures.linked_note(older, record.workspace)
+        return vault.linked_note(older, "") if newer is None and vault is not None else newer
 
-def _follow_link(indexes: Sequence[Index], record: Record, under: str) -> Record | None:
-    if record.superseded_by is None:
-        return None
-    wanted = stem(record.superseded_by)
-    for index, folder in zip(indexes, (under, *("" for _ in indexes[1:])), strict=True):
-        named = index.paths_named([wanted, f"{wanted}.md"])
-        path = choose_linked(
-            record.superseded_by, [path for path in named if path.startswith(folder) and stem(path) == wanted]
-        )
-        newer: Record | None = index.record_at(path) if path else None
-        if newer is not None:
-            return newer
-    return None
+    chain = follow_links(record, newer_note)
+    return chain[-1] if chain else None
 
 
 def _may_mean(reference: str, id: str, path: str) -> bool:

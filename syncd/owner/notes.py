@@ -198,8 +198,7 @@ def _query_for_folder(query: Query, index: Index, folder: str) -> Query:
 
 def _successor_fields(opened: OpenParts, record: Record) -> dict[str, Any]:
     """Return whether a newer note supersedes a capture, with the id and path of that note if it still exists."""
-    under = f"{opened.settings.vault.inbox}/{record.workspace}/"
-    newer = find_successor([opened.captures.index, opened.notes.index], record, under=under)
+    newer = find_successor(opened.captures.index, record, vault=opened.notes.index)
     return {
         "stale": record.superseded_by is not None,
         "superseded_by": newer.id if newer else None,

@@ -26,10 +26,15 @@ def join_hits(hits: Iterable[Hit]) -> list[Hit]:
     for place, hit in shared:
         while taken < len(captured):
             rank, capture = captured[taken]
-            is_surplus = len(joined) - 2 * taken >= AHEAD and not capture.weak
+            is_surplus = len(joined) - 2 * taken >= AHEAD and _fits(capture)
             if rank > place and not is_surplus:
                 break
             joined.append(capture)
             taken += 1
         joined.append(hit)
     return joined + [hit for _, hit in captured[taken:]]
+
+
+def _fits(capture: Hit) -> bool:
+    """Return whether a capture may go ahead of shared notes with higher scores; one of these may replace a superseded one."""
+    return not capture.weak and capture.record.superseded_by is None

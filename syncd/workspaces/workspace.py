@@ -246,7 +246,7 @@ class Workspace:
         """Return the id of the document of this workspace that replaces `record`, at the end of a chain of such documents.
 
         None if no document does, or the link leads elsewhere."""
-        replacement = find_successor([self._index], record, under=f"{self._inbox.folder}/{self.name}/")
+        replacement = find_successor(self._index, record)
         return replacement.id if replacement and self._sees(replacement) else None
 
     def writers(self, record: Record) -> tuple[Writer | None, Writer | None]:

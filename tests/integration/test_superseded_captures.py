@@ -71,13 +71,24 @@ def test_no_agent_sets_it(rim):
         ("Newer", "Newer"),
         ("", None),
         ('""', None),
-        ("[Newer]", None),
+        ("[Newer]", "Newer"),
+        ('\n  - "[[Newer]]"', "Newer"),  # as Obsidian writes a property of the type List
+        ("[[Newer]]", "Newer"),  # without quotes, YAML reads a list in a list
+        ("[]", None),
     ],
 )
 def test_it_is_read_from_the_property(written, read):
     raw = f"---\nid: a\nsuperseded_by: {written}\n---\nText\n".encode()
     assert parse(raw, "Captures/work/Old.md", mtime_ms=0).superseded_by == read
     assert parse(raw, "Notes/Old.md", mtime_ms=0).superseded_by is None
+
+
+@pytest.mark.parametrize("written", ['["[[Newer]]", "[[Newest]]"]', "{link: Newer}"])
+def test_several_links_are_a_defect(written):
+    raw = f"---\nid: a\nsuperseded_by: {written}\n---\nText\n".encode()
+    document = parse(raw, "Captures/work/Old.md", mtime_ms=0)
+    assert (document.superseded_by, [defect.name for defect in document.defects]) == (None, ["bad-successor"])
+    assert parse(raw, "Notes/Old.md", mtime_ms=0).defects == ()
 
 
 def test_what_a_capture_suggests_to_its_owner_is_no_link_of_its():

@@ -50,7 +50,7 @@ def test_a_catalog_of_version_10_keeps_its_documents(tmp_path):
     assert {entry.path: entry.digest for entry in upgraded.manifest().values()} == {capture.path: "", note.path: "d1"}
     upgraded.write(upserts=[(capture, STAT, 1, True)])
     assert upgraded.record_at(capture.path).title == capture.title
-    assert not upgraded.has_superseded([path_id(capture.path)])
+    assert not upgraded.superseded([path_id(capture.path)])
     upgraded.close()
     again = Catalog.open(path)
     assert not again.fresh and again.manifest()[capture.path].digest == "d1"
@@ -66,7 +66,7 @@ def test_a_catalog_that_lacks_only_an_index_stays_as_it_is(tmp_path):
     run(path, f"{NO_NAMES} drop index documents_superseded; pragma user_version = 11;")
     upgraded = Catalog.open(path)
     assert not upgraded.fresh and upgraded.manifest() == before
-    assert [upgraded.has_superseded([path_id(name)]) for name in ("A.md", "B.md")] == [False, True]
+    assert [bool(upgraded.superseded([path_id(name)])) for name in ("A.md", "B.md")] == [False, True]
     upgraded.close()
 
 

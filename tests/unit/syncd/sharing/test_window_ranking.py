@@ -107,3 +107,4 @@ def test_the_order_does_not_depend_on_the_limit_when_a_shared_note_far_below_rep
         return [hit.record.path for hit in answer.hits]
 
     assert all(order(limit) == order(50)[:limit] for limit in (1, 5, 10, 20))
+    assert order(50)[-2:] == ["New.md", "Old.md"], "the capture goes ahead of other shared notes, but not of this one"

@@ -1,0 +1,44 @@
+"""index/search/successors.py: a link is followed in the index, whatever a search has found."""
+
+from __future__ import annotations
+
+import pytest
+
+from index.catalog.catalog import Catalog
+from index.document_ids import path_id
+from index.model import Stat
+from index.search.successors import find_successors
+from tests.support.documents import note
+
+
+@pytest.fixture
+def catalog(tmp_path):
+    made = Catalog.open(tmp_path / "notes.db")
+    yield made
+    made.close()
+
+
+def successors(catalog, links):
+    """The titles of the successors of A, where each note of `links` links to the next."""
+    notes = [note(f"Captures/{path}.md", "text", superseded_by=newer) for path, newer in links.items()]
+    catalog.write(upserts=[(one, Stat(1, 1, 1), 1, True) for one in notes])
+    return [
+        record.title
+        for record in find_successors(catalog, [path_id("Captures/w/A.md")]).get(path_id("Captures/w/A.md"), ())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("links", "titles"),
+    [
+        pytest.param({"w/A": None}, [], id="no link"),
+        pytest.param({"w/A": "B"}, [], id="a link to nothing"),
+        pytest.param({"w/A": "B", "w/B": "c.md", "w/sub/C": None}, ["B", "C"], id="a chain"),
+        pytest.param({"w/A": "B", "w/B": "C"}, ["B"], id="a chain that breaks off"),
+        pytest.param({"w/A": "B", "other/B": None}, [], id="another workspace"),
+        pytest.param({"w/A": "B", "w/B": "A"}, ["B"], id="a circle"),
+        pytest.param({"w/A": "A"}, [], id="itself"),
+    ],
+)
+def test_a_chain_of_links_is_followed_inside_the_workspace(catalog, links, titles):
+    assert successors(catalog, links) == titles
