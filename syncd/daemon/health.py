@@ -32,6 +32,7 @@ from syncd.notes.secret_patterns import list_flagged, redact
 from syncd.sharing.share_problems import find_share_problems
 from syncd.state.vault_claim import find_holder
 from syncd.sync.hand_edits import visible_digest
+from syncd.sync.pipeline import HELD
 from syncd.vault.location import locate
 from syncd.vault.obsidian_settings import ObsidianSettings
 from syncd.version import installed
@@ -86,7 +87,7 @@ class Health:
         other_daemon: Callable[[], int | None],  # the pid of another daemon on this vault; 0: unknown pid
     ) -> None:
         self._builds, self._sync, self._vault = opened.builds, opened.sync, opened.vault
-        self._inbox = opened.settings.vault.inbox
+        self._inbox, self._shares = opened.settings.vault.inbox, opened.shares
         self._agent_access, self._worker = agent_access, worker
         self._watcher_state, self._other_daemon = watcher_state, other_daemon
         self._pending, self._defects = PendingNotes(opened), NoteDefects(opened, files.dropped)
@@ -217,7 +218,15 @@ class Health:
             of_index = self._builds.degraded()
         else:
             of_index = self._builds.degraded(("captures",), [f"{self._inbox}/{name}" for name in workspaces])
-        return of_index + [sentence for part in parts for sentence in part.sentences() if sentence]
+        sentences = of_index + [sentence for part in parts for sentence in part.sentences() if sentence]
+        if workspaces and not self._sync.holds_any(lambda path: self._is_readable(path, workspaces)):
+            return [sentence for sentence in sentences if sentence != HELD]
+        return sentences
+
+    def _is_readable(self, path: str, workspaces: Collection[str]) -> bool:
+        """Return whether agents of these workspaces may read the note: a capture of theirs, or a note that is shared with them."""
+        rules = self._shares.rules
+        return any(path.startswith(f"{self._inbox}/{name}/") or rules.shares(path, name) for name in workspaces)
 
     def activity(self) -> str:
         """Return the daemon's current activity in a few words for the service manager."""

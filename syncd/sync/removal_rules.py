@@ -34,9 +34,14 @@ class RemovalRules:
         self._look, self._pause = 0.0, LOOKS[0]
 
     @property
+    def held_paths(self) -> tuple[str, ...]:
+        """Return the paths of the notes whose removals are held."""
+        return tuple(self._since) if self._held_since is not None else ()
+
+    @property
     def held_count(self) -> int:
         """Return the number of held removals; 0 when none is held."""
-        return len(self._since) if self._held_since is not None else 0
+        return len(self.held_paths)
 
     def is_due(self) -> bool:
         """Return whether held removals should be checked again, because they may be accepted now."""

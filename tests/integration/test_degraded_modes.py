@@ -102,10 +102,12 @@ def no_watcher(world):
 
 
 @contextmanager
-def removals_held(world):
+def removals_held(world, folder="Captures/default"):
+    for number in range(3 * NOTES):
+        world.write(f"{folder}/A note {number}.md", f"words of note {number}")
     with world.serving():
         world.settled()
-        for note in (world.vault / "Private").iterdir():
+        for note in (world.vault / folder).glob("A note *.md"):
             note.unlink()
         until(lambda: world.app.opened.sync.held_removals)
         yield answers(world)
@@ -176,6 +178,25 @@ def test_each_degraded_state_is_in_every_answer(world, unwell, words):
             assert "Secret plan" not in text
             assert "Private" not in text
             assert str(world.vault.parent) not in text
+
+
+@pytest.mark.parametrize(
+    ("folder", "shared", "informed"),
+    [
+        ("Captures/default", (), True),
+        ("Captures/other", (), False),
+        ("Private", (), False),
+        ("Private", ("default",), True),
+        ("Private", ("other",), False),
+    ],
+)
+def test_an_agent_hears_of_held_removals_only_where_it_may_read(world, folder, shared, informed):
+    (world.vault / "Captures/other").mkdir()
+    for workspace in shared:
+        world.app.operations["share.add"]({"paths": ["Private"], "workspace": workspace}, lambda _: None)
+    with removals_held(world, folder) as told:
+        hearing = {who for who, sentences in told.items() if any("removals held" in one for one in sentences)}
+    assert hearing == ({*told} if informed else {who for who in told if "agent" not in who})
 
 
 def test_an_inbox_that_can_not_be_written_to_is_told_by_status_alone(world):
