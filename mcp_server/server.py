@@ -219,8 +219,12 @@ def serve(
             timeout_keep_alive=30,
             timeout_graceful_shutdown=max(1, round(server_settings.grace_s)),
         )
-        url = local_url(server_settings.host, port)
-        server = _Server(config, guard, stop, lambda: on_bound(url))
+
+        def announce() -> None:
+            metrics.mark_serving()
+            on_bound(local_url(server_settings.host, port))
+
+        server = _Server(config, guard, stop, announce)
         with signals(stop):
             asyncio.run(server.serve(sockets=[listener]))
 

@@ -60,11 +60,14 @@ class Metrics:
         )
         self._first_answer = Gauge(
             "memex_first_answer_seconds",
-            "Seconds from the start of the process to its first successful tool call; 0 before that call.",
+            "Seconds from the start of the process until it answers requests; 0 before that.",
             registry=registry,
         )
-        self._answered = False
         self._degraded = Counter("memex_degraded_searches", "Searches with incomplete results.", registry=registry)
+
+    def mark_serving(self) -> None:
+        """Record how long the process took until now, when it begins to answer requests."""
+        self._first_answer.set(_process_age())
 
     def count_request(self, *, method: str, route: str, status: int, seconds: float, refused: bool) -> None:
         """Count an answered request."""
@@ -78,9 +81,6 @@ class Metrics:
         """Count a finished tool call; `code` is OK, CANCELLED or an error code."""
         self._calls.labels(tool, code).inc()
         self._call_took.labels(tool).observe(seconds)
-        if code == "OK" and not self._answered:
-            self._answered = True
-            self._first_answer.set(_process_age())
         if degraded:
             self._degraded.inc()
 

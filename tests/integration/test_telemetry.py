@@ -156,6 +156,13 @@ def test_metrics_tell_what_was_done_and_how_the_daemon_is(rim):
     assert SECRET not in text
 
 
+def test_the_time_of_a_start_does_not_depend_on_when_the_first_call_comes(tmp_path):
+    with running(tmp_path) as served:
+        before = scraped(served)[0]["memex_first_answer_seconds",]
+        served.space().capture("the heron")
+        assert 0 < before == scraped(served)[0]["memex_first_answer_seconds",]
+
+
 async def _mcp_call(rim):
     async with client(rim, mode="2026-07-28") as mcp:
         await mcp.call_tool("semantic_search", {"query": "whimbrel"})
