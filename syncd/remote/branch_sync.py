@@ -114,8 +114,9 @@ class RemoteSync:
         self._beside: tuple[ForwardStep, float] | None = None  # the last pull that ran beside another Git
         self._pulled = -float("inf")  # monotonic time, like `_due`
         self._sent: str | None = None  # the last HEAD that the remote is known to have
-        # The time of the next attempt after a failure, the pause before it, and HEAD at the failure.
-        self._due, self._pause, self._failed_at = 0.0, 0.0, ""
+        # The time of the next attempt after a failure, the pause before it, and what ends the pause when it changes.
+        self._due, self._pause = 0.0, 0.0
+        self._failed_at: tuple[str, object] = ("", None)  # HEAD and, for a failure of the repository, its fingerprint
         self._times: dict[str, int | None] = {"pulled_at": None, "pushed_at": None, "failed_at": None}
 
     # When
@@ -135,7 +136,7 @@ class RemoteSync:
             pull = asked or self._unfinished[0] or bool(planned and now - self._pulled >= planned)
             push = self._unfinished[1] or (self._settings.push and head != self._sent)
             torn = (self._state / JOURNAL).exists()
-            waits = now < self._due and head == self._failed_at and not asked
+            waits = now < self._due and not asked and not self._has_changed(head)
             if waits or not (pull or push or torn):
                 return
             self._sync_due(asked=asked, pull=pull, push=push)
@@ -182,7 +183,7 @@ class RemoteSync:
                 outcome = self._exchange(pull, push, tell, planned=planned)
             except (MemexError, OSError) as error:
                 failure = error if isinstance(error, MemexError) else _system_failure(error)
-                if isinstance(failure, NothingTracked) and not self._is_planned:
+                if not self._is_planned and (isinstance(failure, NothingTracked) or self._repo.query("remote") == ""):
                     self._record_success()  # a vault without a remote, or without Git, is fine
                 else:
                     self._record_failure(failure)
@@ -204,10 +205,17 @@ class RemoteSync:
     def _record_failure(self, error: MemexError) -> None:
         first, most = BACKOFF_S
         self._pause = min(max(first, 2 * self._pause), most)
-        self._due, self._failed_at = time.monotonic() + self._pause, self._repo.head() or ""
+        # Another state of the repository can't end a failure of the network.
+        fingerprint = self._repo.state_fingerprint() if isinstance(error, Conflict) else None
+        self._due, self._failed_at = time.monotonic() + self._pause, (self._repo.head() or "", fingerprint)
         self._times["failed_at"] = now_ms()
         self.problem = error.message
         self.unwell = UNWELL[error.state] if isinstance(error, MergeNeedsPerson) else UNREACHED
+
+    def _has_changed(self, head: str) -> bool:
+        """Return whether the repository has changed since the last failure, so that a sync may succeed now."""
+        before, fingerprint = self._failed_at
+        return head != before or (fingerprint is not None and self._repo.state_fingerprint() != fingerprint)
 
     def _exchange(self, pull: bool, push: bool, tell: Tell, *, planned: bool) -> SyncOutcome:
         self._await_ready()

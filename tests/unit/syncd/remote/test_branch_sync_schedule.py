@@ -10,7 +10,7 @@ import types
 
 import pytest
 
-from index.errors import Unavailable
+from index.errors import Conflict, Unavailable
 from syncd.remote import branch_sync as remote
 from syncd.remote.upstream_branch import fetch
 from tests.support.git_states import intercept, run
@@ -93,6 +93,49 @@ def test_a_push_is_announced_and_there_is_no_remote_so_the_vault_is_looked_at(de
     device.remote.notify_push()
     device.remote.tick()
     assert device.calls == ["untied"]
+    assert device.remote.problem == ""
+
+
+@pytest.mark.parametrize("state", ["detached", "broken", "mid-operation"])
+def test_without_a_remote_no_state_of_the_repository_makes_a_failed_sync(device, state):
+    run(device.vault, "remote", "remove", "origin")
+    break_off(device.vault, state)
+    with pytest.raises(Conflict):
+        device.remote.sync()
+    assert (device.remote.problem, device.remote.unwell) == ("", "")
+
+
+def break_off(vault, state):
+    """Bring the repository into this state; what brings it back."""
+    file = vault / ".git/HEAD"
+    before = file.read_text()
+    match state:
+        case "detached":
+            run(vault, "switch", "--detach", "--quiet")
+        case "broken":
+            file.write_text("ref: refs/heads/nowhere\n")
+            (vault / ".git/refs/heads/nowhere").write_text("f" * 40 + "\n")
+        case _:
+            file = vault / ".git/CHERRY_PICK_HEAD"
+            run(vault, "update-ref", "CHERRY_PICK_HEAD", "HEAD")
+            return file.unlink
+    return lambda: file.write_text(before)
+
+
+@pytest.mark.parametrize("state", ["detached", "mid-operation"])
+def test_a_failed_sync_ends_soon_after_the_state_that_caused_it(device, monkeypatch, state):
+    now = [1_000.0]
+    monkeypatch.setattr(remote, "time", clock(now))
+    end = break_off(device.vault, state)
+    with pytest.raises(Conflict):
+        device.remote.sync()
+    for _ in range(12):  # with longer and longer pauses
+        now[0] += 600
+        device.remote.tick()
+    assert device.remote.problem
+    end()
+    now[0] += 6
+    device.remote.tick()
     assert device.remote.problem == ""
 
 
