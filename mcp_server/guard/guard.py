@@ -37,7 +37,9 @@ from syncd.workspaces.api_keys import ApiKey, ApiKeys
 if TYPE_CHECKING:
     from mcp_server.guard.cloudflare_access import CloudflareAccess
 
-OPEN: Final = frozenset({"/healthz", "/readyz"})  # answered without a key, but not with an invalid key
+# Answered without a key, but not with an invalid key, and at any rate: an answer is computed at most once a second, so to refuse
+# a request would save nothing, and a container whose health check is refused is restarted.
+OPEN: Final = frozenset({"/healthz", "/readyz"})
 WRITING: Final = frozenset({"POST", "PUT", "PATCH"})  # methods whose body must be of a known kind
 ASSERTION: Final = b"cf-access-jwt-assertion"
 ONCE: Final = frozenset(
@@ -46,8 +48,6 @@ ONCE: Final = frozenset(
     | git_webhook.ONCE
 )
 HEAD_BYTES: Final = 16 * 1024  # uvicorn's own limit counts only what is still incomplete
-# Separate from the rates of calls: a monitor must not use up the rate of its key's calls, nor the reverse.
-HEALTH_RATE, HEALTH_BURST = 20.0, 40  # requests of the health routes a second, and at once: of a key, or of an address
 # Calls of tools, a second and at once, that can't wait and get the refusal as a result; further calls get status 429.
 OVERDRAFT_RATE, OVERDRAFT_BURST = 5.0, 20
 # Limits of such a call's body, in bytes and seconds: the call has no place, and its answer needs only its id.
@@ -101,7 +101,6 @@ class Guard:
         self._admission = Admission(limits, self._rates)
         self._overdrafts = TokenBuckets(OVERDRAFT_RATE, OVERDRAFT_BURST)
         self._failures = TokenBuckets(limits.failures / 60, limits.failures)
-        self._health_rates = TokenBuckets(limits.rate and HEALTH_RATE, HEALTH_BURST)
         self._hosts = frozenset(host.encode() for host in hosts)
         self._origins = frozenset(origin.encode() for origin in origins)
         self._proxies, self._methods, self._clock = parse_proxies(settings.trusted_proxies), methods, clock
@@ -204,10 +203,7 @@ class Guard:
         return refusal
 
     async def _check_rate(self, request: _Request) -> Refusal | None:
-        if request.scope["path"] in OPEN:
-            wait = self._take_health(request.key.id if request.key else find_sender(request.scope, self._proxies))
-            return _too_fast_refusal(wait) if wait else None
-        if request.key is None:
+        if request.key is None or request.scope["path"] in OPEN:
             return None
         scope = request.scope
         is_stream = scope["method"] == "GET" and _surface_of(scope["path"]) == "mcp"
@@ -344,18 +340,11 @@ class Guard:
     def _refuse_unauthenticated(self, scope: Scope) -> Refusal:
         """Refuse a request without a valid key. Only these are slowed down, so nobody can lock out a valid key behind the same address."""
         address = find_sender(scope, self._proxies)
-        waits = [self._failures.take(address, time.monotonic())]
-        if scope["path"] in OPEN:
-            waits.append(self._take_health(address))
-        if wait := max(waits):
+        if wait := self._failures.take(address, time.monotonic()):
             message = "too many requests without a valid key; wait, then send a valid key"
             return Refusal(429, ResourceExhausted.code, message, wait)
         message = "a valid key is needed: send `Authorization: Bearer <key>`; `memex key create` creates one"
         return Refusal(401, Unauthenticated.code, message)
-
-    def _take_health(self, name: str) -> float:
-        """Return the seconds until a key, or an address without a key, may request the daemon's health again; 0.0 = now."""
-        return self._health_rates.take(name, time.monotonic())
 
     def _refuse_announced_body(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
         """Refuse a body because of its headers."""

@@ -13,7 +13,6 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
-from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -205,13 +204,6 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
         with direct.open(f"{url}/healthz", timeout=ANSWER_S) as answer:
             yield Finding("daemon", "ok", f"process {context.pid} answers at {url} ({answer.status})")
     except urllib.error.HTTPError as error:
-        if error.code == HTTPStatus.TOO_MANY_REQUESTS:  # the daemon works, but other requests have used up the limit
-            yield Finding(
-                "daemon",
-                "ok",
-                f"process {context.pid} answers at {url}; other clients send it too many requests ({error.code})",
-            )
-            return
         yield Finding("daemon", "wrong", f"{url}/healthz answers {error.code}", "memex stop; memex serve")
     except OSError as error:
         says = f"process {context.pid} answers commands, but not at {url}: {error}"
