@@ -175,6 +175,15 @@ def test_a_stop_while_it_is_being_opened_and_nobody_reads(memex):
     assert process_lock.holder_pid(memex.state) is None
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_a_demo_is_set_up_leaves_no_folder(memex, number):
+    memex.begin("demo", "--port", "0", out=subprocess.DEVNULL)
+    until(lambda: [folder for folder in memex.demos() if (folder / "lock").exists()], 60)
+    memex.process.send_signal(number)
+    assert memex.ended() in (130, 0)  # 0 if it serves already
+    assert memex.demos() == []
+
+
 @pytest.mark.slow
 def test_a_demo_that_was_killed_leaves_nothing_and_its_lines_still_lead_to_the_next(memex):
     noted = memex.home / ".local/state/memex/demo.json"

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import stat
 import tempfile
@@ -18,6 +19,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -110,6 +112,7 @@ def _announce(chosen: Settings, ready: Ready, address: DemoAddress | None, key: 
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
     """Make a folder for one demo, locked while the process runs and removed at its end; remove the folders of killed demos."""
+    _interrupt_on_signals()
     above = Path(tempfile.gettempdir())
     remove_left_folders(above)
     root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=above))
@@ -118,6 +121,17 @@ def _temporary_folder() -> Iterator[Path]:
             yield root
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+def _interrupt_on_signals() -> None:
+    """Let SIGTERM and SIGHUP end the demo like Ctrl-C while it is set up, so that its folder is removed; `run` handles them later."""
+
+    def interrupt(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup(1) ignores SIGHUP
+            signal.signal(number, interrupt)
 
 
 def remove_left_folders(above: Path) -> None:
