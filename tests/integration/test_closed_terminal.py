@@ -199,6 +199,15 @@ def test_a_demo_that_was_killed_leaves_nothing_and_its_lines_still_lead_to_the_n
     memex.process.kill()
     memex.process.wait()
     assert noted.stat().st_mode & 0o777 == 0o600
+    with socket.socket() as other:  # another program has the port for a while
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", urlsplit(first[0]).port))
+        other.listen()
+        memex.begin("demo")
+        until(lambda: [f for f in memex.demos() if (f / "state/daemon.json").exists() and f != left], 120)
+        assert said()[1] == first[1] and said()[0] != first[0]
+        memex.process.send_signal(signal.SIGTERM)
+        assert memex.ended() == 0
     memex.begin("demo")
     until(
         lambda: [folder for folder in memex.demos() if (folder / "state/daemon.json").exists() and folder != left], 120

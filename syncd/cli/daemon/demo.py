@@ -86,20 +86,19 @@ def demo(folder: str | None, port: int | None) -> None:
         address = read_address(state_home(os.environ) / ADDRESS)
         chosen = _choose_port(load_settings(), address)
         key = _install_key(chosen, address)
-        # A port that the system picks differs each time, so it is not kept.
-        if port_to_keep := chosen.server.port or (address.port if address else 0):
-            _keep_address(DemoAddress(port_to_keep, key))
+        if kept := port_to_keep(chosen.server.port, address, is_named=port is not None):
+            _keep_address(DemoAddress(kept, key))
         run(chosen, partial(_announce, address=address, key=key), any_port=port is None)
 
 
 def _announce(chosen: Settings, ready: Ready, address: DemoAddress | None, key: str) -> None:
-    """Print how to connect to the demo, and keep the port if it is not the chosen one; later demos do not show the key again."""
+    """Print how to connect to the demo, and keep the first port if it is not the chosen one; later demos do not show the key again."""
     port = urlsplit(ready.url).port or 0
-    if chosen.server.port not in (0, port):  # another program took the chosen one
+    if not address and chosen.server.port not in (0, port):  # another program took the chosen one
         _keep_address(DemoAddress(port, key))
     connection = "Lines that you pasted for an earlier demo keep working."
     if address and address.port != port:
-        connection = f"Lines that you pasted for an earlier demo work again once they name port {port}."
+        connection = f"Lines that you pasted for an earlier demo work with this one once they name port {port}."
     if not address:
         lines = Connection(ENTRY, ready.url, key, WORKSPACE, tuple(memex_words(chosen)))
         connection = (
@@ -157,6 +156,15 @@ def _choose_port(chosen: Settings, address: DemoAddress | None) -> Settings:
         )
     set_flag("server.port", port)
     return load_settings()
+
+
+def port_to_keep(port: int, address: DemoAddress | None, *, is_named: bool) -> int:
+    """Return the port of the next demos; 0 = none is kept. `port`: of this demo, 0 if the system picks it; `is_named`: with --port.
+
+    A port that stands in for a taken one is kept only if no earlier demo has shown its port in lines to paste."""
+    if address is None:
+        return port
+    return port or address.port if is_named else address.port
 
 
 def _install_key(chosen: Settings, address: DemoAddress | None) -> str:

@@ -8,10 +8,27 @@ import time
 
 import pytest
 
-from syncd.cli.daemon.demo import PREFIX, DemoAddress, read_address, remove_left_folders
+from syncd.cli.daemon.demo import PREFIX, DemoAddress, port_to_keep, read_address, remove_left_folders
 from syncd.state.process_lock import ProcessLock
 
 KEY = "mx_0123456789ab_" + "0" * 64
+
+
+@pytest.mark.parametrize(
+    ("port", "known", "is_named", "kept"),
+    [
+        pytest.param(8765, None, False, 8765, id="the first demo"),
+        pytest.param(41_000, None, False, 41_000, id="the first demo, beside a daemon"),
+        pytest.param(8765, 8765, False, 8765, id="the usual port"),
+        pytest.param(41_000, 8765, False, 8765, id="a stand-in, as another demo runs"),
+        pytest.param(9000, 8765, True, 9000, id="a named port"),
+        pytest.param(0, 8765, True, 8765, id="a port that the system picks"),
+        pytest.param(0, None, True, 0, id="a first port that the system picks"),
+    ],
+)
+def test_a_stand_in_does_not_take_the_place_of_the_usual_port(port, known, is_named, kept):
+    address = DemoAddress(known, KEY) if known else None
+    assert port_to_keep(port, address, is_named=is_named) == kept
 
 
 def write(file, text, mode=0o600):
