@@ -219,12 +219,8 @@ def serve(
             timeout_keep_alive=30,
             timeout_graceful_shutdown=max(1, round(server_settings.grace_s)),
         )
-
-        def announce() -> None:
-            metrics.mark_serving()
-            on_bound(local_url(server_settings.host, port))
-
-        server = _Server(config, guard, stop, announce)
+        url = local_url(server_settings.host, port)
+        server = _Server(config, guard, stop, metrics, lambda: on_bound(url))
         with signals(stop):
             asyncio.run(server.serve(sockets=[listener]))
 
@@ -247,10 +243,15 @@ class _Server(uvicorn.Server):
     """Runs uvicorn until an event, instead of polling for a signal: an idle daemon must not wake ten times a second."""
 
     def __init__(
-        self, config: uvicorn.Config, guard: Guard, stop: threading.Event, on_bound: Callable[[], None]
+        self,
+        config: uvicorn.Config,
+        guard: Guard,
+        stop: threading.Event,
+        metrics: Metrics,
+        on_bound: Callable[[], None],
     ) -> None:
         super().__init__(config)
-        self._guard = guard
+        self._guard, self._metrics = guard, metrics
         self._stop = stop
         self._on_bound = on_bound
 
@@ -270,6 +271,7 @@ class _Server(uvicorn.Server):
                 loop.call_soon_threadsafe(stopped.set)
 
         threading.Thread(target=wait_for_stop, name="server-stop", daemon=True).start()
+        self._metrics.mark_serving()
         self._on_bound()
         await stopped.wait()
         self.should_exit = True

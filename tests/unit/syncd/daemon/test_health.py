@@ -154,7 +154,7 @@ def building(world, sentence):
 
 @entry("sync", pipeline.HELD)
 def removals_held(world, _):
-    notes = {path: path.read_bytes() for path in world.vault.glob("Note*.md")}
+    notes = {path: path.read_bytes() for path in world.vault.rglob("*.md")}  # also the capture, or no agent hears of it
     for path in notes:
         path.unlink()
     world.app.opened.sync.run()
