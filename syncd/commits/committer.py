@@ -253,6 +253,11 @@ class Committer:
         if self.problem and time.monotonic() - self._tried >= AGAIN_S and self.hindrance() in ("", _NONE):
             self.problem = ""
 
+    def look_again(self) -> None:
+        """Forget at once a hindrance of the repository that is over; the next check then commits."""
+        if self.problem in {*_STATES.values(), _BLOCKED} and self.hindrance() in ("", _NONE):
+            self.problem = ""
+
     def stop(self, grace_s: float = GRACE_S) -> None:
         """Commit the rest, for at most `grace_s` seconds; what is left is committed at the next start."""
 
@@ -269,6 +274,7 @@ class Committer:
 
     def facts(self) -> dict[str, Any]:
         """Return what the owner's status page shows about commits; it does not wait for a commit under way."""
+        self.look_again()
         waiting = set(self._waiting)
         if self.is_on and self._has_history():
             waiting |= self._list_written(self._audit.head.seq)

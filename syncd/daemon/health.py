@@ -88,7 +88,7 @@ class Health:
     ) -> None:
         self._builds, self._sync, self._vault = opened.builds, opened.sync, opened.vault
         self._inbox, self._shares = opened.settings.vault.inbox, opened.shares
-        self._agent_access, self._worker = agent_access, worker
+        self._agent_access, self._worker, self._head_follower = agent_access, worker, head_follower
         self._watcher_state, self._other_daemon = watcher_state, other_daemon
         self._pending, self._defects = PendingNotes(opened), NoteDefects(opened, files.dropped)
         self._background: Facts = (
@@ -108,7 +108,7 @@ class Health:
             ("workspaces", self._workspaces),
             ("encoder", opened.embedder.facts),
             ("reranker", reranker.facts if reranker else lambda: dict(NO_RERANKER)),
-            ("git", lambda: _git_facts(opened, services)),
+            ("git", lambda: self._git_facts(opened, services)),
             ("enrichment", backfill.facts),
             *self._background,
             ("files", files.dropped.facts),
@@ -148,7 +148,7 @@ class Health:
             Part("enrichment", lambda: [opened.enricher.degraded]),
             Part("watch", self._watch_sentences, of_search=True),
             Part("daemons", self._daemon_sentences),
-            Part("repository", lambda: [head_follower.unwell]),
+            Part("repository", lambda: [head_follower.current_problem()]),
             Part("webhooks", lambda: [push_webhook.problem]),
             Part("ledger", lambda: [opened.ledger.problem]),
             Part("audit", lambda: [opened.audit.problem]),
@@ -249,6 +249,15 @@ class Health:
         rules = opened.shares.rules
         problems = find_share_problems(opened.vault, rules, self._workspaces()) if opened.vault.is_present() else []
         return {"count": sum(map(len, rules.entries.values())), "problems": [asdict(problem) for problem in problems]}
+
+    def _git_facts(self, opened: OpenParts, services: VaultServices) -> dict[str, Any]:
+        """Return the state of Git, which is then reported as degraded too; for the owner only, because the advice names paths."""
+        facts: dict[str, Any] = opened.repo.facts() | {"hooks": []} | services.git_facts()
+        self._head_follower.use_state(facts["state"])
+        if facts["state"] not in ("no-git", "no-repo"):
+            with suppress(Conflict):  # Git can't read the repository, which the state reports
+                facts |= hooks.facts(opened.repo.hooks_folder(), opened.settings.state)
+        return facts
 
     def _write_sentences(self) -> list[str]:
         """Report whether Memex can't write where it has to, without names of workspaces, because agents read it too."""
@@ -360,17 +369,9 @@ class NoteDefects:
         return path if record is None else f"{path.rpartition('/')[0]}/{redact(record.title)}.md"
 
 
-def _git_facts(opened: OpenParts, services: VaultServices) -> dict[str, Any]:
-    """Return the state of Git; for the owner only, because the advice names paths."""
-    facts: dict[str, Any] = opened.repo.facts() | {"hooks": []} | services.git_facts()
-    if facts["state"] not in ("no-git", "no-repo"):
-        with suppress(Conflict):  # Git can't read the repository, which the state reports
-            facts |= hooks.facts(opened.repo.hooks_folder(), opened.settings.state)
-    return facts
-
-
 def _exchange_sentences(git_unwell: str, services: VaultServices) -> list[str]:
     """Return the problems of the remote and of commits, unless the repository's state already explains them."""
+    services.commits.look_again()
     remote = services.remote.unwell
     return ["" if remote == git_unwell else remote, "" if git_unwell else services.commits.problem]
 

@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from index.errors import MemexError
@@ -82,6 +83,17 @@ class HeadFollower:
         self._soon = True
         self._wake.set()
 
+    def use_state(self, state: str) -> None:
+        """Report from now on a state of the repository that somebody else has just read."""
+        self.unwell = UNWELL.get(state, "")
+
+    def current_problem(self) -> str:
+        """Return the problem of the repository; if the repository has changed since it was found, look again first."""
+        if self.unwell and self._repo.state_fingerprint(self._upstream) != self._fingerprint:
+            with suppress(MemexError, OSError):
+                self._read_state(time.monotonic())
+        return self.unwell
+
     def check(self) -> None:
         """Compare Git's position with the last one, unless an operation is under way."""
         if self._is_git_busy():
@@ -102,6 +114,8 @@ class HeadFollower:
                 self._list_all()
             return
         paths = head_moves.changed_paths(self._repo, self._position, now)
+        if self._position.head and not now.head:  # Git may not be able to read it
+            self._state_read_at = -STATE_READS_S[1]
         self._position = now
         if paths is None:
             self._list_all()
@@ -127,9 +141,13 @@ class HeadFollower:
         quiet = fingerprint == self._fingerprint and not self.unwell and not self._repo.busy_reason()
         if quiet and now - self._state_read_at < STATE_READS_S[1]:
             return
+        self._read_state(now)
+
+    def _read_state(self, now: float) -> None:
+        fingerprint = self._repo.state_fingerprint(self._upstream)  # first, so that a change meanwhile is seen
         state = self._repo.read_state()
         self._fingerprint, self._upstream, self._state_read_at = fingerprint, state.upstream, now
-        self.unwell = UNWELL.get(state.state, "")
+        self.use_state(state.state)
 
     def _run(self) -> None:
         polled, begun = -POLL_S, False

@@ -27,7 +27,8 @@ def operations(
     """Return the owner's operations on the index, by name. `jobs` returns the current scheduler; its stop ends a check early."""
 
     def status(arguments: Arguments, _: Progress) -> dict[str, Any]:
-        facts = health.status(None) | health.facts()
+        facts = health.facts()  # first, because it reads the state of Git, which may be degraded
+        facts = health.status(None) | facts
         return facts | {"coverage": health.coverage()} if arguments.get("coverage") else facts
 
     def check(_: Arguments, progress: Progress) -> dict[str, Any]:

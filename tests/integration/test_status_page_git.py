@@ -13,6 +13,7 @@ from index.errors import Conflict
 from syncd.cli.terminal.status_page import render_page
 from syncd.settings.automation import GitSettings
 from tests.support.agent_writes import capture
+from tests.support.git_states import stale_lock
 from tests.support.world import World
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -70,6 +71,28 @@ def test_git_is_told_with_what_waits_and_a_conflict_with_its_way_out(world, tmp_
     assert "diverged" in line(told, "git")
     assert "git " in line(told, "git").partition("diverged")[2], "the command that resolves it"
     assert (world.vault / "Note.md").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("fault", ["broken", "stale lock"])
+def test_a_status_reports_the_repository_as_it_is_now(world, fault):
+    world.app.opened.sync.ready.set()
+    assert world.app.operations["status"]({}, lambda _: None)["degraded"] == []
+    head, lock = world.vault / ".git/HEAD", world.vault / ".git/index.lock"
+    before = head.read_bytes()
+    if fault == "broken":
+        head.write_bytes(b"garbage\n")
+    else:
+        stale_lock(world.vault)
+    capture(world, "# One\n\ntext")
+    world.app.services.commits.flush(0.0)
+    assert any(line.startswith("git: ") for line in world.app.operations["status"]({}, lambda _: None)["degraded"])
+    if fault == "broken":
+        head.write_bytes(before)
+    else:
+        lock.unlink()
+    assert world.app.health.degraded() == [], "also for a monitor, which shows no state of Git"
+    assert world.app.operations["status"]({}, lambda _: None)["degraded"] == []
+    assert world.app.services.commits.flush() == 1
 
 
 def test_what_consolidation_proposes_is_told_with_where_it_lies(world):
