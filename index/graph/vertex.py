@@ -11,6 +11,7 @@ from index.model import Document, Statement
 from index.names import fold, stem
 
 _NUMBERED = re.compile(r" \d+\Z")
+_WORDS = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,10 @@ def vertex_of(document: Document) -> Vertex | None:
 def file_key(node: Vertex) -> str:
     """Return the folded file name of a node, without a number that Memex added because another note has the name: the number would reveal that note."""
     called = target_key(node.path)
-    return called if called == name_key(node.name) else _NUMBERED.sub("", called)
+    plain = _NUMBERED.sub("", called)
+    # The number of "Issue 42.md" belongs to the name "Issue #42"; without it, "Issue" would mean this node.
+    added = _WORDS.findall(plain) == _WORDS.findall(name_key(node.name))
+    return plain if added and called != name_key(node.name) else called
 
 
 def target_key(target: str) -> str:

@@ -63,6 +63,21 @@ def test_a_node_is_found_by_its_name_its_file_or_its_alias():
     assert made.get("Ada") is None
 
 
+@pytest.mark.parametrize(
+    ("name", "file", "reached", "unknown"),
+    [
+        pytest.param("Issue #42", "Issue 42", "issue 42", "Issue", id="a number of the name"),
+        pytest.param("Moon landing", "Apollo 11", "Apollo 11", "Apollo", id="a number of an earlier name"),
+        pytest.param("Ada", "Ada 2", "Ada", "Ada 2", id="an added number"),
+        pytest.param("Sprint/12", "Sprint 12 2", "Sprint 12", "Sprint", id="both"),
+    ],
+)
+def test_a_number_is_left_out_of_a_file_name_only_if_memex_added_it(name, file, reached, unknown):
+    made = graph(node(name, path=f"Captures/w/Entities/{file}.md"))
+    assert made.get(reached).name == name
+    assert made.get(unknown) is None
+
+
 def test_of_two_notes_with_one_name_the_shorter_path_is_the_node_and_the_other_takes_its_place():
     short, long = node("Ada", ("knows", "Bob")), node("ADA", ("likes", "Bob"), path="Captures/w/alpha/Entities/ADA.md")
     made = graph(long, node("Bob"), short)
