@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from index.errors import Unavailable
 from index.memos.metadata_filter import matches, required_substrings
-from index.memos.relations import MemoRelations
+from index.memos.relations import NO_MEMOS, MemoRelations
 from index.model import Filter, Record
 from index.query import tag_key, tag_of
 
@@ -52,10 +52,11 @@ class MemoRows:
         others = "and type <> 'file' " if "file_name" in metadata else ""  # agents don't see this property of a file
         columns = ("key", *(["metadata"] if metadata else []), *(["title", "tags"] if properties else []))
         rows = self._catalog.rows(
-            f"""select {", ".join(columns)} from documents where workspace = ? and namespace = ? and type <> 'entity'
-            {"and instr(metadata, ?) " * len(pieces)}{others}order by coalesce(updated_at, created_at) desc, path""",  # noqa: S608 - no text of anybody's
+            f"""select {", ".join(columns)} from documents where workspace = ? and namespace = ?
+            and type not in ({", ".join("?" * len(NO_MEMOS))}) {"and instr(metadata, ?) " * len(pieces)}{others}order by coalesce(updated_at, created_at) desc, path""",  # noqa: S608 - no text of anybody's
             workspace,
             namespace,
+            *NO_MEMOS,
             *pieces,
         )
         if metadata:

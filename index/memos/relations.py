@@ -20,6 +20,7 @@ from index.names import stem
 if TYPE_CHECKING:
     from index.catalog.catalog import Catalog
 
+NO_MEMOS: Final = ("entity", "change")  # types of notes that are no memos, in any tool of the family
 BATCH: Final = 500  # relations that are resolved at a time if the first ones are not enough
 ENDS: Final = "select id, path, workspace, namespace, type, created_at from records"
 STATED: Final = (
@@ -153,7 +154,7 @@ def _in_note_order(stated: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
 
 def _may_be_related(source: MemoEnd, target: MemoEnd) -> bool:
     same = (source.workspace, source.namespace) == (target.workspace, target.namespace)
-    return same and "entity" not in (source.type, target.type)
+    return same and source.type not in NO_MEMOS and target.type not in NO_MEMOS
 
 
 Direction: TypeAlias = Literal["forward", "backward"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from index.document_ids import ID, path_id
 from index.errors import Conflict, InvalidArgument, NotFound
-from index.memos.relations import end_of
+from index.memos.relations import NO_MEMOS, end_of
 from index.model import Document, Filter, MemoRelation, Record
 from index.names import fold, stem
 from index.scope.index import Index
@@ -21,7 +21,7 @@ from index.tracing import span
 from syncd.captures import note_update
 from syncd.captures.batch_writer import Change, NoteDrafts, write_batch
 from syncd.captures.writer import check_workspace_indexed, create_note, lock_workspace
-from syncd.documents.capture_note import CHANGE, check_content, properties_of, split_metadata
+from syncd.documents.capture_note import check_content, properties_of, split_metadata
 from syncd.documents.collection_membership import choose_collection, tag_changes
 from syncd.documents.memo_relations import drop_relations
 from syncd.files.file_removal import stored_file_removals
@@ -180,10 +180,8 @@ class Memos:
         return note_update.read_note(self._inbox, drafts, record)
 
     def _is_here(self, record: Record, namespace: str) -> bool:
-        return (record.workspace, record.namespace) == (self.workspace, namespace) and record.type not in (
-            "entity",
-            CHANGE,
-        )
+        here = (record.workspace, record.namespace) == (self.workspace, namespace)
+        return here and record.type not in NO_MEMOS
 
     def _attempt(self, wish: _Wish) -> SaveOutcome | None:
         """Create the memo, or change the one with this id; None when somebody else created it at the same moment."""

@@ -3,6 +3,7 @@
 import pytest
 
 from index.errors import InvalidArgument, NotFound, Unavailable
+from index.memos.relations import NO_MEMOS
 from tests.support.memo_notes import save, titles
 
 
@@ -35,6 +36,21 @@ def test_a_memo_is_as_near_as_its_nearest_passage(space):
     assert len(found.items) == 3
     pivot = space.memos.search(pivot=next(item.record.id for item in found.items if item.record.title == "Long"))
     assert len(pivot.items) == 2
+
+
+def test_a_proposed_change_is_no_memo(world, space):
+    a = save(space, "alpha", memo_id="a")
+    proposal = "---\nid: p\ntype: change\ntarget: Refs/a.md\nproject: x\nrelations: [{id: a, tag: t}]\n---\nalpha\n"
+    world.write("Captures/default/Proposal.md", proposal)
+    world.write(a.path, "---\nid: a\nrelations: [{id: p, tag: t}]\n---\nalpha\n")
+    world.run()
+    assert space.get("p").record.type in NO_MEMOS
+    with pytest.raises(NotFound):
+        space.memos.memo("p", "default")
+    assert [item.record.id for item in space.memos.search(query="alpha").items] == ["a"]
+    assert space.memos.search(wanted={"project": "x"}).items == ()
+    assert space.memo_graph.list().ties == ()
+    assert space.memo_graph.walk("a", way="both").steps == ()
 
 
 @pytest.mark.parametrize(
