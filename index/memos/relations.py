@@ -109,6 +109,12 @@ class MemoRelations:
         asked = {memo.path for memo in memos}
         return [tie for tie in self._resolve_ends(_in_note_order(stated)) if tie.target.path in asked]
 
+    def is_meant_by_name(self, memo: MemoEnd) -> bool:
+        """Return whether a link with the name of this memo means it, and no note of the workspace with a better claim."""
+        name = stem(memo.path)
+        meant = self._ends_by_name({name}).get((memo.workspace, name))
+        return meant is not None and meant.path == memo.path
+
     def _resolve_ends(self, rows: Sequence[Sequence[Any]]) -> list[MemoTie]:
         """Return the stated relations whose two ends exist, in the given order, and only the first statement of each relation."""
         sources = {memo.path: memo for memo in self._read_ends("path", {row[0] for row in rows})}

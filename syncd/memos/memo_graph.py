@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from index.document_ids import path_id
 from index.errors import InvalidArgument, NotFound
-from index.memos.relations import Direction, MemoEnd, MemoTie, WalkStep, end_of, walk
+from index.memos.relations import Direction, MemoEnd, MemoRelations, MemoTie, WalkStep, end_of, walk
 from index.model import MemoRelation, Record
 from index.names import stem
 from index.scope.index import Index
@@ -158,9 +158,9 @@ class MemoGraph:
         steps, more = walk(self._memos.index.memos.ties, begin, WAYS[way], depth=depth, most=limit, tag=asked)
         return WalkedRelations(tuple(steps), self._joined_memos([step.tie for step in steps], begin), more)
 
-    def _plan_save(self, wanted: _RelationRequest, _: Index) -> tuple[Sequence[Change], MemoTie]:
+    def _plan_save(self, wanted: _RelationRequest, index: Index) -> tuple[Sequence[Change], MemoTie]:
         """Plan the writes that save the relation."""
-        drafts, source, target, text, old = self._find_relation(wanted)
+        drafts, source, target, text, old = self._find_relation(wanted, index)
         if target.id == path_id(target.path):
             self._memos.read(drafts, target)  # raises if it has no id of its own yet
         now, link = self._inbox.now(), target.path.rpartition("/")[2].removesuffix(".md")
@@ -184,28 +184,32 @@ class MemoGraph:
                 updated_at=now,
             )
         try:
-            drafts.set_text(source.path, save_relation(text, made, partial(_is_same, wanted.tag, target)))
+            drafts.set_text(
+                source.path, save_relation(text, made, partial(_is_same, index.memos.ties, wanted.tag, target))
+            )
         except FrontmatterError as error:
             raise property_error(error) from error
         return drafts.changes(), MemoTie(end_of(source), end_of(target), made)
 
-    def _plan_delete(self, wanted: _RelationRequest, _: Index) -> tuple[Sequence[Change], MemoTie]:
+    def _plan_delete(self, wanted: _RelationRequest, index: Index) -> tuple[Sequence[Change], MemoTie]:
         """Plan the writes that remove the relation."""
-        drafts, source, target, text, old = self._find_relation(wanted)
+        drafts, source, target, text, old = self._find_relation(wanted, index)
         if old is None:
             raise NotFound(f"no relation {wanted.tag!r} from {wanted.source!r} to {wanted.target!r}")
         try:
-            drafts.set_text(source.path, drop_relations(text, partial(_is_same, wanted.tag, target)))
+            drafts.set_text(source.path, drop_relations(text, partial(_is_same, index.memos.ties, wanted.tag, target)))
         except FrontmatterError as error:
             raise property_error(error) from error
         return drafts.changes(), MemoTie(end_of(source), end_of(target), old)
 
-    def _find_relation(self, wanted: _RelationRequest) -> tuple[NoteDrafts, Record, Record, str, MemoRelation | None]:
+    def _find_relation(
+        self, wanted: _RelationRequest, index: Index
+    ) -> tuple[NoteDrafts, Record, Record, str, MemoRelation | None]:
         """Return both memos, the text of the source, and the relation as the source states it now."""
         source, target = (self._memos.memo(id, wanted.namespace) for id in (wanted.source, wanted.target))
         drafts = NoteDrafts(self._inbox.vault)
         text, document = self._memos.read(drafts, source)
-        old = next(filter(partial(_is_same, wanted.tag, target), document.memo_relations), None)
+        old = next(filter(partial(_is_same, index.memos.ties, wanted.tag, target), document.memo_relations), None)
         return drafts, source, target, text, old
 
     def _joined_memos(self, ties: Sequence[MemoTie], *more: MemoEnd) -> tuple[Record, ...]:
@@ -217,5 +221,5 @@ class MemoGraph:
         return tuple(records[key] for key in keys if key in records)
 
 
-def _is_same(tag: str, target: Record, relation: MemoRelation) -> bool:
-    return relation.tag == tag and leads_to(target, relation)
+def _is_same(ties: MemoRelations, tag: str, target: Record, relation: MemoRelation) -> bool:
+    return relation.tag == tag and leads_to(ties, target, relation)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from index.document_ids import ID, path_id
 from index.errors import Conflict, InvalidArgument, NotFound
-from index.memos.relations import NO_MEMOS, end_of
+from index.memos.relations import NO_MEMOS, MemoRelations, end_of
 from index.model import Document, Filter, MemoRelation, Record
 from index.names import fold, stem
 from index.scope.index import Index
@@ -272,7 +272,7 @@ class Memos:
             source = index.record_at(path)
             if source is not None and source.writable and drafts.exists(path):
                 try:
-                    drafts.set_text(path, drop_relations(drafts.text(path), partial(leads_to, record)))
+                    drafts.set_text(path, drop_relations(drafts.text(path), partial(leads_to, ties, record)))
                 except FrontmatterError:
                     continue  # its owner is editing it; the entry stays, without a target
         stored = stored_file_removals(self._inbox, record.path, encode(text))
@@ -331,11 +331,11 @@ def _check_wish(
     )
 
 
-def leads_to(record: Record, relation: MemoRelation) -> bool:
-    """Return whether a relation of a note in the same folder leads to this memo."""
+def leads_to(ties: MemoRelations, record: Record, relation: MemoRelation) -> bool:
+    """Return whether a relation of a note in the same workspace leads to this memo, as a list of relations resolves it."""
     if relation.target is not None:
         return relation.target == record.id
-    return stem(relation.link) == stem(record.path)
+    return stem(relation.link) == stem(record.path) and ties.is_meant_by_name(end_of(record))
 
 
 def merge_patch(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

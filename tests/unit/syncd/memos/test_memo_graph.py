@@ -156,6 +156,25 @@ def test_a_link_means_the_note_with_the_best_right_to_the_name(world, space):
     assert space.memo_graph.walk("deep", way="both").steps == ()
 
 
+def test_a_saved_relation_is_listed_although_a_link_of_the_note_looks_like_it(world, space):
+    world.write("Captures/default/B.md", "---\nid: other\n---\n")
+    world.write("Captures/default/alpha/B.md", "---\nid: b\n---\n")
+    text = "---\nid: a\nrelations:\n- target: '[[B]]'\n  tag: cites\n---\n"
+    world.write("Captures/default/alpha/A.md", text)
+    world.run()
+    assert entries(space.memo_graph.list(namespace="alpha")) == []
+    space.memo_graph.save("a", "b", "cites", namespace="alpha")
+    assert entries(space.memo_graph.list(namespace="alpha")) == [("a", "b", "cites")]
+    space.memo_graph.delete("a", "b", "cites", namespace="alpha")
+    kept = (world.vault / "Captures/default/alpha/A.md").read_text()
+    assert "target: '[[B]]'" in kept
+    with pytest.raises(NotFound):
+        space.memo_graph.delete("a", "b", "cites", namespace="alpha")
+    space.memo_graph.save("a", "b", "cites", namespace="alpha")
+    space.memos.delete("b", namespace="alpha")
+    assert (world.vault / "Captures/default/alpha/A.md").read_text().count("tag: cites") == 1
+
+
 @pytest.mark.parametrize(
     "given",
     [
