@@ -275,7 +275,7 @@ class FoundNode(NoteLocation, NoteText):
     summary: str | None
     matched_observation: str
     ordinal: int
-    truncated: bool = Field(description="The fact is cut; open_nodes returns all of it")
+    truncated: bool = Field(description="The fact or the summary is cut; open_nodes returns both in full")
     matched_perspective: str | None
     by: Hand
     score: float

@@ -401,7 +401,7 @@ def _found_node(node: Vertex, hit: ObservationHit, by: Hand, path: str) -> answe
         summary=summary,
         matched_observation=text,
         ordinal=hit.ordinal,
-        truncated=len(text) < len(hit.content),
+        truncated=(summary, text) != (node.summary, hit.content),
         matched_perspective=hit.perspective,
         by=by,
         score=round(hit.score, 6),

@@ -349,6 +349,16 @@ def test_lists_may_come_as_json_in_a_text(agent):
     assert agent("open_nodes", names='["x"]')["entities"][0]["name"] == "x"
 
 
+def test_a_hit_whose_summary_alone_is_cut_is_truncated(rim):
+    agent = Agent(rim)
+    agent.create("Long", observations=["needle"], summary="a summary " * 150)
+    agent.create("Short", observations=["needle"], summary="a summary")
+    for mode in ("embedding", "text"):
+        found = {one["name"]: one for one in agent("search_nodes", query="needle", mode=mode)["results"]}
+        assert (found["Long"]["matched_observation"], found["Long"]["truncated"]) == ("needle", True)
+        assert (found["Short"]["summary"], found["Short"]["truncated"]) == ("a summary", False)
+
+
 @pytest.mark.parametrize(
     "filler",
     ["a long sentence about nothing ", "長い文章がここに続きます。", '"\\\n'],
