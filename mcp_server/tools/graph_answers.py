@@ -117,7 +117,7 @@ class SummarySet(WrittenNodes):
     version: int
 
 
-class TagsSet(NoteText):
+class TagsSet(WrittenNodes):
     """Describe an entity's new tags."""
 
     name: str
@@ -180,7 +180,7 @@ class FoundFacts(NoteText):
     degraded: list[str]
 
 
-class CreatedRelations(NoteText):
+class CreatedRelations(WrittenNodes):
     """List the created relations and the existing ones."""
 
     created: list[Relation]
@@ -195,7 +195,7 @@ class DeletedRelations(NoteText):
     not_found: int
 
 
-class RetypedRelation(NoteText):
+class RetypedRelation(WrittenNodes):
     """Hold a relation's type before and after the change."""
 
     from_entity: str

@@ -106,7 +106,12 @@ def set_summary(workspace: Workspace, arguments: shape.SetSummary, _: Settings) 
 def set_tags(workspace: Workspace, arguments: shape.SetTags, _: Settings) -> answer.TagsSet:
     """Set the tags of an entity."""
     node = workspace.nodes.set_tags(arguments.name, arguments.tags, arguments.version)
-    return answer.TagsSet(name=node.name, tags=list(node.tags), version=node.version)
+    return answer.TagsSet(
+        name=node.name,
+        tags=list(node.tags),
+        version=node.version,
+        warnings=_node_warnings(workspace, [node.name]),
+    )
 
 
 def add_observations(workspace: Workspace, arguments: shape.AddObservations, _: Settings) -> answer.Additions:
@@ -181,6 +186,7 @@ def create_relations(workspace: Workspace, arguments: shape.CreateRelations, _: 
         created=_relation_answers(outcome.created),
         already_existed=_relation_answers(outcome.existed),
         not_found=outcome.not_found,
+        warnings=_node_warnings(workspace, list(dict.fromkeys(edge.source for edge in outcome.created))),
     )
 
 
@@ -198,7 +204,11 @@ def update_relation_type(
         arguments.from_entity, arguments.to_entity, arguments.old_type, arguments.new_type
     )
     return answer.RetypedRelation(
-        from_entity=now.source, to_entity=now.target, old_type=arguments.old_type, new_type=now.type
+        from_entity=now.source,
+        to_entity=now.target,
+        old_type=arguments.old_type,
+        new_type=now.type,
+        warnings=_node_warnings(workspace, [now.source]),
     )
 
 

@@ -84,7 +84,7 @@ def delete(workspace: Workspace, arguments: shape.DeleteMemo, _: Settings) -> sh
     return shape.DeletedMemo(memo_id=gone.id, namespace=gone.namespace, deleted=True, relations_deleted=relations)
 
 
-def save_relation(workspace: Workspace, arguments: shape.SaveRelation, _: Settings) -> shape.Relation:
+def save_relation(workspace: Workspace, arguments: shape.SaveRelation, _: Settings) -> shape.SavedRelation:
     """Create or change a relation."""
     tie = workspace.memo_graph.save(
         arguments.source,
@@ -94,7 +94,8 @@ def save_relation(workspace: Workspace, arguments: shape.SaveRelation, _: Settin
         weight=arguments.weight,
         reason=arguments.reason,
     )
-    return shape.Relation(**_relation_fields(tie))
+    warnings = warnings_about(workspace.record(tie.source.id).defects)
+    return shape.SavedRelation(**_relation_fields(tie), warnings=warnings)
 
 
 def delete_relation(workspace: Workspace, arguments: shape.DeleteRelation, _: Settings) -> shape.DeletedRelation:
@@ -229,7 +230,7 @@ OPERATIONS: Final = (
         ),
         scope="write",
         given=shape.SaveRelation,
-        returned=shape.Relation,
+        returned=shape.SavedRelation,
         run=save_relation,
         seconds=60,
     ),

@@ -192,6 +192,12 @@ class Relation(NoteText):
     version: int
 
 
+class SavedRelation(Relation):
+    """Describe a relation that is on disk."""
+
+    warnings: list[str] = Field([], description="Problems to report to the person")
+
+
 class DeletedRelation(NoteText):
     """Describe a deleted relation."""
 

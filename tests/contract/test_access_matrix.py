@@ -30,6 +30,7 @@ from syncd.state.ledger import Ledger
 from syncd.workspaces.api_keys import ApiKeys
 from tests.support.identity_provider import AUDIENCE, Team
 from tests.support.live_server import CRASH, PLAIN, SLOW, client, run, running
+from tests.support.mcp_agent import member
 from tests.support.paths import ROOT
 from tests.support.tool_arguments import ARGUMENTS
 from tests.support.world import until
@@ -381,6 +382,32 @@ def test_without_access_set_up_an_assertion_is_nothing_and_nobody_is_asked_for_k
 
 
 # Secrets in captures
+
+
+def test_a_secret_in_a_relation_or_a_tag_is_reported_to_its_writer(rim):
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    ends = {"from_entity": "Ada", "to_entity": "Bob"}
+    reports = {}
+    with member(rim.space()) as agent:
+
+        def create():
+            agent.good("delete_entities", entity_names=["Ada", "Bob"])
+            entities = [{"name": name, "entity_type": "person", "observations": ["x"]} for name in ("Ada", "Bob")]
+            agent.good("create_entities", entities=entities)
+
+        create()
+        reports["tags"] = agent.good("set_tags", name="Ada", tags=[secret])
+        create()
+        reports["relation"] = agent.good("create_relations", relations=[{**ends, "relation_type": secret}])
+        create()
+        assert agent.good("create_relations", relations=[{**ends, "relation_type": "knew"}])["warnings"] == []
+        reports["type"] = agent.good("update_relation_type", **ends, old_type="knew", new_type=secret)
+        source, target = (agent.good("memory.save", namespace="default", content=text)["memo_id"] for text in "ab")
+        related = {"sourceMemoId": source, "targetMemoId": target, "tag": "near"}
+        assert agent.good("memory.relation.save", **related)["warnings"] == []
+        reports["reason"] = agent.good("memory.relation.save", **related, reason=f"It says {secret}")
+    for answer in reports.values():
+        assert [warning.split(": ")[:2] for warning in answer["warnings"]] == [["secret", "github-token"]], reports
 
 
 def test_a_capture_with_a_secret_is_kept_and_its_writer_and_owner_are_told(rim):

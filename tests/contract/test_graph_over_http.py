@@ -92,6 +92,7 @@ def test_every_tool_answers_in_the_shape_that_was_agreed(rim, mode):
         "already_existed": [],
         "not_found": ["X"],
         "suspicious": [],
+        "warnings": [],
     }
     assert (
         agent("create_relations", relations=[relation("Ada Lovelace", "knew", "Charles Babbage")])["already_existed"]
@@ -178,6 +179,7 @@ def test_every_tool_answers_in_the_shape_that_was_agreed(rim, mode):
         "old_type": "knew",
         "new_type": "wrote to",
         "suspicious": [],
+        "warnings": [],
     }
     wrote = edge("Ada Lovelace", "wrote to", "Charles Babbage")
     assert agent("get_relations_between", entity_a="Charles Babbage", entity_b="Ada Lovelace")["results"] == [wrote]

@@ -57,7 +57,9 @@ def save(one, content, namespace="default", **more):
 
 
 def relate(one, source, target, tag="t", **more):
-    return one.good("memory.relation.save", sourceMemoId=source, targetMemoId=target, tag=tag, **more)
+    made = one.good("memory.relation.save", sourceMemoId=source, targetMemoId=target, tag=tag, **more)
+    assert made.pop("warnings") == []
+    return made
 
 
 def found(one, **given):

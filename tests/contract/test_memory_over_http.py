@@ -106,6 +106,7 @@ def test_every_tool_answers_as_the_seed_has_it(rim):
     assert 0 < item["score"] <= 1
     ends = {"sourceMemoId": one["memo_id"], "targetMemoId": two["memo_id"]}
     made = good(space, "memory.relation.save", namespace="team", **ends, tag="needs", weight=0.5, reason="to sail")
+    assert made.pop("warnings") == []
     assert set(made) == RELATION | {"suspicious"}
     assert {**ends, "tag": "needs", "weight": 0.5, "reason": "to sail", "version": 1}.items() <= made.items()
     listed = good(space, "memory.relation.list", namespace="team")
