@@ -6,6 +6,7 @@ exactly."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from index.document_ids import path_id
 from index.errors import Unavailable
 from index.model import ObservationAnswer, ObservationHit, ObservationMode
-from index.names import fold, stem
+from index.names import fold
 from index.observations.observation_rows import FoundObservation, to_observation
 from index.observations.perspectives import Perspective, hash_perspectives
 from index.observations.similarity_baseline import Point, SimilarityBaselines
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # they load libraries that only their owners need
 
 POOL: Final = 30  # minimum observations from each perspective
 WIDEST: Final = 800  # maximum observations from each perspective
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def find(
     points, degraded = _query_points(query, perspectives, embedder, baselines) if mode == "embedding" else ([], ())
     used: ObservationMode = "embedding" if points else "text"
     if not points:
-        ranked = _search_words(query, place, limit, observations)
+        ranked = _search_words(query, place, limit, observations, catalog)
     elif place.path is None:
         ranked = rank_nodes(place.workspace, points, limit, observations)
     else:
@@ -105,11 +107,15 @@ def rank_nodes(
         pool = min(WIDEST, 4 * pool)
 
 
-def _search_words(query: str, place: SearchPlace, limit: int, observations: Observations) -> list[FoundObservation]:
+def _search_words(
+    query: str, place: SearchPlace, limit: int, observations: Observations, catalog: Catalog
+) -> list[FoundObservation]:
     """Return the best observations by words; widen the search until `limit` are found, because one long node may fill a pool."""
     pool = max(POOL, 2 * limit)
     key = None if place.path is None else path_id(place.path)
-    words = keywords(query) if place.path is None else _without_node_name(keywords(query), place.path)
+    words = keywords(query)
+    for (name,) in [] if place.path is None else catalog.rows("select name from nodes where path = ?", place.path):
+        words = _without_name(words, name)
     while True:
         matches = observations.find_words(place.workspace, words, pool, key)
         candidates = [to_observation(match, None, match.value) for match in matches]
@@ -119,10 +125,11 @@ def _search_words(query: str, place: SearchPlace, limit: int, observations: Obse
         pool = min(WIDEST, 4 * pool)
 
 
-def _without_node_name(words: str, path: str) -> str:
-    """Remove a node's own name from a query of this node, because every row of the node contains it."""
-    name = set(stem(path).split())
-    return " ".join(word for word in words.split() if fold(word) not in name) or words
+def _without_name(words: str, name: str) -> str:
+    """Remove a node's name from a query of this node, because every row of the node contains it."""
+    folded = fold(name)
+    parts = {*folded.split(), *_WORD.findall(folded)}
+    return " ".join(word for word in words.split() if fold(word) not in parts) or words
 
 
 def _best_of_each(observations: Iterable[FoundObservation], *, by_node: bool) -> list[FoundObservation]:

@@ -154,6 +154,14 @@ def test_the_name_of_a_node_finds_it_by_words_and_is_no_word_within_it(tmp_path)
         assert found(index, "did Ada correspond with Babbage", mode="text", path=ADA) == [(ADA, 2)]
 
 
+def test_the_name_of_a_renamed_node_is_no_word_within_it(tmp_path):
+    with opened(tmp_path) as index:
+        ada = entity(ADA, *FACTS)
+        put(index, replace(ada, node=replace(ada.node, name="TCP/Byron")))
+        for query in ("did Byron correspond with Babbage", "TCP/Byron Babbage"):
+            assert found(index, query, mode="text", path=ADA) == [(ADA, 2)]
+
+
 def test_one_long_node_does_not_keep_the_others_out(tmp_path):
     with opened(tmp_path) as index:
         long = [f"heron seen at the lake on day {n}" for n in range(150)]
