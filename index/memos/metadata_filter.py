@@ -3,9 +3,11 @@
 A filter is a part of the metadata. An object matches an object with at least these keys, a list matches a list with at
 least these items, and any other value matches itself. `{"contains": "x"}` matches a text, or a list with a text, that
 contains x in upper or lower case. Keys and texts match in both Unicode forms, such as é in one code point or two, because
-keyboards and file names write different ones.
+keyboards and file names write different ones. The keys of the metadata itself also match in any letter case, because they are
+properties of a note, and a note has one property under all of these spellings.
 
-Law, tested: the JSON of metadata that passes contains each of the filter's `required_substrings`."""
+Laws, tested: the JSON of metadata that passes contains each of the filter's `required_substrings`, and in lower case each of its
+`required_properties`."""
 
 from __future__ import annotations
 
@@ -15,6 +17,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from index.names import fold
+
+
+def passes(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Return whether the metadata of a note has everything in `wanted`."""
+    return all(
+        any(matches(value, expected) for name, value in metadata.items() if _is_same_property(name, key))
+        for key, expected in wanted.items()
+    )
+
+
+def required_properties(wanted: Mapping[str, Any]) -> Iterator[str]:
+    """Yield pieces, in lower case, of compact ASCII JSON that must contain the keys of passing metadata."""
+    return (f"{json.dumps(key)}:".lower() for key in wanted if key.isascii())
 
 
 def matches(value: Any, wanted: Any) -> bool:
@@ -82,6 +97,10 @@ def _comparable(value: Any) -> tuple[str, Any]:
 def _values_of(value: Mapping[str, Any], key: str) -> list[Any]:
     """Return the values of a key, which may be there in several forms."""
     return [inner for name, inner in value.items() if _is_same(name, key)]
+
+
+def _is_same_property(name: str, key: str) -> bool:
+    return name.isascii() == key.isascii() and fold(name) == fold(key)
 
 
 def _is_same(text: str, wanted: str) -> bool:

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import Unavailable
-from index.memos.metadata_filter import matches, required_substrings
+from index.memos.metadata_filter import matches, passes, required_properties, required_substrings
 from index.memos.relations import NO_MEMOS, MemoRelations
 from index.model import Filter, Record
+from index.names import fold
 from index.query import tag_key, tag_of
 
 if TYPE_CHECKING:  # both load libraries that only their owners need
@@ -48,19 +49,25 @@ class MemoRows:
         """Return the keys of the memos whose metadata, title and tags match `wanted`, the last changed first."""
         properties = {key: value for key, value in wanted.items() if key in ("title", "tags")}
         metadata = {key: value for key, value in wanted.items() if key not in properties}
-        pieces = list(dict.fromkeys(required_substrings(metadata)))[:PIECES]
-        others = "and type <> 'file' " if "file_name" in metadata else ""  # agents don't see this property of a file
+        pieces = list(dict.fromkeys(piece for value in metadata.values() for piece in required_substrings(value)))[
+            :PIECES
+        ]
+        keys = list(required_properties(metadata))[:PIECES]
+        others = (
+            "and type <> 'file' " if "file_name" in map(fold, metadata) else ""
+        )  # agents don't see this property of a file
         columns = ("key", *(["metadata"] if metadata else []), *(["title", "tags"] if properties else []))
         rows = self._catalog.rows(
             f"""select {", ".join(columns)} from documents where workspace = ? and namespace = ?
-            and type not in ({", ".join("?" * len(NO_MEMOS))}) {"and instr(metadata, ?) " * len(pieces)}{others}order by coalesce(updated_at, created_at) desc, path""",  # noqa: S608 - no text of anybody's
+            and type not in ({", ".join("?" * len(NO_MEMOS))}) {"and instr(metadata, ?) " * len(pieces)}{"and instr(lower(metadata), ?) " * len(keys)}{others}order by coalesce(updated_at, created_at) desc, path""",  # noqa: S608 - no text of anybody's
             workspace,
             namespace,
             *NO_MEMOS,
             *pieces,
+            *keys,
         )
         if metadata:
-            rows = [row for row in rows if matches(json.loads(row[1]), metadata)]
+            rows = [row for row in rows if passes(json.loads(row[1]), metadata)]
         if properties:
             if isinstance(tags := properties.get("tags"), list):
                 properties["tags"] = [tag_key(tag_of(tag)) if isinstance(tag, str) else tag for tag in tags]

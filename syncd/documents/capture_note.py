@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from index.errors import InvalidArgument, ResourceExhausted
 from index.model import COLLECTIONS
-from index.names import base_name
+from index.names import base_name, fold
 from index.query import tag_of
 from syncd.documents.file_names import free_name
 from syncd.notes.front_matter import (
@@ -79,8 +79,8 @@ def properties_of(
 def split_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str | None, tuple[str, ...]]:
     """Split `metadata` into the properties, the title and the tags.
 
-    Raises InvalidArgument for an invalid value, and for a key that Memex owns or that controls publishing, in any
-    spelling that Obsidian accepts."""
+    Raises InvalidArgument for an invalid value, for two keys that differ only in letter case, and for a key that Memex owns or
+    that controls publishing, in any spelling that Obsidian accepts."""
     rest = dict(metadata)
     title, tags = rest.pop("title", None), rest.pop("tags", None)
     if title is not None and not isinstance(title, str):
@@ -105,6 +105,12 @@ def split_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str | N
             raise InvalidArgument(
                 f"metadata key {key!r} can't be set: only the owner decides about publishing; choose another name",
                 key=key,
+            )
+    spelt: dict[str, str] = {}
+    for key in rest:
+        if (other := spelt.setdefault(fold(key), key)) != key:
+            raise InvalidArgument(
+                f"metadata keys {other!r} and {key!r} are one property in Obsidian; use one of them", key=key
             )
     return rest, title, tuple(dict.fromkeys(tag_of(tag) for tag in tags or () if tag_of(tag)))
 

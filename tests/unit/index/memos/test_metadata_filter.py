@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.memos.metadata_filter import count_nested, matches, required_substrings
+from index.memos.metadata_filter import count_nested, matches, passes, required_properties, required_substrings
 
 TEXTS = st.text(max_size=8) | st.sampled_from(["é", "e\u0301", "\u212b", "Å", "A\u030a", "\u212a", "K"])
 VALUES = st.recursive(
@@ -89,6 +89,27 @@ def parts(value):
     if isinstance(value, str) and value:
         return st.one_of(st.just(value), st.just({"contains": value[: len(value) // 2 + 1]}))
     return st.just(value)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "wanted", "expected"),
+    [
+        ({"project": 1}, {"Project": 1}, True), ({"PROJECT": 1}, {"project": 1}, True), ({"a": 1, "A": 2}, {"a": 2}, True),
+        ({"É": 1}, {"e\u0301": 1}, True), ({"\u212a": 1}, {"k": 1}, False), ({"a": {"B": 1}}, {"A": {"b": 1}}, False),
+        ({"a": "X"}, {"A": "x"}, False), ({"a": 1}, {"a": 1, "b": 1}, False), ({"a": 1}, {}, True), ({"Contains": "x"}, {"contains": "x"}, True),
+    ],
+)  # fmt: skip
+def test_a_property_has_one_name_in_any_letter_case(metadata, wanted, expected):
+    assert passes(metadata, wanted) is expected
+
+
+@given(st.dictionaries(TEXTS, VALUES, max_size=3), st.data())
+def test_metadata_that_passes_has_the_required_properties(metadata, data):
+    wanted = {key.swapcase(): value for key, value in data.draw(parts(metadata)).items()}
+    if passes(metadata, wanted):
+        stored = json.dumps(metadata, separators=(",", ":"))
+        assert all(piece in stored.lower() for piece in required_properties(wanted))
+        assert all(piece in stored for value in wanted.values() for piece in required_substrings(value))
 
 
 @given(VALUES.filter(lambda value: isinstance(value, dict)), st.data())

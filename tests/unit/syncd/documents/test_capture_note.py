@@ -115,6 +115,12 @@ def test_tags_in_one_text_are_parted_at_the_commas():
     assert split_metadata({"tags": "one, two words,,#three"})[2] == ("one", "two-words", "three")
 
 
+@pytest.mark.parametrize("keys", [("Kind", "kind"), ("é", "e\u0301"), ("Straße", "STRASSE")])
+def test_two_keys_for_one_property_are_refused(keys):
+    with pytest.raises(InvalidArgument, match="one property in Obsidian"):
+        split_metadata(dict.fromkeys(keys, "x"))
+
+
 @pytest.mark.parametrize("given_", [{"title": 3}, {"tags": [1]}, {"": 1}, {"a\nb": 1}, {"x" * 129: 1}])
 def test_bad_metadata_is_refused(given_):
     with pytest.raises(InvalidArgument):

@@ -100,6 +100,16 @@ def test_a_filter_is_a_part_of_the_metadata(space, wanted, names):
     assert sorted(titles(space.memos.search(query="alpha", wanted=wanted))) == sorted(names)
 
 
+def test_a_property_is_found_under_the_name_by_which_it_can_be_saved(world, space):
+    made = save(space, "alpha", memo_id="a", metadata={"project": "alpha"})
+    assert save(space, "alpha", memo_id=made.id, metadata={"Project": "beta"}).metadata == {"project": "beta"}
+    assert len(space.memos.search(wanted={"Project": "beta"}).items) == 1
+    world.write("Captures/default/Files/F.pdf.md", "---\nid: f\ntype: file\nfile_name: Secret.pdf\n---\nalpha\n")
+    world.run()
+    for key in ("file_name", "File_Name"):
+        assert space.memos.search(wanted={key: {"contains": "secret"}}).items == ()
+
+
 def test_a_filter_of_thousands_of_texts_is_compared_whole(space):
     """SQLite refuses a condition of a thousand parts."""
     texts = [f"{n}x" for n in range(4_500)]
