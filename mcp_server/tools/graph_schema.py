@@ -30,7 +30,11 @@ Whole = Annotated[int, BeforeValidator(_refuse_boolean)]
 Ordinal = Annotated[int, Field(ge=1), BeforeValidator(_refuse_boolean)]
 Mode = Annotated[Literal["embedding", "text"], Field(description="embedding: by meaning; text: exact words")]
 Query = Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY, description="What to find")]
-Version = Annotated[int | None, Field(ge=1, description="From open_nodes: CONFLICT if it has changed since")]
+Version = Annotated[
+    int | None,
+    Field(ge=1, description="From open_nodes: CONFLICT if it has changed since"),
+    BeforeValidator(_refuse_boolean),
+]
 
 Cursor = Annotated[str | None, Field(max_length=100, description="The last answer's next_cursor")]
 
@@ -230,7 +234,9 @@ class SimilarNodes(RequestModel):
     """Validate the input of `find_similar_nodes`."""
 
     limit: Whole = Field(20, ge=1, le=200, description="Maximum pairs to return")
-    min_score: float = Field(0.75, ge=0, le=1, description="Minimum similarity")
+    min_score: Annotated[float, BeforeValidator(_refuse_boolean)] = Field(
+        0.75, ge=0, le=1, description="Minimum similarity"
+    )
 
 
 class SearchNodes(RequestModel):

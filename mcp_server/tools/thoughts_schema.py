@@ -41,7 +41,7 @@ def _parse_json_text(value: Any) -> Any:
 
 def _refuse_boolean(value: Any) -> Any:
     if isinstance(value, bool):
-        raise ValueError("Input should be a valid integer")  # noqa: TRY004 - pydantic reports a ValueError as a problem of the field
+        raise ValueError("Input should be a number, not true or false")  # noqa: TRY004 - pydantic reports a ValueError as a problem of the field
     return value
 
 

@@ -555,6 +555,8 @@ BAD = [
     ("get_path", {"from_entity": "Ada"}),
     ("find_similar_nodes", {"limit": 0}),
     ("find_similar_nodes", {"min_score": 7}),
+    ("find_similar_nodes", {"min_score": True}),
+    ("set_summary", {"name": "Ada", "summary": "x", "version": True}),
     ("search_nodes", {"query": ""}),
     ("search_nodes", {"query": "x" * 100_000}),
     ("search_nodes", {"query": "x", "limit": 0}),

@@ -111,6 +111,8 @@ def test_every_tool_answers_as_the_seed_has_it(rim):
     assert {**ends, "tag": "needs", "weight": 0.5, "reason": "to sail", "version": 1}.items() <= made.items()
     listed = good(space, "memory.relation.list", namespace="team")
     assert listed["edges"] == [made]
+    code, error = ask(space, "memory.relation.save", namespace="team", **ends, tag="needs", weight=True)
+    assert (code, "a number" in error["message"]) == ("INVALID_ARGUMENT", True)
     assert [set(node) for node in listed["nodes"]] == [MEMO, MEMO]
     walked = good(space, "memory.relation.graph", namespace="team", startMemoId=two["memo_id"], direction="backward")
     (edge,) = walked["edges"]
