@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from index.errors import InvalidArgument, NotFound
+from index.errors import Conflict, InvalidArgument, NotFound
 from index.graph.vertex import Edge, Vertex, name_key
 from index.model import Observation, ObservationMode
 from index.query import tag_key, tag_keys, tag_of
@@ -63,12 +63,18 @@ class _NodeOperations:
         """Raise NotFound for a name that no node has, with a similar name as a suggestion."""
         for name in names:
             if nodes.graph.get(name) is None:
-                raise NotFound(f"no node {name[:100]!r} in workspace {nodes.workspace!r}{_closest_name(nodes, name)}")
+                raise NotFound(f"no entity {name[:100]!r} in workspace {nodes.workspace!r}{_closest_name(nodes, name)}")
 
     # Nodes
 
     def create(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
-        made = self._nodes(arguments).create([_new_node(entity) for entity in arguments["entities"]])
+        try:
+            made = self._nodes(arguments).create([_new_node(entity) for entity in arguments["entities"]])
+        except Conflict as error:
+            if "names" not in error.details:
+                raise
+            words = ", ".join(map(repr, error.details["names"]))
+            raise Conflict(f"these entities already exist: {words}; nothing was created", **error.details) from error
         return [
             {"name": node.name, "entity_type": node.entity_type, "created_at": iso(node.created_at), "path": node.path}
             for node in made
@@ -146,8 +152,16 @@ class _NodeOperations:
     def replace(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes = self._nodes(arguments)
         self._require_nodes(nodes, arguments["name"])
-        name, old, new = nodes.replace_observation(arguments["name"], arguments["ordinal"], arguments["content"])
-        return {"entity_name": name, "ordinal": arguments["ordinal"], "old_content": old, "new_content": new}
+        number = arguments["ordinal"]
+        try:
+            name, old, new = nodes.replace_observation(arguments["name"], number, arguments["content"])
+        except NotFound as error:
+            if "ordinal" not in error.details:
+                raise
+            raise NotFound(
+                f"this entity has no fact {number}; to list its facts: memex node show", ordinal=number
+            ) from error
+        return {"entity_name": name, "ordinal": number, "old_content": old, "new_content": new}
 
     def forget(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         nodes = self._nodes(arguments)

@@ -123,6 +123,7 @@ def test_observations_are_added_replaced_and_forgotten(world, said, ada, monkeyp
     )
     assert said("node", "forget", "Ada Lovelace", "2", "4") == "deleted 2, 4\n"
     assert "no fact 2" in said("node", "forget", "Ada Lovelace", "2", fails=4)
+    assert "no fact 2" in said("node", "replace", "Ada Lovelace", "2", "x", fails=4)
     assert said("node", "replace", "Ada Lovelace", "3", "Lost at horses") == "   3  Lost at horses\n"
     read, write = os.pipe()
     os.write(write, b"from stdin\n")
@@ -156,7 +157,7 @@ def test_a_renamed_node_keeps_its_file_its_links_and_its_old_name(world, said, a
     said("node", "rename", "Babbage: the engineer", "C. B.")
     (one,) = told(said, "node", "show", "Babbage: the engineer")["entities"]
     assert one["name"] == "C. B."
-    assert "a node 'Ada Lovelace' already exists" in said("node", "rename", "C. B.", "ADA  lovelace", fails=5)
+    assert "an entity 'Ada Lovelace' already exists" in said("node", "rename", "C. B.", "ADA  lovelace", fails=5)
     said("node", "rename", "C. B.", "Charles Babbage")
     assert "name:" not in (world.vault / one["path"]).read_text()
 
@@ -179,14 +180,14 @@ def test_relations_are_made_listed_renamed_and_removed(said, ada):
 
 
 def test_what_is_not_there_is_told_with_what_is_much_like_it(said, ada):
-    assert "no node 'Ada Lovelase' in workspace 'default'; closest: 'Ada Lovelace'" in said(
+    assert "no entity 'Ada Lovelase' in workspace 'default'; closest: 'Ada Lovelace'" in said(
         "node", "show", "Ada Lovelase", fails=4
     )
     assert "`memex node list` names them" in said("graph", "zzz", fails=4)
-    assert "no node 'Ada Lovelace' in workspace 'work'" in said("node", "show", "Ada Lovelace", "-w", "work", fails=4)
+    assert "no entity 'Ada Lovelace' in workspace 'work'" in said("node", "show", "Ada Lovelace", "-w", "work", fails=4)
     assert "no workspace 'nowhere'" in said("node", "list", "-w", "nowhere", fails=4)
     taken = said("node", "add", "Ada  LOVELACE", "-t", "person", fails=5)
-    assert "exist" in taken
+    assert "these entities already exist: 'Ada Lovelace'" in taken
     assert "add_observations" not in taken  # a tool's name tells a person nothing
     assert "closest" not in said("node", "show", " ", fails=4)
     assert "an observation must have at least one character" in said("node", "observe", "Ada Lovelace", " ", fails=2)
@@ -336,7 +337,7 @@ def test_an_entity_to_remove_is_looked_up_before_the_confirmation(ada, said, mon
             return True
 
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
-    assert "no node 'Nope'" in said("node", "remove", "Ada Lovelace", "Nope", fails=4)
+    assert "no entity 'Nope'" in said("node", "remove", "Ada Lovelace", "Nope", fails=4)
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     asked = said("node", "remove", "ada lovelace", "Lonely", fails=130)
     assert asked.startswith(
