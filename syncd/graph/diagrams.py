@@ -1,7 +1,7 @@
 """Draw diagrams of a part of the graph (Mermaid, Obsidian canvas, GraphML), and groups of notes as a canvas.
 
-Law, tested: whatever characters names contain, each diagram is well formed, shows all given nodes and relations, and
-is identical for an identical graph."""
+Law, tested: whatever characters names contain, each diagram is well formed, shows all given nodes and relations (a
+Mermaid drawing those within Mermaid's limits), and is identical for an identical graph."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import hashlib
 import json
 import unicodedata
 import xml.etree.ElementTree as ET
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
 from index.deferred_patterns import compile_later
@@ -21,6 +22,7 @@ from index.names import fold
 # Above these limits Mermaid refuses to draw (`maxEdges`, `maxTextSize`).
 MERMAID_EDGES: Final = 500
 MERMAID_TEXT: Final = 50_000
+_MERMAID_ROOM: Final = MERMAID_TEXT - 200  # for nodes and relations; the rest is for the fence and the comments
 LABEL = 80  # characters of a name, and of a relation's type, in a Mermaid drawing
 
 WIDTH, HEIGHT, ROWS = 400, 240, 8  # size of a card in canvas units; most cards in a column
@@ -70,22 +72,38 @@ class NoteGroup:
 def draw_mermaid(picture: Picture) -> str:
     """Draw a fenced Mermaid block; a click on a node opens its note if its name is the file's name.
 
-    Relations beyond Mermaid's size limits are left out, and a comment reports their number."""
-    ids = {card.name: f"n{number}" for number, card in enumerate(picture.cards)}
-    lines = ["flowchart LR", *(f'    {ids[card.name]}["{_escape_label(card.name)}"]' for card in picture.cards)]
-    linked = [ids[card.name] for card in picture.cards if _stem(card.path) == card.name and len(card.name) <= LABEL]
+    The last nodes, and relations, beyond Mermaid's size limits are left out, and comments report their numbers."""
+    cards = _choose_cards(picture.cards)
+    ids = {card.name: f"n{number}" for number, card in enumerate(cards)}
+    lines = ["flowchart LR", *(_draw_card(number, card) for number, card in enumerate(cards))]
+    linked = [ids[card.name] for card in cards if _stem(card.path) == card.name and len(card.name) <= LABEL]
     lines += [f"    class {','.join(linked)} internal-link;"] if linked else []
-    room = MERMAID_TEXT - 200 - sum(len(line) + 1 for line in lines)
-    left_out = 0
-    for number, arrow in enumerate(picture.inner_edges):
+    room = _MERMAID_ROOM - sum(len(line) + 1 for line in lines)
+    edges, drawn = picture.inner_edges, 0
+    for arrow in edges:
+        if drawn == MERMAID_EDGES or arrow.source not in ids or arrow.target not in ids:
+            continue
         line = f'    {ids[arrow.source]} -->|"{_escape_label(arrow.type)}"| {ids[arrow.target]}'
         room -= len(line) + 1
-        if number < MERMAID_EDGES and room > 0:
+        if room > 0:
             lines.append(line)
-        else:
-            left_out += 1
-    lines += [f"    %% {left_out} more relations are not shown"] if left_out else []
+            drawn += 1
+    left_out = {"entities": len(picture.cards) - len(cards), "relations": len(edges) - drawn}
+    lines += [f"    %% {count} more {kind} are not shown" for kind, count in left_out.items() if count]
     return "\n".join(["```mermaid", *lines, "```", ""])
+
+
+def _draw_card(number: int, card: Card) -> str:
+    return f'    n{number}["{_escape_label(card.name)}"]'
+
+
+def _choose_cards(cards: Sequence[Card]) -> Sequence[Card]:
+    """Return the cards to draw: all of them or, if they exceed Mermaid's limit, the first ones in half of it.
+
+    The other half is for relations."""
+    sizes = (len(_draw_card(number, card)) + len(f"\nn{number},") for number, card in enumerate(cards))
+    ends = list(accumulate(sizes))
+    return cards if not ends or ends[-1] <= _MERMAID_ROOM - 50 else cards[: bisect_right(ends, _MERMAID_ROOM // 2)]
 
 
 def _escape_label(text: str) -> str:

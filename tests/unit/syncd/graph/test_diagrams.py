@@ -94,6 +94,19 @@ def test_what_mermaid_would_refuse_for_its_size_is_left_out_and_said():
     assert "more relations are not shown" in wordy
 
 
+def test_of_more_entities_than_mermaid_draws_the_first_are_shown_with_their_relations():
+    names = [f"{n:04} {'x' * 70}" for n in range(1_000)]
+    cards = tuple(Card(name, "thing", f"{name}.md") for name in names)
+    drawn = draw_mermaid(Picture("", cards, tuple(Edge(names[0], name, "has") for name in names)))
+    shown = drawn.count('["')
+    assert len(drawn) <= MERMAID_TEXT
+    assert 200 < shown < 1_000
+    assert drawn.count("-->") == shown
+    assert (
+        f"%% {1_000 - shown} more entities are not shown\n    %% {1_000 - shown} more relations are not shown" in drawn
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not (CLIENTS / "node_modules/mermaid").exists(), reason="not installed: make clients (needs npm)")
 def test_mermaid_itself_reads_the_nodes_and_relations_that_were_drawn():
