@@ -213,11 +213,12 @@ def _format_pending(nodes: Sequence[Mapping[str, Any]], colored: bool) -> str:
 
 
 def _format_stats(stats: Mapping[str, Any], colored: bool) -> str:
+    share = stats["embedding_coverage"]
     rows = [
         ("entities", stats["node_count"]),
         ("facts", stats["observation_count"]),
         ("relations", stats["relation_count"]),
-        ("embedded", f"{stats['embedding_coverage']:.0%}"),
+        ("embedded", f"{share if share == 1 else min(share, 0.99):.0%}"),
     ]
     width = max(len(label) for label, _ in rows)
     return "\n".join(

@@ -9,6 +9,7 @@ import pytest
 from index.graph.vertex import Edge
 from syncd.enrichment.node_summaries import ASKED, ENOUGH_S, SummaryDrafts
 from syncd.graph.node_request import NewNode
+from syncd.graph.workspace_report import describe_coverage
 from syncd.settings.settings import EnrichSettings
 from tests.support.fakes import FakeChat, fake_embedder
 from tests.support.sample_entities import OPEN, TOPICS, entities, vertices
@@ -138,6 +139,12 @@ def test_an_alias_and_a_link_by_file_name_count_as_a_mention(world):
     assert [(gap.node, gap.referenced, gap.count) for gap in nodes_of(world).unlinked_names(9)] == [
         ("Engine", "Ada Lovelace", 2)
     ]
+
+
+@pytest.mark.parametrize(("share", "shown"), [(1_999 / 2_000, "only 99%"), (0.5, "only 50%"), (1.0, None)])
+def test_the_whole_is_compared_by_meaning_only_if_nothing_is_missing(share, shown):
+    words = describe_coverage(share)
+    assert [line.startswith(shown) for line in words] == ([] if shown is None else [True])
 
 
 def test_a_report_stays_in_its_workspace(world):
