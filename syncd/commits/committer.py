@@ -104,6 +104,7 @@ class Committer:
         state: Path,
         inbox: str,
     ) -> None:
+        self._looked_at: object = None  # the state of the repository in which `look_again` found the present hindrance
         self.problem = ""  # why commits are delayed, as a sentence without paths
         self.made = 0  # commits since the start
         self.kept: dict[str, str] = {}  # path → why it stays local
@@ -255,7 +256,11 @@ class Committer:
 
     def look_again(self) -> None:
         """Forget at once a hindrance of the repository that is over; the next check then commits."""
-        if self.problem in {*_STATES.values(), _BLOCKED} and self.hindrance() in ("", _NONE):
+        problem = self.problem
+        if problem not in {*_STATES.values(), _BLOCKED} or (now := self._repo.state_fingerprint()) == self._looked_at:
+            return
+        is_over, self._looked_at = self.hindrance() in ("", _NONE), now
+        if is_over and self.problem == problem:
             self.problem = ""
 
     def stop(self, grace_s: float = GRACE_S) -> None:

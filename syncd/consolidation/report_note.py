@@ -105,7 +105,7 @@ def _head_lines(entries: Sequence[ReportEntry], waiting: int, table: str) -> Ite
     count = len(entries)
     yield f"> [!summary] {pluralize(count, 'proposal')} {'waits' if count == 1 else 'wait'} for your answer"
     yield "> Tick a box, and Memex carries out the proposal. Put a `-` into a box, and Memex does not ask again. Proposals"
-    yield "> without an answer change nothing. To undo one: `memex consolidate --undo KEY`."
+    yield "> without an answer change nothing. To undo one that was carried out: `memex consolidate --undo KEY`."
     if waiting:
         where = f": {link_to(table)}" if table else ""
         yield f"> {pluralize(waiting, 'capture')} {'waits' if waiting == 1 else 'wait'} to be promoted or dismissed{where}"

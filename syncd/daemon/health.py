@@ -88,6 +88,10 @@ class Health:
     ) -> None:
         self._builds, self._sync, self._vault = opened.builds, opened.sync, opened.vault
         self._inbox, self._shares = opened.settings.vault.inbox, opened.shares
+        self._held: tuple[object, dict[frozenset[str], bool]] = (
+            None,
+            {},
+        )  # what `_may_read_held` answered, and for which state
         self._agent_access, self._worker, self._head_follower = agent_access, worker, head_follower
         self._watcher_state, self._other_daemon = watcher_state, other_daemon
         self._pending, self._defects = PendingNotes(opened), NoteDefects(opened, files.dropped)
@@ -219,14 +223,23 @@ class Health:
         else:
             of_index = self._builds.degraded(("captures",), [f"{self._inbox}/{name}" for name in workspaces])
         sentences = of_index + [sentence for part in parts for sentence in part.sentences() if sentence]
-        if workspaces and not self._sync.holds_any(lambda path: self._is_readable(path, workspaces)):
+        if workspaces and HELD in sentences and not self._may_read_held(frozenset(workspaces)):
             return [sentence for sentence in sentences if sentence != HELD]
         return sentences
 
-    def _is_readable(self, path: str, workspaces: Collection[str]) -> bool:
-        """Return whether agents of these workspaces may read the note: a capture of theirs, or a note that is shared with them."""
-        rules = self._shares.rules
-        return any(path.startswith(f"{self._inbox}/{name}/") or rules.shares(path, name) for name in workspaces)
+    def _may_read_held(self, workspaces: frozenset[str]) -> bool:
+        """Return whether agents of these workspaces may read a note whose removal is held: a capture, or a shared note."""
+        state = rules, paths = self._shares.rules, self._sync.held_paths
+        if self._held[0] != state:
+            self._held = (state, {})
+        answers = self._held[1]
+        if workspaces not in answers:
+            answers[workspaces] = any(
+                path.startswith(f"{self._inbox}/{name}/") or rules.shares(path, name)
+                for path in paths
+                for name in workspaces
+            )
+        return answers[workspaces]
 
     def activity(self) -> str:
         """Return the daemon's current activity in a few words for the service manager."""

@@ -25,7 +25,7 @@ WAYS_OUT = (
     "restore a backup with `memex restore BACKUP --force`, or start with an empty ledger and a new owner's key with "
     "`memex key reset --yes`"
 )
-DAMAGED = f"ledger: it is damaged, so Memex refuses some calls; {WAYS_OUT}, after `memex stop`"
+DAMAGED = f"ledger: it is damaged, so Memex refuses some calls; run `memex stop`, then {WAYS_OUT}"
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 CACHE = 512  # KiB of pages that each connection keeps, of 2,000 by default: the system keeps the file in memory anyway
 CLOSED = "Memex is stopping: its ledger is closed"  # for a thread that asks after the end
@@ -142,7 +142,8 @@ class Ledger:
                 log.error("the ledger is damaged: %s", error)
             self._damage = self.problem = DAMAGED
             raise Unavailable(
-                f"the ledger is damaged ({error}), and nothing was changed; {WAYS_OUT}", retryable=False
+                f"the ledger is damaged ({error}), and nothing was changed; run `memex stop`, then {WAYS_OUT}",
+                retryable=False,
             ) from error
 
     def close(self) -> None:

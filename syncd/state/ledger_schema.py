@@ -9,6 +9,7 @@ import functools
 import sqlite3
 
 NEWER = "it was written by a newer Memex"
+_INDEX = "index "
 
 # One entry per schema version, in order; `PRAGMA user_version` counts those that were applied. Never edit an entry
 # that was released: append.
@@ -231,35 +232,37 @@ SCHEMA: tuple[str, ...] = (
 def find_misfit(connection: sqlite3.Connection) -> str:
     """Return why this version of Memex can't use the tables of a ledger; "" = it can, once they have the newest schema.
 
-    The missing steps are tried in memory, on copies of the tables without rows. Raises sqlite3.Error if the file can't be read."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    No SQL of the file is run, because a backup may come from anywhere. Raises sqlite3.Error if the file can't be read."""
+    connection.execute("BEGIN")  # version and tables of one moment: another process may be migrating the file
+    try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        parts = _list_parts(connection)
+    finally:
+        connection.execute("ROLLBACK")
     if version > len(SCHEMA):
         return f"{NEWER} (schema {version}, known {len(SCHEMA)})"
     if version < 0:
         return f"it has the impossible schema {version}"
-    columns = _columns(connection)
-    if version < len(SCHEMA):
-        made = connection.execute(
-            "SELECT sql FROM sqlite_master WHERE sql <> '' AND name NOT GLOB 'sqlite_*' ORDER BY type = 'index'"
-        )
-        try:
-            columns = _columns_after(*(f"{sql}\n;" for (sql,) in made), *SCHEMA[version:])
-        except sqlite3.Error as error:
-            return f"its tables are not those of schema {version} ({error})"
-    missing = sorted(_columns_after(*SCHEMA) - columns)
-    return f"it lacks the column {missing[0]} of schema {version}" if missing else ""
+    expected = _parts_after(version)
+    if missing := sorted(part for part in expected - parts if not part.startswith(_INDEX)):
+        return f"it lacks the column {missing[0]} of schema {version}"
+    if early := sorted((_parts_after(len(SCHEMA)) - expected) & parts):
+        return f"it has {early[0]}, which is not in schema {version}"
+    return ""
 
 
 @functools.cache
-def _columns_after(*steps: str) -> set[str]:
+def _parts_after(version: int) -> frozenset[str]:
+    """Return the parts of a ledger of this schema version."""
     with contextlib.closing(sqlite3.connect(":memory:")) as made:
-        made.executescript(" ".join(steps))
-        return _columns(made)
+        made.executescript(" ".join(SCHEMA[:version]))
+        return frozenset(_list_parts(made))
 
 
-def _columns(connection: sqlite3.Connection) -> set[str]:
-    """Return the columns of all tables, such as `keys.id`."""
-    columns = (
-        "SELECT t.name || '.' || c.name FROM sqlite_master t JOIN pragma_table_info(t.name) c WHERE t.type = 'table'"
-    )
-    return {name for (name,) in connection.execute(columns)}
+def _list_parts(connection: sqlite3.Connection) -> set[str]:
+    """Return the columns of all tables, such as `keys.id`, and the indexes, such as `index audit_id`."""
+    parts = """
+        SELECT t.name || '.' || c.name FROM sqlite_master t JOIN pragma_table_info(t.name) c WHERE t.type = 'table'
+        UNION ALL SELECT 'index ' || name FROM sqlite_master WHERE type = 'index'
+    """
+    return {name for (name,) in connection.execute(parts)}

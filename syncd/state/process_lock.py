@@ -135,9 +135,14 @@ def has_lost_lock(pid: int, state: Path) -> bool:
     Such a process was the daemon of this state folder, and ends by itself."""
     gone = f"{os.path.realpath(state)}/lock (deleted)"  # as Linux names a file that is open and has no name any more
     try:
-        return any(str(link.readlink()) == gone for link in Path(f"/proc/{pid}/fd").iterdir())
+        links = list(Path(f"/proc/{pid}/fd").iterdir())
     except OSError:
         return False
+    for link in links:
+        with contextlib.suppress(OSError):  # closed meanwhile
+            if str(link.readlink()) == gone:
+                return True
+    return False
 
 
 def _is_running(pid: int) -> bool:

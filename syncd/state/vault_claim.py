@@ -8,10 +8,12 @@ import contextlib
 import errno
 import fcntl
 import os
+import random
 import socket
 import struct
 import sys
 import threading
+import time
 from pathlib import Path
 
 from index.errors import Conflict
@@ -22,6 +24,7 @@ from syncd.state.process_lock import has_lost_lock
 _BY_NAME = sys.platform == "linux"
 _RECORD = struct.Struct("hhqqi4x")  # struct flock of Linux: type, whence, start, length, pid
 _BYTE = os.SEEK_SET, 1 << 62, 1, 0  # where, as Memex alone locks it
+TRIES, PAUSE_S = 4, (0.05, 0.2)  # how often the claim is tried at a start, and the shortest and longest pause
 _BUSY = (errno.EADDRINUSE, errno.EWOULDBLOCK, errno.EACCES)
 
 
@@ -39,7 +42,11 @@ class VaultClaim:
         """Take the claim if no other process has it; return the same as `other_holder`."""
         with self._lock:
             self._released = False
-            return self._other_holder()
+            for _ in range(TRIES):
+                if (holder := self._other_holder()) != 0:
+                    break
+                time.sleep(random.uniform(*PAUSE_S))  # noqa: S311 - another process may only have asked, as this one does
+            return holder
 
     def other_holder(self) -> int | None:
         """Return the pid of another process with the claim (0: unknown pid); None once this process has it.

@@ -166,9 +166,10 @@ class Sync:
         """Return the number of held removals."""
         return self._removal_rules.held_count
 
-    def holds_any(self, is_meant: Callable[[str], bool]) -> bool:
-        """Return whether removals are held, and `is_meant` holds for the path of one of these notes."""
-        return any(map(is_meant, self._removal_rules.held_paths))
+    @property
+    def held_paths(self) -> tuple[str, ...]:
+        """Return the paths of the notes whose removals are held."""
+        return self._removal_rules.held_paths
 
     @property
     def problems(self) -> list[str]:

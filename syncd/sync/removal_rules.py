@@ -41,7 +41,7 @@ class RemovalRules:
     @property
     def held_count(self) -> int:
         """Return the number of held removals; 0 when none is held."""
-        return len(self.held_paths)
+        return len(self._since) if self._held_since is not None else 0
 
     def is_due(self) -> bool:
         """Return whether held removals should be checked again, because they may be accepted now."""

@@ -11,6 +11,7 @@ import logging
 import os
 import queue
 import re
+import select
 import sys
 import threading
 import time
@@ -36,7 +37,8 @@ FIELDS: Final = (
 # Loggers that use the set level; libraries log only warnings and errors.
 OURS: Final = ("index", "syncd", "mcp_server", "memex")
 PRIORITY: Final = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
-WAITING: Final = 10_000  # lines that wait for the output before further ones are dropped
+WAITING: Final = 4_000_000  # characters that wait for the output before further lines are dropped
+PIECE: Final = 65_536  # most characters of one write
 FLUSH_S: Final = 2.0  # how long the end of the process waits for the output
 LONGEST: Final = 16_000  # longest text in characters; the journal splits a line at 48 kB
 # More than `redact` treats as a secret in a note: in a log, one redacted word too many does no harm.
@@ -124,6 +126,7 @@ class LogOutput(logging.Handler):
         super().__init__()
         self.setFormatter(formatter)
         self._stream, self._waiting, self._dropped = stream, waiting, 0
+        self._queued = self._written = 0  # characters; equal when no line waits
         # The one queue of the standard library to which a garbage collection in the middle of a put may put too.
         self._lines: queue.SimpleQueue[str | threading.Event] = queue.SimpleQueue()
         threading.Thread(target=self._write_lines, name="log-output", daemon=True).start()
@@ -134,7 +137,8 @@ class LogOutput(logging.Handler):
 
     def put(self, line: str) -> None:
         """Queue a line, or drop it while too many wait."""
-        if self._lines.qsize() < self._waiting:
+        if self._queued - self._written < self._waiting:
+            self._queued += len(line)
             self._lines.put(line)
         else:
             self._dropped += 1
@@ -151,19 +155,49 @@ class LogOutput(logging.Handler):
 
     def _write_lines(self) -> None:
         while True:
-            batch = [self._lines.get()]
-            with suppress(queue.Empty):  # all at once, or a thread that logs without a pause would be faster
-                while True:
-                    batch.append(self._lines.get_nowait())
+            batch = list(self._take_piece())
             lines = [line for line in batch if isinstance(line, str)]
             if self._dropped and self._lines.empty():
                 lines.append(self._describe_dropped())
             with suppress(OSError, ValueError):  # the stream is closed
-                self._stream.write("".join(f"{line}\n" for line in lines))
-                self._stream.flush()
+                self._write("".join(f"{line}\n" for line in lines))
+            self._written += sum(map(len, lines))
+            if (
+                self._lines.empty()
+            ):  # what two threads have added at once, or the line on dropped ones, may have been miscounted
+                self._written = self._queued
             for written in batch:
                 if isinstance(written, threading.Event):
                     written.set()
+
+    def _take_piece(self) -> Iterator[str | threading.Event]:
+        """Wait for a line, and yield what waits: several lines at once, or a thread that logs without a pause would be faster."""
+        taken, line = 0, self._lines.get()
+        while True:
+            yield line
+            taken += len(line) if isinstance(line, str) else 0
+            if taken >= PIECE:
+                return
+            try:
+                line = self._lines.get_nowait()
+            except queue.Empty:
+                return
+
+    def _write(self, text: str) -> None:
+        """Write the text; an output that another program has made non-blocking is waited for as well."""
+        try:
+            file = self._stream.fileno()
+        except (OSError, AttributeError):  # not a file
+            self._stream.write(text)
+            self._stream.flush()
+            return
+        self._stream.flush()  # what others wrote to it
+        rest = memoryview(text.encode(self._stream.encoding or "utf-8", "backslashreplace"))
+        while rest:
+            try:
+                rest = rest[os.write(file, rest) :]
+            except BlockingIOError:
+                select.select([], [file], [])
 
     def _describe_dropped(self) -> str:
         dropped, self._dropped = self._dropped, 0

@@ -42,3 +42,23 @@ def test_what_a_person_added_does_no_harm(change):
     before = list(connection.iterdump())
     assert find_misfit(connection) == ""
     assert list(connection.iterdump()) == before
+
+
+def test_no_sql_of_the_file_is_run(tmp_path):
+    version = len(SCHEMA) - 1
+    connection = made(SCHEMA[:version], version)
+    hostile = f"CREATE TABLE other (x); ATTACH '{tmp_path / 'made.db'}' AS z; CREATE TABLE z.t (x)"
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute(
+        "INSERT INTO sqlite_master (type, name, tbl_name, rootpage, sql) VALUES ('table', 'other', 'other', 0, ?)",
+        [hostile],
+    )
+    connection.commit()
+    find_misfit(connection)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_check_leaves_no_transaction_open():
+    connection = made(SCHEMA, len(SCHEMA))
+    find_misfit(connection)
+    assert not connection.in_transaction

@@ -215,7 +215,7 @@ def unread_pipe():
 def test_an_output_that_nobody_reads_delays_no_thread_and_what_was_dropped_is_counted_later(root):
     reader, stream = unread_pipe()
     install(LogSettings(format="json"))
-    root.handlers[:] = [LogOutput(stream, LogFormatter(structured=True, prefixed=False), waiting=50)]
+    root.handlers[:] = [LogOutput(stream, LogFormatter(structured=True, prefixed=False), waiting=5_000)]
     log = logging.getLogger("syncd.tests")
     log.info("record 0")
     assert not flush(0.2)
@@ -227,10 +227,27 @@ def test_an_output_that_nobody_reads_delays_no_thread_and_what_was_dropped_is_co
         text += os.read(reader, 65_536)
     assert flush(10)
     records = [json.loads(line)["message"] for line in text.decode().split("\n") if line]
-    assert 50 <= len(records) - 1 <= 51  # the first one, and those that waited
+    lengths = [len(line) for line in text.decode().split("\n") if line][:-1]
+    assert 5_000 <= sum(lengths) < 5_000 + max(lengths), "the first one, and those that waited"
     assert records[:-1] == [f"record {number}" for number in range(len(records) - 1)]
     dropped = 201 - (len(records) - 1)
     assert records[-1] == f"{dropped} lines of the log were dropped, because the output was not read"
+    os.close(reader)
+
+
+def test_an_output_that_does_not_block_gets_every_line(root):
+    reader, stream = unread_pipe()
+    os.set_blocking(stream.fileno(), False)
+    install(LogSettings(format="json"))
+    root.handlers[:] = [LogOutput(stream, LogFormatter(structured=True, prefixed=False))]
+    for number in range(2_000):
+        logging.getLogger("syncd.tests").info("record %d %s", number, "x" * 200)
+    text = b""
+    while text.count(b"record") < 2_000:
+        text += os.read(reader, 65_536)
+    assert flush(10)
+    records = [json.loads(line)["message"].split()[1] for line in text.decode().split("\n") if line]
+    assert records == [str(number) for number in range(2_000)]
     os.close(reader)
 
 
