@@ -5,7 +5,7 @@ words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -29,7 +29,7 @@ from index.search.fusion import (
     vector_trust,
 )
 from index.search.query_dates import find_periods
-from index.search.successors import find_successors
+from index.search.successors import Successors
 from index.tracing import span
 
 if TYPE_CHECKING:  # both load libraries that only their owners need
@@ -61,7 +61,7 @@ def search(query: Query, *, store: ChunkStore, catalog: Catalog, embedder: Embed
     times = _QueryTimes(query, asked=by_words)
     if times.filters and not times.rest:
         embedded.insist()  # words can't find the notes of a time
-    hits: list[Hit] = []
+    successors, hits = Successors(catalog), list[Hit]()
     for pool in POOLS:
         near, word_matches = store.search(vector=embedded.source, words=words, filter=query.filter, pool=pool)
         if by_words and not word_matches and cued.content and embedded.insist():
@@ -69,18 +69,11 @@ def search(query: Query, *, store: ChunkStore, catalog: Catalog, embedder: Embed
         is_last = pool > max(len(near), len(word_matches)) or pool == POOLS[-1]
         of_times = [store.search(vector=embedded.source, words=words, filter=each, pool=pool) for each in times.filters]
         legs = [(near, word_matches), *of_times]
-        newer = find_successors(catalog, _list_documents(legs))
-        ends: _Legs = ([], [])
-        if among := _limit_to_ends(newer, _list_documents(legs), query.filter):
-            ends = store.search(vector=embedded.source, words=words, filter=among, pool=pool)
         with span("fuse", found=len(near) + len(word_matches)):
-            ranked = (
-                _fuse(cued, legs, ends, embedded, times.weight, is_last=is_last)
-                if by_words
-                else rank_by_vector(_merge([near, ends[0]]))
-            )
+            ranked = _fuse(cued, legs, embedded, times.weight, is_last=is_last) if by_words else rank_by_vector(near)
         known = {path_id(hit.record.path) for hit in hits}
         added = [document for document in ranked if document.doc_id not in known]
+        newer = successors.find([document.doc_id for document in added])
         hits += _read_hits(added, cued, query, catalog, hits, newer=newer)
         if len(hits) >= query.limit or is_last:
             break  # otherwise one long document filled the pool
@@ -91,20 +84,9 @@ def _list_documents(searches: Sequence[_Legs]) -> set[str]:
     return {match.doc_id for legs in searches for leg in legs for match in leg}
 
 
-def _limit_to_ends(newer: Mapping[str, Sequence[Record]], documents: Collection[str], filter: Filter) -> Filter | None:
-    """Return `filter` limited to the newest notes in `newer` that are not among `documents`; None if it leaves out all.
-
-    A superseded note must not be ranked before its newest successor is found, which a larger pool may bring too late."""
-    ends = {path_id(chain[-1].path) for chain in newer.values() if chain}.difference(documents)
-    if filter.documents is not None:
-        ends &= filter.documents
-    return replace(filter, documents=frozenset(ends)) if ends else None
-
-
 def _fuse(
     cue: QueryCue,
     searches: Sequence[_Legs],
-    ends: _Legs,
     embedded: _QueryEmbedding,
     date_weight: float,
     *,
@@ -112,18 +94,18 @@ def _fuse(
 ) -> list[RankedDocument]:
     """Rank what the search found, which is the first of `searches`, with what the same search found in each time of the query.
 
-    `ends`: what it found among the successors of superseded documents. Documents that only their time brought in must not fill the answer before a larger pool has found others. Unless the pool
+    Documents that only their time brought in must not fill the answer before a larger pool has found others. Unless the pool
     `is_last`, those at the end are left out; a later pool finds them again."""
     ((near, words), *of_times) = searches
     ranked = fuse(
-        *(cue, _merge([leg for leg, _ in (*searches, ends)]), _merge([leg for _, leg in (*searches, ends)])),
+        *(cue, _merge([leg for leg, _ in searches]), _merge([leg for _, leg in searches])),
         *(embedded.trust, embedded.weight),
         farthest=min((match.value for match in near), default=0.0),
         dated=_list_documents(of_times),
         date_weight=date_weight,
     )
     if of_times and not is_last:
-        undated = _list_documents([(near, words), ends])
+        undated = _list_documents([(near, words)])
         while ranked and ranked[-1].doc_id not in undated:
             ranked.pop()
     return ranked
@@ -177,7 +159,8 @@ def _read_hits(
 ) -> list[Hit]:
     """Return the hits of `added`, which follow `before`: all of them if one is superseded, else as many as are needed.
 
-    `newer`: the successors of those that are superseded. A superseded document changes places with others, and the order must not depend on the limit."""
+    `newer`: the successors of those that are superseded. A superseded document changes places with others, and the order must not
+    depend on the limit."""
     keys = [document.doc_id for document in added]
     needed = keys[: query.limit - len(before)] if newer.keys().isdisjoint(keys) else keys
     with span("hydrate", documents=len(needed)):

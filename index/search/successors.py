@@ -13,22 +13,35 @@ from index.model import Record
 from index.names import stem
 from index.search.fusion import choose_linked
 
+LONGEST = 100  # most notes of a chain; a person replaces a note a few times
+
 if TYPE_CHECKING:  # it loads a library that only its owner needs
     from index.catalog.catalog import Catalog
 
 
-def find_successors(catalog: Catalog, keys: Collection[str]) -> dict[str, tuple[Record, ...]]:
-    """Return the successors of each superseded document among those with these keys, by key, the nearest first."""
-    return {
-        path_id(record.path): follow_links(record, lambda older: find_linked(catalog, older, older.workspace))
-        for record in catalog.superseded(keys)
-    }
+class Successors:
+    """Finds the successors of superseded documents for one search, and reads each link only once."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._newer: dict[str, Record | None] = {}  # by path
+
+    def find(self, keys: Collection[str]) -> dict[str, tuple[Record, ...]]:
+        """Return the successors of each superseded document among those with these keys, by key, the nearest first."""
+        return {
+            path_id(record.path): follow_links(record, self._newer_note) for record in self._catalog.superseded(keys)
+        }
+
+    def _newer_note(self, older: Record) -> Record | None:
+        if older.path not in self._newer:
+            self._newer[older.path] = find_linked(self._catalog, older, older.workspace)
+        return self._newer[older.path]
 
 
 def follow_links(record: Record, newer_note: Callable[[Record], Record | None]) -> tuple[Record, ...]:
-    """Return the notes that replace `record`, the nearest first; a circle of links ends where it would begin again."""
+    """Return the notes that replace `record`, the nearest first, at most LONGEST; a circle of links ends where it would begin again."""
     chain, seen = [record], {record.path}
-    while (newer := newer_note(chain[-1])) is not None and newer.path not in seen:
+    while len(chain) <= LONGEST and (newer := newer_note(chain[-1])) is not None and newer.path not in seen:
         seen.add(newer.path)
         chain.append(newer)
     return tuple(chain[1:])

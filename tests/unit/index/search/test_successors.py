@@ -7,7 +7,7 @@ import pytest
 from index.catalog.catalog import Catalog
 from index.document_ids import path_id
 from index.model import Stat
-from index.search.successors import find_successors
+from index.search.successors import LONGEST, Successors
 from tests.support.documents import note
 
 
@@ -24,7 +24,7 @@ def successors(catalog, links):
     catalog.write(upserts=[(one, Stat(1, 1, 1), 1, True) for one in notes])
     return [
         record.title
-        for record in find_successors(catalog, [path_id("Captures/w/A.md")]).get(path_id("Captures/w/A.md"), ())
+        for record in Successors(catalog).find([path_id("Captures/w/A.md")]).get(path_id("Captures/w/A.md"), ())
     ]
 
 
@@ -42,3 +42,15 @@ def successors(catalog, links):
 )
 def test_a_chain_of_links_is_followed_inside_the_workspace(catalog, links, titles):
     assert successors(catalog, links) == titles
+
+
+def test_each_link_of_many_chains_is_read_once_and_a_chain_has_an_end(catalog, monkeypatch):
+    count = 3 * LONGEST
+    notes = [note(f"Captures/w/N{n}.md", "text", superseded_by=f"N{n + 1}") for n in range(count)]
+    catalog.write(upserts=[(one, Stat(1, 1, 1), 1, True) for one in notes])
+    reads, read = [], catalog.records_at
+    monkeypatch.setattr(catalog, "records_at", lambda paths: reads.append(1) or read(paths))
+    found = Successors(catalog).find([path_id(one.path) for one in notes])
+    assert len(found) == count
+    assert max(map(len, found.values())) == LONGEST
+    assert len(reads) <= count
