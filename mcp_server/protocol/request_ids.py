@@ -27,13 +27,13 @@ class UniqueRequestIds:
         self._open: set[tuple[bytes, str]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward a request unless its id is in use or no id of a request."""
+        """Forward a request unless its id is in use, or is neither a string nor an integer."""
         if scope["method"] != "POST":
             await self._endpoint(scope, receive, send)
             return
         message = await receive()  # the guard has already read the whole body
         id = _request_id(message.get("body", b""))
-        if isinstance(id, (bool, float, list, dict)):
+        if id is not None and (isinstance(id, bool) or not isinstance(id, (str, int))):
             await _refuse(None, NO_ID, send)
             return
         session = dict(scope["headers"]).get(SESSION)
@@ -51,12 +51,17 @@ class UniqueRequestIds:
 
 
 def _request_id(body: bytes) -> Any:
-    """Return the id of the JSON-RPC request in a body, of any type, or None; the SDK handles a body without an id."""
+    """Return the id of the JSON-RPC request in a body, of any type, or None; the SDK handles a body without an id.
+
+    An id that is null counts as a list, which is no id of a request, except in a notification, where some clients send it."""
     try:
         message = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    return message.get("id") if isinstance(message, dict) and "method" in message else None
+    if not isinstance(message, dict) or "method" not in message or "id" not in message:
+        return None
+    is_notification = str(message["method"]).startswith("notifications/")
+    return message["id"] if message["id"] is not None or is_notification else []
 
 
 def _give_back(message: Message, receive: Receive) -> Receive:

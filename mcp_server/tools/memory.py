@@ -5,8 +5,10 @@ Times are ISO 8601 in UTC. Memex never changes `content`: a read returns the sam
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from index.errors import NotFound
 from index.memos.relations import MemoTie
 from index.model import Record
 from mcp_server.answers.text_budget import cut_excerpt, share_budget
@@ -94,7 +96,9 @@ def save_relation(workspace: Workspace, arguments: shape.SaveRelation, _: Settin
         weight=arguments.weight,
         reason=arguments.reason,
     )
-    warnings = warnings_about(workspace.record(tie.source.id).defects)
+    warnings: list[str] = []
+    with suppress(NotFound):  # deleted meanwhile: the relation was saved all the same
+        warnings = warnings_about(workspace.record(tie.source.id).defects)
     return shape.SavedRelation(**_relation_fields(tie), warnings=warnings)
 
 

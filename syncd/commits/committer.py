@@ -249,9 +249,8 @@ class Committer:
 
     def _forget_solved_problem(self) -> None:
         """Clear a problem whose cause is gone; there may be nothing left to commit that would clear it."""
-        if self._is_hung():
-            return
-        if self.problem and time.monotonic() - self._tried >= AGAIN_S and self.hindrance() in ("", _NONE):
+        is_due = self.problem and time.monotonic() - self._tried >= AGAIN_S and not self._is_hung()
+        if is_due and self.hindrance() in ("", _NONE):
             self.problem = ""
 
     def look_again(self) -> None:

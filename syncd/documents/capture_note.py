@@ -76,11 +76,13 @@ def properties_of(
     return values | dict(metadata)
 
 
-def split_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str | None, tuple[str, ...]]:
+def split_metadata(
+    metadata: Mapping[str, Any], *, twins: bool = False
+) -> tuple[dict[str, Any], str | None, tuple[str, ...]]:
     """Split `metadata` into the properties, the title and the tags.
 
-    Raises InvalidArgument for an invalid value, for two keys that differ only in letter case, and for a key that Memex owns or
-    that controls publishing, in any spelling that Obsidian accepts."""
+    Raises InvalidArgument for an invalid value, for two keys that differ only in letter case unless `twins` are allowed, and for a key
+    that Memex owns or that controls publishing, in any spelling that Obsidian accepts."""
     rest = dict(metadata)
     title, tags = rest.pop("title", None), rest.pop("tags", None)
     if title is not None and not isinstance(title, str):
@@ -107,7 +109,7 @@ def split_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str | N
                 key=key,
             )
     spelt: dict[str, str] = {}
-    for key in rest:
+    for key in () if twins else [key for key, value in rest.items() if value is not None]:
         if (other := spelt.setdefault(fold(key), key)) != key:
             raise InvalidArgument(
                 f"metadata keys {other!r} and {key!r} are one property in Obsidian; use one of them", key=key

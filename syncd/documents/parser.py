@@ -325,9 +325,12 @@ class _OwnProperties:
     def successor(self) -> str | None:
         """Return the link target of the capture that replaces this one; None if none does. A list may hold the one link."""
         value = self.get("superseded_by") if self.where.scope == "captures" else None
+        depth = 0
         while isinstance(value, list) and len(value) == 1:
-            value = value[0]
+            value, depth = value[0], depth + 1
         text = as_text(value)
+        if text and depth == 2:  # an unquoted link, which YAML reads as a list in a list
+            text = f"[[{text}]]"
         if text is None and value not in (None, []):
             self._add_defect("bad-successor", '`superseded_by` must be one link, such as "[[Newer note]]"')
         return next((link.target for link in find_wikilinks(text)), text.strip()) or None if text else None

@@ -235,9 +235,10 @@ def _is_metadata(value: Any) -> bool:
     """Return whether the value can be properties of a note, and sets none of Memex's own."""
     if not isinstance(value, dict) or any(isinstance(key, str) and fold(key) in OWN for key in value):
         return False
-    return _passes(lambda values: compose_note(split_metadata(values)[0], "-"), value) and not {"title", "tags"} & set(
-        value
-    )
+    return _passes(lambda values: compose_note(split_metadata(values, twins=True)[0], "-"), value) and not {
+        "title",
+        "tags",
+    } & set(value)
 
 
 def _passes(checked: Callable[[Any], object], value: Any) -> bool:

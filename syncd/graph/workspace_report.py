@@ -96,7 +96,7 @@ def build_report(index: Index, workspace: str, inbox: Inbox) -> attention_report
 def describe_coverage(share: float) -> tuple[str, ...]:
     """Report that some observations have no vectors yet. `share`: of those that have them, from 0 to 1."""
     # 1,999 of 2,000 are not 100 %.
-    return () if share == 1 else (f"only {min(share, 0.99):.0%} of the observations can be compared by meaning so far",)
+    return () if share == 1 else (f"only {min(share, 0.99):.0%} of the facts can be compared by meaning so far",)
 
 
 def _observation_texts(index: Index, vertices: list[Vertex]) -> dict[str, list[str]]:

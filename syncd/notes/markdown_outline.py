@@ -12,7 +12,7 @@ import threading
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ DEEPEST = 60  # most nested containers; deeper text is searchable, but its links
 MOST_LINES = 20_000  # the grammar needs about 1 KB of memory per line
 # The grammar needs about 200 bytes for each token; a list of MOST_LINES lines has 100,000, nested lists more.
 MOST_TOKENS = 150_000
-LARGE_BODY = 10_000  # characters from which only one body is parsed at a time: its tokens can take more than a megabyte
+MANY_TOKENS = 20_000  # tokens from which only one body is parsed at a time: they take 4 MB
 PARAGRAPH_LINES = 1_000  # shortest paragraph of a body with more lines: fewer blocks, of limited size
 MOST_MARKS = 20_000  # most links and tags of a body; no person follows more
 
@@ -76,14 +76,14 @@ def parse_outline(body: str, hidden: Sequence[tuple[int, int]] = (), front: str 
     """Parse the body; the `hidden` spans are left out of its text, like comments. Defects count the lines of `front` too.
 
     Never raises: a body that the grammar can't read is outlined as paragraphs."""
-    with _large_body_turn if len(body) >= LARGE_BODY else nullcontext():
-        return _parse_outline(body, hidden, front)
+    with ExitStack() as turn:
+        return _parse_outline(body, hidden, front, turn)
 
 
-def _parse_outline(body: str, hidden: Sequence[tuple[int, int]], front: str) -> Outline:
+def _parse_outline(body: str, hidden: Sequence[tuple[int, int]], front: str, turn: ExitStack) -> Outline:
     reader = _Reader(body, hidden, len(_LINE_END.findall(front)) + 1)
     try:
-        tokens = _parse(body) if len(reader.starts) <= MOST_LINES else None
+        tokens = _parse(body, turn) if len(reader.starts) <= MOST_LINES else None
         why = f"it has more than {MOST_LINES:,} lines"
     except _TooManyTokens:
         tokens, why = None, f"it has more than {MOST_TOKENS:,} lists, quotes and other elements"
@@ -100,27 +100,30 @@ class _TooManyTokens(Exception):
 
 
 class _LimitedTokens(list["Token"]):
-    """Holds at most `MOST_TOKENS` tokens. They share one empty dictionary, because two of its own are half of a token's memory.
+    """Holds at most `MOST_TOKENS` tokens, and waits for its turn before the next after MANY_TOKENS. They share one empty dictionary, because two of its own are half of a token's memory.
 
     The rules of blocks replace a token's dictionaries and never change them."""
 
-    def __init__(self) -> None:
+    def __init__(self, turn: ExitStack) -> None:
         super().__init__()
+        self._turn = turn
         self._shared: dict[str, Any] = {}
 
     def append(self, token: Token) -> None:
         if len(self) >= MOST_TOKENS:
             raise _TooManyTokens
+        if len(self) == MANY_TOKENS:
+            self._turn.enter_context(_large_body_turn)
         token.attrs = token.meta = self._shared
         super().append(token)
 
 
-def _parse(body: str) -> list[Token]:
-    """Return the tokens of the grammar. Raises _TooManyTokens."""
+def _parse(body: str, turn: ExitStack) -> list[Token]:
+    """Return the tokens of the grammar; with many tokens, other bodies wait until `turn` is closed. Raises _TooManyTokens."""
     from markdown_it.rules_core import StateCore  # noqa: PLC0415 - as in `_grammar`
 
     state = StateCore(body, _grammar(), {})
-    state.tokens = _LimitedTokens()
+    state.tokens = _LimitedTokens(turn)
     state.md.core.process(state)
     return state.tokens
 

@@ -119,6 +119,8 @@ def test_tags_in_one_text_are_parted_at_the_commas():
 def test_two_keys_for_one_property_are_refused(keys):
     with pytest.raises(InvalidArgument, match="one property in Obsidian"):
         split_metadata(dict.fromkeys(keys, "x"))
+    assert split_metadata(dict.fromkeys(keys, "x"), twins=True)[0].keys() == set(keys)
+    assert split_metadata({keys[0]: None, keys[1]: "x"})[0][keys[1]] == "x", "null removes a property"
 
 
 @pytest.mark.parametrize("given_", [{"title": 3}, {"tags": [1]}, {"": 1}, {"a\nb": 1}, {"x" * 129: 1}])
