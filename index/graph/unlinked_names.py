@@ -41,6 +41,8 @@ _OTHER: Final = r"\n[^\S\n]*\n\s*|[^\s\w]|_"
 _PLAIN = re.compile(f"{_WORD.format('[a-zA-Z0-9]+')}|{_OTHER}")  # in ASCII without an address
 _ENDED = re.compile(r"(?:\A|[.!?…:;\n•\"“„«(\[>*#-])\s*\Z")  # what stands before the first word of a sentence
 
+TRIED: Final = 8  # most names compared with one place: a hundred that begin alike, in two spellings each, took minutes
+
 _Need: TypeAlias = Literal["words", "spelling", "sentence", "link", "run"]
 
 
@@ -61,6 +63,14 @@ class _Owner:
     spelling: str
     need: _Need
     alias: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Owners:
+    """Holds the nodes that a pattern may name: one, or several by their folded spellings."""
+
+    sole: _Owner | None
+    by_spelling: dict[str, tuple[_Owner, ...]]
 
 
 @dataclass(slots=True)
@@ -189,7 +199,7 @@ def _collect_patterns(
     words: _Words,
     machine: _Machine,
     ordinary: Container[str],
-) -> list[tuple[_Owner, ...]]:
+) -> list[_Owners]:
     """Return the nodes that each pattern may name; names come before aliases."""
     patterns: dict[tuple[int, ...], dict[int, _Owner]] = {}
     for alias in (False, True):
@@ -208,14 +218,21 @@ def _collect_patterns(
     return [_choose_owners(tuple(owners.values())) for owners in patterns.values()]
 
 
-def _choose_owners(owners: tuple[_Owner, ...]) -> tuple[_Owner, ...]:
+def _choose_owners(owners: tuple[_Owner, ...]) -> _Owners:
     """Choose the nodes that a shared pattern means: names win over aliases, and an alias of two nodes means none."""
     names = tuple(owner for owner in owners if not owner.alias)
-    return names or (owners if len(owners) == 1 else ())
+    chosen = names or (owners if len(owners) == 1 else ())
+    if len(chosen) == 1:
+        return _Owners(chosen[0], {})
+    by_spelling: dict[str, tuple[_Owner, ...]] = {}
+    for owner in chosen:
+        spelling = fold(owner.spelling)
+        by_spelling[spelling] = (*by_spelling.get(spelling, ()), owner)
+    return _Owners(None, by_spelling)
 
 
 def _find_mentions(
-    content: str, node: int, words: _Words, machine: _Machine, owners: Sequence[tuple[_Owner, ...]]
+    content: str, node: int, words: _Words, machine: _Machine, owners: Sequence[_Owners]
 ) -> Iterator[int]:
     """Yield the nodes that `content` names, one for each time."""
     text = unicodedata.normalize("NFC", content)
@@ -230,29 +247,32 @@ def _find_mentions(
     for at, longest in enumerate(machine.longest_names(numbers)):
         if longest < 0 or at < free:
             continue
-        name = longest
-        while name >= 0:
-            for owner in owners[name]:
-                if owner.need == "words" and len(owners[name]) == 1:
-                    break
+        name, tries = longest, 0
+        while name >= 0 and tries < TRIED:
+            owner, behind = owners[name].sole, at + machine.lengths[name]
+            if owner is None or owner.need != "words":
                 spans = spans or [match.span() for match in _token_pattern(parted).finditer(parted)]
-                start, end = spans[at][0], spans[at + machine.lengths[name] - 1][1]
-                if _is_mention(text, start, end, owner, sole=len(owners[name]) == 1):
-                    break
-            else:
-                name = machine.shorter[name]
+                owner = _find_owner(text, spans[at][0], spans[behind - 1][1], owners[name])
+            if owner is None:
+                name, tries = machine.shorter[name], tries + 1
                 continue
             if owner.node != node:
                 yield owner.node
-            free = at + machine.lengths[name]
+            free = behind
             break
 
 
-def _is_mention(text: str, start: int, end: int, owner: _Owner, *, sole: bool) -> bool:
+def _find_owner(text: str, start: int, end: int, owners: _Owners) -> _Owner | None:
+    """Return the node that `text[start:end]`, which has the words of a name, names; None if it names no node.
+
+    `rain-gauge` and `rain gauge` are two nodes, and each spelling names its own."""
+    spelt = (owners.sole,) if owners.sole else owners.by_spelling.get(fold(text[start:end]), ())
+    return next((owner for owner in spelt if _is_mention(text, start, end, owner)), None)
+
+
+def _is_mention(text: str, start: int, end: int, owner: _Owner) -> bool:
     """Return whether `text[start:end]`, which has the words of a name, counts as a mention of it."""
     spelt = text[start:end]
-    if not sole and fold(spelt) != fold(owner.spelling):
-        return False  # `rain-gauge` and `rain gauge` are two nodes, and each spelling names its own
     if text.endswith("[[", 0, start) and text[end : end + 1] in ("]", "#", "|"):
         return True
     before, after = text[start - 1 : start], text[end : end + 1]

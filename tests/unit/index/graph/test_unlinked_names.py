@@ -1,5 +1,6 @@
 """index/graph/unlinked_names.py: names of nodes in the observations of others."""
 
+import itertools
 import time
 import unicodedata
 from collections import Counter
@@ -160,6 +161,8 @@ HOSTILE = {
     "nested names": ["a " * n + "a" for n in range(1, 127)],
     "nested Han": ["京" * n for n in range(2, 256)],
     "katakana": ["リスト", "リスト" * 60],
+    "two spellings": [sign.join("a" * length) for length in range(2, 128) for sign in " -"],
+    "many spellings": ["a" + "a".join(signs) + "a" for signs in itertools.product(" -_", repeat=6)],
     "Go": ["Go", "May"],
     "word": ["abc"],
 }
@@ -169,7 +172,7 @@ HOSTILE = {
     ("names", "piece"),
     [
         ("nested names", "a "), ("nested Han", "京"), ("katakana", "リスト"), ("Go", "Go "), ("Go", " " * 50 + "Go"), ("word", "a"), ("word", "[["),
-        ("word", "[[a|"), ("word", "a."), ("word", "a-"), ("word", "\n "), ("word", "e\u0301\u0302"), ("word", "http:"), ("word", "_"), ("word", "\n"),
+        ("word", "[[a|"), ("word", "a."), ("word", "a-"), ("two spellings", "a_"), ("many spellings", "a\u2010"), ("word", "\n "), ("word", "e\u0301\u0302"), ("word", "http:"), ("word", "_"), ("word", "\n"),
     ],
 )  # fmt: skip
 def test_a_hostile_text_takes_no_longer_than_its_length(names, piece):
