@@ -329,7 +329,7 @@ class _OwnProperties:
         while isinstance(value, list) and len(value) == 1:
             value, depth = value[0], depth + 1
         text = as_text(value)
-        if text and depth == 2:  # an unquoted link, which YAML reads as a list in a list
+        if text and depth == 2 and "[[" not in text:  # an unquoted link, which YAML reads as a list in a list
             text = f"[[{text}]]"
         if text is None and value not in (None, []):
             self._add_defect("bad-successor", '`superseded_by` must be one link, such as "[[Newer note]]"')

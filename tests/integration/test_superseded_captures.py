@@ -74,6 +74,8 @@ def test_no_agent_sets_it(rim):
         ("[Newer]", "Newer"),
         ('\n  - "[[Newer]]"', "Newer"),  # as Obsidian writes a property of the type List
         ("[[Newer]]", "Newer"),  # without quotes, YAML reads a list in a list
+        ("[[Newer|the newer]]", "Newer"),
+        ("[[Newer#Part]]", "Newer"),
         ("[]", None),
     ],
 )
