@@ -12,6 +12,7 @@ from index.names import fold, stem
 
 _NUMBERED = re.compile(r" \d+\Z")
 _WORDS = re.compile(r"\w+")
+NAMELESS = "entity"  # the folded file name of a node whose name has no character that a file name may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +91,18 @@ def vertex_of(document: Document) -> Vertex | None:
 
 def file_key(node: Vertex) -> str:
     """Return the folded file name of a node, without a number that Memex added because another note has the name: the number would reveal that note."""
-    called = target_key(node.path)
+    called, name = target_key(node.path), name_key(node.name)
     plain = _NUMBERED.sub("", called)
+    if called in (plain, name):
+        return called
+    file_words, words = _WORDS.findall(called), _WORDS.findall(name)
+    if file_words[:-1] == words:
+        return plain
     # The number of "Issue 42.md" belongs to the name "Issue #42"; without it, "Issue" would mean this node.
-    added = _WORDS.findall(plain) == _WORDS.findall(name_key(node.name))
-    return plain if added and called != name_key(node.name) else called
+    is_of_name = words[-1:] == file_words[-1:]
+    # Memex shortens a name, adds a word to it or replaces it; any other name was given later, and the number may be of the first.
+    is_of_memex = name.startswith(plain) or plain.startswith(name) or plain == NAMELESS
+    return plain if is_of_memex and not is_of_name else called
 
 
 def target_key(target: str) -> str:

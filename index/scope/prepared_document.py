@@ -31,7 +31,7 @@ ROW_FIELDS = (
     "content_hash",
 )  # fmt: skip
 MANY = 2_000  # passages of one call above which memory is released early
-LAYOUT = 5  # raise it when the stored data or the parsing of notes changes, so that the index is rebuilt
+LAYOUT = 4  # raise it when the stored data or the parsing of notes changes, so that the index is rebuilt
 
 
 def fingerprint(identity: str, sizes: Sizes) -> str:
