@@ -12,7 +12,7 @@ from index.names import fold, stem
 
 _NUMBERED = re.compile(r" \d+\Z")
 _WORDS = re.compile(r"\w+")
-NAMELESS = "entity"  # the folded file name of a node whose name has no character that a file name may have
+NAMELESS = "Entity"  # file name of a node if no part of its name can be used
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def file_key(node: Vertex) -> str:
     # The number of "Issue 42.md" belongs to the name "Issue #42"; without it, "Issue" would mean this node.
     is_of_name = words[-1:] == file_words[-1:]
     # Memex shortens a name, adds a word to it or replaces it; any other name was given later, and the number may be of the first.
-    is_of_memex = name.startswith(plain) or plain.startswith(name) or plain == NAMELESS
+    is_of_memex = name.startswith(plain) or plain.startswith(name) or plain == fold(NAMELESS)
     return plain if is_of_memex and not is_of_name else called
 
 

@@ -68,9 +68,12 @@ def search(query: Query, *, store: ChunkStore, catalog: Catalog, embedder: Embed
             near, _ = store.search(vector=embedded.source, words=None, filter=query.filter, pool=pool)
         is_last = pool > max(len(near), len(word_matches)) or pool == POOLS[-1]
         of_times = [store.search(vector=embedded.source, words=words, filter=each, pool=pool) for each in times.filters]
-        legs = [(near, word_matches), *of_times]
         with span("fuse", found=len(near) + len(word_matches)):
-            ranked = _fuse(cued, legs, embedded, times.weight, is_last=is_last) if by_words else rank_by_vector(near)
+            ranked = (
+                _fuse(cued, [(near, word_matches), *of_times], embedded, times.weight, is_last=is_last)
+                if by_words
+                else rank_by_vector(near)
+            )
         known = {path_id(hit.record.path) for hit in hits}
         added = [document for document in ranked if document.doc_id not in known]
         newer = successors.find([document.doc_id for document in added])
@@ -80,17 +83,8 @@ def search(query: Query, *, store: ChunkStore, catalog: Catalog, embedder: Embed
     return Answer(tuple(map(times.judge, hits[: query.limit])), embedded.mode, embedded.degraded)
 
 
-def _list_documents(searches: Sequence[_Legs]) -> set[str]:
-    return {match.doc_id for legs in searches for leg in legs for match in leg}
-
-
 def _fuse(
-    cue: QueryCue,
-    searches: Sequence[_Legs],
-    embedded: _QueryEmbedding,
-    date_weight: float,
-    *,
-    is_last: bool,
+    cue: QueryCue, searches: Sequence[_Legs], embedded: _QueryEmbedding, date_weight: float, *, is_last: bool
 ) -> list[RankedDocument]:
     """Rank what the search found, which is the first of `searches`, with what the same search found in each time of the query.
 
@@ -101,11 +95,11 @@ def _fuse(
         *(cue, _merge([leg for leg, _ in searches]), _merge([leg for _, leg in searches])),
         *(embedded.trust, embedded.weight),
         farthest=min((match.value for match in near), default=0.0),
-        dated=_list_documents(of_times),
+        dated={match.doc_id for legs in of_times for leg in legs for match in leg},
         date_weight=date_weight,
     )
     if of_times and not is_last:
-        undated = _list_documents([(near, words)])
+        undated = {match.doc_id for match in (*near, *words)}
         while ranked and ranked[-1].doc_id not in undated:
             ranked.pop()
     return ranked
@@ -141,7 +135,6 @@ class _QueryTimes:
 
 def _merge(legs: Sequence[list[Match]]) -> list[Match]:
     """Return the matches of all legs, best first, each passage once."""
-    legs = [leg for leg in legs if leg]
     if len(legs) == 1:
         return legs[0]
     passages = {(match.doc_id, match.ord): match for leg in legs for match in leg}

@@ -32,8 +32,9 @@ class UniqueRequestIds:
             await self._endpoint(scope, receive, send)
             return
         message = await receive()  # the guard has already read the whole body
-        id = _request_id(message.get("body", b""))
-        if id is not None and (isinstance(id, bool) or not isinstance(id, (str, int))):
+        request = _read_request(message.get("body", b""))
+        id = request.get("id")
+        if request and (isinstance(id, bool) or not isinstance(id, (str, int))):
             await _refuse(None, NO_ID, send)
             return
         session = dict(scope["headers"]).get(SESSION)
@@ -50,18 +51,18 @@ class UniqueRequestIds:
                 self._open.discard(key)
 
 
-def _request_id(body: bytes) -> Any:
-    """Return the id of the JSON-RPC request in a body, of any type, or None; the SDK handles a body without an id.
+def _read_request(body: bytes) -> dict[str, Any]:
+    """Return the JSON-RPC request in a body; {} for another message, which the SDK handles, also one without an id.
 
-    An id that is null counts as a list, which is no id of a request, except in a notification, where some clients send it."""
+    Some clients send notifications with an id that is null."""
     try:
         message = json.loads(body)
     except (ValueError, RecursionError):
-        return None
+        return {}
     if not isinstance(message, dict) or "method" not in message or "id" not in message:
-        return None
-    is_notification = str(message["method"]).startswith("notifications/")
-    return message["id"] if message["id"] is not None or is_notification else []
+        return {}
+    is_notification = message["id"] is None and str(message["method"]).startswith("notifications/")
+    return {} if is_notification else message
 
 
 def _give_back(message: Message, receive: Receive) -> Receive:

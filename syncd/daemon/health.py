@@ -88,10 +88,8 @@ class Health:
     ) -> None:
         self._builds, self._sync, self._vault = opened.builds, opened.sync, opened.vault
         self._inbox, self._shares = opened.settings.vault.inbox, opened.shares
-        self._held: tuple[object, dict[frozenset[str], bool]] = (
-            None,
-            {},
-        )  # what `_may_read_held` answered, and for which state
+        # For which state `_may_read_held` has answered, and what.
+        self._held: tuple[object, dict[frozenset[str], bool]] = (None, {})
         self._agent_access, self._worker, self._head_follower = agent_access, worker, head_follower
         self._watcher_state, self._other_daemon = watcher_state, other_daemon
         self._pending, self._defects = PendingNotes(opened), NoteDefects(opened, files.dropped)

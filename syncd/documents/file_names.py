@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 from types import MappingProxyType
 from typing import Final
 
+from index.graph.vertex import NAMELESS
 from index.names import fold
 from syncd.documents.file_types import MARKDOWN, SUFFIXES
 from syncd.notes.inline_syntax import find_wikilinks
@@ -31,7 +32,6 @@ _LOCK = "~$"  # prefix of the lock file that an office program puts beside an op
 _UNFINISHED = ".download"  # suffix of the folder in which a browser keeps an unfinished download
 _UNSAID = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff]|[\ud800-\udfff]")
 _ENDING = re.compile(r"(?:\.md)+\Z", re.IGNORECASE)  # a link would take it for the suffix of the file
-NAMELESS = "Entity"  # file name of a node if no part of its name can be used
 # Names that sync programs give to conflict copies.
 CONFLICT_COPY = re.compile(
     r"""\.sync-conflict-\d{8}-\d{6}-[A-Z0-9]{7}(?=\.[^.]+$|$)               # Syncthing

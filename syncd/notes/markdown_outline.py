@@ -100,9 +100,10 @@ class _TooManyTokens(Exception):
 
 
 class _LimitedTokens(list["Token"]):
-    """Holds at most `MOST_TOKENS` tokens, and waits for its turn before the next after MANY_TOKENS. They share one empty dictionary, because two of its own are half of a token's memory.
+    """Holds at most `MOST_TOKENS` tokens, and after MANY_TOKENS waits for its turn.
 
-    The rules of blocks replace a token's dictionaries and never change them."""
+    The tokens share one empty dictionary, because two of its own are half of a token's memory. The rules of blocks replace these
+    dictionaries and never change them."""
 
     def __init__(self, turn: ExitStack) -> None:
         super().__init__()

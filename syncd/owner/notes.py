@@ -167,9 +167,7 @@ def _search_vault(index: Index, query: Query, left_out: LeftOut, most: int) -> A
         kept = left_out.take(answer.hits, most)
         if len(kept) >= most or not left_out.paths:
             break
-        if (
-            len(answer.hits) < wider.limit or wider.limit >= POOLS[-1]
-        ):  # other notes may match less well than a whole pool
+        if len(answer.hits) < wider.limit or wider.limit >= POOLS[-1]:  # others may match less well than a whole pool
             kept = [*kept, *_search_others(index, query, left_out, kept)]
             break
         wider = replace(wider, limit=4 * wider.limit)
