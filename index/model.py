@@ -50,25 +50,6 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """Describes a list item with a box; `status` is the character in the box."""
-
-    status: str
-    text: str
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class Callout:
-    """Describes the first line of a callout: `> [!type]± title`."""
-
-    type: str
-    title: str
-    fold: str  # "", "+" or "-"
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
 class Block:
     """Describes a top-level piece of `Document.text`: `text[start:end]`, with the headings above it, outermost first.
 
@@ -162,8 +143,6 @@ class Document:
     version: int
     headings: tuple[Heading, ...] = ()
     links: tuple[Link, ...] = ()
-    callouts: tuple[Callout, ...] = ()
-    tasks: tuple[Task, ...] = ()
     blocks: tuple[Block, ...] = ()
     defects: tuple[Defect, ...] = ()
     writable: bool = True  # False: its properties could not be read, so Memex never writes to it

@@ -122,16 +122,12 @@ class Catalog:
         limit: int,
         before: int | None = None,
         namespace: str | None = None,
-        collection: str | None = None,
-        type: str | None = None,
     ) -> list[Record]:
         """Return the newest documents by creation time, older than `before`; documents of one time are ordered by path."""
         conditions = {
             "workspace = ?": workspace,
             "created_at < ?": before,
             "namespace = ?": namespace,
-            "collection = ?": collection,
-            "type = ?": type,
         }
         asked = {condition: value for condition, value in conditions.items() if value is not None}
         condition = f"where {' and '.join(asked)}" if asked else ""

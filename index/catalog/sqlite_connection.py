@@ -7,10 +7,12 @@ from __future__ import annotations
 import functools
 import sqlite3
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)  # primary codes of a damaged file
 
 
 def _report_damage(method: Callable[P, T]) -> Callable[P, T]:

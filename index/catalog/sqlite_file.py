@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.catalog.schema import SCHEMA, UPGRADE_FUNCTIONS, UPGRADES, VERSION
-from index.catalog.sqlite_connection import SafeConnection
+from index.catalog.sqlite_connection import DAMAGE, SafeConnection
 from index.errors import IndexUnusable, Unavailable
 
 TERMS: Final = 500  # values of one query
 IDLE: Final = 4  # connections that are kept for the next reader
 READER_CACHE: Final = 512  # KiB of pages that each of them keeps; with the default of 2,000, reads are no faster
 ENDINGS: Final = "", "-wal", "-shm"  # of the names of the files of one catalog
-DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 log = logging.getLogger(__name__)
 

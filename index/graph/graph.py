@@ -403,11 +403,6 @@ class Graphs:
         if (workspace := self._where.pop(path, None)) is not None:
             self._graphs[workspace].drop(path)
 
-    @property
-    def node_count(self) -> int:
-        """Return the number of notes of nodes, including notes that share a name."""
-        return len(self._where)
-
 
 def _precedence(path: str) -> tuple[int, str]:
     return len(path), path

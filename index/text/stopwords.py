@@ -7,11 +7,12 @@ from __future__ import annotations
 from typing import Final
 
 
-def _word_set(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a text, separated by whitespace."""
     return frozenset(text.split())
 
 
-ENGLISH: Final = _word_set("""
+ENGLISH: Final = word_set("""
 seven eight nine eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy
 eighty ninety dozen
 a about above across actual actually after again against ago all almost alone along already also although always am among
@@ -56,10 +57,10 @@ careful according amount anymore bottom gonna wanna lack level line lines none o
 depending concerning
 """)
 # Of these, the ones that occur in compounds: start date, line break, daily note.
-COMPOUNDING: Final = _word_set("""
+COMPOUNDING: Final = word_set("""
 start end test line list type place point time call support share word words switch order change day week month year work note number due
 """)
-GERMAN: Final = _word_set("""
+GERMAN: Final = word_set("""
 wir freien gelesen fünf sechs sieben acht neun zehn zwanzig hundert tausend dutzend paar hinweis notiz entscheidung
 ab aber alle allein allem allen aller allerdings alles als also am an andere anderem anderen anderer anderes anders anfang auch auf
 aus außer außerdem bald beide beiden beim beispiel bei bereits besonders besser bis bisher bitte bleibt braucht brauchen da dabei
@@ -82,7 +83,7 @@ zurück zusammen zwar zwei zwischen zwölf montag dienstag mittwoch donnerstag f
 juni juli august september oktober november dezember z.b d.h bzw usw ca uhr euro prozent stück sache dinge ding leute mal male
 frage problem grund weise art punkt grad monat monate monaten stunde stunden minute minuten
 """)
-SPANISH: Final = _word_set("""
+SPANISH: Final = word_set("""
 cinco nueve ocho diez once doce quince veinte treinta cuarenta cincuenta cien ciento mil docena par nota notas personas
 a acá además ahí ahora al algo algún alguna algunas alguno algunos allá allí ambos ante antes aquel aquella aquellas aquello aquí
 así aún aunque bajo bastante bien buen buena bueno cada casi caso cierta cierto como cómo con conmigo contra cosa cosas cual cuál
@@ -104,7 +105,7 @@ problema tipo forma grado grados primer primera primero tarde noche conviene hac
 bajan baja suben sube pasa pasar cambia cambiar mantiene
 aquellos excepto salvo incluso éste ésta éstos éstas ése ésa ésos ésas aquél aquélla aquéllos aquéllas continuación defecto menudo adelante delante antemano
 """)
-FRENCH: Final = _word_set("""
+FRENCH: Final = word_set("""
 a à afin ai ainsi alors après assez au aucun aucune aujourd'hui auquel aura aussi autant autour autre autres aux avait avant avec avez
 avoir avons beaucoup bien bon bonne c'est ça car ce ceci cela celle celles celui cent cependant certain certaine certains ces cet
 cette ceux chaque chez chose choses comme comment contre d'un d'une dans de déjà depuis dernier dernière des deux devant devrait dire
@@ -118,7 +119,7 @@ une vers veut voici voilà vos votre vous vraiment y lundi mardi mercredi jeudi 
 juin juillet août septembre octobre novembre décembre an ans année années semaine heure heures
 lesquels lesquelles duquel auxquels desquels davantage outre absolument quasiment quasi
 """)
-ITALIAN: Final = _word_set("""
+ITALIAN: Final = word_set("""
 a abbiamo ad adesso ai al alcuni alcune alla alle allo allora altra altre altri altro anche ancora anno anni appena attraverso avere
 aveva ben bene c'è casa caso che chi ci ciascuno ciò circa col come con contro cosa cose così cui d'un da dai dal dalla dalle davanti
 degli dei del della delle dello dentro di dopo dove due dunque e è ecco ed era erano essere fa fare fatto fino forse fra giorno giorni
@@ -130,7 +131,7 @@ sta stata stati stato stesso su sua sue sugli sui sul sulla suo suoi tale tanto 
 un una uno va vari verso via viene voi volta volte vostro lunedì martedì mercoledì giovedì venerdì sabato domenica gennaio febbraio
 marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre
 """)
-PORTUGUESE: Final = _word_set("""
+PORTUGUESE: Final = word_set("""
 a à ainda agora ai algo algum alguma algumas alguns além ali ambos ano anos ante antes ao aos apenas após aquela aquele aquilo aqui
 as às assim até atrás através bem boa bom cada caso cerca coisa coisas com como contra cujo da das de dele dela deles depois desde
 dessa desse desta deste deve devem dia dias disso do dois dos duas durante e é ela elas ele eles em embora enquanto então entre era
@@ -143,7 +144,7 @@ tão te tem têm tempo tenho ter tinha toda todas todo todos três tu tudo últi
 vocês segunda terça quarta quinta sexta sábado domingo janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro
 dezembro semana hora horas
 """)
-DUTCH: Final = _word_set("""
+DUTCH: Final = word_set("""
 aan af al alle alleen alles als altijd ander andere anders ben bent bij binnen bijna daar daarna daarom dag dagen dan dat de deze die
 dit doen doet door dus een eens eerst eerste elk elke en enkele er erg even ga gaan gaat geen geweest goed groot had hadden heb hebben
 heeft heel hem hen het hier hij hoe hun iemand iets ik in is ja je jij jullie kan keer komen komt kon kunnen laat later maar maken me
@@ -153,19 +154,19 @@ waar waarom want waren was wat we weer week wel welke werd weten wie wij wil wor
 zonder zou maandag dinsdag woensdag donderdag vrijdag zaterdag zondag januari februari maart april mei juni juli augustus september
 oktober november december jaar jaren
 """)
-BEFORE_NOUNS: Final = _word_set("""
+BEFORE_NOUNS: Final = word_set("""
 el la los las un una unos unas de del al en con sin por para su sus mi mis tu tus nuestro nuestra este esta estos estas ese esa cada
 otro otra sobre entre desde hasta segundo primer cualquier y o le les l'on des du au aux à dans sur avec sans pour par ce cette ces
 chaque son sa ses mon ma mes votre notre et ou il lo gli uno dello della degli delle dei nel nella sul sulla da per con suo sua o os as
 um uma do da dos das no na nos nas ao pelo pela com em seu sua e ou
 """)  # of Spanish, French, Italian and Portuguese
-BEFORE_VERBS: Final = _word_set(
+BEFORE_VERBS: Final = word_set(
     "to i you we they he she it can can't cannot will won't would should must may might could don't doesn't didn't not please let's who"
 )
-SURE_ENGLISH: Final = _word_set(
+SURE_ENGLISH: Final = word_set(
     "the and of to is it for on that with by at are be this or from was not but"
 )  # short, and of no other language
-UNITS: Final = _word_set("""
+UNITS: Final = word_set("""
 mm cm dm km m2 m3 mg kg ml cl dl ms ns µs hz khz mhz ghz kb mb gb tb kib mib gib mv kv kw kwh wh mah ah va db dpi px pt fps rpm kcal mph kmh am pm bps mbps gbps
 """)
 LANGUAGES: Final = {
@@ -178,7 +179,7 @@ LANGUAGES: Final = {
     "nl": DUTCH,
 }
 
-JAPANESE: Final = _word_set("""
+JAPANESE: Final = word_set("""
 従来 場合 必要 可能 自分 方法 関係 以外 一部 全体 結果 理由 状態 影響 使用 利用 存在 意味 種類 名称 現在 時期 時代 当時 同様 一般 多数 最大
 最小 最初 最後 中心 部分 内容 特徴 目的 今回 前回 次回 以下 以上 以前 以降 以来 今日 明日 昨日 今年 去年 昨年 来年 毎日 毎年 毎週 今週 来週 先週
 今月 来月 先月 最近 時間 時点 時々 途中 本当 普通 大変 非常 重要 主要 様々 色々 人々 我々 彼女 私達 自体 自身 相手 本人 人間 皆様 何度 何故 何人
@@ -194,7 +195,7 @@ JAPANESE_HEADS: Final = (  # prefixes that are not part of the word
     "翌年", "翌日", "前日", "従来", "本来", "通称", "約", "各", "全", "当", "時々", "比較的", "両", "某", "故",
 )  # fmt: skip
 
-CHINESE: Final = _word_set("""
+CHINESE: Final = word_set("""
 面向 日益 点点 证明 压根儿 无法 全程 二者 距今 一波 那时候 正是如此 关键在于
 东西 事情 时候 时间 问题 方法 方式 情况 部分 方面 内容 原因 结果 目的 作用 意思 意义 过程 关系 过程中 地方 人们 大家 自己 别人 他人 我们 你们 他们
 今天 明天 昨天 现在 以后 以前 之后 之前 之间 之中 当时 目前 最后 最近 开始 结束 进行 使用 可以 需要 可能 应该 能够 如果 因为 所以 但是 而且 并且
@@ -209,6 +210,6 @@ KOREAN_ENDINGS: Final = (
     "에서는", "으로는", "에게서", "이라고", "입니다", "합니다", "했습니다", "에서", "으로", "에게", "까지", "부터", "처럼", "보다", "이다", "하는", "한다",
     "하고", "했다", "은", "는", "이", "가", "을", "를", "의", "에", "로", "와", "과", "도", "만",
 )  # fmt: skip
-KOREAN: Final = _word_set(
+KOREAN: Final = word_set(
     "그리고 그러나 하지만 그래서 또는 및 이것 저것 그것 우리 나는 오늘 내일 어제 지금 때문 경우 정도 모든 매우 너무 정말 있다 없다 있는 없는"
 )

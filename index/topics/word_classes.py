@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-
-def _word_set(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+from index.text.stopwords import word_set
 
 # Verbs that are rarely nouns, in their basic form, and the past of irregular ones.
-ENGLISH_VERBS: Final = _word_set("""
+ENGLISH_VERBS: Final = word_set("""
 accept accomplish accommodate accumulate achieve acknowledge acquire act activate adapt adjust admit adopt advance affect afford agree aim alert align
 allocate alter amaze amend amortize analyze analyse announce annoy answer anticipate apologize appear append apply appreciate approach
 approve argue arise arrange arrive assemble assert assess assign assist associate assume assure attach attempt attend attract automate avoid await
@@ -60,7 +57,7 @@ threw thrown tore torn understood underwent woke woken won wore worn woven withd
 am're aren wasn hasn hadn doesn didn isn weren won wouldn couldn shouldn don ain ll ve re
 """)
 # Of these, the forms without an ending are nouns as often as verbs; context decides.
-ENGLISH_EITHER: Final = _word_set("""
+ENGLISH_EITHER: Final = word_set("""
 act advance aim alert answer approach attempt balance ban bake beat bite blend blow break burn burst capture care catch challenge charge chase check climb
 comfort conduct control copy count crash cry cut deal decrease default delay demand desire digest display dream drift drink drive drop duplicate edit escape estimate exchange exhibit exploit export express
 face fall favor fear feed fight filter fit fix flag flow focus fold force forecast fork form format forward freeze fuel function grant guarantee guard guide handle hate highlight hit hurt impact import increase influence
@@ -72,7 +69,7 @@ stem step stick store stress stretch strike strip struggle study supply swap swi
 update upgrade upload urge venture view visit walk wash waste watch wear welcome yield zoom abstract aggregate aid boost bounce blur clone cluster concern debate decline delight equal float
 flip sink swim wake wound born bit bore bound bet lit rose shot won ran debug build cook balance refactor click deploy drag scroll copy
 """)
-ENGLISH_ADJECTIVES: Final = _word_set("""
+ENGLISH_ADJECTIVES: Final = word_set("""
 absolute abstract active actual acute additional adequate advanced afraid aggressive alive alternative amazing ambiguous ancient angry annual anonymous apparent appropriate arbitrary artificial asleep
 automatic average aware awful awkward bare beautiful bitter blank bold boring brief bright brilliant broad brown busy calm central cheap chief chronic clean clear clever close cold comfortable
 compact comparable compatible competent complete complex comprehensive concise concrete confident conscious consistent constant contemporary content continuous contrary convenient cool cooperative
@@ -104,7 +101,7 @@ self-contained semantic sensible sheer short-lived short-term single-user sizabl
 tentative textual third-party timeless timely top-level trendy unambiguous unchanged uncertain unconscious uncomfortable understandable unified unintended unspecified untouched up-to-date user-defined user-friendly useful well-known widespread wider
 """)
 # Of these, the ones that say what somebody thinks of a thing: no term contains them.
-ENGLISH_EVALUATIVE: Final = _word_set("""
+ENGLISH_EVALUATIVE: Final = word_set("""
 absolute actual acute adequate afraid aggressive alive amazing angry apparent appropriate asleep aware awful awkward beautiful bitter bold boring brief bright brilliant busy calm cheap clever comfortable comparable competent
 complete comprehensive concise confident considerable consistent convenient costly crazy critical crucial curious cute dangerous dear decent deliberate delicious desirable detailed different disposable distinct dull eager earlier easier easiest elegant
 enormous entire equal equivalent essential exact excellent exceptional excess excited exciting expensive extra extreme fair faithful false familiar famous fancy fascinating fast faster fat favorite favourite fierce fine fluffy fortunate frequent fresh friendly funny
@@ -120,11 +117,11 @@ explicit finite heightened implicit inaccurate incomplete inconsistent insignifi
 uncertain uncomfortable understandable unintended unspecified untouched widespread wider
 """)
 # Words that are hardly ever a topic but the last word of a compound: unit test.
-ENGLISH_ENDS: Final = _word_set("note list line test type number")
+ENGLISH_ENDS: Final = word_set("note list line test type number")
 # Nouns made of a verb.
-ENGLISH_GERUNDS: Final = _word_set("meeting setting building finding listing testing offering opening meaning training")
+ENGLISH_GERUNDS: Final = word_set("meeting setting building finding listing testing offering opening meaning training")
 # Nouns that name no topic alone; a tag of several words may contain them.
-ENGLISH_VAGUE: Final = _word_set("""
+ENGLISH_VAGUE: Final = word_set("""
 user developer people eye box reader author owner page default ability action activity addition advantage aim amount answer approach area aspect attempt attention attitude basis beginning behalf benefit bunch capability center chance change character circumstance choice combination comment
 comparison concept concern conclusion condition consequence consideration content context copy corner couple criterion deal decade degree detail difference difficulty direction edge effect effort element emphasis entry event evidence exception
 existence expectation experience explanation extent extra fact factor failure fashion feature feeling figure form function future goal group guide hand head high hint hole idea impact importance impression improvement increase individual influence
@@ -137,13 +134,13 @@ readability experiment behavior behaviour icon specified preview ease convenienc
 chapter chapters subsection appendix introduction tutorial documentation readme manual handbook note tip warning remark footnote preface foreword walkthrough checkbox toolbar tooltip dropdown submenu button double-click checkmark placeholder precedence collection region tool mode field likelihood occurrence absence
 file command totality entirety half wish wishes
 """)
-GERMAN_VERBS: Final = _word_set("""
+GERMAN_VERBS: Final = word_set("""
 klicken ziehen erstellen bearbeiten öffnen speichern laden löschen verschieben drücken wählen auswählen ändern verwenden entfernen hinzufügen kopieren einfügen schließen anklicken doppelklick lesen schreiben halten neustarten anhalten anpassen unterschneiden drucken starten ausführen anzeigen einfügen
 suchen überwachen steuern zentrieren abdocken andocken schauen prüfen testen installieren konfigurieren zeichnen füllen ausblenden einblenden umschalten doppelklicken lösen malen beenden fortsetzen zurücksetzen
 aktualisieren umbenennen drehen skalieren bestätigen senden empfangen verbinden trennen importieren exportieren anlegen eingeben ausgeben aufrufen erzeugen berechnen sortieren formatieren anwenden abbrechen festlegen
 zuweisen laufen einrichten ersetzen vergleichen zusammenführen übernehmen einstellen hervorheben
 """)  # verbs that are often written with a capital
-GERMAN_VAGUE: Final = _word_set("""
+GERMAN_VAGUE: Final = word_set("""
 allgemeinen folgenden letzteren letzterer ersteren erstere anzahl gegensatz fällen falls falle möglichkeit möglichkeiten eigenschaft eigenschaften beispiele beispiels beispielen übersicht bereich bereiche bereichs reihe reihenfolge gründe gründen teile teilen teils wert werte werten wertes größe höhe länge
 breite liste listen art arten form formen lage weise stelle stellen seite seiten zeile zeilen zahl zahlen wunsch einsatz folge folgen rolle regel regeln vorteil vorteile nachteil nachteile unterschied unterschiede umstand umstände bedeutung
 richtung schritt schritte schritten aktion aktionen ergebnis ergebnisse ergebnissen zweck zwecke hauptzweck einzelheiten abschnitt kapitel tabelle abbildung vorgang vorgänge verfügung hilfe verwendung nutzung lösung lösungen situation anfang
@@ -163,7 +160,7 @@ vorstellung vorstellungen fähigkeit fähigkeiten
 werkzeug werkzeuge schaltfläche schaltflächen  ausgabe ausgaben eingabe eingaben nummer nummern gleiche gleichen stücken bruchteil darstellung darstellungen
 gesamtheit hälfte bedürfnis bedürfnisse wünsche benutzung
 """)
-SPANISH_VAGUE: Final = _word_set("""
+SPANISH_VAGUE: Final = word_set("""
 embargo plano característica anterior cuarto interés intereses mente momento mínimo máximo método construcción utilización división recuadro caso casos mitad centro parte partes orden
 mayoría cantidad vista cuenta lado manera maneras número lista listas posibilidad posibilidades opción opciones valor valores tamaño nivel niveles parámetro efecto efectos diferencia diferencias razón razones ejemplos necesidad
 conjunto serie resultado resultados función funciones elemento elementos proceso procesos nombre nombres contenido información idea ideas sentido medida referencia título tema temas vez veces método métodos objeto objetos
@@ -187,7 +184,7 @@ botón botones ratón icono iconos símbolo símbolos casilla casillas negro bla
 apéndice guía guías documentación advertencia advertencias introducción prefacio anexo cuadro cuadros clic clics pestaña pestañas submenú excepción excepciones letra letras regularidad frecuencia rapidez cuidado responsables
 totalidad necesidades deseos
 """)
-FRENCH_VAGUE: Final = _word_set("""
+FRENCH_VAGUE: Final = word_set("""
 compte instar abord deuxième troisième second anciens ancien ancienne développement provenance potentiels mises manuels manuel commande commandes guise clic maximum concrètement trace coin coins exemple autrui ci sorte
 touche touches début objet objets boîte chacun chacune peut-être parti charge cours rapport rapports naissance jaune rouge vert bleu noir blanc outil outils service services utilisateur utilisateurs programme programmes
 fait mot mots
@@ -214,12 +211,12 @@ bouton boutons souris icône icônes case cases prise attente marque argument ar
 annexe annexes guide guides documentation astuce astuces avertissement avertissements préface onglet onglets clics genre genres fréquence précautions exception exceptions quinzaine trentaine groupement groupements
 totalité intégralité désirs situations volée
 """)
-ITALIAN_VAGUE: Final = _word_set("""
+ITALIAN_VAGUE: Final = word_set("""
 numero lista elenco opzione opzioni valore valori dimensione livello differenza ragione esempio esempi bisogno insieme serie risultato risultati funzione funzioni elemento elementi processo nome nomi contenuto informazione
 informazioni idea idee senso misura titolo tema maniera modi metodo oggetto proprietà caratteristica caratteristiche vantaggio dettaglio dettagli condizione condizioni situazione soluzione origine relazione cambiamento gruppo
 linea fine inizio scopo tipo tipi sezione capitolo pagina passo accesso uso termine termini risposta domanda azione principio aiuto versione posizione resto causa mancanza gente mondo fatto aspetto ruolo zona possibilità quantità scelta
 """)
-PORTUGUESE_VAGUE: Final = _word_set("""
+PORTUGUESE_VAGUE: Final = word_set("""
 número lista opção opções valor valores tamanho nível diferença razão exemplo exemplos necessidade conjunto série resultado resultados função funções elemento elementos processo nome nomes conteúdo informação informações ideia
 ideias sentido medida título tema maneira modo método objeto propriedade característica vantagem detalhe detalhes condição condições situação solução origem relação mudança grupo linha fim início objetivo tipo tipos seção capítulo
 página passo acesso uso termo termos resposta pergunta ação princípio ajuda versão posição resto causa falta gente mundo fato aspecto papel zona possibilidade quantidade escolha maioria
@@ -233,7 +230,7 @@ VAGUE: Final = {
     "pt": PORTUGUESE_VAGUE,
 }
 # Chinese verbs and adjectives that the dictionary calls nouns.
-CHINESE_VERBAL: Final = _word_set("""
+CHINESE_VERBAL: Final = word_set("""
 所谓 相匹配 体验 尝试 启动 设置 自动 利用 学会 调整 想象 经历 关联 消耗 思考 命名 有关 代表 分配 优先 合理 合作 交流 反应 有点 统一 明白 假设 关心 定期 普通 理解 驱动 空腹 自带 解决问题 约束 入门 消失 掌控 手动 全面 编辑 检索
 过度 前者 后者 加工 区别 动态 培训 反馈 预测 被动 制作 运用 举例 检查 公平 总会 试试 生效 辅助 区分 指向 突破 替代 判断 极端 导向 最好 指导 回家 太多 局部 浪费 流动 立马 运作 积累 走神 传播 说法 两者 原本 投入 形容 预期
 卓越 消化 某件事 描述 调用 基本上 规定 感兴趣 巨大 花费 根本 清空 人家 两人 波动 改变 推移 发布 粘贴 操作 见面 归类 收费 漫长 毕业 新建 调试 储存 升级 短时间 聊天 控制 提高效率 几秒钟 预先 人人 决定 宝贵 花钱 声明 危害
@@ -250,7 +247,7 @@ CHINESE_VERBAL: Final = _word_set("""
 所学 双向 单向 派上用场 保持良好 后练 先练 打电话 全力以赴 一线
 有所 保持 足够 调节 应付 个别 定义 缺省 默认 导出 导入 投递 致力于 致力 点击 单击 双击 拖动 勾选 选中 添加 删除 打开 关闭 退出
 """)
-EAST_ASIAN_VAGUE: Final = _word_set("""
+EAST_ASIAN_VAGUE: Final = word_set("""
 当初 従来 条件 物事 役割 機能 活動 計画 意見 機関 組織 問題 技法 思想 年齢 影響 地域 各地 世界 国家 政府 事件 観点 立場 考え 傾向 要素 概念 種類 規模 表記 選択 時点 決定 実行 責任 任務 項目 不可欠 最大 合計 多数 項 上記 下記 様式 詳細 総称 自己 同士 側面 反発
 順次 メートル キロメートル センチメートル マイクロメートル サービス 期間 設立 開始 不可能 指導 加盟 採用 提唱 支配 建国 成功 復帰 要求 評価 指摘 批判 反対 支持 議論 研究 調査 報告 意向 予測 期待 主流 正確
 距离 联系 次数 肩膀 先生 脑子里 那时 关键 意味 影响 生活 作品 建议 办法 项目 市场 身份 战略 产品 团队 传统 习惯 价值 现象 标准 效果 能力 机会 经验 知识 信息 理论 概念 规则 原则 结构 系统 功能 阶段 领域 层面 因素 条件 目标 任务 环境 社会 世界 国家 时代 历史 朋友 孩子 父母 家庭 行为 活动 工作 选择 需求 要求 变化 发展 全力 努力 东西 感觉 想法
@@ -267,7 +264,7 @@ EAST_ASIAN_VAGUE: Final = _word_set("""
 """)
 
 # Adjectives that stand before their noun, and others that no tag of one word should be.
-ROMANCE_ADJECTIVES: Final = _word_set("""
+ROMANCE_ADJECTIVES: Final = word_set("""
 cuyo cuya cuyos cuyas ciertos ciertas general generales correspondiente correspondientes dicho dicha dichos dichas ambos ambas demás nombreux nombreuses divers
 primeras primeros premiers premières primi prime primeiras primeiros llamado llamada llamados llamadas pequeño pequeña pequeños pequeñas gran grande grandes buen bueno buena buenos buenas nuevo nueva nuevos nuevas viejo vieja bello bella primer primera segundo segunda tercer tercera último última últimos últimas mismo misma mismos mismas mejor mejores peor
 mayor mayores menor menores simple simples principal principales verdadero verdadera siguiente siguientes anterior anteriores propio propia único única varios varias diferente diferentes diversos diversas distinto distinta distintos distintas actual
@@ -284,80 +281,80 @@ conocido conocida conocidos conocidas citado citada citados citadas mencionado m
 """)
 
 # Function words, by what the words around them are.
-ENGLISH_ARTICLES: Final = _word_set("""
+ENGLISH_ARTICLES: Final = word_set("""
 the a an my your his her its our their this these those each every any some no another which whose
 """)  # a noun follows
-ENGLISH_PREPOSITIONS: Final = _word_set("""
+ENGLISH_PREPOSITIONS: Final = word_set("""
 of in for with from by about without between into per via
 """)  # a noun or a gerund follows
-ENGLISH_GERUND_OPENERS: Final = _word_set("""
+ENGLISH_GERUND_OPENERS: Final = word_set("""
 when while by before after without for if through despite instead upon start starts stop avoid keep keeps
 """)  # a gerund with an object follows
-ENGLISH_OBJECTS: Final = _word_set("""
+ENGLISH_OBJECTS: Final = word_set("""
 the a an my your his her its our their this these those them him us me it each every any some all both yourself itself themselves
 """)  # a verb or a preposition stands before
-ENGLISH_SINGULARS: Final = _word_set("this that a an each every")  # a noun without the ending s follows
-ENGLISH_QUESTIONS: Final = _word_set("how whether what why")  # a verb stands before: controls how
-ENGLISH_SUBJECTS: Final = _word_set("""
+ENGLISH_SINGULARS: Final = word_set("this that a an each every")  # a noun without the ending s follows
+ENGLISH_QUESTIONS: Final = word_set("how whether what why")  # a verb stands before: controls how
+ENGLISH_SUBJECTS: Final = word_set("""
 i you we they he she who can can't cannot will won't would should must may might could don't doesn't didn't please let's lets
 """)  # a verb follows
-ENGLISH_LINKS: Final = _word_set("""
+ENGLISH_LINKS: Final = word_set("""
 it that which not never always also then to and or often sometimes usually otherwise still just only
 """)  # a word that may be a verb is one behind these
-ENGLISH_COPULAS: Final = _word_set("""
+ENGLISH_COPULAS: Final = word_set("""
 is are was were be been being isn't aren't wasn't very too so more most less quite rather as how seem seems feel feels become becomes
 """)  # an adjective follows
 ROMANCE_ARTICLES: Final = {  # a noun follows, perhaps after an adjective
-    "es": _word_set("""
+    "es": word_set("""
 el la los las un una unos unas del al su sus mi mis tu tus nuestro nuestra nuestros nuestras este esta estos estas ese esa esos esas aquel aquella
 cada otro otra otros otras cualquier ningún ninguna algún alguna algunos algunas varios varias muchos muchas todo toda dos tres cuatro
 """),
-    "fr": _word_set("""
+    "fr": word_set("""
 le la les l' un une du des au aux ce cet cette ces chaque son sa ses mon ma mes ton ta tes votre notre nos vos leur leurs quel quelle quels quelles
 plusieurs quelques certains certaines tout toute deux trois quatre
 """),
-    "it": _word_set("""
+    "it": word_set("""
 il lo la i gli le l' un uno una un' del dello della dei degli delle dell' al allo alla ai agli alle all' dal dalla dai dalle dall' nel nello nella nei
 nelle nell' sul sulla sui sulle sull' col suo sua suoi sue mio mia tuo tua nostro nostra questo questa questi queste ogni due tre
 """),
-    "pt": _word_set("""
+    "pt": word_set("""
 o a os as um uma uns umas do da dos das no na nos nas ao aos à às pelo pela seu sua seus suas meu minha este esta esse essa cada outro outra dois três
 """),
 }
 ROMANCE_PREPOSITIONS: Final = {  # a noun or an infinitive follows
-    "es": _word_set("""
+    "es": word_set("""
 de con sin por para sobre entre desde hasta según mediante durante en
 """),
-    "fr": _word_set("""
+    "fr": word_set("""
 de d' dans sur avec sans pour par sous vers chez contre selon en
 """),
-    "it": _word_set("""
+    "it": word_set("""
 di d' con senza per su fra tra da in
 """),
-    "pt": _word_set("""
+    "pt": word_set("""
 de com sem por para sobre entre desde até em
 """),
 }
-ROMANCE_COPULAS: Final = _word_set("""
+ROMANCE_COPULAS: Final = word_set("""
 es son era eran fue fueron sea sean ser está están estar est sont était étaient soit soient être serait è sono é são
 """)  # an adjective follows
-ADVERBIAL_PREPOSITIONS: Final = _word_set(
+ADVERBIAL_PREPOSITIONS: Final = word_set(
     "a con en por par avec"
 )  # behind these, a noun without an article is an adverb
-ROMANCE_CONJUNCTIONS: Final = _word_set("y e o u et ou ni a à")  # anything may follow
-ROMANCE_PRONOUNS: Final = _word_set(
+ROMANCE_CONJUNCTIONS: Final = word_set("y e o u et ou ni a à")  # anything may follow
+ROMANCE_PRONOUNS: Final = word_set(
     "la los las le les l' lo gli o os as"
 )  # articles that are also objects of a verb behind them
-INFINITIVE_OPENERS: Final = _word_set("pour de d' à sans")  # behind these and a pronoun, an infinitive follows
-BEFORE_PRONOUNS: Final = _word_set(
+INFINITIVE_OPENERS: Final = word_set("pour de d' à sans")  # behind these and a pronoun, an infinitive follows
+BEFORE_PRONOUNS: Final = word_set(
     "que qui se ne no non não autres on je tu nous vous il elle ils elles che si ya"
 )  # behind these, they are objects
-ROMANCE_PLURALS: Final = _word_set("""
+ROMANCE_PLURALS: Final = word_set("""
 les des ces mes tes ses nos vos leurs aux plusieurs quelques los las unos unas estos estas esos esas sus mis tus algunos algunas muchos muchas
 """)  # articles behind which a word without a plural ending is a verb
-ROMANCE_ADVERBIAL: Final = _word_set(
+ROMANCE_ADVERBIAL: Final = word_set(
     "ailleurs outre intermédiaire defecto conséquent inverse concert plupart supuesto acuerdo pesar proprement través menudo conséquence"
 )  # behind a preposition, they make an adverb
-ROMANCE_MANNERS: Final = _word_set(
+ROMANCE_MANNERS: Final = word_set(
     "façon manière mode genre manera forma modo maniera maneira"
 )  # behind "de", they begin an adverb

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from mcp_server.operations.operation import NOTES_ARE_DATA, Operation
 from mcp_server.operations.wire_format import NoteText, RequestModel
-from syncd.notes.timestamps import iso
+from syncd.notes.timestamps import iso_or_none
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def read_context(workspace: Workspace, arguments: ReadContext, _: Settings) -> C
             id=line.id or None,
             title=line.title,
             at=line.at,
-            at_iso=None if line.at is None else iso(line.at),
+            at_iso=iso_or_none(line.at),
             author=line.author,
             kept=line.kept,
             stale=line.stale,

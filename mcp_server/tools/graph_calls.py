@@ -20,7 +20,7 @@ from mcp_server.tools import graph_answers as answer
 from mcp_server.tools import graph_schema as shape
 from syncd.graph.node_request import NewNode
 from syncd.history.write_lineage import Hand
-from syncd.notes.timestamps import iso
+from syncd.notes.timestamps import iso, iso_or_none
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -337,8 +337,8 @@ def get_pending_consolidation(workspace: Workspace, arguments: shape.Listing, _:
                 name=node.name,
                 entity_type=node.entity_type,
                 observation_count=node.observations,
-                last_observation_at=_iso_or_none(node.observed_at),
-                summary_updated_at=_iso_or_none(node.summary_updated_at),
+                last_observation_at=iso_or_none(node.observed_at),
+                summary_updated_at=iso_or_none(node.summary_updated_at),
             )
             for node in pending
         ],
@@ -426,7 +426,3 @@ def _cut_to_bytes(text: str, room: int) -> str:
 
 def _json_size(text: str) -> int:
     return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace"))
-
-
-def _iso_or_none(at: int | None) -> str | None:
-    return None if at is None else iso(at)

@@ -22,7 +22,7 @@ from syncd.documents.agent_paths import visible_metadata
 from syncd.documents.collection_membership import is_collection_tag
 from syncd.history.write_lineage import Hand
 from syncd.notes.markdown_outline import parse_outline
-from syncd.notes.timestamps import iso
+from syncd.notes.timestamps import iso, iso_or_none
 from syncd.settings.settings import Settings
 from syncd.uploads.upload_request import decode_chunk
 
@@ -299,7 +299,7 @@ def _document_fields(workspace: Workspace, record: Record, path: str) -> dict[st
         "collection": record.collection,
         "tags": list(record.tags),
         "created_at": iso(record.created_at),
-        "updated_at": None if record.updated_at is None else iso(record.updated_at),
+        "updated_at": iso_or_none(record.updated_at),
         **replacement_fields(workspace, record),
     }
 
@@ -325,8 +325,8 @@ def _job_answer(workspace: Workspace, job: Job) -> shape.Job:
         document_id=job.document_id,
         error=None if error is None else shape.Failure(code=error["code"], message=error["message"]),
         created_at=iso(job.created_at),
-        started_at=None if job.started_at is None else iso(job.started_at),
-        finished_at=None if job.finished_at is None else iso(job.finished_at),
+        started_at=iso_or_none(job.started_at),
+        finished_at=iso_or_none(job.finished_at),
         warnings=_document_warnings(workspace, job.document_id),
     )
 

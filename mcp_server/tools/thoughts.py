@@ -35,7 +35,7 @@ from syncd.changes.change_note import TARGET
 from syncd.changes.proposed_text import ChangeRequest
 from syncd.documents.agent_paths import visible_metadata
 from syncd.history.write_lineage import Hand, Writer
-from syncd.notes.timestamps import iso
+from syncd.notes.timestamps import iso, iso_or_none
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def get_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> Who
 def _writer_answer(writer: Writer | None) -> Wrote | None:
     if writer is None:
         return None
-    at = None if writer.at is None else iso(writer.at)
+    at = iso_or_none(writer.at)
     return Wrote(by=writer.by, key=writer.key or None, tool=writer.tool or None, at=writer.at, at_iso=at)
 
 
@@ -240,7 +240,7 @@ def _times(record: Record) -> dict[str, Any]:
         "created_at": record.created_at,
         "updated_at": record.updated_at,
         "created_at_iso": iso(record.created_at),
-        "updated_at_iso": None if record.updated_at is None else iso(record.updated_at),
+        "updated_at_iso": iso_or_none(record.updated_at),
     }
 
 

@@ -118,7 +118,7 @@ class ServiceWatchdog:
         self._last_status = doing
 
 
-def find_stuck_part(vitals: VitalSigns, *, lag_s: float = LAG_S, moves_s: float = MOVES_S) -> str:
+def find_stuck_part(vitals: VitalSigns, *, lag_s: float = LAG_S) -> str:
     """Return what is stuck and won't recover by itself, or ""."""
     answered = threading.Event()
     try:
@@ -129,7 +129,7 @@ def find_stuck_part(vitals: VitalSigns, *, lag_s: float = LAG_S, moves_s: float 
         return f"the event loop has not answered for {lag_s:g} s"
     if not vitals.watched():
         return "the watcher's supervisor has died"
-    if (still := vitals.still_s()) > moves_s:
+    if (still := vitals.still_s()) > MOVES_S:
         return f"an index pass has made no progress for {still:.0f} s"
     return ""
 

@@ -17,7 +17,7 @@ from syncd.notes.front_matter import PropertyValue, read, spelling_of, split
 from syncd.notes.inline_syntax import find_wikilinks
 from syncd.notes.list_properties import edit_items
 from syncd.notes.property_reader import as_time
-from syncd.notes.timestamps import iso
+from syncd.notes.timestamps import iso_or_none
 
 PROPERTY: Final = "relations"
 TAG: Final = 64  # characters
@@ -94,7 +94,7 @@ def _entry_properties(relation: MemoRelation) -> dict[str, PropertyValue]:
         "weight": relation.weight,
         "reason": relation.reason,
         "version": relation.version,
-        **{name: None if time is None else iso(time) for name, time in times.items()},
+        **{name: iso_or_none(time) for name, time in times.items()},
     }
 
 

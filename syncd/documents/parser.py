@@ -195,8 +195,6 @@ def _assemble(note: _ParsedNote, owned: _OwnProperties, kind: _Class, mtime_ms: 
         version=version,
         headings=tuple(outlined.headings),
         links=(*_property_links(owned.own_values()), *outlined.links),
-        callouts=tuple(outlined.callouts),
-        tasks=tuple(outlined.tasks),
         blocks=tuple(outlined.blocks),
         superseded_by=owned.successor(),
         defects=(*owned.defects, *outlined.defects),  # after all that finds one

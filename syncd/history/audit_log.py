@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import Conflict, NotFound, Unavailable
+from index.timings import now_ms
 from syncd.history.digest_chain import COLUMNS, Entry, Head, compute_seal
 from syncd.history.masked_names import FIELDS, MaskedNames
 from syncd.notes.secret_patterns import mask
@@ -125,11 +126,9 @@ class AuditLog:
 
     Safe from any thread; only the process that holds the state folder's lock writes."""
 
-    def __init__(
-        self, ledger: Ledger, state: Path, *, reads: bool = False, now: Callable[[], int] | None = None
-    ) -> None:
+    def __init__(self, ledger: Ledger, state: Path, *, reads: bool = False) -> None:
         self.reads = reads  # whether reads of notes by agents are logged too
-        self.now = now or (lambda: time.time_ns() // 1_000_000)  # epoch milliseconds
+        self.now: Callable[[], int] = now_ms
         self.problem = ""  # why the last entry could not be written, as a sentence
         self.look: Callable[[], object] = lambda: None  # called before events are counted, to log manual changes
         self._ledger = ledger

@@ -115,14 +115,14 @@ class Scheduler:
 
         self._add(_Job(name, seconds, limit_s, work, last, last), plan)
 
-    def cron(self, name: str, expression: str, work: Callable[[], object], *, limit_s: float = LIMIT_S) -> None:
+    def cron(self, name: str, expression: str, work: Callable[[], object]) -> None:
         """Run `work` at the local times of a cron expression (five fields). Raises ValueError if it is not valid.
 
         A missed run is made up once, a while after the start. Runs count as missed from when the job was first
         known."""
         parse_cron(expression)
         last = self._last_run(name)
-        job = _Job(name, 0.0, limit_s, work, last, last, cron=expression)
+        job = _Job(name, 0.0, LIMIT_S, work, last, last, cron=expression)
 
         def plan(timer: Timer) -> None:
             from syncd.jobs.timer import Cron  # noqa: PLC0415 - as above

@@ -128,7 +128,7 @@ def _markdown_position(text: str, at: int, link: Link) -> LinkPosition | None:
         ending = _POINTED_END.search(text, match.end())
         end = ending.start() if ending else len(text)
     else:
-        end = _bare_destination_end(text, match.end()) if inline else _find_end(_DEFINED_END, text, match.end())
+        end = _bare_destination_end(text, match.end()) if inline else _definition_end(text, match.end())
     written = unquote(ESCAPE.sub(r"\1", text[match.end() : end]))
     if written != written.strip() or written != link.target:
         return None
@@ -136,9 +136,9 @@ def _markdown_position(text: str, at: int, link: Link) -> LinkPosition | None:
     return LinkPosition(link, match.end(), end, _spell_pointed if pointed else _spell_bare, label)
 
 
-def _find_end(ending: re.Pattern[str], text: str, at: int) -> int:
-    match = ending.search(text, at)
-    assert match is not None  # each pattern also matches the end of the text
+def _definition_end(text: str, at: int) -> int:
+    match = _DEFINED_END.search(text, at)
+    assert match is not None  # it also matches the end of the text
     return match.start()
 
 

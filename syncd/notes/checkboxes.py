@@ -59,7 +59,7 @@ def find_checkboxes(text: str) -> list[Checkbox]:
     lines = [0, *(end.end() for end in _LINE_END.finditer(body))]
     ends = [*(end.start() for end in _LINE_END.finditer(body)), len(body)]
     checkboxes = []
-    for number in sorted({task.line for task in parse_outline(body).tasks}):
+    for number in sorted(set(parse_outline(body).task_lines)):
         line = body[lines[number] : ends[number]]
         box, ids = _BOX.match(line), list(_ID.finditer(line))
         if box and len({id[1].casefold() for id in ids}) == 1 and not any(_is_hidden(line, id) for id in ids):

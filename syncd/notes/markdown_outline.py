@@ -1,4 +1,4 @@
-"""Make the outline of a Markdown body: blocks, headings, links, tags, tasks and callouts, and the text to search.
+"""Make the outline of a Markdown body: blocks, headings, links, tags and tasks, and the text to search.
 
 Laws, tested: every non-blank character of `text` lies in exactly one block; `text` is the body without its comments,
 line for line; code keeps every character. The grammar is CommonMark with tables (markdown-it, blocks only) and
@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from index.model import Block, BlockKind, Callout, Defect, Heading, Link, Task
+from index.model import Block, BlockKind, Defect, Heading, Link
 from syncd.notes.inline_syntax import COMMENT, scan
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 _BARE_CR = re.compile(r"\r(?!\n)")
 _NOT_LINE_END = re.compile(r"[^\r\n]+")
 _QUOTE_MARKS = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
-_CALLOUT = re.compile(r"\[!([^\]|\r\n]+)(?:\|[^\]\r\n]*)?\]([+-]?)[ \t]*(.*)")
-_TASK = re.compile(r"\[(.)\][ \t]+(.*)")
+_CALLOUT = re.compile(r"\[![^\]|\r\n]+(?:\|[^\]\r\n]*)?\]")
+_TASK = re.compile(r"\[.\][ \t]+")
 _ADDED = "\n\nadded\n\n$$\n"  # a paragraph, and what closes math that is open
 _VERBATIM = re.compile(r"\s*<(?:script|pre|style|textarea)\b", re.IGNORECASE)
 _KINDS: dict[str, BlockKind] = {
@@ -67,8 +67,7 @@ class Outline:
     places: list[int] = field(default_factory=list)  # offset of each of `links` in the given body
     tags: list[str] = field(default_factory=list)
     tag_places: list[int] = field(default_factory=list)  # offset of the "#" of each of `tags` in the given body
-    callouts: list[Callout] = field(default_factory=list)
-    tasks: list[Task] = field(default_factory=list)
+    task_lines: list[int] = field(default_factory=list)  # of list items with a box
     defects: list[Defect] = field(default_factory=list)
 
 
@@ -175,7 +174,7 @@ class _Reader:
         self.found: list[tuple[int, Link]] = []  # the links, each with its offset
         self.quotes = 0
 
-    def read(self, tokens: list[Token]) -> Outline:  # noqa: C901, PLR0912 - one branch for each kind of token
+    def read(self, tokens: list[Token]) -> Outline:  # noqa: C901 - one branch for each kind of token
         table = False
         for at, token in enumerate(tokens):
             kind = token.type
@@ -196,10 +195,8 @@ class _Reader:
                 self._hide_comment(first, behind, closed=token.hidden)
             elif kind == "fence":
                 self._check_fence(token, first, behind)
-            elif kind == "blockquote_open":
-                self._read_callout(tokens[at + 1 : at + 3], first)
-            elif kind == "list_item_open":
-                self._read_task(tokens[at + 1 : at + 3], first)
+            elif kind == "list_item_open" and _TASK.match(_first_line(tokens[at + 1 : at + 3])):
+                self.out.task_lines.append(first)
             if token.level == 0:
                 self._read_block(tokens, at, first, behind)
             elif token.level >= DEEPEST - 1 and not any(d.name == "deep-nesting" for d in self.out.defects):
@@ -270,15 +267,6 @@ class _Reader:
                 "unclosed-fence",
                 f"the code fence in line {self.first_line + first} is not closed: the text after it is code",
             )
-
-    def _read_callout(self, inner: list[Token], line: int) -> None:
-        if callout := _CALLOUT.match(_first_line(inner)):
-            kind, fold, title = callout.groups()
-            self.out.callouts.append(Callout(kind.strip().casefold(), title.strip(), fold, line))
-
-    def _read_task(self, inner: list[Token], line: int) -> None:
-        if task := _TASK.match(_first_line(inner)):
-            self.out.tasks.append(Task(task[1], task[2].strip(), line))
 
     def _read_block(self, tokens: list[Token], at: int, first: int, behind: int) -> None:
         token = tokens[at]

@@ -25,7 +25,7 @@ from syncd.indexes.note_links import find_links
 from syncd.indexes.note_lookup import find_successor
 from syncd.links.obsidian_url import obsidian_url
 from syncd.notes.front_matter import decode, split
-from syncd.notes.timestamps import iso
+from syncd.notes.timestamps import iso_or_none
 from syncd.vault.location import ABOUT, REPORTS
 from syncd.vault.obsidian_settings import ObsidianSettings
 from syncd.vault.vault import Vault
@@ -314,9 +314,7 @@ def _record_fields(opened: OpenParts, record: Record) -> dict[str, Any]:
     fields["tags"], fields["aliases"] = list(record.tags), list(record.aliases)
     fields["defects"] = [str(defect) for defect in record.defects]
     del fields["writable"], fields["digest"]
-    times = {
-        f"{name}_iso": None if fields[name] is None else iso(fields[name]) for name in ("created_at", "updated_at")
-    }
+    times = {f"{name}_iso": iso_or_none(fields[name]) for name in ("created_at", "updated_at")}
     return fields | times | {"url": _url(opened, record)}
 
 

@@ -36,7 +36,6 @@ class SharedNote:
     raw: bytes  # the file
     content: str  # its body
     chunks: tuple[str, ...]
-    real_id: str  # the id in its properties or of its path, by which the audit log knows it
 
 
 class _IndexLag(Exception):
@@ -144,7 +143,7 @@ class WorkspaceWindow:
         except _IndexLag:
             raise Unavailable(f"{record.path!r} has changed a moment ago; read it again in a second") from None
         body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        return SharedNote(_shown(record), raw, body, passages, record.id)
+        return SharedNote(_shown(record), raw, body, passages)
 
     def _read_raw(self, record: Record) -> bytes:
         """Return the bytes of the note as they are now. Raises NotFound if it is not shared now, and _IndexLag if it is not as indexed."""

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from index.catalog.sqlite_connection import SafeConnection
+from index.catalog.sqlite_connection import DAMAGE, SafeConnection
 from index.errors import Unavailable
 from syncd.state.ledger_schema import NEWER, SCHEMA, find_misfit
 
@@ -26,7 +26,6 @@ WAYS_OUT = (
     "`memex key reset --yes`"
 )
 DAMAGED = f"ledger: it is damaged, so Memex refuses some calls; run `memex stop`, then {WAYS_OUT}"
-DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 CACHE = 512  # KiB of pages that each connection keeps, of 2,000 by default: the system keeps the file in memory anyway
 CLOSED = "Memex is stopping: its ledger is closed"  # for a thread that asks after the end
 log = logging.getLogger(__name__)

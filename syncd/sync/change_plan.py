@@ -15,6 +15,7 @@ from index.model import Entry, Stat
 from index.names import base_name
 from syncd.vault.path_rules import is_below
 
+SMALL_VAULT = 20  # notes; in a smaller vault, removing many notes at once is normal
 WINDOW = 48  # notes between two commits of a bulk run: a few seconds of work
 WINDOW_BYTES = 1_000_000  # most bytes of text in a window, unless one note is larger: its results are in memory at once
 
@@ -135,11 +136,11 @@ def plan_changes(
     return Plan(changes, touched, unchanged)
 
 
-def is_mass_removal(missing: int, known: int, *, share: float, floor: int = 20) -> bool:
+def is_mass_removal(missing: int, known: int, *, share: float) -> bool:
     """Return whether so many notes are missing that it may be an accident: at least `share` of the `known` notes.
 
-    A vault of fewer than `floor` notes never counts: there, removing many is normal."""
-    return known >= floor and missing > 0 and missing >= share * known
+    A vault of fewer than `SMALL_VAULT` notes never counts: there, removing many is normal."""
+    return known >= SMALL_VAULT and missing > 0 and missing >= share * known
 
 
 def split_into_windows(paths: Sequence[str], sizes: Sequence[int]) -> Iterator[list[str]]:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from index.timings import now_ms
-from syncd.cli.framework.arguments import check_workspace, parse_time
+from syncd.cli.framework.arguments import WORKSPACE, check_workspace, parse_time
 from syncd.cli.framework.commands import (
     Group,
     ask,
@@ -25,7 +25,7 @@ from syncd.cli.framework.commands import (
     show_progress,
     wants_json,
 )
-from syncd.cli.framework.completion import keys, workspaces
+from syncd.cli.framework.completion import keys
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
 from syncd.state.folder import expand_home
@@ -46,7 +46,7 @@ PAGE = 1_000
     type=click.Choice(SURFACES),
     help="Only writes over this interface; `file`: entities changed outside Memex.",
 )
-@click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
+@WORKSPACE
 @click.option("--id", "note_id", help="Only the note with this id or path.")
 @click.option("--call", "request", help="Only the call with this id.")
 @click.option(

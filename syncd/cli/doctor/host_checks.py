@@ -9,7 +9,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -106,11 +106,8 @@ def check_inbox(context: DoctorContext) -> Iterator[Finding]:
 
 
 def _make_inbox(context: DoctorContext) -> str:
-    opened = Vault(context.vault)
-    try:
+    with closing(Vault(context.vault)) as opened:
         opened.make_folder(f"{context.settings.vault.inbox}/default")
-    finally:
-        opened.close()
     return f"created {context.settings.vault.inbox}/default"
 
 
@@ -123,10 +120,8 @@ def check_watches(context: DoctorContext) -> Iterator[Finding]:
         opened = Vault(context.vault, ignore=context.settings.vault.ignore)
     except MemexError:
         return  # `check_vault` reports it
-    try:
+    with closing(opened):
         needed = 1 + _count_folders(opened)
-    finally:
-        opened.close()
     raise_it = "echo fs.inotify.max_user_watches={} | sudo tee /etc/sysctl.d/60-memex.conf; sudo sysctl --system"
     if needed > limit:
         says = f"{needed:,} folders need one watch each, but only {limit:,} are allowed, so Memex finds changes later, by listing"
@@ -245,10 +240,8 @@ def check_clock(context: DoctorContext) -> Iterator[Finding]:
         opened = Vault(context.vault, ignore=context.settings.vault.ignore)
     except MemexError:
         return  # `check_vault` reports it
-    try:
+    with closing(opened):
         files = opened.list_notes().files
-    finally:
-        opened.close()
     ahead = sorted(path for path, entry in files.items() if entry.mtime_ns / 1e9 > present + AHEAD_S)
     if ahead:
         says = f"{len(ahead):,} notes have a time in the future, such as {ahead[0]}: they are sorted as the newest"

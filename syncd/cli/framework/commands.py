@@ -115,7 +115,7 @@ def _refuse_empty_names(ctx: click.Context) -> None:
 
 
 class Command(click.Command):
-    """Give a command the shared options, and help with examples."""
+    """Give a command or a group the shared options, and help with examples."""
 
     def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
         super().__init__(name, params=[*(params or []), *shared_options()], **kwargs)
@@ -126,27 +126,15 @@ class Command(click.Command):
         return super().invoke(ctx)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the summary, the arguments, examples, then the options."""
+        """Write the summary, the arguments or commands, examples, then the options."""
         help_text.write_help(self, ctx, formatter)
 
 
-class Group(click.Group):
+class Group(Command, click.Group):
     """Give a group and its commands the shared options."""
 
     command_class = Command
     group_class = type
-
-    def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
-        super().__init__(name, params=[*(params or []), *shared_options()], **kwargs)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the group, unless a name is empty."""
-        _refuse_empty_names(ctx)
-        return super().invoke(ctx)
-
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the summary, the commands, then the options."""
-        help_text.write_help(self, ctx, formatter)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

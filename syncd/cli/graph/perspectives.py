@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import click
 
+from syncd.cli.framework.arguments import ONE_WORKSPACE
 from syncd.cli.framework.commands import Group, ask, has_color, print_answer, print_message
-from syncd.cli.framework.completion import perspectives, workspaces
+from syncd.cli.framework.completion import perspectives
 from syncd.cli.terminal import result_text
 
-chosen: Callable[[Any], Any] = click.option(
-    "--workspace", "-w", default="default", show_default=True, shell_complete=workspaces, help="The workspace."
-)
 LATER = "memex: its facts need new embeddings: the daemon computes them in the background; without a daemon, run: memex index"
 
 
@@ -26,7 +23,7 @@ def perspective() -> None:
 
 
 @perspective.command("list")
-@chosen
+@ONE_WORKSPACE
 def perspective_list(workspace: str) -> None:
     """List the perspectives of a workspace, and the share of facts that are embedded under all of them.
 
@@ -39,7 +36,7 @@ def perspective_list(workspace: str) -> None:
 @perspective.command("add")
 @click.argument("name")
 @click.argument("prompt")
-@chosen
+@ONE_WORKSPACE
 def perspective_add(name: str, prompt: str, workspace: str) -> None:
     """Add the perspective NAME with PROMPT; the daemon then embeds the facts in the background."""
     _change("add", workspace, name=name, prompt=prompt)
@@ -48,7 +45,7 @@ def perspective_add(name: str, prompt: str, workspace: str) -> None:
 @perspective.command("set")
 @click.argument("name", shell_complete=perspectives)
 @click.argument("prompt")
-@chosen
+@ONE_WORKSPACE
 def perspective_set(name: str, prompt: str, workspace: str) -> None:
     """Change the prompt of the perspective NAME; "" means no prompt."""
     _change("set", workspace, name=name, prompt=prompt)
@@ -56,14 +53,14 @@ def perspective_set(name: str, prompt: str, workspace: str) -> None:
 
 @perspective.command("remove")
 @click.argument("name", shell_complete=perspectives)
-@chosen
+@ONE_WORKSPACE
 def perspective_remove(name: str, workspace: str) -> None:
     """Remove the perspective NAME and its vectors. The last perspective can't be removed."""
     _change("remove", workspace, name=name)
 
 
 @perspective.command("reset")
-@chosen
+@ONE_WORKSPACE
 def perspective_reset(workspace: str) -> None:
     """Restore the five perspectives of a new workspace."""
     _change("reset", workspace)

@@ -20,8 +20,8 @@ import click
 
 from index.errors import MemexError
 from index.timings import now_ms
+from syncd.cli.framework.arguments import ONE_WORKSPACE
 from syncd.cli.framework.commands import Command, ask, load_settings, print_answer, print_data
-from syncd.cli.framework.completion import workspaces
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
 from syncd.git.project_name import find_project_name
@@ -38,9 +38,7 @@ HOOK_CLIENTS: Final = ("claude-code", "codex")
 
 
 @click.command(cls=Command)
-@click.option(
-    "--workspace", "-w", default="default", show_default=True, shell_complete=workspaces, help="The workspace."
-)
+@ONE_WORKSPACE
 @click.option("--project", help="Put facts of this project first; `.` is the project of the current folder.")
 @click.option("--explain", is_flag=True, help="Say below each line why it is there.")
 @click.option(

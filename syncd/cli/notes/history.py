@@ -13,29 +13,14 @@ import click
 
 from index.errors import InvalidArgument
 from index.timings import now_ms
-from syncd.cli.framework.arguments import YES, check_workspace, confirm, parse_time, require_terminal
+from syncd.cli.framework.arguments import WORKSPACE, YES, check_workspace, confirm, parse_time, require_terminal
 from syncd.cli.framework.commands import Command, has_color, open_session, print_answer, print_message, print_note
 from syncd.cli.framework.commands import ask as asked
-from syncd.cli.framework.completion import captures, keys, workspaces
+from syncd.cli.framework.completion import captures, keys
 from syncd.cli.terminal import result_text
 
 ALL_SKIPPED = 5
 SHOWN = 20  # most notes that are listed before the question
-WORDS: Mapping[str, str] = {
-    "create": "created",
-    "update": "changed",
-    "delete": "deleted",
-    "moved": "moved",
-    "edit": "changed outside Memex",
-    "promote": "promoted",
-    "unpromote": "moved back to the inbox",
-    "merge": "appended",
-    "dismiss": "dismissed",
-    "expire": "expired",
-    "unarchive": "unarchived",
-    "apply": "applied",
-    "unapply": "taken back",
-}
 
 
 @click.command("log", cls=Command)
@@ -77,7 +62,7 @@ def history(id: str, patch: bool, limit: int, entry: int | None) -> None:
 )
 @click.option("--until", metavar="TIME", help="Only writes before this time.")
 @click.option("--key", shell_complete=keys, help="Only writes with this key, by name or id.")
-@click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
+@WORKSPACE
 @click.option("--to", "version", metavar="VERSION", help="Restore the note as it was at a version.")
 @click.option("--dry-run", is_flag=True, help="Show what would be undone, and change nothing.")
 @YES
@@ -214,9 +199,9 @@ def _event_cells(event: Mapping[str, Any], zone: tzinfo | None, color: bool) -> 
         return at, name, result_text.line(event["author"], 40), result_text.line(event["subject"], 80), moved
     if event["author"]:
         how = "" if event["tool"] == event["what"] else f" ({result_text.line(event['tool'], 40)})"
-        what = result_text.colorize(WORDS[event["what"]], result_text.BOLD, color)
+        what = result_text.colorize(result_text.EVENT_VERBS[event["what"]], result_text.BOLD, color)
         return at, f"{what} by {result_text.line(event['author'], 40)}{how}", moved, name
-    what = f"{WORDS[event['what']]}{' (undone)' if event['undone'] else ''}"
+    what = f"{result_text.EVENT_VERBS[event['what']]}{' (undone)' if event['undone'] else ''}"
     who = "" if event["what"] == "edit" else result_text.line(event["key"] or event["surface"], 40)
     call = result_text.colorize(f"call {event['request']}", result_text.DIM, color) if event["request"] else ""
     return (

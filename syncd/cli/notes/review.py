@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument
-from syncd.cli.framework.arguments import ROWS, check_workspace, cut_rows, way_to_more
+from syncd.cli.framework.arguments import ROWS, WORKSPACE, check_workspace, cut_rows, way_to_more
 from syncd.cli.framework.commands import (
     Command,
     Group,
@@ -22,7 +22,7 @@ from syncd.cli.framework.commands import (
     print_text,
     wants_json,
 )
-from syncd.cli.framework.completion import archived_captures, folders, waiting_captures, workspaces
+from syncd.cli.framework.completion import archived_captures, folders, waiting_captures
 from syncd.cli.notes.promotion import print_outcome
 from syncd.cli.notes.review_dialog import go_through
 from syncd.cli.notes.review_file import Decision, compose_file, parse_file
@@ -32,7 +32,7 @@ Ask = Callable[[str, Mapping[str, Any]], Any]
 
 
 @click.group(cls=Group, invoke_without_command=True)
-@click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
+@WORKSPACE
 @click.option("--limit", "-n", type=ROWS, default=50, show_default=True, help="The most captures to show.")
 @click.option("--list", "listed", is_flag=True, help="Only list the captures.")
 @click.option(

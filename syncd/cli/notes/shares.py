@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from syncd.cli.framework.arguments import ONE_WORKSPACE, WORKSPACE
 from syncd.cli.framework.commands import Group, ask, has_color, print_answer, print_message
-from syncd.cli.framework.completion import folders, workspaces
+from syncd.cli.framework.completion import folders
 from syncd.cli.terminal import result_text
 
-chosen: Callable[[Any], Any] = click.option(
-    "--workspace", "-w", default="default", show_default=True, shell_complete=workspaces, help="The workspace."
-)
 LATER = "memex: the daemon indexes these notes for agents in the background; without a daemon, that happens at its next start"
 OFF = "nothing is shared: agents read and write captures only"
 SHOWN = 20  # notes in the text of an answer; --json has them all
@@ -29,7 +27,7 @@ def share() -> None:
 
 @share.command("add")
 @click.argument("paths", nargs=-1, required=True, metavar="FOLDER|NOTE...", shell_complete=folders)
-@chosen
+@ONE_WORKSPACE
 def share_add(paths: Sequence[str], workspace: str) -> None:
     """Share folders, with everything below them, or single notes.
 
@@ -41,7 +39,7 @@ def share_add(paths: Sequence[str], workspace: str) -> None:
 
 @share.command("remove")
 @click.argument("paths", nargs=-1, required=True, metavar="FOLDER|NOTE...", shell_complete=folders)
-@chosen
+@ONE_WORKSPACE
 def share_remove(paths: Sequence[str], workspace: str) -> None:
     """Stop sharing folders or notes; it counts at once, and nothing of them stays in the index for agents.
 
@@ -50,7 +48,7 @@ def share_remove(paths: Sequence[str], workspace: str) -> None:
 
 
 @share.command("list")
-@click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
+@WORKSPACE
 def share_list(workspace: str | None) -> None:
     """List what is shared with each workspace.
 
@@ -62,7 +60,7 @@ def share_list(workspace: str | None) -> None:
 
 @share.command("preview")
 @click.argument("paths", nargs=-1, metavar="[FOLDER|NOTE]...", shell_complete=folders)
-@chosen
+@ONE_WORKSPACE
 def share_preview(paths: Sequence[str], workspace: str) -> None:
     """List exactly the notes that agents could read if you shared these paths; without paths, those that they can read now.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
-from typing import Any
+from typing import Any, Final
 
 from index.text.hidden_characters import escape_hidden, format_escape
 from syncd.cli.terminal.text_width import pad, width
@@ -16,6 +16,23 @@ BOLD, DIM, CYAN, RESET = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 GREEN, YELLOW, RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
 # Fields that scripts may rely on.
 HEALTH = ("ready", "pending", "generation", "captures", "vault", "defects", "degraded")
+# What happened to a note, in words, by the kind of the event.
+EVENT_VERBS: Final[Mapping[str, str]] = {
+    "create": "created",
+    "update": "changed",
+    "delete": "deleted",
+    "moved": "moved",
+    "edit": "changed outside Memex",
+    "commit": "committed",
+    "promote": "promoted",
+    "unpromote": "moved back to the inbox",
+    "merge": "appended",
+    "dismiss": "dismissed",
+    "expire": "expired",
+    "unarchive": "unarchived",
+    "apply": "applied",
+    "unapply": "taken back",
+}
 SNIPPET = 280  # characters of a passage, about three lines
 _PAGE_OR_LINE_START = re.compile("[\f\r]")
 _STYLE = re.compile("(\x1b\\[[0-9]{1,2}m)")

@@ -98,18 +98,18 @@ def _page_rows(now: Mapping[str, Any], at: int, few: int | None) -> Iterator[Row
         if scope in now:
             yield label, _count_scope(now, scope)
     for label, listed in (("skipped", _skipped_files(now)), ("attention", _note_defects(now))):
-        yield from _list_rows(label, listed, few, "`memex status --all`")
+        yield from _list_rows(label, listed, few)
     yield from _part_rows(now)
     yield from _review_rows(now)
     yield from _consolidation_rows(now, at)
-    yield from _list_rows("promotion", _promotion_problems(now), few, "`memex status --all`")
-    yield from _list_rows("contexts", _stray_notes(now), few, "`memex status --all`")
-    yield from _list_rows("shares", _share_problems(now), few, "`memex status --all`")
-    yield from _list_rows("loose ends", _loose_ends(now), few, "`memex status --all`")
+    yield from _list_rows("promotion", _promotion_problems(now), few)
+    yield from _list_rows("contexts", _stray_notes(now), few)
+    yield from _list_rows("shares", _share_problems(now), few)
+    yield from _list_rows("loose ends", _loose_ends(now), few)
     yield from _job_rows(now, at)
     yield from _key_rows(now)
-    yield from _list_rows("flagged", _flagged_notes(now), few, "`memex status --all`")
-    yield from _list_rows("kept local", _uncommitted_notes(now), few, "`memex status --all`")
+    yield from _list_rows("flagged", _flagged_notes(now), few)
+    yield from _list_rows("kept local", _uncommitted_notes(now), few)
 
 
 def _daemon_rows(now: Mapping[str, Any], at: int) -> Iterator[Row]:
@@ -212,7 +212,7 @@ def _share_problems(now: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _list_rows(label: str, items: Sequence[str], few: int | None, way: str) -> Iterator[Row]:
+def _list_rows(label: str, items: Sequence[str], few: int | None) -> Iterator[Row]:
     """Show the first `few` items of a list, and the command that shows the rest."""
     if not items:
         return
@@ -220,7 +220,7 @@ def _list_rows(label: str, items: Sequence[str], few: int | None, way: str) -> I
     if len(items) > 1:
         yield from (("", f"- {item}") for item in items[:few])
     if few is not None and len(items) > few:
-        yield "", f"… and {len(items) - few:,} more: {way}"
+        yield "", f"… and {len(items) - few:,} more: `memex status --all`"
 
 
 def _part_rows(now: Mapping[str, Any]) -> Iterator[Row]:

@@ -155,18 +155,17 @@ def find_unused(
     *,
     linked: Collection[str],
     now: int,
-    old_ms: int = OLD_MS,
 ) -> tuple[Finding, ...]:
-    """Find captures that are older than `old_ms`, were never changed, and have no link to them.
+    """Find captures that are older than `OLD_MS`, were never changed, and have no link to them.
 
     `linked` holds the ids of the notes that have a link to them."""
     findings = []
     for capture in captures:
         age = now - capture.created_at
-        if age < old_ms or capture.updated_at is not None or capture.id in linked or capture.type != "note":
+        if age < OLD_MS or capture.updated_at is not None or capture.id in linked or capture.type != "note":
             continue
         days = age // 86_400_000
-        score = min(1.0, age / (4 * old_ms))
+        score = min(1.0, age / (4 * OLD_MS))
         reason = f"captured {days:,} days ago; no changes and no links to it since then"
         findings.append(_make_finding(workspace, "archive", [capture], round(score, 3), reason))
     return _best_first(findings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from syncd.notes.timestamps import iso
+from syncd.notes.timestamps import iso, iso_or_none
 from syncd.owner.graph.nodes import node_fields
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ def _list_pending(nodes: Nodes) -> list[dict[str, Any]]:
             "name": node.name,
             "entity_type": node.entity_type,
             "observation_count": node.observations,
-            "last_observation_at": _iso(node.observed_at),
-            "summary_updated_at": _iso(node.summary_updated_at),
+            "last_observation_at": iso_or_none(node.observed_at),
+            "summary_updated_at": iso_or_none(node.summary_updated_at),
         }
         for node in nodes.unsummarized()
     ]
@@ -111,7 +111,3 @@ def report_fields(attention: Report[Events]) -> dict[str, Any]:
         },
         "of": dict(attention.of),
     }
-
-
-def _iso(epoch_ms: int | None) -> str | None:
-    return None if epoch_ms is None else iso(epoch_ms)

@@ -11,29 +11,13 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from index.errors import Conflict, InvalidArgument, NotFound
+from syncd.cli.terminal.result_text import EVENT_VERBS
 from syncd.page.web.failures import describe_failure
 from syncd.page.web.templates import link, unpack_path
 from syncd.page.web.text_comparison import PatchLine, patch_lines
 from syncd.page.web.view import Visit, get, post
 
 EVENTS: Final = 50
-# What happened to a note, in words.
-VERBS: Final[Mapping[str, str]] = {
-    "create": "created",
-    "update": "changed",
-    "delete": "deleted",
-    "moved": "moved",
-    "edit": "changed outside Memex",
-    "commit": "committed",
-    "promote": "promoted",
-    "unpromote": "moved back to the inbox",
-    "merge": "appended",
-    "dismiss": "dismissed",
-    "expire": "expired",
-    "unarchive": "unarchived",
-    "apply": "applied",
-    "unapply": "taken back",
-}
 SURFACES: Final = {"cli": "you", "file": ""}  # who wrote without a key
 # Moves of a note; the operation that moves it back, if the move was its last one.
 MOVES: Final[Mapping[str, str]] = {
@@ -82,7 +66,7 @@ def list_versions(events: Sequence[Mapping[str, Any]]) -> list[Version]:
     return [
         Version(
             event["at"],
-            "restored" if event["tool"] == "restore" else VERBS.get(event["what"], event["what"]),
+            "restored" if event["tool"] == "restore" else EVENT_VERBS.get(event["what"], event["what"]),
             event["author"] or event["key"] or SURFACES.get(event["surface"], event["surface"]),
             event["subject"] if event["commit"] else event["tool"],
             event["undone"],

@@ -192,10 +192,7 @@ def test_recent_is_by_creation_newest_first(catalog):
     )
     assert [record.path for record in catalog.recent(workspace=None, limit=3)] == ["8.md", "9.md", "6.md"]
     assert [record.path for record in catalog.recent(workspace="a", limit=9, before=3)] == ["4.md", "2.md", "0.md"]
-    assert [
-        record.path for record in catalog.recent(workspace="a", limit=9, namespace="y", collection="documents")
-    ] == ["8.md", "6.md"]
-    assert [record.path for record in catalog.recent(workspace=None, limit=9, type="file")] == ["0.md"]
+    assert [record.path for record in catalog.recent(workspace="a", limit=9, namespace="y")] == ["8.md", "6.md"]
     assert catalog.recent(workspace="' or 1=1 --", limit=9) == [] == catalog.recent(workspace="\ud800", limit=9)
 
 

@@ -125,7 +125,7 @@ def test_whatever_notes_say_the_boxes_are_ours_and_none_is_ticked(found):
     wanted = sorted(entry.key for sheet in found for entry in sheet.entries)
     assert sorted(box.key for box in find_checkboxes(text)) == wanted
     assert read_answers([text]) == {}
-    assert len(parse_outline(text).tasks) == len(wanted)
+    assert len(parse_outline(text).task_lines) == len(wanted)
     assert re.findall(r"^\s*[-+*] \[[^ ]\]", "\n".join(_prose(text)), re.MULTILINE) == []
 
 

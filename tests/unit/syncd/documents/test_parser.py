@@ -84,7 +84,8 @@ def test_the_text_is_the_body_line_for_line_less_what_is_hidden(body):
     if "%%" not in body and "<!--" not in body:
         assert found.text == body
     count = len(ends.findall(body)) + 1
-    assert all(0 <= item.line < count for item in [*found.links, *found.headings, *found.tasks, *found.callouts])
+    assert all(0 <= item.line < count for item in [*found.links, *found.headings])
+    assert all(0 <= line < count for line in found.task_lines)
 
 
 @given(
@@ -192,7 +193,7 @@ def test_lists_that_are_nested_in_each_of_many_lines_need_little_memory():
 
 def test_a_list_of_many_lines_is_read():
     outline = parse_outline("- a\n  - [ ] b\n" * 9_999)
-    assert (len(outline.tasks), outline.defects) == (9_999, [])
+    assert (len(outline.task_lines), outline.defects) == (9_999, [])
 
 
 def test_a_table_of_many_cells_needs_little_memory():
