@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
 from typing import Final
@@ -27,28 +27,30 @@ from index.graph.vertex import (
 from index.model import Statement
 
 MOST: Final = 1_000  # nodes of one neighborhood
+WORDS: Final = 1_000  # types and targets of relations that are not looked through
+FEW: Final = 16  # most notes of a name that are kept in a tuple
 
 
 @dataclass(slots=True)
 class _Names:
-    """Maps each key to the paths of its notes. Most keys have one, and a set of one path takes 168 bytes more than a tuple."""
+    """Maps each key to the paths of its notes. Most keys have few, and a set of ten paths takes 600 bytes more than a tuple."""
 
     paths: dict[str, tuple[str, ...] | set[str]] = field(default_factory=dict)
 
     def add(self, key: str, path: str) -> None:
-        known = self.paths.get(key)
-        if known is None:
-            self.paths[key] = (path,)
-        elif isinstance(known, set):
+        known = self.paths.get(key, ())
+        if isinstance(known, set):
             known.add(path)
         elif path not in known:
-            self.paths[key] = {*known, path}
+            self.paths[key] = (*known, path) if len(known) < FEW else {*known, path}
 
     def remove(self, key: str, path: str) -> None:
-        known = self.paths.get(key)
+        known = self.paths.get(key, ())
         if isinstance(known, set):
             known.discard(path)
-        if known == (path,) or not known:
+        elif path in known:
+            self.paths[key] = known = tuple(other for other in known if other != path)
+        if not known:
             self.paths.pop(key, None)
 
     def get(self, key: str) -> Collection[str]:
@@ -65,6 +67,8 @@ class Graph:
         ] = {}  # by path; includes all notes with one name, although only one of them is the node
         self._named, self._stems, self._aliases, self._pointing = _Names(), _Names(), _Names(), _Names()
         self._files = _Names()  # file names as agents may know them
+        self._words: dict[str, str] = {}  # types and targets of relations, each once
+        self._most_words = WORDS
         self._near: dict[
             str, tuple[tuple[str, str, bool], ...]
         ] = {}  # path → (neighbour, type, outward); filled as asked
@@ -75,6 +79,7 @@ class Graph:
     def put(self, node: Vertex) -> None:
         """Add the note of a node, and replace the previous note at its path."""
         with self._lock:
+            node = self._share_words(node)
             before = self._notes.get(node.path)
             if before and (before.name, before.aliases) == (node.name, node.aliases):
                 self._replace_statements(before, node)
@@ -89,6 +94,21 @@ class Graph:
         """Remove the note at `path`."""
         with self._lock:
             self._remove(path)
+
+    def _share_words(self, node: Vertex) -> Vertex:
+        """Return the node with the strings of the graph for the types and targets of its relations: a parsed note has its own ones.
+
+        Not with `sys.intern`: early versions of Python 3.12 never free what it was given (CPython issue 113993)."""
+        if len(self._words) > self._most_words:  # forget those that no note has any more
+            self._words = {word: word for note in self._notes.values() for word in _words_of(note)}
+            self._most_words = max(WORDS, 2 * len(self._words))
+        share = self._words.setdefault
+        if all(share(word, word) is word for word in _words_of(node)):
+            return node
+        shared = tuple(
+            Statement(share(stated.type, stated.type), share(stated.target, stated.target)) for stated in node.relations
+        )
+        return replace(node, relations=shared)
 
     def _remove(self, path: str) -> None:
         if before := self._notes.get(path):
@@ -402,6 +422,10 @@ class Graphs:
         self.unsettled.discard(path)
         if (workspace := self._where.pop(path, None)) is not None:
             self._graphs[workspace].drop(path)
+
+
+def _words_of(node: Vertex) -> Iterator[str]:
+    return (word for stated in node.relations for word in (stated.type, stated.target))
 
 
 def _precedence(path: str) -> tuple[int, str]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.document_ids import choose_owner
-from index.graph.graph import Graph, Graphs
+from index.graph.graph import FEW, WORDS, Graph, Graphs
 from index.graph.vertex import Edge, Vertex, name_key
 from index.model import Statement
 from tests.support.example_counts import examples
@@ -127,6 +127,34 @@ def test_a_self_relation_is_one_relation_and_no_orphan():
     assert made.orphans() == []
     assert made.edges_between("Ouroboros", "Ouroboros") == [Edge("Ouroboros", "Ouroboros", "eats")]
     assert made.shortest_path("Ouroboros", "Ouroboros") == []
+
+
+def test_relations_of_many_notes_share_their_words():
+    made = graph(*(node(name, (f"part of {name}"[:-2], f"the hub {name}"[:-2])) for name in ("A", "B")))
+    (a,), (b,) = (made.get(name).relations for name in ("A", "B"))
+    assert a.type is b.type
+    assert a.target is b.target
+
+
+def test_words_that_no_relation_has_any_more_are_freed():
+    made = graph(node("Hub"))
+    for number in range(5 * WORDS):
+        made.put(node("A", ("part_of", f"target {number}")))
+    assert len(made._words) <= WORDS + 2
+
+
+@pytest.mark.parametrize("count", [FEW - 1, FEW, FEW + 1, 3 * FEW])
+def test_however_many_lead_to_a_node_each_is_known_until_it_goes(count):
+    sources = [node(f"N{number:02}", ("part_of", "Hub")) for number in range(count)]
+    made = graph(*sources, node("Hub"))
+    assert [path for path, _ in made.incoming_statements("Hub")] == [source.path for source in sources]
+    for source in sources[:-1]:
+        made.drop(source.path)
+    assert [path for path, _ in made.incoming_statements("Hub")] == [sources[-1].path]
+    made.drop(sources[-1].path)
+    assert made.incoming_statements("Hub") == []
+    made.put(sources[0])
+    assert [path for path, _ in made.incoming_statements("Hub")] == [sources[0].path]
 
 
 def test_workspaces_have_graphs_of_their_own():
