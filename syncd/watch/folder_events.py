@@ -17,11 +17,16 @@ from watchdog.observers.api import BaseObserver
 if sys.platform == "linux":
     from watchdog.observers.inotify import InotifyEmitter, InotifyWatchGroup
     from watchdog.observers.inotify_c import CallbackId, InotifyEvent, InotifyFD, Mask, WatchCallback, WatchDescriptor
-    from watchdog.observers.inotify_move_event_grouper import GroupedInotifyEvent, PathedInotifyEvent
+    from watchdog.observers.inotify_move_event_grouper import (
+        GroupedInotifyEvent,
+        InotifyMoveEventGrouper,
+        PathedInotifyEvent,
+    )
+    from watchdog.utils.delayed_queue import DelayedQueue
 else:
     from watchdog.observers import Observer
 
-from syncd.vault.path_rules import is_note, is_utf8
+from syncd.vault.path_rules import is_note, is_temporary, is_utf8
 
 log = logging.getLogger(__name__)
 
@@ -174,6 +179,24 @@ if sys.platform == "linux":
             watch.callbacks[id_] = callback
             return watch.wd
 
+    class _LatestFirst(DelayedQueue[GroupedInotifyEvent]):
+        """Searches the newest events first: the two ends of a move arrive together, behind up to half a second of other events."""
+
+        def _index_and_item(
+            self, predicate: Callable[[GroupedInotifyEvent], bool]
+        ) -> tuple[int, GroupedInotifyEvent] | None:
+            for back, (event, *_) in enumerate(reversed(self._queue), 1):
+                if predicate(event):
+                    return len(self._queue) - back, event
+            return None
+
+    class _Grouper(InotifyMoveEventGrouper):
+        """Extends watchdog's class: searches the newest events first for the other end of a move."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self._queue = _LatestFirst(self.delay)
+
     class _Group(InotifyWatchGroup):
         """Manages the watches of one tree: skips ignored folders, drops those that leave, reports those it can't watch."""
 
@@ -181,6 +204,10 @@ if sys.platform == "linux":
             self._folder_events = events
             self._leaving: dict[int, set[WatchDescriptor]] = {}  # by the cookie of a move whose other end is unknown
             super().__init__(fd, path, event_mask=mask, is_recursive=True)
+
+        def _activate(self) -> None:
+            self._move_event_grouper = _Grouper()  # before the first event
+            super()._activate()
 
         @property
         def watched_count(self) -> int:
@@ -193,6 +220,12 @@ if sys.platform == "linux":
             self._folder_events.report_overflow()
 
         def on_event(self, event: InotifyEvent) -> None:
+            # No name of a temporary file is a path to check, and a replaced note causes nine events, five of them only about such a
+            # file. A move is needed for its other end.
+            if not (event.is_directory or event.is_moved_from or event.is_moved_to) and is_temporary(
+                os.fsdecode(event.name)
+            ):
+                return
             if event.is_moved_from and event.is_directory:
                 with self._lock:
                     self._leaving[event.cookie] = self._watches_below(self._build_event_source_path(event))

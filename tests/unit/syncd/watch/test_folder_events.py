@@ -8,10 +8,13 @@ import textwrap
 import threading
 import time
 import warnings
+from contextlib import closing
+from hashlib import sha256
 
 import pytest
 from watchdog import events
 
+from syncd.vault.vault import Vault
 from syncd.watch.folder_events import FolderEvents, paths_to_check
 from tests.support.fast_daemon import somebody_else
 from tests.support.until import until
@@ -192,3 +195,35 @@ def test_no_root_no_ears(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(NotADirectoryError):
         FolderEvents(str(tmp_path / "file"), print, print, ignored)
+
+
+@linux
+def test_only_moves_of_a_temporary_file_are_queued(tmp_path, monkeypatch):
+    note = tmp_path / "note.md"
+    note.write_text("before")
+    listening, queued = Listening(tmp_path), []
+    with closing(listening.ears), closing(Vault(tmp_path)) as vault:
+        put = listening.group._move_event_grouper.put_event
+        monkeypatch.setattr(
+            listening.group._move_event_grouper, "put_event", lambda event: (queued.append(event), put(event))
+        )
+        vault.replace("note.md", b"after", digest=sha256(b"before").hexdigest())
+        listening.hears("note.md")
+        (tmp_path / "last.md").touch()
+        listening.hears("last.md")
+    assert {event.ev.name for event in queued if not event.ev.is_moved_from | event.ev.is_moved_to} == {b"last.md"}
+
+
+@linux
+def test_the_other_end_of_a_move_is_found_among_many_events_at_once(tmp_path):
+    listening = Listening(tmp_path)
+    with closing(listening.ears):
+        queue = listening.group._move_event_grouper._queue
+    for number in range(3_000):
+        queue.put(number, delay=True)
+    compared = []
+    assert queue.remove(lambda event: compared.append(event) or event == 2_999) == 2_999
+    assert compared == [2_999]
+    assert queue.find(lambda event: event == 0) == 0
+    assert queue.remove(lambda event: event == 7) == 7
+    assert queue.find(lambda event: event in {7, 2_999}) is None
