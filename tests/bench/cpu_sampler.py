@@ -5,6 +5,7 @@ libraries do in threads of their own, which have no Python in them, is what the 
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
@@ -83,7 +84,14 @@ class Sampler:
                 self._look()
 
     def _look(self) -> None:
-        own, alive = threading.get_ident(), sys._current_frames()
+        own = threading.get_ident()
+        was_on = gc.isenabled()
+        gc.disable()  # before Python 3.12, a collection inside the next call can stop all threads for good (CPython issue 106883)
+        try:
+            alive = sys._current_frames()
+        finally:
+            if was_on:
+                gc.enable()
         for ident, frame in alive.items():
             # A thread with a frame has not ended, and none ends while this one runs.
             now = time.clock_gettime(time.pthread_getcpuclockid(ident))
