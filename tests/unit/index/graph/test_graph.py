@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -11,8 +13,9 @@ from hypothesis import strategies as st
 
 from index.document_ids import choose_owner
 from index.graph.graph import FEW, WORDS, Graph, Graphs
-from index.graph.vertex import Edge, Vertex, name_key
+from index.graph.vertex import Edge, Vertex, name_key, vertex_of
 from index.model import Statement
+from syncd.documents.parser import parse
 from tests.support.example_counts import examples
 
 
@@ -134,6 +137,24 @@ def test_relations_of_many_notes_share_their_words():
     (a,), (b,) = (made.get(name).relations for name in ("A", "B"))
     assert a.type is b.type
     assert a.target is b.target
+
+
+def test_a_relation_takes_few_bytes():
+    def parsed(number):
+        lines = "".join(f"- part_of:: [[Node {(number * 7 + step) % 300}]]\n" for step in range(10))
+        raw = f"---\nid: node-{number}\ntype: entity\n---\n## Relations\n{lines}".encode()
+        return vertex_of(parse(raw, f"Captures/w/Entities/Node {number}.md", mtime_ms=0))
+
+    parsed(0)
+    tracemalloc.start()
+    try:
+        made = graph(*(parsed(number) for number in range(300)))
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert len(made) == 300
+    assert taken < 700_000  # 1.0 million with a string for each type and target, and a set for each name
 
 
 def test_words_that_no_relation_has_any_more_are_freed():
