@@ -244,13 +244,13 @@ class Contexts:
                 # Before they are recorded: if the note then can't be written, they are not new at the next try.
                 for callback in tuple(self.listeners):
                     callback([f"{self._inbox}/{workspace}/"])
-            changed = may_write and self._write_note(workspace, note)
-            stat = self._vault.stat(self.path_of(workspace))
+            # Not the stat that the file has by now: the owner may have edited it meanwhile.
+            stat = self._write_note(workspace, note) if may_write else note.stat
             self._done[workspace] = (*state[:2], stat)
         except (Conflict, NotFound, Unavailable) as error:  # the note has just changed, or the disk fails: try again
             log.info("the context of a workspace is written later: %s", error.message)
             return 0
-        return int(changed)
+        return int(stat != note.stat)
 
     def _state(self, workspace: str, stat: Stat | None) -> tuple[object, object, Stat | None]:
         """Return what decides the note: the captures, the vault if facts of promoted notes are kept, and the note's own file."""
@@ -285,32 +285,33 @@ class Contexts:
         del self._waiting[workspace]
         return True
 
-    def _write_note(self, workspace: str, note: _NoteState) -> bool:
-        """Choose the facts again, and write the note if its text changes."""
+    def _write_note(self, workspace: str, note: _NoteState) -> Stat | None:
+        """Choose the facts again, and write the note if its text changes; return the stat of what was read or written."""
         plan = self._plan(workspace, "", None, note.decisions)
         chosen = [choice.fact for choice in plan.chosen]
         if note.raw is None and not chosen:
-            return False
+            return None
         others = [weighed.fact for weighed in plan.facts if weighed.fact.promoted and weighed.fact not in chosen]
         raw = encode(compose_note(workspace, self._tokens, chosen, note.decisions))
         lines = {line.mark: line.body for line in (*map(line_of, chosen), *note.decisions.kept) if line.mark}
         facts = (*chosen, *others)
+        stat = note.stat
         if note.raw != raw:
             # Recorded before it is written, so that no line of it ever counts as the owner's.
             versions = self._written_in(workspace).versions if note.raw is not None else ()
             versions = (*versions[:1], *versions[1:][-1:])  # those that the file may have, after writes that failed
             self._record(workspace, WrittenContext((*versions, lines), facts, note.decisions))
             if note.raw is None:
-                self._create(workspace, raw)
+                stat = self._create(workspace, raw)
             else:
-                self._vault.replace(self.path_of(workspace), raw, digest=sha256(note.raw))
+                stat = self._vault.replace(self.path_of(workspace), raw, digest=sha256(note.raw))
         self._record(workspace, WrittenContext((lines,), facts, note.decisions))
-        return note.raw != raw
+        return stat
 
-    def _create(self, workspace: str, raw: bytes) -> None:
+    def _create(self, workspace: str, raw: bytes) -> Stat:
         """Create the note. Raises Conflict when somebody else just did; then no version of it is recorded."""
         try:
-            self._vault.create(self.path_of(workspace), raw)
+            return self._vault.create(self.path_of(workspace), raw)
         except Conflict:
             self._record(workspace, replace(self._written_in(workspace), versions=()))
             raise
