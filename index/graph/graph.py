@@ -27,7 +27,7 @@ from index.graph.vertex import (
 from index.model import Statement
 
 MOST: Final = 1_000  # nodes of one neighborhood
-WORDS: Final = 1_000  # types and targets of relations that are not looked through
+WORDS: Final = 1_000  # types and targets of relations up to which unused ones stay in memory
 FEW: Final = 16  # most notes of a name that are kept in a tuple
 
 
@@ -96,10 +96,10 @@ class Graph:
             self._remove(path)
 
     def _share_words(self, node: Vertex) -> Vertex:
-        """Return the node with the strings of the graph for the types and targets of its relations: a parsed note has its own ones.
+        """Return the node with the graph's own strings as types and targets of its relations, so that equal ones are in memory once.
 
-        Not with `sys.intern`: early versions of Python 3.12 never free what it was given (CPython issue 113993)."""
-        if len(self._words) > self._most_words:  # forget those that no note has any more
+        `sys.intern` is not used, because early versions of Python 3.12 never free its strings (CPython issue 113993)."""
+        if len(self._words) > self._most_words:  # forget the words that no note has any more
             self._words = {word: word for note in self._notes.values() for word in _words_of(note)}
             self._most_words = max(WORDS, 2 * len(self._words))
         share = self._words.setdefault

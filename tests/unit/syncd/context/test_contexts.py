@@ -27,15 +27,6 @@ FILTER, LANCEDB, TABS = (
 )
 
 
-@pytest.fixture
-def world(tmp_path, monkeypatch):
-    monkeypatch.setattr(contexts, "QUIET_S", 0.0)
-    made = World(tmp_path)
-    made.run()
-    yield made
-    made.close()
-
-
 def workspace(world, name="default"):
     return world.app.agent_access.workspace(name)
 

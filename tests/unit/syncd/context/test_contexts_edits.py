@@ -2,21 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from syncd.context import contexts
-from tests.support.world import World
-
 FILTER, TABS = "The filter of the heat pump is due in May", "Ada prefers tabs in every Makefile"
-
-
-@pytest.fixture
-def world(tmp_path, monkeypatch):
-    monkeypatch.setattr(contexts, "QUIET_S", 0.0)
-    made = World(tmp_path)
-    made.run()
-    yield made
-    made.close()
 
 
 def test_a_line_that_the_owner_deletes_as_soon_as_it_is_written_is_left_out(world, monkeypatch):
