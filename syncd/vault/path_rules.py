@@ -189,26 +189,24 @@ def compile_ignore_patterns(patterns: Sequence[str]) -> Callable[[str], bool]:
 
     `Templates` or `*.excalidraw.md` means this name at any depth; with a slash inside or in front (`Notes/Old`,
     `/Templates`) the pattern starts at the root. Everything below an ignored folder is ignored. `*` and `?` match
-    characters of one name; brackets are literal, because names of notes contain them."""
+    characters of one name; `**` as a name means any number of folders, at the end everything below, as in `.gitignore`.
+    Brackets are literal, because names of notes contain them."""
     anywhere: list[str] = []
-    rooted: dict[int, list[str]] = {}
+    rooted: list[str] = []
     for pattern in patterns:
         text = unicodedata.normalize("NFC", pattern.strip().rstrip("/"))
-        parts = text.lstrip("/").split("/")
         if "/" in text:
-            rooted.setdefault(len(parts), []).append("/".join(_name_regex(part) for part in parts))
+            rooted.append(_path_regex(text.lstrip("/")))
         elif text:
             anywhere.append(_name_regex(text))
     if not anywhere and not rooted:
         return _ignore_nothing
     by_name = re.compile("|".join(anywhere) or r"(?!)", re.DOTALL)
-    by_depth = {depth: re.compile("|".join(paths), re.DOTALL) for depth, paths in rooted.items()}
+    by_path = re.compile(f"(?:{'|'.join(rooted) or r'(?!)'})(?:/.*)?", re.DOTALL)
 
     def ignores(path: str) -> bool:
-        parts = unicodedata.normalize("NFC", path).split("/")
-        return any(by_name.fullmatch(part) for part in parts) or any(
-            depth <= len(parts) and pattern.fullmatch("/".join(parts[:depth])) for depth, pattern in by_depth.items()
-        )
+        path = unicodedata.normalize("NFC", path)
+        return by_path.fullmatch(path) is not None or any(by_name.fullmatch(part) for part in path.split("/"))
 
     return ignores
 
@@ -224,6 +222,13 @@ def patterns_objection(patterns: Sequence[str]) -> str:
                 "`Private` or `Diary/**`"
             )
     return ""
+
+
+def _path_regex(pattern: str) -> str:
+    """Return the pattern of a path as a regular expression."""
+    *folders, last = pattern.split("/")
+    leading = "".join("(?:[^/]+/)*" if name == "**" else f"{_name_regex(name)}/" for name in folders)
+    return leading + _name_regex(last)
 
 
 def _name_regex(pattern: str) -> str:

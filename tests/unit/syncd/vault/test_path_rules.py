@@ -200,6 +200,12 @@ def test_twins_differ_in_letter_case_or_unicode_form_only():
         pytest.param("/Templates", ["Templates/a.md"], ["x/Templates/a.md"], id="from the root"),
         pytest.param("a/b", ["a/b", "a/b/c.md"], ["x/a/b", "a/bc", "a"], id="a path"),
         pytest.param("a/*/c", ["a/x/c/d.md"], ["a/x/y/c"], id="a star is one name"),
+        pytest.param("a/**", ["a/x.md", "a/x/y.md"], ["a", "x/a/y.md"], id="two stars at the end"),
+        pytest.param("a/**/c", ["a/c", "a/x/c/d.md", "a/x/y/c"], ["a", "a/x", "x/a/c", "a/xc"], id="two stars inside"),
+        pytest.param("**/a", ["a/x.md", "x/a", "x/y/a/z.md"], ["x/ab", "b/x.md"], id="two stars in front"),
+        pytest.param("/**/a/**/b/**", ["a/b/x", "x/a/y/b/z.md"], ["a/b", "b/a/x"], id="several times two stars"),
+        pytest.param("/**", ["a.md", "a/b.md"], [], id="everything"),
+        pytest.param("a**/c", ["a/c", "ax/c"], ["a/x/c"], id="two stars within a name"),
         pytest.param(
             "*.excalidraw.md",
             ["x.excalidraw.md", "a/b.excalidraw.md"],
