@@ -98,9 +98,12 @@ class _Bridge:
         if method == "initialize" or method is None or asked is None:
             await self._exchange(message)  # in order: later messages depend on it
             return
-        task = asyncio.create_task(self._exchange(message))
-        self._under_way[json.dumps(asked)] = task
-        task.add_done_callback(lambda _: self._under_way.pop(json.dumps(asked), None))
+        number = json.dumps(asked)
+        if number in self._under_way:
+            self._write_error(asked, INVALID_REQUEST, "a request with this id is not answered yet")
+            return
+        task = self._under_way[number] = asyncio.create_task(self._exchange(message))
+        task.add_done_callback(lambda _: self._under_way.pop(number))
 
     async def _exchange(self, message: Message) -> None:
         """Send one message and write every message of the answer, or an error if no answer arrives."""
@@ -152,6 +155,8 @@ class _Bridge:
                     if not silent:
                         self._write_message(answer)
                 if asked is not None and not answered:
+                    if response.status_code == HTTPStatus.OK:  # the daemon was stopped, and ended its streams
+                        raise httpx2.RemoteProtocolError("the stream ended without an answer")
                     raise _ForeignAnswer(response.status_code, b"")
         except httpx2.RequestError as error:
             if answered:

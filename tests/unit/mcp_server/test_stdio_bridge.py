@@ -219,6 +219,28 @@ def test_any_answer_of_a_sick_daemon_becomes_one_error(status, kind, body, code)
     assert told["error"]["data"]["code"] == code
 
 
+@pytest.mark.parametrize("said", [b"", b": ping\n\n", b'data: {"jsonrpc":"2.0","method":"notifications/message"}\n\n'])
+def test_a_stream_that_ends_without_an_answer_counts_as_lost(said):
+    with answering(200, "text/event-stream", said) as url, bridge(url, "k") as host:
+        told = host.call(7, "list_recent", {})
+        while "id" not in told:
+            told = host.hear()
+    assert "connection to the daemon was lost" in told["error"]["message"]
+    assert told["error"]["data"] == {"code": "UNAVAILABLE", "retryable": True}
+
+
+def test_each_of_two_requests_with_one_id_gets_a_reply(rim):
+    with rim.encoder.held(), bridge(rim.url, rim.secrets["full"], workspace="work") as host:
+        params = {"name": "semantic_search", "arguments": {"query": f"where is the {SLOW} now"}, "_meta": META}
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        host.send(asked)
+        assert rim.encoder.waiting.acquire(timeout=20)
+        refused = host.ask(asked)
+        assert (refused["id"], refused["error"]["code"]) == (1, -32600)
+        host.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1, "_meta": META}})
+        assert host.call(2, "list_recent", {})["result"]["isError"] is False
+
+
 def test_a_json_rpc_error_is_passed_on():
     body = b'{"jsonrpc":"2.0","id":7,"error":{"code":-32022,"message":"unknown version"}}'
     with answering(400, "application/json", body) as url, bridge(url, "k") as host:
