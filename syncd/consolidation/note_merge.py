@@ -31,17 +31,13 @@ _WORD = re.compile(r"\w+")
 def missing_blocks(kept: str, other: str) -> str:
     """Return the blocks of `other`'s body that `kept`'s body lacks; prose is compared by words, code by characters."""
     mine = parse_outline(split(kept)[1])
-    signs, words = _comparable_text(True, mine.text), f" {_comparable_text(False, mine.text)} "
+    signs, words = _with_unix_lines(mine.text), f" {_join_words(mine.text)} "
     theirs = parse_outline(split(other)[1])
     new: list[str] = []
     heading = ""
     for block in theirs.blocks:
         text = theirs.text[block.start : block.end]
-        there = (
-            _comparable_text(True, text) in signs
-            if block.kind in _EXACT
-            else f" {_comparable_text(False, text)} " in words
-        )
+        there = _with_unix_lines(text) in signs if block.kind in _EXACT else f" {_join_words(text)} " in words
         if block.kind == "heading":
             heading = "" if there else text  # added only if a new block follows below it
         elif not there:
@@ -77,7 +73,7 @@ def merge_text(kept: str, other: str, documents: tuple[Document, Document]) -> s
         if is_open_ended(body):
             raise FrontmatterError("its text ends in an unclosed comment or block of code, HTML or math")
         newline = "\r\n" if "\r\n" in body else "\n"
-        body = body.rstrip("\r\n") + newline * 2 + text.replace("\r\n", "\n").replace("\n", newline) + newline
+        body = body.rstrip("\r\n") + newline * 2 + _with_unix_lines(text).replace("\n", newline) + newline
     a, b = documents
     kept = edit(kept, changes)
     if kept == before and not text:
@@ -94,9 +90,13 @@ def mark_superseded(text: str, link: str) -> str:
     return edit(text, {"superseded_by": f"[[{link}]]"})
 
 
-def _comparable_text(exact: bool, text: str) -> str:
-    """Return a text in its form for comparison: with every character, or its words alone."""
-    return " ".join(fold(text).split() if exact else _WORD.findall(fold(text)))
+def _with_unix_lines(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
+def _join_words(text: str) -> str:
+    """Return the words of a text alone, in their form for comparison."""
+    return " ".join(_WORD.findall(fold(text)))
 
 
 def _missing_items(name: str, mine: Any, theirs: Any) -> list[Any]:

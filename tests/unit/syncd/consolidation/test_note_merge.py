@@ -37,6 +37,10 @@ def test_what_only_the_other_says_comes_to_the_end():
 def test_of_code_every_sign_counts():
     assert missing_blocks("```\na + b\n```\n", "```\na - b\n```\n") == "```\na - b\n```"
     assert missing_blocks("a + b\n", "a - b\n") == ""
+    assert missing_blocks("```\nexport PATH=x\n```\n", "```\nexport path=x\n```\n") == "```\nexport path=x\n```"
+    inner, outer = (f"```py\nfor x in y:\n    a()\n{indent}b()\n```" for indent in ("    ", ""))
+    assert missing_blocks(inner, outer) == outer
+    assert missing_blocks(inner.replace("\n", "\r\n"), inner) == ""
 
 
 def test_tags_properties_and_relations_are_those_of_both_and_the_kept_note_s_come_first():
