@@ -325,6 +325,8 @@ async def _read_lines(source: BinaryIO) -> AsyncIterator[bytes]:
 
 
 def _pump_lines(source: BinaryIO, put: Callable[[bytes], None]) -> None:
-    while line := source.readline():
-        put(line)
+    # With a buffer of its own: Python aborts if the one of stdin is in use when the process ends, as after Ctrl-C.
+    with open(source.fileno(), "rb", closefd=False) as lines:
+        while line := lines.readline():
+            put(line)
     put(b"")

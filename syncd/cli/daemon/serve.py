@@ -73,7 +73,8 @@ def serve(host: str | None, port: int | None, connect: bool, any_port: bool, for
     "--workspace",
     "-w",
     shell_complete=workspaces,
-    help="The workspace that the client uses. Default: the key's only workspace, else the workspace default.",
+    help="The workspace that the client uses. Default: the key's only workspace, else the workspace default; "
+    "the tools of the graph have no default, except in the toolset core.",
 )
 @click.option(
     "--key-file",

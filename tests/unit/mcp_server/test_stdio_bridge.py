@@ -1,6 +1,7 @@
 """`memex mcp` as a host runs it: a child process, lines on its pipes."""
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -299,6 +300,16 @@ def test_a_client_that_leaves_before_its_answer_ends_it_quietly(rim):
         assert child.stderr.read() == b""
         assert child.wait(60) == 0
     space.slow = 0.0
+
+
+def test_ctrl_c_ends_it_while_it_waits_for_a_line():
+    code = "from mcp_server.stdio_bridge import run; run('http://127.0.0.1:9', 'k')"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=pipe) as child:
+        Host(child).ask(HELLO)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(60) == -signal.SIGINT
+        assert child.stderr.read().rstrip().endswith(b"KeyboardInterrupt")
 
 
 def test_the_bridge_loads_nothing_that_it_does_not_need():
