@@ -37,6 +37,7 @@ CLOSED_S: Final = 15.0  # seconds that closing waits for the model's current wor
 POLL_S: Final = 0.05  # seconds between two looks at a model that is loading
 SHARE: Final = 0.5  # of the model in a score; the rest is the score of the search
 GOOD: Final = 0.5  # the model's score from which a hit is not weak
+LOADING: Final = "reranker: still loading; until then results keep the order of the search"
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +113,7 @@ class Reranker:
     def degraded(self) -> str:
         """Return why the model does not order results, in a sentence; "" = it does, or no search has needed it yet."""
         if self.state == "loading":
-            return "reranker: still loading; until then results keep the order of the search"
+            return LOADING
         return f"reranker: {self.problem}; results keep the order of the search" if self.state == "broken" else ""
 
     # searching
@@ -127,7 +128,7 @@ class Reranker:
             return search(query)
         if self._judge is None:
             answer = search(query)
-            return replace(answer, degraded=(*answer.degraded, self._request_model()))
+            return replace(answer, degraded=(*answer.degraded, self._request_model() or LOADING))  # ready only now
         results = search(replace(query, limit=max(query.limit, self.pool)))
         with span("rerank", documents=min(self.pool, len(results.hits))):
             hits, degraded = self._order(query.text, results.hits)

@@ -1,6 +1,6 @@
 """Give agents access to workspaces, and hold everything else that the server may ask for: keys, uploads, health.
 
-Law: agent access holds the index of the captures, and nothing of the vault outside the inbox."""
+Law: agent access holds the index of the captures, and of the vault outside the inbox only the shared notes."""
 
 from __future__ import annotations
 

@@ -129,6 +129,19 @@ def test_equals_keep_the_order_of_the_search(world, reranker):
     assert titles(search(world, "gold stove")) == before
 
 
+def test_a_search_during_which_the_model_becomes_ready_gives_the_reason_for_its_order(folder, loading):
+    reranker = Reranker(str(folder), 2, 20.0, load=loading)
+    reranker.start()
+
+    def search_slowly(_query):
+        assert reranker.wait(30)
+        return Answer((), "hybrid")
+
+    answer = search_reranked(reranker, Query("stove", 3), search_slowly)
+    reranker.close()
+    assert answer.degraded == ("reranker: still loading; until then results keep the order of the search",)
+
+
 def test_what_is_beyond_the_pool_changes_no_order_in_it(folder, loading):
     reranker = Reranker(str(folder), 2, 20.0, load=loading)
     reranker.start()
