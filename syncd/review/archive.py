@@ -17,6 +17,7 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Document, Record
 from index.names import fold
+from syncd.commits.own_changes import trace_steps
 from syncd.documents.owner_marks import OwnerMarks, read_marks
 from syncd.git.repository import Repository
 from syncd.history.audit_log import AuditLog
@@ -31,7 +32,7 @@ from syncd.promotion.promoted_note import HINDERING, Problem, candidate_names
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.promotion.waiting_captures import WaitingCaptures
-from syncd.review.archive_rules import archive_path, archive_reason, archive_text, inbox_path, restore_text
+from syncd.review.archive_rules import UNUSED, archive_path, archive_reason, archive_text, inbox_path, restore_text
 from syncd.review.bases_table import DISMISSED
 from syncd.vault.location import ARCHIVE
 from syncd.vault.path_rules import join
@@ -128,12 +129,13 @@ class Archive:
     def _due_reason(self, record: Record, marks: OwnerMarks, now: int) -> str:
         if record.type == "entity" or marks.twice:
             return ""
-        days, since = self._snapshot.settings.review.expire_days, None
-        if days > 0:
-            last = self._audit.last_entry(record.path)
-            ours = last is not None and last.after == record.digest  # otherwise a person has changed or added the file
-            since = (record.updated_at or record.created_at) if ours else None
-        return archive_reason(marks, now=now, untouched_since=since, expire_days=days)
+        days, changed = self._snapshot.settings.review.expire_days, record.updated_at or record.created_at
+        why = archive_reason(marks, now=now, untouched_since=changed, expire_days=days)
+        return "" if why == UNUSED and self._has_other_writers(record) else why
+
+    def _has_other_writers(self, record: Record) -> bool:
+        """Return whether not only Memex has created and changed the file, as far as the audit log knows."""
+        return trace_steps(self._audit.entries_backwards(record.path), record.digest, ("",)) is None
 
     # Moves
 

@@ -14,6 +14,7 @@ from syncd.review.bases_table import DISMISSED
 from syncd.vault.location import ARCHIVE, locate
 
 DAY_MS: Final = 24 * 3600 * 1000
+UNUSED: Final = "unused"
 KEEP: Final = "keep"  # the value of `review` for a capture that expired and was moved back
 
 
@@ -28,7 +29,7 @@ def archive_reason(marks: OwnerMarks, *, now: int, untouched_since: int | None, 
     if marks.expires is not None and has_expired(marks.expires, now):
         return "expired"
     old = untouched_since is not None and expire_days > 0 and now - untouched_since > expire_days * DAY_MS
-    return "unused" if old else ""
+    return UNUSED if old else ""
 
 
 def has_expired(at: int, now: int) -> bool:

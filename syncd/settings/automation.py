@@ -95,7 +95,7 @@ class ReviewSettings:
     table: bool = setting(True, "Whether Memex keeps `Review.base`, a table of waiting captures, in the inbox.")
     expire_days: float = setting(
         0.0,
-        "Days without a change after which a capture is archived; 0 = never. A note's `expires` property applies either way.",
+        "Days without a change after which a capture is archived that you neither wrote nor edited; 0 = never. A note's `expires` property applies either way.",
         least=0,
     )
 

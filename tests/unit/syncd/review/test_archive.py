@@ -255,6 +255,26 @@ def test_unused_captures_go_when_the_settings_say_so(tmp_path):
     world.close()
 
 
+def test_unused_notes_that_a_person_wrote_or_edited_stay_after_memex_has_changed_their_properties(tmp_path):
+    world = World(tmp_path, review=ReviewSettings(expire_days=30.0))
+    world.write("Captures/default/Diary.md", "---\ncreated: 2024-05-01\n---\nWhat I thought then.\n")
+    written = capture(world, name="By hand")
+    world.app.agent_access._inbox = replace(world.app.agent_access._inbox, now=lambda: 1_700_000_000_000)
+    edited = world.app.agent_access.workspace("default").capture("An old one.").record
+    untouched = world.app.agent_access.workspace("default").capture("Another old one.").record
+    world.run()
+    world.write(edited.path, (world.vault / edited.path).read_text() + "And what I add.\n")
+    world.run()
+    assert world.app.services.review.run() > 0
+    world.run()
+    assert "promote: false" in (world.vault / untouched.path).read_text()
+    assert aside(world) == 1
+    assert not (world.vault / untouched.path).exists()
+    for path in ("Captures/default/Diary.md", written, edited.path):
+        assert (world.vault / path).exists(), path
+    world.close()
+
+
 def test_suggestions_never_look_into_the_archive(world):
     capture(world, "review: dismissed\n", body="Sweep the chimney in autumn before the first fire of the year.\n")
     aside(world)
