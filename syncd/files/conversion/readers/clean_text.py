@@ -17,6 +17,7 @@ _LINE_END: Final = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufeff\ufffe\uffff\U000e0000-\U000e007f]"
 )
+INVISIBLE: Final = re.compile(f"{_LINE_END.pattern}|{_UNSEEN.pattern}")  # what `remove_invisible` changes
 # Soft hyphens and marks for line breaks, which would disturb a search.
 _SOFT: Final = re.compile("[\u00ad\u200b\u2060]")
 _BLANKS: Final = re.compile("(?<![ \t\u00a0\u2007\u202f])[ \t\u00a0\u2007\u202f]++$", re.MULTILINE)

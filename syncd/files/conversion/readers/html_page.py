@@ -12,6 +12,7 @@ from syncd.files.conversion.readers.plain_text import decode
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge
 
 _CHARSET: Final = re.compile(rb"""<meta[^>]{1,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE)
+_WIDE: Final = re.compile(rb"utf-?(?:16|32)|ucs-?[24]", re.IGNORECASE)
 LARGEST: Final = 64 << 20  # most bytes of HTML; its tree takes many times as much memory
 
 
@@ -34,7 +35,9 @@ def convert_html(html: str) -> tuple[str, str | None]:
 
 def _decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
     """Decode a page with the encoding that it states, or else with a guessed one; return the text and warnings."""
-    if (stated := _CHARSET.search(raw, 0, 4096)) and not raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
+    stated = _CHARSET.search(raw, 0, 4096)
+    # A page whose statement can be read as ASCII is in no encoding of wider units.
+    if stated and not _WIDE.match(stated[1]) and not raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
         try:
             return raw.decode(stated[1].decode("ascii")), ()
         except (LookupError, ValueError):

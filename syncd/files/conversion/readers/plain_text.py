@@ -15,7 +15,7 @@ import charset_normalizer
 
 from index.deferred_patterns import possessive
 from syncd.documents.file_types import guess_utf16, has_stray_nulls
-from syncd.files.conversion.readers.clean_text import format_rows, remove_invisible
+from syncd.files.conversion.readers.clean_text import INVISIBLE, format_rows, remove_invisible
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
 from syncd.notes.front_matter import FrontmatterError, read_properties, split
 
@@ -39,29 +39,34 @@ _STRING: Final = (
 )  # a choice for each character would take 100 bytes of memory each
 _TOKEN: Final = re.compile(_STRING + r'|[][{}:,]|[^\s"\][{}:,]+')
 _DELIMITERS: Final = ",;\t|"
+_LINE_END: Final = re.compile("\r\n|[\r\n]")
 
 
-def decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
+def decode(raw: bytes, *, cut: bool = False) -> tuple[str, tuple[str, ...]]:
     """Decode `raw`; return the text, and a warning if the encoding was guessed or bytes were replaced.
 
-    Raises UnreadableFile if it is not text."""
+    With `cut`, `raw` may end inside a character, which is left out. Raises UnreadableFile if it is not text."""
     for mark, name in _MARKS:
         if raw.startswith(mark):
-            return raw.decode(name, "replace"), ()
+            return _decode_as(name, raw, cut=cut), ()
     sample = raw[:SAMPLE]
     guess = guess_utf16(sample)
     if guess is None and has_stray_nulls(sample):
         raise UnreadableFile("the file contains bytes that are not text")
-    text = raw.decode("utf-8", "replace") if guess is None else ""
+    text = _decode_as("utf-8", raw, cut=cut) if guess is None else ""
     bad = text.count(BAD)
     if guess is None and bad < max(1, len(_BEYOND.findall(text)) - bad):
         return text, (SOME,) * (bad > 0)
     guess = guess or _guess_encoding(raw.replace(b"\x00", b""))
     if guess is not None:
-        return raw.decode(guess, "replace"), (f"the encoding was guessed: {guess}",)
+        return _decode_as(guess, raw, cut=cut), (f"the encoding was guessed: {guess}",)
     if bad > len(text) // 20:
         raise UnreadableFile("the file contains bytes that are not text in any known encoding")
     return text, (SOME,)
+
+
+def _decode_as(name: str, raw: bytes, *, cut: bool) -> str:
+    return codecs.getincrementaldecoder(name)("replace").decode(raw, final=not cut)
 
 
 def _guess_encoding(raw: bytes) -> str | None:
@@ -75,13 +80,13 @@ def _guess_encoding(raw: bytes) -> str | None:
 def read_text(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """Read text unchanged."""
     text, warnings, cut = _read_decoded(file, limits)
-    return MarkdownReading(text, cut=cut, warnings=warnings)
+    return MarkdownReading(remove_invisible(text), cut=cut, warnings=warnings)
 
 
 def read_markdown(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """Read Markdown unchanged, with its front matter, from which the new note takes properties."""
     text, warnings, cut = _read_decoded(file, limits)
-    front, body = split(text)
+    front, body = split(text := remove_invisible(text))
     title = None
     if front:
         try:
@@ -98,19 +103,25 @@ def read_json(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """Read JSON, or JSON with one value per line, as an indented code block; invalid JSON stays unchanged."""
     text, warnings, cut = _read_decoded(file, limits)
     title = None
-    try:
-        values = [_parse_json(text)]
-    except RecursionError:
-        values, warnings = [], (*warnings, "the JSON is nested too deeply to be formatted")
-    except ValueError:
-        try:
-            values = [_parse_json(line) for line in text.splitlines() if line.strip()]
-        except (ValueError, RecursionError):
-            values, warnings = [], (*warnings, "the file is not valid JSON; Memex keeps it as text")
+    values, problem = ([], "the JSON is too large to be formatted") if cut else _parse_values(text)
     if len(values) == 1 and isinstance(values[0], dict):
         title = next((values[0][key] for key in ("title", "name") if isinstance(values[0].get(key), str)), None)
-    body = _lay_out_json(text) if values else text.strip("\n")
+    body = _lay_out_json(text) if values else remove_invisible(text).strip("\n")
+    warnings = (*warnings, problem) if problem else warnings
     return MarkdownReading(f"{_fence(body, 'json')}\n" if body.strip() else "", title=title, cut=cut, warnings=warnings)
+
+
+def _parse_values(text: str) -> tuple[list[Any], str]:
+    """Return the JSON value of a text, or the one of each line; and the problem, if it is not valid."""
+    try:
+        return [_parse_json(text)], ""
+    except RecursionError:
+        return [], "the JSON is nested too deeply to be formatted"
+    except ValueError:
+        try:
+            return [_parse_json(line) for line in _LINE_END.split(text) if line.strip()], ""
+        except (ValueError, RecursionError):
+            return [], "the file is not valid JSON; Memex keeps it as text"
 
 
 def _parse_json(text: str) -> Any:
@@ -119,7 +130,7 @@ def _parse_json(text: str) -> Any:
 
 
 def _lay_out_json(text: str) -> str:
-    """Format valid JSON with one value per line; numbers stay as they were written, and characters are not escaped."""
+    """Format valid JSON with one value per line; numbers stay as they were written, and only invisible characters are escaped."""
     parts: list[str] = []
     depth, before = 0, ""
     for word in _TOKEN.findall(text):
@@ -129,10 +140,15 @@ def _lay_out_json(text: str) -> str:
             parts.append(" ")
         elif before and word not in ",:" and not (closes and before in "[{"):
             parts.append("\n" + " " * min(depth, DEEPEST))
-        parts.append(json.dumps(json.loads(word), ensure_ascii=False) if word[0] == '"' else word)
+        parts.append(_format_string(word) if word[0] == '"' else word)
         depth += word in "[{"
         before = word
     return "".join(parts)
+
+
+def _format_string(word: str) -> str:
+    # What is removed from the text later could join two runs of backticks to one that ends the code block.
+    return INVISIBLE.sub(lambda match: json.dumps(match[0])[1:-1], json.dumps(json.loads(word), ensure_ascii=False))
 
 
 def _fence(text: str, language: str) -> str:
@@ -154,7 +170,7 @@ def read_csv(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
 
 def _parse_rows(text: str) -> Iterator[list[str]]:
     csv.field_size_limit(max(131_072, len(text)))
-    lines = text.split("\n", 1)
+    lines = _LINE_END.split(text, 1)
     first = lines[0].strip().lower()
     separator = first[4] if len(first) == 5 and first.startswith("sep=") and first[4] != '"' else ""
     if separator and len(lines) == 2:
@@ -179,5 +195,6 @@ def _read_decoded(file: BinaryIO, limits: ReaderLimits) -> tuple[str, tuple[str,
 
     It reads four bytes for each byte of the text limit, because an encoding takes at most four bytes per character."""
     raw = file.read(limits.text * 4 + 1)
-    text, warnings = decode(raw)
-    return remove_invisible(text), warnings, len(raw) > limits.text * 4
+    cut = len(raw) > limits.text * 4
+    text, warnings = decode(raw, cut=cut)
+    return text, warnings, cut

@@ -111,3 +111,11 @@ def test_nothing_takes_long(text):
         f"<p>{entities.escape(text)}</p><td><ul><li><b><a href='x'>{entities.escape(text)}</a></b></ul><pre>{entities.escape(text)}"
     )
     assert time.process_time() - begun < 1
+
+
+@pytest.mark.parametrize("stated", ["utf-16", "UTF-16LE", "utf16", "utf-32"])
+@pytest.mark.parametrize("end", ["", " "])
+def test_a_statement_of_an_encoding_in_which_it_could_not_be_read_is_ignored(stated, end):
+    html = f'<html><head><meta charset="{stated}"><title>Pläne</title></head><body><p>Grüße</p></body></html>{end}'
+    read = read_html(io.BytesIO(html.encode()), BOUNDS)
+    assert (read.title, read.text.strip(), read.warnings) == ("Pläne", "Grüße", ())

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import re
 import tracemalloc
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from syncd.files.conversion.readers.clean_text import remove_invisible
 from syncd.files.conversion.readers.plain_text import decode, read_csv, read_json, read_markdown, read_text
 from syncd.files.conversion.readers.reader_result import ReaderLimits, TooLarge, UnreadableFile
 
@@ -78,13 +80,39 @@ def test_text_is_cut_where_no_more_can_be_kept():
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
+@example("\x7f")
+@example({"a": "x\u2028``\ufeff``\u2028# Heading"})
 def test_json_is_laid_out_and_says_the_same(value):
-    found = read_json(io.BytesIO(json.dumps(value).encode()), BOUNDS).text
-    body = found.split("\n", 1)[1].rsplit("\n", 2)[0]
-    again = json.loads(json.dumps(value), strict=False)
-    if "\x7f" not in str(value):
-        assert found.startswith("```")
-        assert json.loads(body, strict=False) == again or any(ord(c) > 0x7E or ord(c) < 32 for c in str(value))
+    found = remove_invisible(read_json(io.BytesIO(json.dumps(value).encode()), BOUNDS).text)
+    fence, body = re.fullmatch(r"(`{3,})json\n(.*)\n\1\n", found, re.DOTALL).groups()
+    assert fence not in body
+    assert json.loads(body) == value
+
+
+@pytest.mark.parametrize("invisible", ["\u2028", "\u2029", "\x85"])
+def test_a_line_separator_in_json_or_in_a_cell_is_no_end_of_a_line(invisible):
+    read = read_json(io.BytesIO(f'{{"a": "x{invisible}y"}}\r{{"a": 1}}'.encode()), BOUNDS)
+    assert (read.text, read.warnings) == (
+        f'```json\n{{\n "a": "x\\u{ord(invisible):04x}y"\n}}\n{{\n "a": 1\n}}\n```\n',
+        (),
+    )
+    rows = f"name,note\r\nAda,one{invisible}two\r\n".encode()
+    assert read_csv(io.BytesIO(rows), BOUNDS).text == "| name | note |\n| --- | --- |\n| Ada | one two |"
+
+
+@pytest.mark.parametrize("text", ["日本語テキスト", "Привет мир ", "😀😁"])
+def test_a_file_that_is_cut_inside_a_character_has_no_bad_bytes(text):
+    raw = (text * 20_000).encode()
+    for most in (30_001, 30_002, 30_003, 30_004):
+        read = read_text(io.BytesIO(raw), dataclasses.replace(BOUNDS, text=most))
+        assert (read.cut, read.warnings) == (True, ())
+        assert raw.decode().startswith(read.text)
+
+
+def test_json_that_is_too_large_is_kept_as_text_and_says_so():
+    read = read_json(io.BytesIO(f"[{'1,' * 300_000}1]".encode()), BOUNDS)
+    assert (read.cut, read.warnings) == (True, ("the JSON is too large to be formatted",))
+    assert read.text.startswith("```json\n[1,1,")
 
 
 def test_json_keeps_numbers_and_order_and_shows_characters():
