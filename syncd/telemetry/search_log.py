@@ -33,7 +33,7 @@ class SearchLog:
         """Record a search by its query and the ids of its hits. A failure is logged, and never ends the search."""
         if not self._enabled:
             return
-        line = json.dumps({"query": redact(query[:LONGEST]), "hits": list(hits)}) + "\n"
+        line = json.dumps({"query": redact(query)[:LONGEST], "hits": list(hits)}) + "\n"
         with self._lock:
             try:
                 self._append(line)

@@ -33,6 +33,8 @@ def test_a_secret_in_a_query_is_not_recorded(tmp_path):
     secret = MAKERS["github-token"](random.Random(1))
     SearchLog(tmp_path, enabled=True).record(f"where is {secret} used", [])
     assert secret not in (tmp_path / FILE).read_text()
+    SearchLog(tmp_path, enabled=True).record(f"{'a ' * (LONGEST // 2 - 10)}{secret}", [])
+    assert secret[:15] not in (tmp_path / FILE).read_text()
     assert read_searches(tmp_path)[0]["query"].startswith("where is [")
 
 
