@@ -87,6 +87,11 @@ class Catalog:
             (file, path) for file, path in self._db.rows(f"{query} and workspace = ? order by file, path", workspace)
         ]
 
+    def notes_without_file(self, workspace: str) -> list[str]:
+        """Return the paths of the notes of files in a workspace that name no stored file of it."""
+        query = "select path from documents where type = 'file' and file is null and workspace = ? order by path"
+        return [path for (path,) in self._db.rows(query, workspace)]
+
     def records(self, keys: Collection[str]) -> dict[str, Record]:
         """Return the documents with these keys (`path_id` of their paths), by key."""
         return {

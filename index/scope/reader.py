@@ -151,6 +151,10 @@ class Reader:
         """Return the stored files that documents of a workspace, or of all, refer to, each with the path of its note."""
         return self._catalog.stored_files(workspace)
 
+    def notes_without_file(self, workspace: str) -> list[str]:
+        """Return the notes of files in a workspace that name no stored file of it."""
+        return self._catalog.notes_without_file(workspace)
+
     def notes_with_stems(self, stems: Collection[str]) -> list[tuple[str, str, str]]:
         """Return path, name and type of the notes named as one of `stems`, alone or followed by a blank and more text.
 

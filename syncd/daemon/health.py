@@ -47,6 +47,10 @@ CLOCK: Final = f"clock: {EARLY_CLOCK}"
 HOMELESS: Final = (
     "inbox: it has no workspace, so agents can't capture notes; create one: `memex workspace create default`"
 )
+MOVED: Final = (
+    "inbox: it was moved or renamed, or a workspace was moved out of it, so agents have lost their notes, and none is promoted; "
+    "move it back, or name its new folder in `vault.inbox` and restart Memex"
+)
 BLOCKED: Final = (
     "inbox: a link or a file takes the place of its folder, so agents can't capture notes; "
     "move it away, and put the folder back or create a new one: `memex workspace create default`"
@@ -91,6 +95,7 @@ class Health:
         # For which state `_may_read_held` has answered, and what.
         self._held: tuple[object, dict[frozenset[str], bool]] = (None, {})
         self._agent_access, self._worker, self._head_follower = agent_access, worker, head_follower
+        self._manual_moves = services.manual_moves
         self._watcher_state, self._other_daemon = watcher_state, other_daemon
         self._pending, self._defects = PendingNotes(opened), NoteDefects(opened, files.dropped)
         self._background: Facts = (
@@ -278,6 +283,8 @@ class Health:
         return [] if all(map(self._vault.can_write, inbox)) else [UNWRITABLE.format("a folder of the inbox")]
 
     def _workspace_sentences(self) -> list[str]:
+        if self._manual_moves.is_inbox_moved:
+            return [MOVED]
         try:
             if self._agent_access.workspaces():
                 return []

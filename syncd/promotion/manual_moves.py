@@ -1,8 +1,8 @@
 """Finish a person's manual moves of notes into, out of or within the inbox: properties, stored file and links.
 
 Laws, tested: a capture that a person dragged out of the inbox is promoted, and this can be undone; only links that
-are broken now and led to a moved file before are repaired; copied notes, and notes that are still being edited, are
-left alone. Two machines that see the same move write equal bytes."""
+are broken now and led to a moved file before are repaired; copied notes, notes that are still being edited, and those of
+an inbox that was moved or renamed are left alone. Two machines that see the same move write equal bytes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from typing import Any, Final
 
 from index.errors import MemexError
 from index.model import Document
+from syncd.documents.file_note import digest_of
 from syncd.git import head_moves
 from syncd.git.repository import Repository
 from syncd.history.audit_log import Author, acting_as
 from syncd.history.change_journal import FileChange, MovePlan, move_steps, note_step, sha256
-from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, read_properties, split
+from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, read_properties, readable_properties, split
+from syncd.notes.inline_syntax import find_wikilinks
+from syncd.notes.property_reader import as_text
 from syncd.promotion.link_updates import LinkUpdates, plan_link_updates
 from syncd.promotion.marked_captures import written_at
 from syncd.promotion.moved_note_detection import MovedNote, MovedNotes
@@ -28,6 +31,7 @@ from syncd.promotion.promotions import Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.sync.hand_edits import TORN
 from syncd.vault.location import locate
+from syncd.vault.path_rules import objection
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +58,7 @@ class ManualMoves:
         self, snapshot: VaultSnapshot, promotions: Promotions, moved_notes: MovedNotes, repo: Repository
     ) -> None:
         self._snapshot, self._promotions, self._moved_notes, self._repo = snapshot, promotions, moved_notes, repo
+        self.is_inbox_moved = False  # whether a person moved or renamed the inbox, or a whole folder of it
 
     def run(self) -> None:
         """Finish the moves of notes that nobody is editing."""
@@ -61,12 +66,20 @@ class ManualMoves:
             return
         with acting_as(AUTHOR):
             try:
-                moved_notes = self._moved_notes.find_moved()
+                every = self._moved_notes.find_moved()
+                moved_notes = [note for note in every if not self._has_moved_with_workspace(note)]
+                self.is_inbox_moved = len(moved_notes) < len(every)
                 if moved_notes and not self._is_git_busy() and all(self._is_quiet(note) for note in moved_notes):
                     # together, because they may link to each other
                     self._finish_moves([move for note in moved_notes if (move := self._plan_move(note))])
             except MemexError as error:
                 log.info("finishing a manual move later: %s", error.message)
+
+    def _has_moved_with_workspace(self, note: MovedNote) -> bool:
+        """Return whether the note left the inbox together with the folder of its workspace, as no promoted note does."""
+        inside = note.old.removeprefix(f"{self._snapshot.inbox}/")
+        out = inside != note.old and not is_inside(note.new, self._snapshot.inbox)
+        return out and f"/{note.new}".endswith(f"/{inside}")
 
     # Planning
 
@@ -97,7 +110,7 @@ class ManualMoves:
         except FrontmatterError as error:
             log.info("left the properties of a moved note unchanged: %s", error)
             text, out = raw, False
-        stored, followed = self._find_stored_file(document, note) if out else (None, None)
+        stored, followed = self._find_stored_file(document, note, raw, out=out)
         return ManualMove(note, document, raw, text, out, stored, followed)
 
     def _edit_properties(self, text: str, note: MovedNote, document: Document, *, out: bool, back: bool) -> bytes:
@@ -108,18 +121,30 @@ class ManualMoves:
             return encode(edit(text, {PROMOTED_AT: None}))
         return encode(text)
 
-    def _find_stored_file(self, document: Document, note: MovedNote) -> tuple[StoredFile | None, dict[str, str] | None]:
-        """Return the stored file of a note: the file to move if it stayed behind, or the path to which the person moved it."""
+    def _find_stored_file(
+        self, document: Document, note: MovedNote, raw: bytes, *, out: bool
+    ) -> tuple[StoredFile | None, dict[str, str] | None]:
+        """Return the stored file of a note: the file to move out if it stayed behind, or the path to which the person moved it."""
         snapshot = self._snapshot
-        if document.file is None:
-            return None, None
-        if snapshot.vault.stat(document.file) is not None:
-            folder = resolve_folder(snapshot, snapshot.settings.promote.attachments or note.new.rpartition("/")[0], {})
-            return find_stored_file(snapshot, document, folder, {}), None
-        name, digest = document.file.rpartition("/")[2], document.metadata.get("file_sha256")
-        candidates = [path for path in snapshot.vault.walk_other_files() if path.rpartition("/")[2] == name]
-        same = [path for path in candidates if snapshot.vault.digest_file(path).digest == digest]
-        return None, {document.file: same[0]} if len(same) == 1 else None
+        if not out or document.file is None or snapshot.vault.stat(document.file) is None:
+            return None, self._find_followed(document, note, raw)
+        folder = resolve_folder(snapshot, snapshot.settings.promote.attachments or note.new.rpartition("/")[0], {})
+        return find_stored_file(snapshot, document, folder, {}), None
+
+    def _find_followed(self, document: Document, note: MovedNote, raw: bytes) -> dict[str, str] | None:
+        """Return the old and the new path of a stored file that was moved with its note; None if it was not, or it is unclear."""
+        vault, digest = self._snapshot.vault, digest_of(raw)
+        # `file` may name it in an inbox that was renamed, where the parser accepts no stored file.
+        old = document.file or next((link.target for link in find_wikilinks(as_text(_file_property(raw)) or "")), "")
+        if not old or digest is None or objection(old) or vault.stat(old) is not None:
+            return None
+        along = _move_with_note(old, note)
+        if along and vault.stat(along) is not None and vault.digest_file(along).digest == digest:
+            return {old: along}
+        name = old.rpartition("/")[2]
+        candidates = [path for path in vault.walk_other_files() if path.rpartition("/")[2] == name]
+        same = [path for path in candidates if vault.digest_file(path).digest == digest]
+        return {old: same[0]} if len(same) == 1 else None
 
     # Execution
 
@@ -160,6 +185,19 @@ class ManualMoves:
     def _write_file(self, path: str, before: bytes, after: bytes) -> None:
         self._snapshot.vault.replace(path, after, digest=sha256(before))
         self._snapshot.sync.hint([path])
+
+
+def _file_property(raw: bytes) -> object:
+    return readable_properties(decode(raw)).get("file")
+
+
+def _move_with_note(path: str, note: MovedNote) -> str | None:
+    """Return the new path of a file if a folder was moved or renamed that contains it and the note."""
+    old, new = note.old.split("/"), note.new.split("/")
+    while old and new and old[-1] == new[-1]:
+        del old[-1], new[-1]
+    root = "/".join([*old, ""])
+    return "/".join([*new, path.removeprefix(root)]) if path.startswith(root) else None
 
 
 def _make_move_plan(

@@ -21,7 +21,7 @@ from tests.support.until import PATIENCE, until
 PROMPT = SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=0.0, listing_s=3600.0)
 
 
-def settings_of(vault: Path, state: Path, **sections: Any) -> Settings:
+def settings_of(vault: Path, state: Path, /, **sections: Any) -> Settings:
     """Return the settings of `memex serve --vault V --state S`, with short waits."""
     return replace(Settings(vault=VaultSettings(path=vault), state=state, sync=PROMPT), **sections)
 

@@ -177,6 +177,16 @@ def test_a_moved_file_keeps_its_document(filing):
     assert filing.workspace.get(id).record.file == new
 
 
+def test_the_files_of_a_workspace_whose_folder_was_renamed_keep_their_documents(filing):
+    filing.world.write(PATH, PDF)
+    id = read(filing)
+    shutil.move(filing.world.vault / "Captures/default", filing.world.vault / "Captures/home")
+    filing.world.run()
+    assert read(filing, PATH.replace("default", "home"), workspace="home") == id
+    assert filing.notes() == [NOTE.replace("default", "home")]
+    assert said(filing, NOTE.replace("default", "home"))["file"] == f"[[{PATH.replace('default', 'home')}]]"
+
+
 def test_a_copy_of_a_file_is_another_document(filing):
     filing.world.write(PATH, PDF)
     id = read(filing)

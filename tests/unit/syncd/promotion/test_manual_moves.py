@@ -9,7 +9,7 @@ import pytest
 
 from syncd.history.change_journal import forget_bytes
 from syncd.notes.front_matter import read_properties, split
-from syncd.settings.settings import SyncSettings
+from syncd.settings.settings import SyncSettings, VaultSettings
 from tests.support.unreadable_tables import unreadable
 from tests.support.world import PROMPT, World, until
 
@@ -386,6 +386,39 @@ def test_a_stored_file_that_was_dragged_with_its_note_is_found(stored):
     drag(stored, "Captures/default/Files/r.txt.md", "Docs/r.txt.md")
     assert 'file: "[[Docs/r.txt]]"' in text(stored, "Docs/r.txt.md")
     assert "promoted_at" in text(stored, "Docs/r.txt.md")
+
+
+def test_the_stored_files_of_a_workspace_whose_folder_was_renamed_stay_those_of_their_notes(stored):
+    stored.write("Home.md", "![[Captures/default/Files/r.txt]]\n")
+    look(stored)
+    drag(stored, "Captures/default", "Captures/home")
+    assert 'file: "[[Captures/home/Files/r.txt]]"' in text(stored, "Captures/home/Files/r.txt.md")
+    assert text(stored, "Home.md") == "![[Captures/home/Files/r.txt]]\n"
+
+
+@pytest.mark.parametrize("new", ["My inbox", "Work/Captures"])
+def test_nothing_is_promoted_when_the_inbox_itself_is_renamed_or_moved(stored, new):
+    before = files(stored)
+    drag(stored, "Captures", new)
+    assert files(stored) == {path.replace("Captures/", f"{new}/", 1): raw for path, raw in before.items()}
+    assert any("it was moved or renamed" in sentence for sentence in stored.app.health.degraded())
+    drag(stored, new, "Captures")
+    assert files(stored) == before
+    assert not any("it was moved or renamed" in sentence for sentence in stored.app.health.degraded())
+
+
+def test_the_notes_of_a_renamed_inbox_are_captures_again_when_the_setting_names_it(stored):
+    before = text(stored, "Captures/default/Pond.md")
+    drag(stored, "Captures", "Inbox")
+    stored.close()
+    world = World(stored.vault.parent, vault=VaultSettings(path=stored.vault, inbox="Inbox"))
+    world.app.opened.sync.ready.set()
+    look(world)
+    assert text(world, "Inbox/default/Pond.md") == before.replace("Captures/", "Inbox/")
+    assert "[[Inbox/default/Heron|one]]" in text(world, "Daily/Today.md")
+    assert 'file: "[[Inbox/default/Files/r.txt]]"' in text(world, "Inbox/default/Files/r.txt.md")
+    assert world.app.agent_access.workspaces() == ["default"]
+    world.close()
 
 
 def test_the_daemon_finishes_a_drag_by_itself(world):
