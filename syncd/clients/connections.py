@@ -252,9 +252,7 @@ def _make_key(ask: Ask, request: ConnectionRequest) -> str:
     if before is not None:
         if before["last_used_at"] and not request.renew:
             seen = format_time(before["last_used_at"], None)
-            raise KeyInUse(
-                f"{request.client.title} is already connected: the key {request.key_name} was last used {seen}"
-            )
+            raise KeyInUse(f"the key {request.key_name} is in use already: it was last used {seen}")
         ask("key.revoke", {"name": before["id"]})
     made = ask("key.create", {"name": request.key_name, "workspaces": [request.workspace], "scopes": list(SCOPES)})
     return str(made["key"])

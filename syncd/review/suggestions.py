@@ -246,7 +246,7 @@ def _affinity(terms: Collection[str], table: Mapping[str, Mapping[str, int]]) ->
 
 
 def _folder_reason(beside: int, near: int, tagged: float, titled: float) -> str:
-    reasons = [f"{beside} of its {near} nearest notes are there"] if beside else []
+    reasons = [f"{beside} of its {near} nearest notes {'is' if beside == 1 else 'are'} there"] if beside else []
     reasons += ["notes with its tags are there"] if tagged >= 0.2 else []
     reasons += ["notes with similar titles are there"] if titled >= 0.2 else []
     return ", ".join(reasons) or "its name fits"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import Any
 
 import click
@@ -59,7 +60,7 @@ def workspace_delete(name: str, yes: bool) -> None:
         check_workspace(ask, name)  # first, so that nobody confirms a name that is unknown
         confirm(question, yes=yes)
     gone = ask("workspace.delete", {"name": name})
-    print_answer(gone, lambda: f"deleted {name}; to create it again, empty: memex workspace create {name}")
+    print_answer(gone, lambda: f"deleted {name}; to create it again, empty: memex workspace create {shlex.quote(name)}")
 
 
 @click.group(cls=Group)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from index.errors import InvalidArgument
-from syncd.cli.framework.commands import print_message
+from syncd.cli.framework.commands import load_settings, print_message
 from syncd.cli.framework.completion import workspaces
 from syncd.cli.terminal import result_text
 
@@ -36,6 +38,27 @@ def tags_option(help: str, *, short: bool = True) -> Callable[[F], F]:
 
 def _split_at_commas(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(tag for value in values for tag in [tag.strip() for tag in value.split(",") if tag.strip()] or [value])
+
+
+def notes_argument(name: str, metavar: str, *, complete: Callable[..., Any], **more: Any) -> Callable[[F], F]:
+    """Return an argument that names notes by id, title or path; a path from the root of the disk, or from here, is one too."""
+    return click.argument(name, metavar=metavar, shell_complete=complete, callback=_find_in_vault, **more)
+
+
+def _find_in_vault(_: click.Context, __: click.Parameter, value: Any) -> Any:
+    return tuple(map(to_vault_path, value)) if isinstance(value, tuple) else value and to_vault_path(value)
+
+
+def to_vault_path(reference: str) -> str:
+    """Return the path in the vault of a note that is named by a path outside it; any other reference stays."""
+    if not reference.startswith(("/", "./", "../", "~/")):
+        return reference
+    path, root = os.path.expanduser(reference), load_settings().vault.path  # noqa: PTH111 - no link is followed, and ".." stays text
+    for absolute, folder in ((os.path.abspath(path), root), (os.path.realpath(path), os.path.realpath(root))):  # noqa: PTH100 - as above
+        inside = os.path.relpath(absolute, folder)
+        if not inside.startswith(".."):
+            return Path(inside).as_posix()
+    return reference
 
 
 def cut_rows(rows: Sequence[Row], limit: int, what: str) -> Sequence[Row]:

@@ -96,7 +96,7 @@ EXIT_CODES = (
         "conflict: the name is taken, the file changed, or another process holds it; or some of several notes failed",
     ),
     ("6", "a limit is exceeded: too large, or too many requests"),
-    ("7", "the daemon, the model, the disk or Git failed; nothing was changed"),
+    ("7", "the daemon, the model, the disk or Git failed and nothing was changed, or the result could not be printed"),
     ("130", "interrupted"),
     ("141", "the program that reads the output has ended, such as head"),
 )

@@ -71,7 +71,7 @@ def searches(erase: bool, yes: bool) -> None:
         print_answer({"erased": count}, lambda: f"recorded searches erased: {count:,}")
         return
     rows: list[dict[str, Any]] = read_searches(chosen.state)
-    state = "on" if chosen.search.log else "off"
+    state = "on" if chosen.search.log else "off; to record searches, set it to true: memex config --open"
     print_answer(
         rows,
         lambda: (
@@ -83,7 +83,9 @@ def searches(erase: bool, yes: bool) -> None:
 
 def _parse_change(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
-    if not sign or name not in MEASURABLE:
+    if not sign and name in MEASURABLE:
+        raise InvalidArgument(f"{text!r} names no value; write SETTING=VALUE")
+    if name not in MEASURABLE:
         near = did_you_mean(name, MEASURABLE) or "."
         raise InvalidArgument(
             f"{text!r} changes no setting of search{near} Write SETTING=VALUE with one of {', '.join(MEASURABLE)}"

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, MemexError
-from syncd.cli.framework.arguments import WORKSPACE
+from syncd.cli.framework.arguments import WORKSPACE, notes_argument
 from syncd.cli.framework.commands import Command, ask, load_settings, print_answer
 from syncd.cli.framework.completion import captures
 from syncd.cli.terminal import result_text
@@ -16,7 +16,7 @@ from syncd.daemon import control_socket
 
 
 @click.command(cls=Command)
-@click.argument("id", metavar="[ID|PATH]", required=False, shell_complete=captures)
+@notes_argument("id", "[ID|PATH]", complete=captures, required=False)
 @click.option("--backfill", is_flag=True, help="Enrich every note of the inbox that lacks a summary or tags.")
 @click.option("--replace", is_flag=True, help="Replace the present summary and tags of the note ID.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")

@@ -13,7 +13,15 @@ import click
 
 from index.errors import InvalidArgument
 from index.timings import now_ms
-from syncd.cli.framework.arguments import WORKSPACE, YES, check_workspace, confirm, parse_time, require_terminal
+from syncd.cli.framework.arguments import (
+    WORKSPACE,
+    YES,
+    check_workspace,
+    confirm,
+    notes_argument,
+    parse_time,
+    require_terminal,
+)
 from syncd.cli.framework.commands import Command, has_color, open_session, print_answer, print_message, print_note
 from syncd.cli.framework.commands import ask as asked
 from syncd.cli.framework.completion import captures, keys
@@ -24,7 +32,7 @@ SHOWN = 20  # most notes that are listed before the question
 
 
 @click.command("log", cls=Command)
-@click.argument("id", metavar="ID|PATH", shell_complete=captures)
+@notes_argument("id", "ID|PATH", complete=captures)
 @click.option("--patch", "-p", is_flag=True, help="Also show the changed lines.")
 @click.option(
     "--limit",
@@ -54,7 +62,7 @@ def history(id: str, patch: bool, limit: int, entry: int | None) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("id", metavar="[ID|PATH|CALL]", required=False, shell_complete=captures)
+@notes_argument("id", "[ID|PATH|CALL]", complete=captures, required=False)
 @click.option(
     "--since",
     metavar="TIME",

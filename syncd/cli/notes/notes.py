@@ -24,6 +24,7 @@ from syncd.cli.framework.arguments import (
     YES,
     confirm,
     cut_rows,
+    notes_argument,
     parse_time,
     read_stdin,
     require_terminal,
@@ -174,7 +175,7 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
 
 
 @click.command(cls=Command)
-@click.argument("id", metavar="ID|PATH", shell_complete=captures)
+@notes_argument("id", "ID|PATH", complete=captures)
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only if the note is in this workspace.")
 @click.option("--links", is_flag=True, help="Print the links to other notes and from them, instead of the text.")
 def get(id: str, workspace: str | None, links: bool) -> None:
@@ -199,7 +200,7 @@ def recent(workspace: str | None, limit: int) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("id", metavar="ID|PATH", shell_complete=captures)
+@notes_argument("id", "ID|PATH", complete=captures)
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only if the note is in this workspace.")
 @YES
 def delete(id: str, workspace: str | None, yes: bool) -> None:
@@ -238,7 +239,7 @@ def _parse_object(text: str | None) -> dict[str, Any]:
 
 
 @click.command(cls=Command)
-@click.argument("id", metavar="ID|PATH", shell_complete=captures)
+@notes_argument("id", "ID|PATH", complete=captures)
 @click.argument("text", required=False)
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only if the note is in this workspace.")
 @click.option("--title", help="The new title.")

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from index.errors import from_dict
+from syncd.cli.framework.arguments import notes_argument
 from syncd.cli.framework.commands import Command, open_session, print_answer
 from syncd.cli.framework.completion import captures, folders, promoted_notes
 from syncd.cli.terminal import result_text
@@ -16,7 +17,7 @@ SOME_FAILED = 5
 
 
 @click.command(cls=Command)
-@click.argument("ids", metavar="ID|PATH...", nargs=-1, required=True, shell_complete=captures)
+@notes_argument("ids", "ID|PATH...", complete=captures, nargs=-1, required=True)
 @click.option("--to", metavar="FOLDER", shell_complete=folders, help='The folder of the vault; "" = its root.')
 @click.option(
     "--take", metavar="TAG|LINK", multiple=True, help="Add this suggested tag or link to the note; repeat for several."
@@ -37,7 +38,7 @@ def promote(ids: tuple[str, ...], to: str | None, take: tuple[str, ...], *, dry_
 
 
 @click.command(cls=Command)
-@click.argument("ids", metavar="ID|PATH...", nargs=-1, required=True, shell_complete=promoted_notes)
+@notes_argument("ids", "ID|PATH...", complete=promoted_notes, nargs=-1, required=True)
 def unpromote(ids: tuple[str, ...]) -> int:
     """Move promoted notes back into the inbox.
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument
-from syncd.cli.framework.arguments import ROWS, WORKSPACE, check_workspace, cut_rows, way_to_more
+from syncd.cli.framework.arguments import ROWS, WORKSPACE, check_workspace, cut_rows, notes_argument, way_to_more
 from syncd.cli.framework.commands import (
     Command,
     Group,
@@ -67,7 +67,7 @@ def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool, 
 
 
 @review.command("approve")
-@click.argument("ids", metavar="ID|PATH...", nargs=-1, required=True, shell_complete=waiting_captures)
+@notes_argument("ids", "ID|PATH...", complete=waiting_captures, nargs=-1, required=True)
 @click.option("--to", metavar="FOLDER", shell_complete=folders, help='The folder of the vault; "" = its root.')
 @click.option(
     "--take", metavar="TAG|LINK", multiple=True, help="Add this suggested tag or link to the note; repeat for several."
@@ -80,7 +80,7 @@ def approve(ids: tuple[str, ...], to: str | None, take: tuple[str, ...]) -> int:
 
 
 @review.command("dismiss")
-@click.argument("ids", metavar="ID|PATH...", nargs=-1, required=True, shell_complete=waiting_captures)
+@notes_argument("ids", "ID|PATH...", complete=waiting_captures, nargs=-1, required=True)
 def dismiss(ids: tuple[str, ...]) -> int:
     """Archive captures: they move to Archive/ beside the workspaces, where you find them and agents don't.
 
@@ -91,7 +91,7 @@ def dismiss(ids: tuple[str, ...]) -> int:
 
 
 @click.command(cls=Command)
-@click.argument("ids", metavar="[ID|PATH]...", nargs=-1, shell_complete=archived_captures)
+@notes_argument("ids", "[ID|PATH]...", complete=archived_captures, nargs=-1)
 @click.option("--list", "listed", is_flag=True, help="List the archived captures.")
 @click.option(
     "--limit",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from unicodedata import normalize
 
 import click
 
@@ -33,7 +34,10 @@ def share_add(paths: Sequence[str], workspace: str) -> None:
 
     `memex share preview` lists the notes before. Hidden files and the inbox can't be shared.
     With --json: {"workspace", "entries", "shared": [path], "withheld": {path: reason}}."""
-    _print_preview(ask("share.add", {"workspace": workspace, "paths": list(paths)}))
+    result = ask("share.add", {"workspace": workspace, "paths": list(paths)})
+    _print_preview(result)
+    for entry in _empty_entries(result, paths):
+        print_message(f"memex: {entry} has no note yet; check the spelling, which includes upper and lower case")
     print_message(LATER)
 
 
@@ -66,6 +70,14 @@ def share_preview(paths: Sequence[str], workspace: str) -> None:
 
     It changes nothing. With --json, as for `memex share add`."""
     _print_preview(ask("share.preview", {"workspace": workspace, "paths": list(paths)}))
+
+
+def _empty_entries(result: dict[str, Any], paths: Sequence[str]) -> list[str]:
+    """Return those of `paths` below which no note is shared or withheld, if other entries have notes."""
+    notes = [normalize("NFC", f"{note}/") for note in (*result["shared"], *result["withheld"])]
+    entries = [normalize("NFC", path.strip()).removesuffix("/**").rstrip("/") for path in paths]
+    empty = [path for path in entries if not any(note.startswith(f"{path}/") for note in notes)]
+    return [result_text.line(path, 200) for path in empty] if notes else []  # otherwise the list itself says so
 
 
 def _print_preview(result: dict[str, Any]) -> None:

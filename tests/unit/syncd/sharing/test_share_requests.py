@@ -130,3 +130,11 @@ def test_an_unknown_workspace_is_reported_unless_something_is_shared_with_it(wor
     (world.vault / "Captures/work").rmdir()
     assert "Notes/**" in str(ask(world, request_name, workspace="work"))
     assert ask(world, "remove", paths=["Notes"], workspace="work")["shared"] == []
+
+
+def test_an_entry_that_covers_no_note_is_named_when_others_cover_some(world, capsys):
+    where = ("--vault", str(world.vault), "--state", str(world.state))
+    assert run_command(["share", "add", "References/", "Notes/**", "Notes/Plan.md", *where]) == 0
+    assert "check the spelling" not in "".join(capsys.readouterr())
+    assert run_command(["share", "add", "Notes", "notes", *where]) == 0
+    assert "memex: notes has no note yet; check the spelling" in capsys.readouterr().err

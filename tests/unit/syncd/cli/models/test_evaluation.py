@@ -75,7 +75,10 @@ def test_a_reranker_that_is_not_there_is_named(vault, capfd):
 
 
 def test_recorded_searches_are_listed_and_erased(vault, capfd):
-    assert run(capfd, "searches")[1] == "no recorded searches; search.log is off\n"
+    assert (
+        run(capfd, "searches")[1]
+        == "no recorded searches; search.log is off; to record searches, set it to true: memex config --open\n"
+    )
     log = SearchLog(load({}, os.environ).state, enabled=True)
     log.record("where herons \x1b[31mnest", ["a", "b"])
     assert json.loads(run(capfd, "searches", "--json")[1]) == [

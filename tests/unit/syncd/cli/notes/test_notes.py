@@ -8,6 +8,7 @@ import os
 import shlex
 import sys
 import tempfile
+from pathlib import Path
 
 import click
 import pytest
@@ -277,3 +278,19 @@ def test_a_list_of_captures_that_is_cut_says_so(world, note, capfd):
     out, err = capfd.readouterr()
     assert len(json.loads(out)) == 2
     assert err == "memex: showing 2 captures, and there are more; to list more: --limit\n"
+
+
+def test_a_note_can_be_named_by_a_path_of_the_disk(world, note, tmp_path, monkeypatch, capfd):
+    link = tmp_path / "link"
+    link.symlink_to(world.vault)
+    monkeypatch.chdir(world.vault / "Captures/default")
+    for reference in (
+        str(world.vault / note.path),
+        str(link / note.path),
+        f"./{Path(note.path).name}",
+        f"../default/{Path(note.path).name}",
+    ):
+        assert run_command(["get", reference]) == 0, reference
+        assert "old text" in capfd.readouterr().out
+    assert run_command(["get", "/etc/passwd"]) == 4
+    assert "no note '/etc/passwd'" in capfd.readouterr().err
