@@ -11,8 +11,8 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Self
@@ -32,7 +32,8 @@ from syncd.git.repository import (
 )
 from syncd.vault.path_rules import parent_folders
 
-Content = bytes | Path | None  # the new content of a file: bytes, a private file with the bytes, or None = removed
+# The new content of a file: bytes, a private file that has the bytes for this path alone, or None = removed.
+Content = bytes | Path | None
 
 _PIECE: Final = 1 << 20
 _POINTER: Final = re.compile(
@@ -257,21 +258,33 @@ class CommitBuilder:
         """Put the contents of so many commits into the private index.
 
         For one commit, it raises FilterFailed when a filter fails on some; none is in the index then."""
-        for path, content in {**self._read_attributes(changes), **changes}.items():
-            if content is not None:
-                _place_file(self._tree / path, content)
-        self._tree.mkdir(exist_ok=True)
-        # Removals first, so that they don't block new paths.
-        order = sorted(changes, key=lambda path: (changes[path] is not None, path))
-        result = self._update_index(order)
-        if result.status and "filter" in result.err and of == 1:
-            refused = [path for path in order if self._update_index([path]).status]
-            self._run("read-tree", self._last, env=self._index)  # the private tree stays for the next try
-            if refused:
-                raise FilterFailed(refused, "update-index", result.err)
+        with self._placed_in_tree({**self._read_attributes(changes), **changes}):
+            # Removals first, so that they don't block new paths.
+            order = sorted(changes, key=lambda path: (changes[path] is not None, path))
+            result = self._update_index(order)
+            if result.status and "filter" in result.err and of == 1:
+                refused = [path for path in order if self._update_index([path]).status]
+                self._run("read-tree", self._last, env=self._index)
+                if refused:
+                    raise FilterFailed(refused, "update-index", result.err)
         if result.status:
             raise _command_error("update-index", result)
-        shutil.rmtree(self._tree)
+
+    @contextmanager
+    def _placed_in_tree(self, contents: Mapping[str, Content]) -> Iterator[None]:
+        """Have these contents in the private tree; then move the private files back, as another try may need them."""
+        files = {path: content for path, content in contents.items() if isinstance(content, Path)}
+        self._tree.mkdir()
+        try:
+            for path, content in contents.items():
+                if content is not None:
+                    _place_file(self._tree / path, content)
+            yield
+        finally:
+            for path, file in files.items():
+                with suppress(FileNotFoundError):  # it was not placed
+                    (self._tree / path).rename(file)
+            shutil.rmtree(self._tree)
 
     def _read_changes(self, since: str) -> dict[str, IndexChange]:
         """Return how the private index differs from a commit or tree, by path."""
@@ -281,7 +294,6 @@ class CommitBuilder:
         """Forget the changes of commits that could not be added; the commits before them stay."""
         (self._folder / "index.lock").unlink(missing_ok=True)  # a killed Git leaves it, and no other uses this folder
         self._run("read-tree", self._last, env=self._index)
-        shutil.rmtree(self._tree, ignore_errors=True)
 
     def _commit_tree(self, tree: str, message: str, author: str) -> str:
         """Make a commit of a tree, in the name of the person or, if Git has no identity, of Memex."""
@@ -380,8 +392,7 @@ def _check_apart(commits: Sequence[NewCommit]) -> None:
 def _place_file(target: Path, content: bytes | Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(content, Path):
-        if content.exists():  # otherwise an earlier try placed it, before a filter refused another file
-            content.rename(target)
+        content.rename(target)
     else:
         target.write_bytes(content)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -442,11 +443,10 @@ class Committer:
         if not digest:
             return None
         if (stat := self._vault.stat(path)) is not None and stat.size > self._vault.max_bytes:
-            copy = self._folder / f"file-{digest}"
-            with copy.open("wb") as file:
+            with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as file:
                 if self._vault.digest_file(path, file.write).digest != digest:
                     raise Conflict(f"{path} has changed")
-            return copy
+            return Path(file.name)
         raw, _ = self._vault.read(path)
         if sha256(raw) != digest:
             raise Conflict(f"{path} has changed")

@@ -34,6 +34,29 @@ def test_large_files_are_committed_and_deleted(rig, tmp_path):
     assert rig.held("Captures/default/Files/l.bin") is None
 
 
+def test_equal_large_files_are_all_committed_even_if_a_filter_refuses_another_file(rig, tmp_path):
+    def store(path, raw):
+        source = tmp_path / "large"
+        source.write_bytes(raw)
+        rig.files.create_from_file(path, source, hashlib.sha256(raw).hexdigest())
+
+    rig.files.max_bytes = 1000
+    changed, new = "Captures/default/Files/l.bin", "Captures/work/Files/l.bin"
+    store(changed, os.urandom(50_000))
+    assert rig.commits.flush() == 1
+    with rig.files.removing(changed, rig.files.digest_file(changed)):
+        pass
+    raw = os.urandom(50_000)
+    store(changed, raw)
+    store(new, raw)
+    rig.git("config", "filter.no.clean", "/bin/false")
+    rig.git("config", "filter.no.required", "true")
+    rig.person(".gitattributes", f"{A} filter=no\n")
+    rig.agent(A, "a\n")
+    assert rig.commits.flush() == 1
+    assert (rig.held(changed), rig.held(new), rig.commits.kept) == (raw, raw, {A: REFUSED})
+
+
 def test_modes_are_kept_and_links_are_never_committed(rig):
     rig.agent(A, "one\n")
     rig.commits.flush()

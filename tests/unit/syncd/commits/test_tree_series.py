@@ -260,12 +260,15 @@ def test_a_series_that_git_can_t_write_changes_nothing(rig, watched, command):
     head = rig.git("rev-parse", "HEAD")
     (watched / "fail").write_text(f"{command}\n")
     with CommitBuilder(rig.repo, rig.state / "commit", rig.repo.head()) as builder:
+        file = rig.state / "commit/large"
+        file.write_bytes(b"y\n")
+        commits = [NewCommit({A: b"x\n"}, "x"), NewCommit({B: file}, "y")]
         for _ in range(2):
             with pytest.raises(Unavailable, match=command.split()[0]):
-                builder.add_commits([NewCommit({A: b"x\n"}, "x"), NewCommit({B: b"y\n"}, "y")], "chat")
+                builder.add_commits(commits, "chat")
             builder.drop_changes()
         (watched / "fail").unlink()
-        assert all(builder.add_commits([NewCommit({A: b"x\n"}, "x"), NewCommit({B: b"y\n"}, "y")], "chat"))
+        assert all(builder.add_commits(commits, "chat"))
         assert rig.git("rev-parse", "HEAD") == head
         builder.move_head()
     assert (rig.held(A), rig.held(B)) == (b"x\n", b"y\n")
