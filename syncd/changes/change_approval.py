@@ -28,6 +28,7 @@ Fit: TypeAlias = Literal["fits", "merges", "conflict"]
 NO_LINKS: Final[dict[str, list[Any]]] = {"relinked": [], "lost": [], "mentions": [], "unread": []}
 VIEW: Final = 20_000  # characters of a three-way view
 _MARKED: Final = re.compile(r"^<{7} now$.*?^>{7} proposed$", re.MULTILINE | re.DOTALL)
+_LINE_END: Final = re.compile(rb"\r?\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +210,21 @@ def _without_change(now: bytes, before: bytes, after: bytes) -> Merge:
     if now == after:
         return Merge(before, is_clean=True)
     added = after[len(before) :] if after.startswith(before) else b""
-    if added.strip() and now.count(added) == 1:  # a merge would refuse it if a line was written right below
-        return Merge(now.replace(added, b""), is_clean=True)
+    if added.strip() and now.count(added) == after.count(added) == 1:
+        left = _without_lines(*now.partition(added))
+        if left is not None:  # a merge would refuse it if a line was written right below
+            return Merge(left, is_clean=True)
     return merge(now, after, before)
+
+
+def _without_lines(above: bytes, lines: bytes, below: bytes) -> bytes | None:
+    """Return the text without `lines`; None if a line of the rest begins or ends within them."""
+    line_end = _LINE_END.match(lines)
+    is_open = bool(above) and not above.endswith(b"\n")  # the last line above has its end in `lines`
+    continues = bool(below) and not _LINE_END.match(below)  # a line begins right below
+    if (is_open and not line_end) or (continues and not lines.endswith(b"\n")):
+        return None
+    return above + (line_end[0] if line_end and is_open and continues else b"") + below
 
 
 def _unmarked(proposal: bytes) -> bytes:

@@ -1,0 +1,62 @@
+"""Undo of an approved change whose note was edited since: it removes the change, and no text of the owner."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from index.errors import Conflict
+from syncd.changes.change_approval import APPLY, ChangePlans
+from syncd.history.change_journal import Entry, note_step
+from syncd.vault.vault import Vault
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+NOTE, CHANGE = "Plan.md", "Captures/work/Change.md"
+
+
+@pytest.fixture
+def undone(tmp_path):
+    """Return the note as the undo of a change from `before` to `after` leaves it."""
+    (tmp_path / "Captures/work").mkdir(parents=True)
+    vault = Vault(tmp_path)
+    plans = ChangePlans(vault, "Captures", lambda _, __: None)
+    entry = Entry(1, APPLY, "c1", "done", CHANGE, NOTE, "you", 0, "", "{}")
+
+    def undo(before, after, now):
+        (tmp_path / NOTE).write_bytes(now)
+        plan = plans.plan_return(entry, [note_step(NOTE, before, after), note_step(CHANGE, b"A change.\n", None)])
+        return {step.path: step.after for step in plan.steps}[NOTE]
+
+    yield undo
+    vault.close()
+
+
+@pytest.mark.parametrize(
+    ("before", "added", "now", "expected"),
+    [
+        pytest.param(b"# List\n", b"- milk\n", b"# List\n- milk\nEggs\n", b"# List\nEggs\n", id="a line below"),
+        pytest.param(b"# List\n", b"- milk\n", b"- milk\nEggs\n", b"Eggs\n", id="nothing above"),
+        pytest.param(b"# List\n", b"- milk", b"# My list\n- milk", b"# My list\n", id="no line end"),
+        pytest.param(b"- oat", b"\n- milk\n", b"- oats\n- milk\n", b"- oats", id="none before it"),
+        pytest.param(b"- oat", b"\n- milk", b"- oat\n- milk\nEggs\n", b"- oat\nEggs\n", id="a line below that"),
+        pytest.param(b"- oat", b"\n- milk\n", b"- oat\n- milk\nEggs\n", b"- oat\nEggs\n", id="both line ends"),
+        pytest.param(b"- oat", b"\r\n- milk\r\n", b"- oat\r\n- milk\r\nEggs", b"- oat\r\nEggs", id="of Windows"),
+        pytest.param(b"- milk\n# B\n", b"- milk\n", b"- milk\n# B\n", b"- milk\n# B\n", id="the owner's equal line"),
+    ],
+)
+def test_appended_lines_are_removed_wherever_they_are_now(undone, before, added, now, expected):
+    assert undone(before, before + added, now) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "added", "now"),
+    [
+        pytest.param(b"# List\n", b"- milk\n", b"# List\nNever buy any - milk\nEggs\n", id="at the end of a line"),
+        pytest.param(b"# List\n", b"- milk", b"# List\n- milk and more\n", id="at the beginning of a line"),
+        pytest.param(b"- oat", b" and milk\n", b"- soy and milk\n", id="within a line"),
+    ],
+)
+def test_appended_text_in_a_line_of_the_owner_is_a_conflict(undone, before, added, now):
+    with pytest.raises(Conflict, match="same lines"):
+        undone(before, before + added, now)
