@@ -86,7 +86,7 @@ class MadeCommit:
 class DueCommit:
     """Holds the arguments of `Committer.commit` for a commit that is still to be made."""
 
-    changes: Mapping[str, bytes | None]
+    digests: Mapping[str, str]  # path → SHA-256 of the file, "" = removed
     message: str
     approved: Collection[str]
 
@@ -130,32 +130,26 @@ class Committer:
         """Return whether commits are enabled."""
         return self._settings.commit
 
-    def commit(
-        self,
-        changes: Mapping[str, bytes | None],
-        message: str,
-        *,
-        approved: Collection[str] = (),
-    ) -> str | None:
-        """Commit these bytes (None = removed), which are already written to the files, on top of HEAD; return the commit.
+    def commit(self, digests: Mapping[str, str], message: str, *, approved: Collection[str] = ()) -> str | None:
+        """Commit the files that have these digests ("" = removed) on top of HEAD; return the commit.
 
         "" when there is nothing to commit: HEAD has it, a person edited it, or it is kept local. None when Git does
         not allow it now, or commits are off: `problem` says why, and `flush` commits it later. A person has
         `approved` whole files."""
-        return self.commit_series([DueCommit(changes, message, approved)])[0]
+        return self.commit_series([DueCommit(digests, message, approved)])[0]
 
     def commit_series(self, due: Sequence[DueCommit]) -> list[str | None]:
         """Make these commits in their order, as `commit` makes one; no two of them may have a path in common.
 
         They are selected together, their objects are written together, and HEAD moves once."""
-        changes = {path: raw for commit in due for path, raw in commit.changes.items()}
-        whole = DueCommit(changes, "", {path for commit in due for path in commit.approved})
+        digests = {path: digest for commit in due for path, digest in commit.digests.items()}
+        whole = DueCommit(digests, "", {path for commit in due for path in commit.approved})
         refused: list[Unavailable] = []
 
         def build(builder: CommitBuilder) -> list[str | None]:
             refused.clear()
             selection = self._select_due(builder, whole)
-            self._record_outcome(selection, changes)
+            self._record_outcome(selection, digests)
             made = self._add_due(builder, due, selection, refused)
             if len(due) == 1 and refused:
                 raise refused[0]
@@ -174,7 +168,7 @@ class Committer:
     ) -> list[str | None]:
         """Add the due commits without what was not selected; None for each that Git refuses, and the reason in `refused`."""
         contents = [
-            {path: selection.contents[path] for path in commit.changes if path in selection.contents} for commit in due
+            {path: selection.contents[path] for path in commit.digests if path in selection.contents} for commit in due
         ]
         commits = [NewCommit(fit, commit.message) for fit, commit in zip(contents, due, strict=True)]
         try:
@@ -223,7 +217,7 @@ class Committer:
             self._collect_written(self._audit.head.seq)
             with CommitBuilder(self._repo, self._folder, self._repo.head()) as builder:
                 asked = sorted((self._waiting | self.kept.keys()) - self._list_promoted())
-                selection = self._select(builder, self._read_digests(asked), self._read_content)
+                selection = self._select(builder, self._read_digests(asked))
                 ours = CommitBatch(dict(sorted(selection.ours.items())))
                 made = [MadeCommit("", _subject(ours.message), tuple(ours.steps))] if ours.steps else []
                 for commit in due:
@@ -341,7 +335,7 @@ class Committer:
         now = self._read_digests(paths)
         theirs = self._list_promoted()  # read after the digests: a promotion is recorded before it changes files
         now = {path: digest for path, digest in now.items() if path not in theirs}
-        selection = self._select(builder, now, self._read_content)
+        selection = self._select(builder, now)
         made = self._commit_batch(builder, CommitBatch(dict(sorted(selection.ours.items()))), selection)
         builder.move_head()
         self._record_outcome(selection, now)
@@ -453,23 +447,18 @@ class Committer:
         return raw
 
     def _select_due(self, builder: CommitBuilder, due: DueCommit) -> CommitSelection:
-        """Select what may be in a due commit: files that still have its bytes, as a person may have edited and committed one.
+        """Select what may be in a due commit: files that still have its digests, as a person may have edited and committed one.
 
         They are read after HEAD, so a commit by a person that comes later moves HEAD, and the selection is made again."""
-        digests = {path: sha256(raw) for path, raw in due.changes.items()}
-        now = self._read_digests(digests)
-        unchanged = {path: digest for path, digest in digests.items() if now[path] == digest}
-        return self._select(builder, unchanged, lambda path, _: due.changes[path], due.approved)
+        now = self._read_digests(due.digests)
+        unchanged = {path: digest for path, digest in due.digests.items() if now[path] == digest}
+        return self._select(builder, unchanged, due.approved)
 
     def _select(
-        self,
-        builder: CommitBuilder,
-        now: Mapping[str, str | None],
-        content: Callable[[str, str], Content],
-        approved: Collection[str] = (),
+        self, builder: CommitBuilder, now: Mapping[str, str | None], approved: Collection[str] = ()
     ) -> CommitSelection:
         root, inbox = self._vault.root, self._inbox
-        return select_changes(builder, self._audit, now, content, vault=root, inbox=inbox, approved=approved)
+        return select_changes(builder, self._audit, now, self._read_content, vault=root, inbox=inbox, approved=approved)
 
     # Stored progress
 

@@ -300,12 +300,12 @@ class ProposalExecution:
             return []
         made = None
         with suppress(MemexError):
-            made = self._commits.commit(due.changes, due.message, approved=due.approved)
+            made = self._commits.commit(due.digests, due.message, approved=due.approved)
         if made is None and self._commits.is_on and self._repo.local_state() not in NO_HISTORY:
             self._unfinished.delay()
             return []
         self._journal.set_state(entry.seq, "done", commit_id=made or NOTHING)
-        return [MadeCommit(made, due.message.partition("\n")[0], tuple(due.changes))] if made else []
+        return [MadeCommit(made, due.message.partition("\n")[0], tuple(due.digests))] if made else []
 
     def _make_commit(self, entry: Entry, steps: Sequence[FileChange]) -> DueCommit:
         """Return the commit of the files that are unchanged since. Raises Unavailable when a file can't be read."""
@@ -326,4 +326,4 @@ class ProposalExecution:
         text = format_message(about["subject"], [step.path for step in done if step.now], trailers)
         # New and removed files are committed whole; elsewhere a person's edits stay out.
         moved = [step.path for step in done if not step.was or not step.now]
-        return DueCommit({step.path: self._journal.bytes_after(step) for step in done}, text, moved)
+        return DueCommit({step.path: step.now for step in done}, text, moved)

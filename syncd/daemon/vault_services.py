@@ -28,7 +28,7 @@ from syncd.context.generated_note import merge_notes
 from syncd.daemon.open_parts import OpenParts
 from syncd.git.head_follower import HeadFollower
 from syncd.history.audit_log import Events
-from syncd.history.change_journal import ChangeJournal
+from syncd.history.change_journal import ChangeJournal, sha256
 from syncd.history.note_history import NoteHistory
 from syncd.history.note_restore import NoteRestore
 from syncd.history.undo import Undo
@@ -173,7 +173,7 @@ def build_restore(
 
     def commit(path: str, raw: bytes, sentence: str) -> str | None:
         message = format_message(sentence, [], [("Approved-By", owner()), ("Memex-Tool", RESTORE)])
-        made = commits.commit({path: raw}, message, approved={path})
+        made = commits.commit({path: sha256(raw)}, message, approved={path})
         if made is None and commits.is_on and commits.problem:
             raise Unavailable(commits.problem)
         return made

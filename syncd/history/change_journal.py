@@ -240,17 +240,6 @@ class ChangeJournal:
             steps.append(replace(step, before=before, after=after))
         return steps
 
-    def bytes_after(self, step: FileChange) -> bytes | None:
-        """Return the bytes of a file that has its new state; None = no file.
-
-        Raises an error if it can't be read, and Conflict if it has another state by now."""
-        if step.after is not None or not step.now:
-            return step.after
-        pieces: list[bytes] = []
-        if self._vault.digest_file(step.path, pieces.append).digest != step.now:
-            raise Conflict(f"{step.path} has changed meanwhile")
-        return b"".join(pieces)
-
     def unfinished(self) -> list[Entry]:
         """Return the changes that may be half done."""
         return self._entries("state = 'begun'")

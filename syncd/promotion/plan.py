@@ -385,18 +385,18 @@ def make_due_commit(journal: ChangeJournal, entry: Entry, steps: Sequence[FileCh
     """Return the commit of a move; None when the capture exists again.
 
     Raises Unavailable when the files can't be read."""
-    changes: dict[str, bytes | None] = {}
+    digests: dict[str, str] = {}
     for step in steps:
         try:
             if journal.current_digest(step) == step.now:
-                changes[step.path] = journal.bytes_after(step)
+                digests[step.path] = step.now
         except MemexError:
             if step.path == entry.source:
                 raise
-    if entry.source not in changes:
+    if entry.source not in digests:
         return None
     # Moved, new and removed files are committed whole; elsewhere a person's edits stay out.
     approved = {step.path for step in steps if step.twin or not step.was or not step.now}
     if entry.kind not in (*CHANGES, UNAPPLY):
         approved |= {entry.source, entry.target}
-    return DueCommit(changes, format_commit_message(entry), approved)
+    return DueCommit(digests, format_commit_message(entry), approved)

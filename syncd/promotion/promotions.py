@@ -481,7 +481,7 @@ class Promotions:
             self._unfinished.delay()
             return
         self.journal.set_state(move.entry.seq, "done", commit_id=made or NOTHING)
-        others = [path for path in due.changes if path not in due.approved]
+        others = [path for path in due.digests if path not in due.approved]
         move.outcome["commit"] = made or ""
         if made and others:
             asked = ("-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made)

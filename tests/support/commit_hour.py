@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from syncd.history.audit_log import Author
+from syncd.history.change_journal import sha256
 from syncd.settings.automation import GitSettings
 from tests.support.commit_crash import CHAT, CODE, Rig
 
@@ -61,7 +62,7 @@ class Hour:
             def decide(n: int = n) -> None:
                 path = f"Notes/Mine {n}.md"
                 rig.agent(path, "kept\n", Author("cli", "promote"))
-                assert rig.commits.commit({path: b"kept\n"}, f"Promote Mine {n}\n", approved={path})
+                assert rig.commits.commit({path: sha256(b"kept\n")}, f"Promote Mine {n}\n", approved={path})
 
             events.append((dice.randrange(HOUR_S), decide))
         self.pass_time(HOUR_S, events)

@@ -11,6 +11,7 @@ import pytest
 from syncd.commits.commit_selection import IGNORED, MARKERS, SECRET, STAGED
 from syncd.commits.committer import MadeCommit
 from syncd.history.audit_log import Author, take_back
+from syncd.history.change_journal import sha256
 from syncd.owner.git import commit_operations
 from tests.support.commit_crash import CHAT, DAEMON, A, B, made
 
@@ -183,13 +184,14 @@ def test_others_commit_what_they_wrote(rig):
     rig.agent("Notes/A.md", "one\n")
     rig.agent("Note.md", "mine, relinked\n")
     rig.agent("Linking.md", "uncommitted, relinked\n")
-    changes = {"Notes/A.md": b"one\n", "Note.md": b"mine, relinked\n", "Linking.md": b"uncommitted, relinked\n"}
+    texts = {"Notes/A.md": b"one\n", "Note.md": b"mine, relinked\n", "Linking.md": b"uncommitted, relinked\n"}
+    changes = {path: sha256(raw) for path, raw in texts.items()}
     made = rig.commits.commit(changes, "Promote A\n\nApproved-By: me\n")
     assert made == rig.git("rev-parse", "HEAD").strip()
     assert rig.git("log", "-1", "--format=%an|%B").strip() == "Memex|Promote A\n\nApproved-By: me"
     assert rig.git("show", "--format=", "--name-only", "HEAD").split() == ["Note.md", "Notes/A.md"]
     assert rig.commits.commit(changes, "again") == ""
-    assert rig.commits.commit({"Note.md": b"never written\n"}, "no") == ""
+    assert rig.commits.commit({"Note.md": sha256(b"never written\n")}, "no") == ""
     assert rig.status() == ["?? Linking.md"]
     assert rig.commits.flush() == 0
 
@@ -198,7 +200,7 @@ def test_commits_can_be_off_and_made_by_hand(tmp_path):
     rig = made(tmp_path, commit=False)
     rig.agent(A, "one\n")
     rig.commits.tick()
-    assert (rig.commits.flush(), rig.commits.commit({A: b"one\n"}, "no")) == (0, None)
+    assert (rig.commits.flush(), rig.commits.commit({A: sha256(b"one\n")}, "no")) == (0, None)
     assert [one.paths for one in rig.commits.preview()[0]] == [(A,)]
     assert len(rig.commits.commit_pending()) == 1
     rig.close()

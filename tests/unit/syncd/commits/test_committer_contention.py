@@ -13,6 +13,7 @@ import time
 import pytest
 
 from syncd.git.repository import GitPosition
+from syncd.history.change_journal import sha256
 from tests.support.commit_crash import A
 from tests.support.git_states import intercept
 
@@ -203,5 +204,5 @@ def test_a_stash_that_git_has_lost_is_not_asked_for_again(rig):
 def test_a_ledger_that_cannot_be_read_is_named_as_the_reason(rig):
     rig.agent(A, "one\n")
     rig.ledger.close()
-    assert rig.commits.commit({A: b"one\n"}, "x") is None
+    assert rig.commits.commit({A: sha256(b"one\n")}, "x") is None
     assert "ledger" in rig.commits.problem

@@ -12,7 +12,9 @@ import time
 import pytest
 
 from syncd.commits import commit_builder, committer
+from syncd.commits.commit_builder import CommitBuilder
 from syncd.commits.commit_selection import LINE_END, REFUSED
+from syncd.history.change_journal import sha256
 from tests.support.commit_crash import A, B
 
 pytestmark = [
@@ -55,6 +57,22 @@ def test_equal_large_files_are_all_committed_even_if_a_filter_refuses_another_fi
     rig.agent(A, "a\n")
     assert rig.commits.flush() == 1
     assert (rig.held(changed), rig.held(new), rig.commits.kept) == (raw, raw, {A: REFUSED})
+
+
+@pytest.mark.parametrize("most", [5, 1000])
+def test_a_file_that_changes_before_it_is_read_stays_out_of_a_commit(rig, monkeypatch, most):
+    rig.agent(A, "one two\n")
+    rig.agent(B, "b\n")
+    rig.files.max_bytes = most
+    blobs = CommitBuilder.read_blobs
+
+    def edited_first(builder, paths):
+        rig.person(A, "half of an edit")
+        return blobs(builder, paths)
+
+    monkeypatch.setattr(CommitBuilder, "read_blobs", edited_first)
+    assert rig.commits.commit({A: sha256(b"one two\n"), B: sha256(b"b\n")}, "Promote\n")
+    assert (rig.held(A), rig.held(B)) == (None, b"b\n")
 
 
 def test_modes_are_kept_and_links_are_never_committed(rig):

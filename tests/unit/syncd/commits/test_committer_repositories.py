@@ -8,6 +8,7 @@ import pytest
 
 from index.errors import Conflict
 from syncd.commits.commit_selection import NESTED
+from syncd.history.change_journal import sha256
 from tests.support.commit_crash import A, B, git, made
 
 pytestmark = [
@@ -29,7 +30,7 @@ def test_nothing_is_committed_in_the_midst_of_an_operation(rig):
     assert "unresolved conflicts" in rig.commits.problem
     rig.person("Note.md", "both\n")
     rig.git("add", "Note.md")
-    assert rig.commits.commit({A: b"one\n"}, "no") is None
+    assert rig.commits.commit({A: sha256(b"one\n")}, "no") is None
     assert "not finished" in rig.commits.problem
     rig.git("commit", "-qm", "merged")
     assert rig.commits.flush() == 1
@@ -154,7 +155,7 @@ def test_a_vault_inside_another_work_tree_is_committed_by_nobody(tmp_path):
     git(tmp_path, "commit", "-qm", "begin", "--allow-empty")
     rig.agent(A, "one\n")
     assert (rig.commits.flush(), rig.commits.commit_pending(), rig.commits.problem) == (0, [], "")
-    assert (rig.commits.commit({A: b"one\n"}, "no"), rig.commits.problem) == (None, "")
+    assert (rig.commits.commit({A: sha256(b"one\n")}, "no"), rig.commits.problem) == (None, "")
     assert "no Git history" in rig.commits.hindrance()
     assert git(tmp_path, "log", "--format=%s").split() == ["begin"]
     rig.close()

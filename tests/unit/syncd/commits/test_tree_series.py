@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from index.errors import Unavailable
 from syncd.commits.commit_builder import CommitBuilder, GitLockHeld, NewCommit
 from syncd.commits.committer import DueCommit
+from syncd.history.change_journal import sha256
 from tests.support.commit_crash import A, B, git, made
 from tests.support.example_counts import examples
 
@@ -316,7 +317,7 @@ def test_a_filter_has_its_time_for_each_commit_of_a_series(rig, monkeypatch):
     paths = [f"Captures/default/N{number}.md" for number in range(5)]
     for path in paths:
         rig.agent(path, f"{path}\n")
-    names = rig.commits.commit_series([DueCommit({path: f"{path}\n".encode()}, path, ()) for path in paths])
+    names = rig.commits.commit_series([DueCommit({path: sha256(f"{path}\n".encode())}, path, ()) for path in paths])
     assert len(set(names) - {None, ""}) == 5
     assert rig.commits.problem == ""
     assert rig.subjects()[-5:] == paths

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+import tracemalloc
 
 import pytest
 
+from index.timings import now_ms
 from syncd.commits.commit_builder import CommitBuilder
 from syncd.git import command, repository
 from syncd.history.audit_log import Author, acting_as
@@ -227,6 +229,31 @@ def test_many_promotions_whose_process_dies_before_their_commits_get_one_each_at
     told = world.git("log", "-3", "--format=%s").splitlines()
     assert sorted(told) == ["Promote N0", "Promote N1", "Promote N2"]
     assert [(world.vault / f"Notes/N{number}.md").exists() for number in range(3)] == [True] * 3
+    assert world.git("status", "--porcelain") == ""
+
+
+def test_no_large_file_is_ever_whole_in_memory(world):
+    size, own, find_capture = 6_000_000, promotions(world), world.app.services.snapshot.find_capture
+    for name in ("a", "b"):
+        file = f"Captures/default/Files/{name}.bin"
+        world.write(file, b"\0" * size)
+        world.write(f"{file}.md", f'---\nid: {name}\ntype: file\nfile: "[[{file}]]"\n---\nText {name}\n')
+    world.git("add", "-A")
+    world.git("commit", "-qm", "files")
+    world.run()
+    tracemalloc.start()
+    try:
+        own.journal.begin(own.make_move_plan(own.make_plan(find_capture("a"))), by="Ann", at=now_ms())  # a crash
+        assert len(own.finish_pending(at_once=True)) == 1
+        world.run()
+        assert own.unpromote("a")["commit"]
+        done = own.carry_out([own.make_plan(find_capture(name)) for name in ("a", "b")])
+        assert all(outcome["commit"] for outcome in done)
+        assert tracemalloc.get_traced_memory()[1] < size
+    finally:
+        tracemalloc.stop()
+    for name in ("a", "b"):
+        assert world.git("cat-file", "-s", f"HEAD:Notes/{name}.bin").strip() == str(size)
     assert world.git("status", "--porcelain") == ""
 
 
