@@ -82,6 +82,10 @@ class Observations:
         """Return how many rows each document has."""
         return self._store.row_counts() if self._store else {}
 
+    def known_digests(self, digests: Collection[str]) -> set[str]:
+        """Return those of `digests` that may be stored, without reading the store."""
+        return self._store.known_digests(digests) if self._store else set()
+
     def vectors(self, digests: Collection[str]) -> Mapping[str, NDArray[np.float32]]:
         """Return the vectors of the texts with these digests, as far as they are stored."""
         return self._store.vectors(digests) if self._store else {}

@@ -14,8 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from index import timings
 from index.catalog.catalog import Catalog
 from index.document_ids import path_id
@@ -33,7 +31,7 @@ from index.process_memory import one_large_text, release_unused
 from index.scope.integrity_check import describe_difference, store_uris
 from index.scope.prepared_document import MANY, ChunkRows, PreparedDocument, has_same_rows, prepare
 from index.scope.reader import Looks, Reader
-from index.scope.vector_reuse import Stored, Vectors
+from index.scope.vector_reuse import Vectors, VectorSource
 from index.storage.chunk_rows import Row
 from index.storage.store_opening import open_later, open_store
 from index.text.chunking import Sizes
@@ -68,7 +66,7 @@ class Index(Reader):
         self.scope = scope
         self.lock = threading.RLock()
         self.mending, self._reconciled, self._is_reconciling = False, not later, False
-        self._vectors = Vectors(self.stored_vectors, observations.vectors)
+        self._vectors = Vectors(store, observations)
         self.on_commit: Callable[[Collection[str]], object] | None = None  # given the paths; quick, raises nothing
         self.memos = MemoRows(catalog, store, lambda: self.manifest, self._usable_embedder)
         self._postponed = 0  # how often maintenance was postponed since it ran last
@@ -77,9 +75,10 @@ class Index(Reader):
             self._reconcile_stores()
         self._load()
 
-    def stored_vectors(self, digests: Collection[str]) -> dict[str, np.ndarray]:
-        """Return the vectors of the texts with these digests, as far as they are stored."""
-        return self._store.vectors(digests)
+    @property
+    def passage_vectors(self) -> VectorSource:
+        """Return the store of the vectors of passages."""
+        return self._store
 
     @classmethod
     def open(
@@ -132,13 +131,13 @@ class Index(Reader):
         urgent: bool = False,
         later: bool = False,
         progress: Callable[[int], None] | None = None,
-        lent: Stored | None = None,
+        lent: VectorSource | None = None,
     ) -> list[PreparedDocument]:
         """Cut and embed `documents` without storing anything. Vectors of unchanged texts come from the stores.
 
         A document whose stored rows would stay the same is neither cut nor embedded. With `urgent`, the call never waits
         behind a bulk run, and raises Unavailable without an encoder. With `later`, nothing is embedded: documents without
-        stored vectors are found by their words until the next pass over the vault. `lent` gives vectors of another index."""
+        stored vectors are found by their words until the next pass over the vault. `lent` has vectors of another index."""
         kept = [self._keep_rows(document, stat) for document, stat in documents]
         changed = [pair for pair, same in zip(documents, kept, strict=True) if same is None]
         if changed and not urgent:

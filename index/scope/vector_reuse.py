@@ -7,18 +7,29 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from functools import partial
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from index.encoders.embedder import Embedder
 from index.errors import Unavailable
+from index.foreground import foreground
 
 LATEST: Final = 1_000  # vectors in memory: a note that was just edited is often edited again
 
 Vector: TypeAlias = NDArray[np.floating[Any]]  # those made just now in 16 bits, as they are stored
-Stored: TypeAlias = Callable[[Collection[str]], Mapping[str, Vector]]
+
+
+class VectorSource(Protocol):
+    """Describes a store of vectors by the digests of their texts."""
+
+    def known_digests(self, digests: Collection[str]) -> set[str]:
+        """Return those of `digests` that may be stored, without reading the store; no other one is."""
+
+    def vectors(self, digests: Collection[str]) -> Mapping[str, Vector]:
+        """Return the vectors of the texts with these digests, as far as they are stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +43,14 @@ class FoundVectors:
 class Vectors:
     """Finds the vectors of texts; safe to use from any thread."""
 
-    def __init__(self, *stored: Stored) -> None:
-        self._stored = stored
+    def __init__(self, *sources: VectorSource) -> None:
+        self._sources = sources
         self._latest: dict[str, Vector] = {}
         self._lock = threading.Lock()
 
-    def with_lent(self, lent: Stored) -> Vectors:
-        """Return these vectors together with those that `lent` gives, for one call."""
-        return Vectors(*self._stored, lent)
+    def with_lent(self, lent: VectorSource) -> Vectors:
+        """Return these vectors together with those of `lent`, for one call."""
+        return Vectors(*self._sources, lent)
 
     def find(
         self,
@@ -51,26 +62,26 @@ class Vectors:
     ) -> FoundVectors:
         """Return the vectors of `texts`, which are given by their digests.
 
-        Without an embedder that works, `urgent` raises Unavailable; else some are missing."""
+        The stores are read while texts that none of them has are embedded, where a second core is free. Without an embedder
+        that works, `urgent` raises Unavailable; else some are missing."""
         known = self._recall(texts)
-        for stored in self._stored:
-            read = stored(texts.keys() - known.keys())
-            known |= read
-            if urgent:
-                self._remember(read)
-        unknown = {digest: text for digest, text in texts.items() if digest not in known}
-        if not unknown or embedder is None:
-            return FoundVectors(known, frozenset())
-        try:
-            made = embedder.embed_documents(list(unknown.values()), urgent=urgent, progress=progress, dtype=np.float16)
-        except Unavailable:
-            if urgent:
-                raise  # a capture is refused; a note of the vault is indexed by words until the encoder works again
-            return FoundVectors(known, frozenset())
-        fresh = dict(zip(unknown, made, strict=True))
+        sought = texts.keys() - known.keys()
+        stored = set[str]().union(*(source.known_digests(sought) for source in self._sources))
+        embed = partial(_embed, texts, embedder, urgent=urgent, progress=progress)
+        fresh, read = foreground.run_both(partial(embed, sought - stored), partial(self._read, stored))
+        if lost := stored - read.keys():
+            done = len(fresh)
+            fresh |= embed(lost, progress=(lambda count: progress(done + count)) if progress else None)
         if urgent:
-            self._remember(fresh)
-        return FoundVectors(known | fresh, frozenset(fresh))
+            self._remember(read | fresh)
+        return FoundVectors(known | read | fresh, frozenset(fresh))
+
+    def _read(self, digests: Collection[str]) -> dict[str, Vector]:
+        read: dict[str, Vector] = {}
+        for source in self._sources:
+            if sought := digests - read.keys():
+                read |= source.vectors(sought)
+        return read
 
     def _recall(self, digests: Collection[str]) -> dict[str, Vector]:
         with self._lock:
@@ -83,3 +94,26 @@ class Vectors:
             self._latest |= {digest: vector.copy() for digest, vector in fresh.items()}
             for digest in list(self._latest)[: max(0, len(self._latest) - LATEST)]:
                 del self._latest[digest]
+
+
+def _embed(
+    texts: Mapping[str, str],
+    embedder: Embedder | None,
+    wanted: Collection[str],
+    *,
+    urgent: bool,
+    progress: Callable[[int], None] | None,
+) -> dict[str, Vector]:
+    """Return the vectors of the `wanted` texts; none without an embedder that works, unless `urgent` raises Unavailable."""
+    unknown = [digest for digest in texts if digest in wanted]  # in the order of the texts
+    if not unknown or embedder is None:
+        return {}
+    try:
+        made = embedder.embed_documents(
+            [texts[digest] for digest in unknown], urgent=urgent, progress=progress, dtype=np.float16
+        )
+    except Unavailable:
+        if urgent:
+            raise  # a capture is refused; a note of the vault is indexed by words until the encoder works again
+        return {}
+    return dict(zip(unknown, made, strict=True))

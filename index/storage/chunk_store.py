@@ -220,6 +220,10 @@ class ChunkStore:
         self._failures = 0
         return answers
 
+    def known_digests(self, digests: Collection[str]) -> set[str]:
+        """Return those of `digests` that may be stored, without reading the store."""
+        return self._table.known_digests(digests)
+
     def vectors(self, digests: Collection[str]) -> dict[str, np.ndarray]:
         """Return the stored vectors of texts with these digests, by digest."""
         answers = self._run_read(self._table.vectors_of_digests(digests))

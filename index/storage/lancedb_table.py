@@ -250,9 +250,13 @@ class Table:
         query = reader.query().select(list(columns))
         return await reader.count_rows(), await query.to_batches(max_batch_length=LOADED)
 
+    def known_digests(self, digests: Iterable[str]) -> set[str]:
+        """Return those of `digests` that the table has or had, without reading it; very rarely another one too."""
+        return {digest for digest in digests if digest in self._digests}
+
     async def vectors_of_digests(self, digests: Iterable[str]) -> list[Any]:
         """Return digest and vector of the rows with these digests, without rows that have no vector."""
-        known = sorted(digest for digest in digests if digest in self._digests)
+        known = sorted(self.known_digests(digests))
         conditions = [f"{_is_in('digest', terms)} AND vector IS NOT NULL" for terms in _batches(known)]
         return [await self.select(("digest", "vector"), condition) for condition in conditions]
 

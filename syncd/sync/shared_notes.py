@@ -92,7 +92,7 @@ class SharedNotes:
             self._remove(index, withheld)
             rules = self._shares.rules  # they may have changed since the files were listed
             shared = [pair for pair in documents if rules.shares_with_any(pair[0].path)]
-            ready = index.prepare(shared, later=True, lent=vault_index.stored_vectors)
+            ready = index.prepare(shared, later=True, lent=vault_index.passage_vectors)
             index.commit(ready, fresh=self._current_stat)
             return True
 

@@ -95,7 +95,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/integration/test_real_files.py": ("syncd/files/conversion/readers/pdf.py",),
     "tests/integration/test_sync_pipeline.py": (
         "index/scope/index.py",
-        "index/scope/vector_reuse.py",
         "syncd/indexes/index_builds.py",
         "syncd/sync/pipeline.py",
     ),

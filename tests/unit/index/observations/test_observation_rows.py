@@ -292,7 +292,7 @@ def test_stores_that_could_not_be_reconciled_at_their_first_use_are_at_the_next_
         with monkeypatch.context() as patch:
             patch.setattr(index._catalog, "forget", fail)
             with pytest.raises(Unavailable):
-                (index.stored_vectors if first == "the chunks" else index._observations.vectors)(["a digest"])
+                (index.passage_vectors if first == "the chunks" else index._observations).vectors(["a digest"])
         assert index.manifest[ADA].digest
         with foreground.call():  # a call that runs alone writes to both stores at once
             index.commit([], ["Captures/w/Note.md"])
