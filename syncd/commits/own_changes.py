@@ -13,6 +13,7 @@ from syncd.commits.commit_message import format_message
 from syncd.history.digest_chain import Entry
 
 NAMED: Final = 3  # agents named in a subject; for more, only their number
+COMMANDS: Final = "command line"  # the writer of what the owner's commands changed
 _STEPS = frozenset({"create", "update", "delete", "undone"})
 
 
@@ -28,17 +29,23 @@ class CommitBatch:
         return sorted({name for steps in self.steps.values() for name in _agents_of(steps)})
 
     @property
+    def writers(self) -> list[str]:
+        """Return the agents, and the command line if a command of the owner wrote a file that no agent wrote."""
+        by_command = any(_writers_of(steps) == [COMMANDS] for steps in self.steps.values())
+        return [*self.agents, *([COMMANDS] if self.agents and by_command else [])]
+
+    @property
     def author(self) -> str:
-        """Return the author of the commit: the agent if there is exactly one, else Memex."""
-        return self.agents[0] if len(self.agents) == 1 else "Memex"
+        """Return the author of the commit: the agent if there is no other writer, else Memex."""
+        return self.agents[0] if len(self.agents) == len(self.writers) == 1 else "Memex"
 
     @property
     def message(self) -> str:
         """Return the message: who did what, a line for each file, and a trailer for each agent."""
         agents, did = self.agents, self._paths_by_deed()
-        who = ", ".join(agents) if 0 < len(agents) <= NAMED else f"{len(agents)} agents" if agents else "Memex"
+        who = ", ".join(self.writers) if 0 < len(agents) <= NAMED else f"{len(agents)} agents" if agents else "Memex"
         parts = [f"{_describe_counts(paths)} {deed}" for deed, paths in did.items() if paths]
-        lines = [f"{deed} {path}{self._describe_agents(path)}" for deed, paths in did.items() for path in paths]
+        lines = [f"{deed} {path}{self._describe_writers(path)}" for deed, paths in did.items() for path in paths]
         return format_message(f"{who}: {', '.join(parts)}", lines, [("Memex-Agent", name) for name in agents])
 
     def _paths_by_deed(self) -> dict[str, list[str]]:
@@ -49,10 +56,10 @@ class CommitBatch:
             ].append(path)
         return did
 
-    def _describe_agents(self, path: str) -> str:
-        """Return who wrote a file, if there are several agents."""
-        names = _agents_of(self.steps[path])
-        return f" ({', '.join(names)})" if len(self.agents) > 1 and names else ""
+    def _describe_writers(self, path: str) -> str:
+        """Return who wrote a file, if there are several writers."""
+        names = _writers_of(self.steps[path])
+        return f" ({', '.join(names)})" if len(self.writers) > 1 and names else ""
 
 
 def trace_steps(trail: Iterable[Entry], now: str, head: Collection[str]) -> list[Entry] | None:
@@ -73,6 +80,11 @@ def trace_steps(trail: Iterable[Entry], now: str, head: Collection[str]) -> list
 def _agents_of(steps: Iterable[Entry]) -> list[str]:
     """Return the names of the keys that changed a file, in alphabetical order."""
     return sorted({entry.name or entry.key for entry in steps if entry.key})
+
+
+def _writers_of(steps: Iterable[Entry]) -> list[str]:
+    """Return the agents that changed a file, or the command line if only commands did; none if Memex did it by itself."""
+    return _agents_of(steps) or [COMMANDS] * any(entry.surface == "cli" for entry in steps)
 
 
 def _describe_counts(paths: list[str]) -> str:

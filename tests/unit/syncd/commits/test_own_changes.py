@@ -64,6 +64,19 @@ def test_a_commit_of_several_agents_names_each_once_and_who_wrote_what():
     )
 
 
+def test_what_the_owner_s_commands_wrote_is_not_counted_as_an_agent_s():
+    added = [entry("", "x", surface="cli", tool="addfile")]
+    batch = CommitBatch({"A.md": ENRICHED, "B.md": added, "C.md": REPORT})
+    assert batch.author == "Memex"
+    assert batch.message == (
+        "claude, command line: 3 notes added\n\n"
+        "- added A.md (claude)\n- added B.md (command line)\n- added C.md\n\n"
+        "Memex-Agent: claude\n"
+    )
+    batch = CommitBatch({"B.md": added})
+    assert (batch.author, batch.message) == ("Memex", "Memex: 1 note added\n\n- added B.md\n")
+
+
 def test_what_memex_wrote_by_itself_names_no_agent():
     batch = CommitBatch({"C.md": REPORT})
     assert (batch.author, batch.message) == ("Memex", "Memex: 1 note added\n\n- added C.md\n")
