@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from index.encoders.bundled_tokenizer import count_tokens
 from index.encoders.embedder import Embedder
 from index.errors import Unavailable
+from index.model import Document, Stat
 from index.scope.reader import Looks
 from index.search.reranker import Reranker
 from index.timings import now_ms
@@ -18,6 +19,7 @@ from syncd.captures.automatic_values import AutomaticValues
 from syncd.captures.inbox import Inbox
 from syncd.context.contexts import Contexts
 from syncd.context.use_counts import UseCounts
+from syncd.documents.parser import parse
 from syncd.enrichment.enricher import Enricher
 from syncd.files.file_import import file_filter
 from syncd.git.repository import Repository
@@ -115,6 +117,7 @@ def open_parts(
     )
     captures, notes = builds.scopes["captures"], builds.scopes["vault"]
     edits = HandEdits(ledger, audit, repo, vault)
+    _notice_replaced_edits(settings, vault, edits, captures)
     sync = _build_sync(settings, vault, builds, repo, edits, shares=shares)
     unlogged_changes = _build_unlogged_changes(settings, audit, vault, captures, stack)
     enricher = Enricher(settings.enrich, captures=captures, embedder=embedder, ledger=ledger, vault=notes)
@@ -211,6 +214,16 @@ def _build_sync(
             vault, builds.shared, shares, inbox=settings.vault.inbox, collections=settings.kb.all_collections
         ),
     )
+
+
+def _notice_replaced_edits(settings: Settings, vault: AuditedVault, edits: HandEdits, captures: ScopeIndex) -> None:
+    """Let `edits` see the bytes that Memex replaces: a person may have changed them after the last pass."""
+    inbox, collections = settings.vault.inbox, settings.kb.all_collections
+
+    def parse_note(raw: bytes, path: str, stat: Stat) -> Document:
+        return parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=inbox, collections=collections)
+
+    vault.on_replace = lambda path, raw: edits.notice_replaced(path, raw, captures.index, parse_note)
 
 
 def _build_unlogged_changes(

@@ -5,7 +5,7 @@ begins. Bytes that an agent or a command overwrites or removes are kept first, s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
@@ -40,6 +40,8 @@ class AuditedVault(Vault):
         super().__init__(root, **options)
         self._audit, self._inbox, self._overwritten = audit, inbox, overwritten
         self.reservations = WriteReservations()
+        # Called with the path and the bytes of a capture that is about to be replaced: they may contain an unread edit.
+        self.on_replace: Callable[[str, bytes], object] = lambda *_: None
 
     def ignores(self, path: str, *, folder: bool = False) -> bool:
         """Return whether a path is not indexed: as `Vault.ignores`, or because it is a generated context."""
@@ -61,6 +63,9 @@ class AuditedVault(Vault):
             before = [self._read_unchanged(change.path, change.digest) for change in changes]
             for change, raw in zip(changes, before, strict=True):
                 self._check_allowed(change.path, raw, change.data)
+                is_capture = is_note(change.path) and locate(change.path, self._inbox).scope == "captures"
+                if is_capture and not TAKING_BACK.get():
+                    self.on_replace(change.path, raw)
             self._keep_overwritten(*before)
             with self._logging(
                 *(

@@ -2,8 +2,8 @@
 
 Laws, tested: an edit is stamped once, even after a restart or a second report. Changes by a tool, changes that Git
 brought, and notes that already state a newer time are not stamped. Until the stamp, no caller that compares versions
-confuses the note with its earlier version. The row of an edit holds the note's earlier state; the note itself shows
-whether the row is still valid."""
+confuses the note with its earlier version. A write by Memex on top of an edit does not hide it. The row of an edit
+holds the note's earlier state; the note itself shows whether the row is still valid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from typing import Any, Final
@@ -26,6 +26,7 @@ from syncd.git import head_moves
 from syncd.git.note_commits import find_creation
 from syncd.git.repository import Repository
 from syncd.history.audit_log import AuditLog
+from syncd.history.change_journal import sha256
 from syncd.notes.front_matter import PropertyValue, readable_properties
 from syncd.notes.timestamps import iso
 from syncd.state.ledger import Ledger
@@ -57,16 +58,16 @@ class Edit:
 class HandEdits:
     """Manages edits that wait for their stamp.
 
-    The pipeline reports and stamps, one pass at a time; tools query from any thread."""
+    The pipeline stamps, one pass at a time; any thread may report an edit or query."""
 
     def __init__(self, ledger: Ledger, audit: AuditLog, repo: Repository, vault: Vault) -> None:
         self._ledger, self._audit, self._repo, self._vault = ledger, audit, repo, vault
         self._rows = {row[0]: Edit(*row) for row in ledger.query("SELECT * FROM edits")}
 
     @property
-    def paths(self) -> Collection[str]:
+    def paths(self) -> frozenset[str]:
         """Return the paths of notes to check again."""
-        return self._rows.keys()
+        return frozenset(self._rows)
 
     def is_pending(self, document: Document) -> bool:
         """Return whether somebody has edited this note and its properties don't show it yet.
@@ -98,6 +99,14 @@ class HandEdits:
             edit = replace(edit, edited_at=stat.mtime_ns // 1_000_000)
         self._save(edit)
         return not any(defect.name in TORN for defect in document.defects)
+
+    def notice_replaced(
+        self, path: str, raw: bytes, index: Index, parsed: Callable[[bytes, str, Stat], Document]
+    ) -> None:
+        """Notice an edit in the bytes of a note that Memex is about to replace, and that no pass may have read yet."""
+        entry = index.manifest.get(path)
+        if (entry is None or entry.digest != sha256(raw)) and (stat := self._vault.stat(path)):
+            self.notice_edit(parsed(raw, path, stat), stat, index)
 
     def stamp_properties(self, document: Document, raw: bytes, stat: Stat) -> Mapping[str, PropertyValue] | None:
         """Return the properties to write into an edited note, {} for none; None while a Git operation is under way."""
@@ -136,7 +145,7 @@ class HandEdits:
 
     def forget_missing(self, there: Collection[str]) -> None:
         """Drop the edits of notes that no longer exist."""
-        for path in [path for path in self._rows if path not in there]:
+        for path in [path for path in self.paths if path not in there]:
             self._delete(path)
 
     # Details

@@ -1,0 +1,106 @@
+"""Memex changes a note that a person has just edited: the edit still counts, whatever Memex wrote over it."""
+
+import pytest
+
+from index.errors import Conflict, Unavailable
+from index.topics.summary_and_tags import Enrichment
+from tests.support.hand_edits import AT, front, settled, written
+from tests.support.world import promote
+
+PATH, OTHER = "Captures/default/Mine.md", "Captures/default/Other.md"
+NOTE = "---\nid: mine\ncreated_at: 2026-01-02\ntags: [before]\n---\nSee [[Captures/default/Other]].\n"
+LINKED = "---\nid: other\ncreated_at: 2026-01-02\n---\nThe other note.\n"
+RELATED = NOTE.replace("tags:", "relations:\n- {target: '[[Other]]', id: other, tag: t}\ntags:")
+
+
+def capture_again(world, space):
+    space.capture("See [[Captures/default/Other]].\n")
+
+
+def enrich(world, space):
+    space.enrich(PATH, Enrichment(summary="A summary.", tags=()))
+
+
+def relate(world, space):
+    space.memo_graph.save("mine", "other", "new")
+
+
+def unrelate(world, space):
+    space.memo_graph.delete("mine", "other", "t")
+
+
+def delete_related(world, space):
+    space.memos.delete("other")
+
+
+def promote_linked(world, space):
+    promote(world, OTHER)
+
+
+@pytest.mark.parametrize(
+    ("text", "write"),
+    [
+        (NOTE, capture_again),
+        (NOTE, enrich),
+        (NOTE, relate),
+        (RELATED, unrelate),
+        (RELATED, delete_related),
+        (NOTE, promote_linked),
+    ],
+    ids=[
+        "a repeated capture",
+        "enrichment",
+        "a new relation",
+        "a removed relation",
+        "a deleted target",
+        "a rewritten link",
+    ],
+)
+def test_a_write_over_an_edit_that_is_not_indexed_hides_no_edit(world, space, text, write):
+    file = written(world, text)
+    written(world, LINKED, OTHER)
+    world.run()
+    read = space.get("mine").record.version
+    written(world, file.read_text().replace("before", "by-hand"), at=AT + 1)
+    write(world, space)
+    for _ in range(2):  # before the next pass, and after
+        with pytest.raises(Conflict):
+            space.update_note("mine", None, tags=["agent"], version=read)
+        world.run()
+    assert front(file)["tags"] == ["by-hand"]
+    assert space.get("mine").record.version == read + 1
+    settled(world)
+
+
+def test_a_write_over_an_edit_that_fails_hides_no_edit(world, space, monkeypatch):
+    file = written(world, NOTE)
+    written(world, LINKED, OTHER)
+    world.run()
+    edited = file.read_text().replace("before", "by-hand")
+    written(world, edited, at=AT + 1)
+
+    def fail(*_, **__):
+        raise Unavailable("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.app.opened.captures.index, "commit", fail)
+        with pytest.raises(Unavailable):
+            relate(world, space)
+    assert file.read_text() == edited
+    world.run()
+    assert space.get("mine").record.version == 2
+    settled(world)
+
+
+def test_a_write_over_an_edit_of_a_renamed_note_hides_no_edit(world, space):
+    file = written(world, NOTE)
+    written(world, LINKED, OTHER)
+    world.run()
+    edited = file.read_text().replace("before", "by-hand")
+    file.unlink()
+    file = written(world, edited, PATH.replace("Mine", "Renamed"), at=AT + 1)
+    promote_linked(world, space)
+    assert "[[Other]]" in file.read_text()
+    world.run()
+    assert space.get("mine").record.version == 2
+    settled(world)
