@@ -203,7 +203,7 @@ class IndexPass:
 
     def _record_skipped(self, request: PassRequest, index: Index, skipped: dict[str, str]) -> None:
         """Record the files that this listing skipped."""
-        looked = partial(is_below, folders=request.under or ("",))
+        looked = partial(is_below, folders=("",) if request.under is None else request.under)
         left_out = {path: why for path, why in skipped.items() if looked(path)}
         index.replace_skipped(left_out, lambda path: self._locate(path).workspace, of=looked)
 
@@ -301,11 +301,12 @@ class IndexPass:
             return
         for path in (paths := frozenset(due)).intersection(busy):
             self._pending_paths.recheck(path, FINAL)
+        if not (under := paths.difference(busy)):
+            return
         large = 0 if busy or self._inner else 1
         self._inner += 1
         try:
             with self._pending_paths.processing(due):
-                under = paths.difference(busy)
                 done = self.run(PassRequest(answering, live=True, under=under, large_notes=large))
         finally:
             self._inner -= 1

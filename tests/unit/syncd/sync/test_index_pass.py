@@ -154,3 +154,19 @@ def test_a_note_that_can_not_be_read_is_named_once(slow_to_adopt, monkeypatch):
     monkeypatch.setattr(slow_to_adopt.app.opened.vault, "read", closed)
     slow_to_adopt.run()
     assert slow_to_adopt.app.opened.sync.failures == {"Notes/Closed.md": "can't be read: permission denied"}
+
+
+def test_a_save_of_a_note_that_is_being_embedded_leaves_the_list_of_skipped_files(tmp_path):
+    world = World(tmp_path)
+    world.write("Huge.md", b"x" * (world.app.opened.vault.max_bytes + 1))
+    world.run()
+    skipped = world.app.opened.builds.defects()
+    assert [path for path, _ in skipped] == ["Huge.md"]
+    world.write("Saved.md", "saved again while it is embedded")
+    pending_paths = world.app.opened.sync._pending_paths
+    pending_paths.hint(["Saved.md"])
+    pending_paths.take_due()  # begins its quiet time
+    time.sleep(2 * PROMPT.quiet_s)
+    assert world.run().added == 1
+    assert world.app.opened.builds.defects() == skipped
+    world.close()
