@@ -297,19 +297,19 @@ class IndexPass:
 
         A large note is indexed between two windows, and small ones also while it is embedded."""
         answering = request.build if request.live else request.beside
-        if self._inner == INNER or answering is None or not (due := self._pending_paths.take_due()):
-            return
-        for path in (paths := frozenset(due)).intersection(busy):
-            self._pending_paths.recheck(path, FINAL)
-        if not (under := paths.difference(busy)):
+        if self._inner == INNER or answering is None:
             return
         large = 0 if busy or self._inner else 1
-        self._inner += 1
-        try:
-            with self._pending_paths.processing(due):
+        with self._pending_paths.processing_due() as due:
+            for path in (paths := frozenset(due)).intersection(busy):
+                self._pending_paths.recheck(path, FINAL)
+            if not (under := paths.difference(busy)):
+                return
+            self._inner += 1
+            try:
                 done = self.run(PassRequest(answering, live=True, under=under, large_notes=large))
-        finally:
-            self._inner -= 1
+            finally:
+                self._inner -= 1
         if request.live:
             outcome.add(done)
 

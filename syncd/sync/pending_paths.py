@@ -75,15 +75,20 @@ class PendingPaths:
                     return wanted
                 self._changed.wait(min(self._seconds_until_due(), every))
 
-    def take_due(self) -> list[str]:
-        """Return the paths to check now, sorted. They are no longer waiting: see `processing`."""
-        with self._changed:
-            now = self._take_hints()
-            ready, self._settling = settle(self._settling, now, quiet=self._quiet, patience=self._patience)
-            later = [path for path, moment in self._later.items() if moment <= now]
-            for path in later:
-                del self._later[path]
-            return sorted({*ready, *later})
+    @contextmanager
+    def processing_due(self) -> Iterator[list[str]]:
+        """Yield the paths to check now, sorted; they count as pending until the block ends, and after it if it fails."""
+        with self._changed:  # in one step: a reader in between would take them for finished
+            due = self._take_due()
+            self._working.update(due)
+        try:
+            yield due
+        except BaseException:
+            for path in due:
+                self.recheck(path, 0)
+            raise
+        finally:
+            self._finish(due)
 
     @contextmanager
     def processing(self, paths: Iterable[str]) -> Iterator[Callable[[Iterable[str]], None]]:
@@ -91,12 +96,9 @@ class PendingPaths:
         left = set(paths)
 
         def finish(some: Iterable[str]) -> None:
-            with self._changed:
-                for path in left.intersection(some):
-                    left.remove(path)
-                    self._working[path] -= 1
-                    if not self._working[path]:
-                        del self._working[path]
+            finished = left.intersection(some)
+            left.difference_update(finished)
+            self._finish(finished)
 
         with self._changed:
             self._working.update(left)
@@ -115,6 +117,21 @@ class PendingPaths:
         """Return the changed paths that are not indexed yet."""
         with self._changed:
             return self._hints | self._settling.keys() | self._later.keys() | self._working.keys()
+
+    def _take_due(self) -> list[str]:
+        now = self._take_hints()
+        ready, self._settling = settle(self._settling, now, quiet=self._quiet, patience=self._patience)
+        later = [path for path, moment in self._later.items() if moment <= now]
+        for path in later:
+            del self._later[path]
+        return sorted({*ready, *later})
+
+    def _finish(self, paths: Iterable[str]) -> None:
+        with self._changed:
+            for path in paths:
+                self._working[path] -= 1
+                if not self._working[path]:
+                    del self._working[path]
 
     def _take_hints(self) -> float:
         now = time.monotonic()

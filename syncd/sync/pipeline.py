@@ -293,9 +293,10 @@ class Sync:
                 elif listing or wanted:
                     self.run()
                     self._record_try("embed", self._has_unembedded())
-                elif due := self._pending_paths.take_due():
-                    with self._pending_paths.processing(due):
-                        self.run(due)
+                else:
+                    with self._pending_paths.processing_due() as due:
+                        if due:
+                            self.run(due)
             except MemexError as error:
                 log.warning("a pass failed and will be repeated: %s", error)
                 self._record_failure(f"indexing: {error.message}", PAUSE[0], due)

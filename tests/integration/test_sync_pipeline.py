@@ -236,7 +236,8 @@ def test_a_save_waits_for_no_notes_that_are_slow_to_read(world):
             saved.append("edited.md")
             world.write("edited.md", "the gannet")
             sync.hint(saved)
-            sync._pending_paths.take_due()  # begins its quiet time
+            with sync._pending_paths.processing_due():
+                pass  # begins its quiet time
             time.sleep(0.1)
 
     sync.on_listing(save_after_listing)
@@ -300,7 +301,8 @@ def test_notes_whose_old_files_go_while_the_new_ones_are_processed_are_not_embed
             for path in removed:
                 (world.vault / path).unlink()
             sync.hint(removed)
-            sync._pending_paths.take_due()  # begins its quiet time
+            with sync._pending_paths.processing_due():
+                pass  # begins its quiet time
             time.sleep(0.1)
 
     world.app.opened.builds.scopes["vault"].index.on_commit = remove_after_two_windows

@@ -277,7 +277,13 @@ def test_a_commit_is_read_in_proportion_to_its_diff_and_not_to_the_vault(tmp_pat
     world.git("commit", "-qam", "Three")
     follower.check()
     due = []
-    until(lambda: due.extend(world.app.opened.sync._pending_paths.take_due()) or len(due) >= 4)
+
+    def are_due():
+        with world.app.opened.sync._pending_paths.processing_due() as paths:
+            due.extend(paths)
+        return len(due) >= 4
+
+    until(are_due)
     world.app.opened.sync.run(due)
     assert sorted(seen) == [f"Notes/{number}/n{number}.md" for number in (7, 8, 9)]
     assert not world.app.opened.sync._pending_paths._listing

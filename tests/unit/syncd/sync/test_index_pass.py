@@ -165,8 +165,31 @@ def test_a_save_of_a_note_that_is_being_embedded_leaves_the_list_of_skipped_file
     world.write("Saved.md", "saved again while it is embedded")
     pending_paths = world.app.opened.sync._pending_paths
     pending_paths.hint(["Saved.md"])
-    pending_paths.take_due()  # begins its quiet time
+    with pending_paths.processing_due():
+        pass  # begins its quiet time
     time.sleep(2 * PROMPT.quiet_s)
     assert world.run().added == 1
     assert world.app.opened.builds.defects() == skipped
+    world.close()
+
+
+def test_a_saved_note_is_pending_at_every_moment_until_it_is_indexed(tmp_path, monkeypatch):
+    world = World(tmp_path)
+    world.run()
+    pending_paths = world.app.opened.sync._pending_paths
+    recheck, seen = pending_paths.recheck, []
+
+    def look_and_recheck(path, after):
+        seen.append(pending_paths.paths)
+        recheck(path, after)
+
+    for path in ("Embedded.md", "Saved.md"):
+        world.write(path, path)
+    pending_paths.hint(["Embedded.md", "Saved.md"])
+    with pending_paths.processing_due():
+        pass  # begins its quiet time
+    time.sleep(2 * PROMPT.quiet_s)
+    monkeypatch.setattr(pending_paths, "recheck", look_and_recheck)
+    world.run(under=["Embedded.md"])
+    assert seen[0] == {"Embedded.md", "Saved.md"}
     world.close()

@@ -15,18 +15,23 @@ def pending_paths():
     return pending_paths
 
 
+def due_now(pending_paths):
+    with pending_paths.processing_due() as due:
+        return due
+
+
 def test_a_hint_is_handed_out_once_it_is_quiet(pending_paths):
     pending_paths.hint(["a", "b", "a"])
-    assert pending_paths.take_due() == []
+    assert due_now(pending_paths) == []
     assert pending_paths.count == 2
     assert not pending_paths.wait(lambda: False)
-    assert pending_paths.take_due() == ["a", "b"]
+    assert due_now(pending_paths) == ["a", "b"]
     assert pending_paths.count == 0
 
 
 def test_hints_that_go_on_are_handed_out_when_patience_ends(pending_paths):
     begun = time.monotonic()
-    while not (due := pending_paths.take_due()):
+    while not (due := due_now(pending_paths)):
         pending_paths.hint(["a"])
         time.sleep(0.01)
     assert due == ["a"]
@@ -37,7 +42,7 @@ def test_a_path_to_look_at_again_waits_its_time_and_counts_as_pending(pending_pa
     pending_paths.recheck("a", 0.1)
     assert pending_paths.count == 1
     assert not pending_paths.wait(lambda: False)
-    assert pending_paths.take_due() == ["a"]
+    assert due_now(pending_paths) == ["a"]
 
 
 def test_what_is_being_dealt_with_is_pending_until_it_is_done(pending_paths):
@@ -52,6 +57,26 @@ def test_a_failure_leaves_nothing_pending(pending_paths):
     with pytest.raises(ZeroDivisionError), pending_paths.processing("abcde"):
         raise ZeroDivisionError
     assert pending_paths.count == 0
+
+
+def test_due_paths_are_pending_until_the_block_ends(pending_paths):
+    pending_paths.hint(["a"])
+    pending_paths.recheck("b", 0)
+    assert due_now(pending_paths) == []
+    time.sleep(0.06)
+    with pending_paths.processing_due() as due:
+        assert (due, pending_paths.paths) == (["a", "b"], {"a", "b"})
+    assert pending_paths.count == 0
+
+
+def test_due_paths_stay_pending_if_the_block_fails(pending_paths):
+    pending_paths.recheck("a", 0)
+    assert not pending_paths.wait(lambda: False)
+    with pytest.raises(ZeroDivisionError), pending_paths.processing_due():
+        raise ZeroDivisionError
+    assert pending_paths.paths == {"a"}
+    assert not pending_paths.wait(lambda: False)
+    assert due_now(pending_paths) == ["a"]
 
 
 def test_a_listing_that_is_wanted_wakes_whoever_waits(pending_paths):
