@@ -29,6 +29,7 @@ from syncd.documents.collection_membership import plain_tags
 from syncd.documents.file_names import free_name
 from syncd.enrichment.enricher import EnrichmentResult, fill_missing, missing_properties
 from syncd.history.audit_log import take_back
+from syncd.history.change_journal import sha256
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import FrontmatterError, decode, encode, split
 from syncd.notes.secret_patterns import redact
@@ -250,30 +251,38 @@ def enrich_note(
     inbox: Inbox, workspace: str, path: str, enrichment: Enrichment, *, replacing: bool = False
 ) -> Record | None:
     """Write missing properties into a note; see `Workspace.enrich`."""
-    with hold_commits(inbox.captures) as index:
-        raw, stat = inbox.vault.read(path)
-        now = inbox.now()
-        before = inbox.parse_note(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
-        if before.workspace != workspace or not before.writable or before.type == "entity":
-            return None  # the summary and tags of an entity are set by name
-        missing = missing_properties(before, enrichment, replace=replacing)
-        if not missing:
-            return None
-        if 0 <= now - stat.mtime_ns // 1_000_000 < inbox.quiet_s * 1000:
-            raise Conflict("it changed a moment ago; somebody may still be writing")
-        try:
-            made = fill_missing(raw, before, enrichment, read=inbox.parse_note, replace=replacing)
-        except FrontmatterError as error:
-            raise Conflict(f"its properties can't be changed: {error}") from error
-        assert made is not None, "it lacks something"
-        changed, after = made
-        stat = inbox.vault.replace(path, changed, digest=before.digest)
-        with undo_on_failure(lambda: inbox.vault.replace(path, raw, digest=after.digest)):
-            index.commit(index.prepare([(after, stat)]))
-        record = require_row(index.record_at(path))
+    raw, stat = inbox.vault.read(path)
+    before = inbox.parse_note(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
+    if before.workspace != workspace or not before.writable or before.type == "entity":
+        return None  # the summary and tags of an entity are set by name
+    missing = missing_properties(before, enrichment, replace=replacing)
+    if not missing:
+        return None
+    if 0 <= inbox.now() - stat.mtime_ns // 1_000_000 < inbox.quiet_s * 1000:
+        raise Conflict("it changed a moment ago; somebody may still be writing")
+    try:
+        made = fill_missing(raw, before, enrichment, read=inbox.parse_note, replace=replacing)
+    except FrontmatterError as error:
+        raise Conflict(f"its properties can't be changed: {error}") from error
+    assert made is not None, "it lacks something"
+    changed, after = made
+    record = _replace_prepared(inbox, raw, changed, after)
     filled: dict[Name, Value] = {"tags": plain_tags(split(decode(changed))[0]), "summary": after.summary}
     written = missing.keys() | ({"summary"} if after.summary_derived else set())
     inbox.automatic.record(
         record.workspace, record.id, {name: value for name, value in filled.items() if name in written}
     )
     return record
+
+
+def _replace_prepared(inbox: Inbox, before: bytes, raw: bytes, document: Document) -> Record:
+    """Replace a note and index it, prepared while other commits go on: the encoder may still be loading."""
+    path, index = document.path, inbox.captures.index
+    (ready,) = index.prepare([(document, UNWRITTEN)])
+    with hold_commits(inbox.captures) as current:
+        if current is not index:
+            raise Conflict("another build of the index took over a moment ago; try again", retryable=True)
+        stat = inbox.vault.replace(path, raw, digest=sha256(before))
+        with undo_on_failure(lambda: inbox.vault.replace(path, before, digest=document.digest)):
+            index.commit([replace(ready, stat=stat)])
+        return require_row(index.record_at(path))

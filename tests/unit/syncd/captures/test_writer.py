@@ -1,11 +1,15 @@
-"""syncd/captures/writer.py: errors without the names of files."""
+"""syncd/captures/writer.py: errors without the names of files, and what a write leaves free for others."""
 
 from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from index.errors import Conflict, NotFound
+from index.topics.summary_and_tags import Enrichment
 from syncd.captures.writer import hide_file_name
+from tests.support.world import World
 
 PATH = "Captures/default/Rent 2.md"
 
@@ -22,3 +26,24 @@ def test_an_error_without_the_name_of_the_file_is_a_sentence(error, words):
     with pytest.raises(type(error)) as raised, hide_file_name("Captures/default", PATH):
         raise error
     assert raised.value.message == words
+
+
+def test_enrichment_holds_back_no_commit_while_it_waits_for_the_encoder(tmp_path, monkeypatch):
+    world, path = World(tmp_path), "Captures/default/Plum.md"
+    world.write(path, "---\nid: plum\n---\nThe gardener planted a plum tree.\n")
+    world.run()
+    index, free = world.app.opened.captures.index, []
+    prepare = index.prepare
+
+    def is_free():
+        return index.lock.acquire(blocking=False) and index.lock.release() is None
+
+    def look_and_prepare(documents, **options):
+        with ThreadPoolExecutor(1) as other_thread:
+            free.append(other_thread.submit(is_free).result())
+        return prepare(documents, **options)
+
+    monkeypatch.setattr(index, "prepare", look_and_prepare)
+    record = world.app.agent_access.workspace("default").enrich(path, Enrichment("About a tree.", ("plum",)))
+    assert (record.summary, record.tags, free) == ("About a tree.", ("plum",), [True])
+    world.close()
