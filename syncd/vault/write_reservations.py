@@ -1,4 +1,7 @@
-"""Manage write reservations: while files are reserved, writers already at work finish and later ones wait."""
+"""Manage write reservations: while files are reserved, writers of them wait.
+
+A reservation begins when nobody writes these files. Until then it stops no writer, because a writer at work may write a second
+file before it finishes the first."""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ class WriteReservations:
 
     @contextmanager
     def reserve(self, paths: Collection[str]) -> Iterator[None]:
-        """Keep writers away from these files: current writers finish first, new ones wait."""
+        """Keep writers away from these files, as soon as nobody writes one of them."""
         wanted = frozenset(paths)
         with self._changed:
             self._changed.wait_for(lambda: not self._reserved and wanted.isdisjoint(self._writing))

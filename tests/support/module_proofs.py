@@ -260,10 +260,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/promotion/return_to_inbox.py",
         "syncd/promotion/vault_snapshot.py",
     ),
-    "tests/unit/syncd/remote/test_branch_sync.py": (
-        "syncd/remote/upstream_branch.py",
-        "syncd/vault/write_reservations.py",
-    ),
+    "tests/unit/syncd/remote/test_branch_sync.py": ("syncd/remote/upstream_branch.py",),
     "tests/unit/syncd/review/test_archive.py": ("syncd/review/archive_rules.py",),
     "tests/unit/syncd/review/test_suggestions.py": ("index/search/related_documents.py",),
     "tests/unit/syncd/sync/test_index_pass.py": ("syncd/sync/note_adoption.py",),
