@@ -54,6 +54,13 @@ def find_note(
 
 def missing_note(indexes: Iterable[Index], reference: str, advice: str, *, kind: str = "capture") -> NotFound:
     """Return the error that no note matches `reference`, with the nearest title, and what to do instead."""
+    indexes = list(indexes)
+    if not _may_be_title(reference) and (
+        paths := [path for index in indexes for path in index.paths_titled(reference)]
+    ):
+        return NotFound(
+            f"no {kind} {reference[:200]!r}; a note with this title is at {paths[0]!r}: name it by its path"
+        )
     titles = [title for index in indexes for _, title, *_ in index.note_names() if fold(title) != fold(reference)]
     near = did_you_mean(reference[:200], titles)
     return NotFound(f"no {kind} {reference[:200]!r}{near or ';'} {advice}")

@@ -277,7 +277,7 @@ def test_a_list_of_captures_that_is_cut_says_so(world, note, capfd):
     assert run_command(["recent", "--limit", "2", "--json"]) == 0
     out, err = capfd.readouterr()
     assert len(json.loads(out)) == 2
-    assert err == "memex: showing 2 captures, and there are more; to list more: --limit\n"
+    assert err == "memex: there are more captures than these 2; to list more: --limit\n"
 
 
 def test_a_note_can_be_named_by_a_path_of_the_disk(world, note, tmp_path, monkeypatch, capfd):
@@ -294,3 +294,11 @@ def test_a_note_can_be_named_by_a_path_of_the_disk(world, note, tmp_path, monkey
         assert "old text" in capfd.readouterr().out
     assert run_command(["get", "/etc/passwd"]) == 4
     assert "no note '/etc/passwd'" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("title", ["A/B", "Plan.md"])
+def test_a_title_that_looks_like_a_path_leads_to_the_path(world, capfd, title):
+    record = world.app.agent_access.workspace("default").capture("text", metadata={"title": title}).record
+    assert run_command(["get", title]) == 4
+    assert f"a note with this title is at {record.path!r}" in capfd.readouterr().err
+    assert run_command(["get", record.path]) == 0
