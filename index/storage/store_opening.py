@@ -46,13 +46,13 @@ class _DeferredStore:
         with self._opening:
             if self._store is None:
                 self._store = self._open_it()
-            if not self._is_reported:
-                self._is_reported = True  # first, because `opened` uses this store
-                try:
-                    self._opened()
-                except BaseException:
-                    self._is_reported = False
-                    raise
+            is_reported, self._is_reported = self._is_reported, True  # now, because `opened` uses this store
+        if not is_reported:
+            try:
+                self._opened()  # without the lock: it waits for that of commits, which hold theirs while they use the store
+            except BaseException:
+                self._is_reported = False
+                raise
         return getattr(self._store, name)
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -53,3 +55,21 @@ def test_what_must_happen_at_the_opening_is_tried_again_at_the_next_use(later):
         store.count()
     assert store.count() == store.count() == 0
     assert calls == [0, 0]
+
+
+def test_the_store_can_be_used_while_what_must_happen_at_its_opening_waits_for_a_lock(later):
+    """A commit holds the lock of its index while it uses the store, and another thread may have opened the store."""
+    lock, is_waiting = threading.Lock(), threading.Event()
+
+    def opened():
+        is_waiting.set()
+        with lock:
+            pass
+
+    store = later(opened)
+    with ThreadPoolExecutor(2) as pool:
+        with lock:
+            opening = pool.submit(lambda: store.count())
+            assert is_waiting.wait(10)
+            assert pool.submit(lambda: store.count()).result(10) == 0
+        assert opening.result(10) == 0
