@@ -1,7 +1,7 @@
 """Merge a duplicate note into the note that is kept, and mark the duplicate as superseded.
 
 Laws, tested: every byte of the kept note stays, except for properties that change; no paragraph, tag, property or
-relation of the duplicate is lost."""
+relation of the duplicate is lost, except for its expiry date, what it publishes, and relations between the two notes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from typing import Any
 from index.model import Document
 from index.names import fold
 from syncd.documents.collection_membership import is_collection_tag, tag_texts
+from syncd.documents.memo_relations import read_relations
 from syncd.notes.front_matter import (
     FrontmatterError,
     PropertyValue,
+    comparable_key,
     edit,
+    is_publishing,
     is_reserved,
     read_properties,
     replace_body,
@@ -60,13 +63,14 @@ def merge_text(kept: str, other: str, documents: tuple[Document, Document]) -> s
     changes: dict[str, PropertyValue] = {
         key: value
         for name, (key, value) in theirs.items()
-        if not is_reserved(key) and name not in mine and value is not None
+        if not _concerns_note_alone(key) and name not in mine and value is not None
     }
     for name in ("summary", "title", "source"):
         if name in theirs and mine.get(name, ("", None))[1] is None:
             changes[name] = theirs[name][1]
     for name in ("tags", "relations"):
-        if lacking := _missing_items(name, mine.get(name, ("", None))[1], theirs.get(name, ("", None))[1]):
+        lacking = _missing_items(name, mine.get(name, ("", None))[1], theirs.get(name, ("", None))[1])
+        if lacking := [item for item in lacking if name == "tags" or not _leads_to(item, documents)]:
             kept = _append_items(kept, name, lacking)
     text = missing_blocks(kept, other)
     if text:
@@ -97,6 +101,22 @@ def _with_unix_lines(text: str) -> str:
 def _join_words(text: str) -> str:
     """Return the words of a text alone, in their form for comparison."""
     return " ".join(_WORD.findall(fold(text)))
+
+
+def _concerns_note_alone(key: str) -> bool:
+    """Return whether a property is about the note itself, so that another note with its text must not get it."""
+    return is_reserved(key) or is_publishing(key) or comparable_key(key) == "expires"
+
+
+def _leads_to(item: Any, documents: tuple[Document, Document]) -> bool:
+    """Return whether an entry of `relations` leads to one of these notes."""
+    return any(
+        relation.target == document.claimed_id
+        if relation.target
+        else f"/{fold(document.path)}".endswith(f"/{fold(relation.link.removesuffix('.md'))}.md")
+        for relation in read_relations([item])[0]
+        for document in documents
+    )
 
 
 def _missing_items(name: str, mine: Any, theirs: Any) -> list[Any]:

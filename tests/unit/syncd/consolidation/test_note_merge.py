@@ -60,10 +60,25 @@ def test_tags_properties_and_relations_are_those_of_both_and_the_kept_note_s_com
 
 
 def test_the_person_s_own_marks_are_not_taken_over():
-    told = united(
-        HEAD + "a\n", "---\nid: b\npromote: true\nreview: dismissed\nexpires: 2026-01-01\ncollection: memory\n---\nb\n"
-    )
-    assert not {"promote", "review", "collection"} & read_properties(split(told)[0]).keys()
+    marks = "promote: true\nreview: dismissed\nExpires: 2026-01-01\npublish: true\ndg-home: true\ncollection: memory\n"
+    told = united(HEAD + "a\n", f"---\nid: b\n{marks}---\nb\n")
+    assert read_properties(split(told)[0]).keys() == {"id", "created_at", "tags", "version", "updated_at"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "stays"),
+    [
+        pytest.param("target: '[[a]]'\n    id: a", False, id="to the kept note"),
+        pytest.param("target: '[[x/a|A]]'\n    id: a", False, id="to the kept note, by its id"),
+        pytest.param("target: '[[default/A]]'", False, id="to the kept note, by its name"),
+        pytest.param("target: '[[b]]'", False, id="to the copy itself"),
+        pytest.param("target: '[[other/a]]'", True, id="to a note of the same name elsewhere"),
+        pytest.param("target: '[[a]]'\n    id: c", True, id="to another note, by its id"),
+    ],
+)
+def test_a_relation_between_the_two_notes_is_not_taken_over(entry, stays):
+    told = united(HEAD + "a\n", f"---\nid: b\nrelations:\n  - {entry}\n    tag: same\n---\nb\n")
+    assert ("relations" in read_properties(split(told)[0])) == stays
 
 
 @pytest.mark.parametrize("body", ["```\nopen", "a\n\n%%\nopen\n"])
