@@ -5,7 +5,8 @@ words. Two such sentences may differ in words that one of them adds, or in spell
 another, as in an update or in a form that was filled in for two things, the notes are not duplicates.
 
 Laws, tested: a note of some length is a duplicate of itself; the order of two notes does not change whether they are
-duplicates; notes with a sentence that states another figure or name, or is denied in one of them, are not duplicates."""
+duplicates; notes with a sentence that states another figure or name, or is denied in one of them, are not duplicates; a
+note that is too long to be read to its end is a duplicate only of a note with the same words."""
 
 from __future__ import annotations
 
@@ -106,7 +107,7 @@ def find_duplicate(older: ComparedNote, newer: ComparedNote) -> Duplicate | None
         return None
     if _split_words(older.text) == _split_words(newer.text):
         return Duplicate("equal", 0, 1.0, ())
-    if _are_two_things(whole, copy):
+    if max(len(older.text), len(newer.text)) > READ or _are_two_things(whole, copy):
         return None
     total, missing, lost = copy.words.total(), 0, list[str]()
     for sentence in copy.sentences:

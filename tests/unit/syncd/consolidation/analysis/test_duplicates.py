@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.consolidation.analysis.duplicates import LEAST, ComparedNote, find_duplicate
+from syncd.consolidation.analysis.duplicates import LEAST, READ, ComparedNote, find_duplicate
 
 WORDS = [
     "gateway",
@@ -131,6 +131,17 @@ def test_the_note_that_says_more_is_kept_and_what_only_the_copy_says_is_told():
     assert (found.kept, found.lost) == (1, ("Nobody ever saw mountains.",))
     assert 0.95 <= found.score < 1
     assert duplicate(kept, copy).kept == 0
+
+
+def test_a_note_that_is_not_read_to_its_end_is_a_duplicate_only_if_all_words_are_equal():
+    start = "\n\n".join(f"{line} It was number {n}." for n in range(READ // 300) for line in LINES)
+    assert len(start) > READ
+    ends = [f"The {word} was sold to the pilot." for word in WORDS]
+    long, other = f"{start}\n\n{ends[0]}", "\n\n".join([start, *ends[1:]])
+    assert duplicate(long, other) is None
+    assert duplicate(other, long) is None
+    assert duplicate(long, start[:READ]) is None
+    assert duplicate(long, f"**{long}**").how == "equal"
 
 
 @given(
