@@ -2,7 +2,8 @@
 
 Laws, tested: a capture that a person dragged out of the inbox is promoted, and this can be undone; only links that
 are broken now and led to a moved file before are repaired; copied notes, notes that are still being edited, and those of
-an inbox that was moved or renamed are left alone. Two machines that see the same move write equal bytes."""
+an inbox that was moved or renamed are left alone; a move that can't be finished delays no other one. Two machines that see
+the same move write equal bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from syncd.promotion.link_updates import LinkUpdates, plan_link_updates
 from syncd.promotion.marked_captures import written_at
 from syncd.promotion.moved_note_detection import MovedNote, MovedNotes
 from syncd.promotion.plan import StoredFile, describe_links, find_stored_file, resolve_folder
-from syncd.promotion.promoted_note import INBOX_ONLY, PROMOTED_AT, is_inside, promote_text
+from syncd.promotion.promoted_note import INBOX_ONLY, PROMOTED_AT, Problem, is_inside, promote_text
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.sync.hand_edits import TORN
@@ -59,6 +60,7 @@ class ManualMoves:
     ) -> None:
         self._snapshot, self._promotions, self._moved_notes, self._repo = snapshot, promotions, moved_notes, repo
         self.is_inbox_moved = False  # whether a person moved or renamed the inbox, or a whole folder of it
+        self._delays: dict[str, str] = {}  # path of a moved note → why the last run could not finish its move
 
     def run(self) -> None:
         """Finish the moves of notes that nobody is editing."""
@@ -70,10 +72,24 @@ class ManualMoves:
                 moved_notes = [note for note in every if not self._has_moved_with_workspace(note)]
                 self.is_inbox_moved = len(moved_notes) < len(every)
                 if moved_notes and not self._is_git_busy() and all(self._is_quiet(note) for note in moved_notes):
-                    # together, because they may link to each other
-                    self._finish_moves([move for note in moved_notes if (move := self._plan_move(note))])
+                    delays = self._finish_notes(moved_notes)
+                    for path, reason in delays.items():
+                        if self._delays.get(path) != reason:
+                            log.warning("finishing a manual move later: %s", reason)
+                    self._delays = delays
             except MemexError as error:
-                log.info("finishing a manual move later: %s", error.message)
+                log.info("finishing manual moves later: %s", error.message)
+
+    def _finish_notes(self, moved_notes: Sequence[MovedNote]) -> dict[str, str]:
+        """Finish the moves of these notes, and return by path why some of them could not be finished."""
+        try:
+            # together, because they may link to each other
+            self._finish_moves([move for note in moved_notes if (move := self._plan_move(note))])
+        except MemexError as error:
+            if len(moved_notes) == 1:
+                return {moved_notes[0].new: error.message}
+            return {path: reason for note in moved_notes for path, reason in self._finish_notes([note]).items()}
+        return {}
 
     def _has_moved_with_workspace(self, note: MovedNote) -> bool:
         """Return whether the note left the inbox together with the folder of its workspace, as no promoted note does."""
@@ -110,7 +126,11 @@ class ManualMoves:
         except FrontmatterError as error:
             log.info("left the properties of a moved note unchanged: %s", error)
             text, out = raw, False
-        stored, followed = self._find_stored_file(document, note, raw, out=out)
+        try:
+            stored, followed = self._find_stored_file(document, note, raw, out=out)
+        except Problem as problem:
+            log.warning("left the file of a moved note in the inbox: %s", problem.message)
+            stored, followed = None, None
         return ManualMove(note, document, raw, text, out, stored, followed)
 
     def _edit_properties(self, text: str, note: MovedNote, document: Document, *, out: bool, back: bool) -> bytes:
@@ -124,12 +144,17 @@ class ManualMoves:
     def _find_stored_file(
         self, document: Document, note: MovedNote, raw: bytes, *, out: bool
     ) -> tuple[StoredFile | None, dict[str, str] | None]:
-        """Return the stored file of a note: the file to move out if it stayed behind, or the path to which the person moved it."""
+        """Return the stored file of a note: the file to move out if it stayed behind, or the path to which the person moved it.
+
+        Raises Problem if the file can't be moved."""
         snapshot = self._snapshot
         if not out or document.file is None or snapshot.vault.stat(document.file) is None:
             return None, self._find_followed(document, note, raw)
         folder = resolve_folder(snapshot, snapshot.settings.promote.attachments or note.new.rpartition("/")[0], {})
-        return find_stored_file(snapshot, document, folder, {}), None
+        stored = find_stored_file(snapshot, document, folder, {})
+        if stored and (wrong := objection(stored.new, new=True)):
+            raise Problem(f"the path {stored.new!r} {wrong}")
+        return stored, None
 
     def _find_followed(self, document: Document, note: MovedNote, raw: bytes) -> dict[str, str] | None:
         """Return the old and the new path of a stored file that was moved with its note; None if it was not, or it is unclear."""
@@ -165,12 +190,11 @@ class ManualMoves:
             text = updates.changes.get(move.moved_note.new, (b"", move.text))[1]
             if move.out and (text != move.raw or move.stored or others):
                 self._promotions.finish_move(_make_move_plan(move, text, others, updates), by=self._git_author_of(move))
-                others = {}
-            elif text != move.raw:
-                self._write_file(move.moved_note.new, move.raw, text)
+            else:
+                for path, (before, after) in {**others, move.moved_note.new: (move.raw, text)}.items():
+                    self._write_file(path, before, after)
+            others = {}
             self._moved_notes.forget([move.moved_note.id])
-        for path, (before, after) in others.items():
-            self._write_file(path, before, after)
 
     def _git_author_of(self, move: ManualMove) -> str:
         """Return who moved the note, if Git brought the move; "" = the owner of this vault."""
@@ -183,8 +207,9 @@ class ManualMoves:
         return (author or "").strip()
 
     def _write_file(self, path: str, before: bytes, after: bytes) -> None:
-        self._snapshot.vault.replace(path, after, digest=sha256(before))
-        self._snapshot.sync.hint([path])
+        if before != after:
+            self._snapshot.vault.replace(path, after, digest=sha256(before))
+            self._snapshot.sync.hint([path])
 
 
 def _file_property(raw: bytes) -> object:

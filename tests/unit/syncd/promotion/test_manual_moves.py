@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 
@@ -9,6 +10,7 @@ import pytest
 
 from syncd.history.change_journal import forget_bytes
 from syncd.notes.front_matter import read_properties, split
+from syncd.settings.automation import PromoteSettings
 from syncd.settings.settings import SyncSettings, VaultSettings
 from tests.support.unreadable_tables import unreadable
 from tests.support.world import PROMPT, World, until
@@ -366,8 +368,6 @@ FILE = '---\nid: f1\ntype: file\nfile: "[[Captures/default/Files/r.txt]]"\nfile_
 
 @pytest.fixture
 def stored(world):
-    import hashlib
-
     world.write("Captures/default/Files/r.txt", b"text of r")
     world.write("Captures/default/Files/r.txt.md", FILE.format(hashlib.sha256(b"text of r").hexdigest()))
     look(world)
@@ -419,6 +419,42 @@ def test_the_notes_of_a_renamed_inbox_are_captures_again_when_the_setting_names_
     assert 'file: "[[Inbox/default/Files/r.txt]]"' in text(world, "Inbox/default/Files/r.txt.md")
     assert world.app.agent_access.workspaces() == ["default"]
     world.close()
+
+
+@pytest.mark.parametrize("folder", ["Docs", "aux"])
+def test_a_stored_file_that_can_t_be_moved_stays_in_the_inbox_and_delays_no_drag(tmp_path, folder):
+    world = World(tmp_path, promote=PromoteSettings(attachments="Assets" if folder == "Docs" else ""))
+    (world.vault / "Assets").symlink_to(tmp_path)
+    world.write("Captures/default/Heron.md", CAPTURE)
+    world.write("Captures/default/Files/r.txt", b"text of r")
+    world.write("Captures/default/Files/r.txt.md", FILE.format(hashlib.sha256(b"text of r").hexdigest()))
+    world.app.opened.sync.ready.set()
+    look(world)
+    drag(world, "Captures/default/Files/r.txt.md", f"{folder}/r.txt.md")
+    drag(world, "Captures/default/Heron.md", "Birds/Heron.md")
+    assert (world.vault / "Captures/default/Files/r.txt").read_bytes() == b"text of r"
+    assert 'file: "[[Captures/default/Files/r.txt]]"' in text(world, f"{folder}/r.txt.md")
+    assert all("promoted_at" in text(world, path) for path in (f"{folder}/r.txt.md", "Birds/Heron.md"))
+    world.app.services.promotions.unpromote("f1")
+    look(world)
+    assert sorted(path.name for path in (world.vault / "Captures/default/Files").iterdir()) == ["r.txt", "r.txt.md"]
+    world.close()
+
+
+def test_a_drag_that_can_t_be_finished_delays_no_other_one(world, caplog):
+    drag(world, "Captures/default/Heron.md", "Birds/Heron.md", run=False)
+    drag(world, "Captures/default/Pond.md", "Birds/Pond.md", run=False)
+    world.run()
+    large = CAPTURE + "x" * world.app.opened.vault.max_bytes
+    world.write("Birds/Heron.md", large)
+    for _ in range(3):
+        world.app.services.manual_moves.run()
+    assert text(world, "Birds/Heron.md") == large
+    assert "promoted_at" in text(world, "Birds/Pond.md")
+    assert len([record for record in caplog.records if "manual move later" in record.message]) == 1
+    world.write("Birds/Heron.md", CAPTURE)
+    look(world)
+    assert "promoted_at" in text(world, "Birds/Heron.md")
 
 
 def test_the_daemon_finishes_a_drag_by_itself(world):
