@@ -116,7 +116,7 @@ def build_services(
     proposal_execution = _build_proposal_execution(opened, agent_access, snapshot, promotions, commits)
     proposals = Proposals(ledger, now_ms)
     waiting = WaitingCaptures(captures)
-    merging = DestinationConflicts(snapshot, promotions, proposals)
+    merging = DestinationConflicts(snapshot, promotions, proposals, opened.audit)
     review = Review(snapshot, waiting, repo, ledger)
     proposal_execution.register(proposals)
     united = ChangeJournal(ledger, vault, ("merge-duplicates",))

@@ -1,17 +1,20 @@
 """Resolve destination conflicts: write a note that shows both versions and asks a person to tick what to do.
 
 A destination conflict means that another note already has the name of a promoted capture. Laws, tested: nothing is
-overwritten; Memex acts only on a ticked box, and only while both notes are unchanged since the question was written."""
+overwritten; Memex acts only on a ticked box, and only while both notes are unchanged since the question was written;
+a conflict has one question note, whose text Memex replaces when one of the notes changes, unless a person edited it."""
 
 from __future__ import annotations
 
 import difflib
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Record
+from syncd.history.audit_log import AuditLog
 from syncd.history.change_journal import sha256
 from syncd.notes.checkboxes import format_checkbox
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
@@ -19,7 +22,7 @@ from syncd.notes.quoted_text import link_to, quote_block, quote_inline
 from syncd.notes.secret_patterns import redact
 from syncd.promotion.plan import choose_free_name
 from syncd.promotion.promoted_note import remove_mark
-from syncd.promotion.promotions import Promotions
+from syncd.promotion.promotions import AUTHOR, Promotions
 from syncd.promotion.proposal_store import Proposal, Proposals
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.vault.location import REPORTS
@@ -35,8 +38,8 @@ log = logging.getLogger(__name__)
 class DestinationConflicts:
     """Asks the owner about destinations that are taken, and carries out the answers."""
 
-    def __init__(self, snapshot: VaultSnapshot, promotions: Promotions, proposals: Proposals) -> None:
-        self._snapshot, self._promotions, self._proposals = snapshot, promotions, proposals
+    def __init__(self, snapshot: VaultSnapshot, promotions: Promotions, proposals: Proposals, audit: AuditLog) -> None:
+        self._snapshot, self._promotions, self._proposals, self._audit = snapshot, promotions, proposals, audit
         proposals.register(KIND, self._carry_out)
 
     def ask(self, taken: Sequence[tuple[Record, str]], *, whole: bool = True) -> dict[str, str]:
@@ -73,7 +76,7 @@ class DestinationConflicts:
         return [Proposal(KIND, (record.id, target, choice["choice"]), {**about, **choice}) for choice in choices]
 
     def _write_question(self, offered: Sequence[Proposal], record: Record, target: str) -> str:
-        """Return the name of the note that asks, and create the note if it does not exist; "" = there is nothing to ask."""
+        """Return the name of the note that asks, and write the note if it does not exist; "" = there is nothing to ask."""
         snapshot = self._snapshot
         keys = [proposal.key for proposal in offered]
         if not keys:
@@ -81,25 +84,43 @@ class DestinationConflicts:
         here = {self._proposals.report_of(key) for key in keys}
         if len(here) == 1 and (path := here.pop()) and snapshot.vault.stat(path) is not None:
             return path.rpartition("/")[2][:-3]
-        folder = f"{snapshot.inbox}/{REPORTS}"
-        wanted = file_name(f"Merge {redact(record.title)}") or "Merge"
-        path = join(folder, f"{choose_free_name(snapshot, f'{folder}/{wanted}.md')}.md")
         capture, note = snapshot.vault.read(record.path)[0], snapshot.vault.read(target)[0]
-        snapshot.vault.create(
-            path, encode(format_question(offered, record.path, target, decode(capture), decode(note)))
-        )
+        text = encode(format_question(offered, record.path, target, decode(capture), decode(note)))
+        path = self._replace_question(record.id, target, text)
+        if not path:
+            folder = f"{snapshot.inbox}/{REPORTS}"
+            wanted = file_name(f"Merge {redact(record.title)}") or "Merge"
+            path = join(folder, f"{choose_free_name(snapshot, f'{folder}/{wanted}.md')}.md")
+            snapshot.vault.create(path, text)
         self._proposals.mark_placed(keys, path)
         snapshot.sync.hint([path])
         return path.rpartition("/")[2][:-3]
 
+    def _replace_question(self, id: str, target: str, text: bytes) -> str:
+        """Replace the text of an earlier question about this conflict, and return its path.
+
+        "" = there is none, or a person edited it, or an answer was written into it."""
+        vault = self._snapshot.vault
+        for path in {self._proposals.report_of(key) for key in self._list_open(id, target)} - {""}:
+            last = self._audit.last_entry(path)
+            with suppress(Conflict, NotFound):
+                digest = sha256(vault.read(path)[0])
+                if last and (last.surface, last.tool, last.after) == (AUTHOR.surface, AUTHOR.tool, digest):
+                    vault.replace(path, text, digest=digest)
+                    return path
+        return ""
+
+    def _list_open(self, id: str, target: str) -> list[str]:
+        """Return the keys of the open proposals about this conflict."""
+        waiting = self._proposals.list_open().items()
+        return [
+            key for key, (kind, about) in waiting if kind == KIND and (about["id"], about["target"]) == (id, target)
+        ]
+
     def _carry_out(self, about: Mapping[str, Any]) -> str:
         """Carry out the ticked choice, and mark the other choices of the question as superseded."""
         outcome = self._apply_choice(about)
-        same = (about["id"], about["target"])
-        others = self._proposals.list_open().items()
-        self._proposals.mark_superseded(
-            key for key, (kind, other) in others if kind == KIND and (other["id"], other["target"]) == same
-        )
+        self._proposals.mark_superseded(self._list_open(about["id"], about["target"]))
         return outcome
 
     def _apply_choice(self, about: Mapping[str, Any]) -> str:

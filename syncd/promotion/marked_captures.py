@@ -171,18 +171,23 @@ class MarkedCaptures:
                 self._apply_change(record, asked) if is_change else ReadyCapture(self._make_plan(record, asked, batch))
             )
         except Problem as error:
-            # The other capture is promoted first; then a person can be asked about the conflict.
-            return (
-                UndecidedCapture()
-                if isinstance(error, TakenDestination) and fold(error.target) in batch.reserved
-                else error
-            )
+            return UndecidedCapture() if self._is_conflict_unsettled(error, batch) else error
         except MemexError as error:
             log.info("promoting a marked capture later: %s", error.message)
             return UndecidedCapture()
         except Exception:  # a bug that one capture triggers must not delay the others
             log.exception("could not plan the promotion of a marked capture")
             return Defect()
+
+    def _is_conflict_unsettled(self, error: Problem, batch: _Batch) -> bool:
+        """Return whether a person is asked about a destination conflict later, because its note still changes."""
+        if not isinstance(error, TakenDestination):
+            return False
+        if fold(error.target) in batch.reserved:
+            return True  # the other capture is promoted first
+        with suppress(MemexError):  # a note that can't be read is a problem too
+            return is_in_use(self._snapshot, self._repo, error.target)
+        return False
 
     def _apply_change(self, record: Record, asked: OwnerMarks) -> Result | None:
         """Apply the change of a marked proposal, unless its note is in use; None after that."""

@@ -17,7 +17,7 @@ from syncd.promotion import marked_captures as marked_job
 from syncd.promotion.promoted_note import Problem
 from tests.support.promotion_vault import capture, consistent, files, marked
 from tests.support.unreadable_tables import unreadable
-from tests.support.world import promote
+from tests.support.world import PROMPT, World, promote
 
 
 def asked(world):
@@ -87,6 +87,50 @@ def test_a_capture_that_was_just_written_is_not_asked_about_again(world, monkeyp
     marked(world)
     assert asked(world).read_text() == text, "asked once"
     assert tick(world, "Append").done
+
+
+def test_a_question_follows_its_note_without_another_question_note(world):
+    taken(world)
+    mark = (world.vault / "Captures/default/Heron.md").read_bytes()
+    for number in range(3):
+        world.write("Notes/Heron.md", f"An old note.\nLine {number}.\n")
+        world.run()
+        marked(world)
+        world.run()
+    assert "-Line 2." in asked(world).read_text(), "one note, about the note as it is now"
+    assert (world.vault / "Captures/default/Heron.md").read_bytes() == mark
+    counts = world.app.services.proposals.counts()
+    assert (counts["open"], counts["stale"]) == (3, 9)
+    assert tick(world, "Append").done
+    assert (world.vault / "Notes/Heron.md").read_text().startswith("An old note.\nLine 2.\n\nThe heron")
+
+
+def test_a_question_note_that_a_person_edited_is_never_replaced(world):
+    taken(world)
+    mine = asked(world).read_text() + "My thoughts.\n"
+    asked(world).write_text(mine)
+    world.write("Notes/Heron.md", "Edited.\n")
+    world.run()
+    marked(world)
+    notes = {note.name: note.read_text() for note in (world.vault / "Captures/Reports").glob("Merge *.md")}
+    assert notes.pop("Merge Heron.md") == mine
+    assert "-Edited." in notes.pop("Merge Heron 2.md")
+    assert not notes
+
+
+def test_nobody_is_asked_about_a_note_that_is_being_written(tmp_path):
+    world = World(tmp_path, sync=replace(PROMPT, adopt_s=60.0))
+    path = world.write("Captures/default/Heron.md", capture("promote: true\npromote_to: Notes\n"))
+    note = world.write("Notes/Heron.md", "Writing.\n")
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    world.run()
+    world.app.opened.sync.ready.set()
+    marked(world)
+    assert not (world.vault / "Captures/Reports").exists()
+    os.utime(note, (1_700_000_000, 1_700_000_000))
+    marked(world)
+    assert "-Writing." in asked(world).read_text()
+    world.close()
 
 
 def test_ticking_another_name_promotes_under_it(world, tmp_path):
