@@ -19,7 +19,7 @@ from syncd.notes.secret_patterns import redact
 from syncd.notes.timestamps import iso
 from syncd.vault.instruction_files import is_instruction_stem
 from syncd.vault.location import ENTITIES, FILES, INBOX, locate
-from syncd.vault.path_rules import file_name
+from syncd.vault.path_rules import CONFLICT_COPY, file_name
 
 TITLE_LENGTH: Final = 300
 # The suffix for a file whose name has no known one: without a suffix, no program opens it and no link finds it.
@@ -32,15 +32,6 @@ _LOCK = "~$"  # prefix of the lock file that an office program puts beside an op
 _UNFINISHED = ".download"  # suffix of the folder in which a browser keeps an unfinished download
 _UNSAID = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff]|[\ud800-\udfff]")
 _ENDING = re.compile(r"(?:\.md)+\Z", re.IGNORECASE)  # a link would take it for the suffix of the file
-# Names that sync programs give to conflict copies.
-CONFLICT_COPY = re.compile(
-    r"""\.sync-conflict-\d{8}-\d{6}-[A-Z0-9]{7}(?=\.[^.]+$|$)               # Syncthing
-    |\ \((?:[^()]*\ )?conflicted\ copy(?:\ [^()]*)?\)(?=\.[^.]+$|$)         # Obsidian Sync, Dropbox, Nextcloud
-    |_conflict-\d{8}-\d{6}(?=\.[^.]+$|$)                                 # ownCloud
-    |\ \(SFConflict\ [^()]+\)(?=\.[^.]+$|$)                               # Seafile
-    |\ \[conflicted\](?=\.[^.]+$|$)                                      # pCloud""",
-    re.IGNORECASE | re.VERBOSE,
-)
 
 
 def last_name(path: str) -> str:
@@ -73,10 +64,10 @@ def note_name(raw_name: str) -> str:
 
 
 def _safe_name(name: str, unfit: str) -> str:
-    """Return a base name that works everywhere: no secret, no addition of sync programs, no match of `unfit`."""
+    """Return a base name that works everywhere: no secret, and no match of `unfit`."""
     # Masked before and after `file_name`, which removes ":" and "/": file names reach more places than a note's text.
     stem = redact(file_name(redact(name)))
-    while stem != (plain := CONFLICT_COPY.sub("", re.sub(unfit, "", file_name(stem)))):
+    while stem != (plain := re.sub(unfit, "", file_name(stem))):
         stem = plain
     return stem
 
@@ -134,9 +125,9 @@ def why_not_imported(path: str, size: int, *, known: Collection[str], most: int,
 
 
 def node_name(name: str) -> str:
-    """Return the wanted base name of a node's file, without secrets, ".md" or marks of conflict copies."""
+    """Return the wanted base name of a node's file, without secrets or ".md"."""
     stem = redact(file_name(redact(name)))
-    while stem != (plain := CONFLICT_COPY.sub("", _ENDING.sub("", file_name(stem)))):
+    while stem != (plain := _ENDING.sub("", file_name(stem))):
         stem = plain
     return stem or NAMELESS
 

@@ -25,7 +25,6 @@ from syncd.documents.collection_membership import find_names, is_collection_tag,
 from syncd.documents.entity_lines import Page, find_ids
 from syncd.documents.entity_lines import parse_page as page_of
 from syncd.documents.entity_node import OWN, node_of_page
-from syncd.documents.file_names import CONFLICT_COPY
 from syncd.documents.memo_relations import read_relations
 from syncd.documents.owner_marks import encode_marks, read_marks
 from syncd.notes.front_matter import (
@@ -43,6 +42,7 @@ from syncd.notes.markdown_outline import parse_outline
 from syncd.notes.property_reader import Properties, as_text, as_time, is_for_person
 from syncd.notes.secret_patterns import redact, secret_defects
 from syncd.vault.location import INBOX, NoteLocation, locate
+from syncd.vault.path_rules import CONFLICT_COPY
 
 TYPES = frozenset({"note", "file", "entity", CHANGE})
 CREATED = ("created", "date")  # properties in which templates and other programs write a note's creation time

@@ -23,6 +23,15 @@ _DROPPED = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range
 _UNFIT = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\\\\]")
 DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|\Z)", re.IGNORECASE)
 NAME_BYTES, PATH_BYTES = 255, 1000
+# Names that sync programs give to conflict copies.
+CONFLICT_COPY = re.compile(
+    r"""\.sync-conflict-\d{8}-\d{6}-[A-Z0-9]{7}(?=\.[^.]+$|$)               # Syncthing
+    |\ \((?:[^()]*\ )?conflicted\ copy(?:\ [^()]*)?\)(?=\.[^.]+$|$)         # Obsidian Sync, Dropbox, Nextcloud
+    |_conflict-\d{8}-\d{6}(?=\.[^.]+$|$)                                 # ownCloud
+    |\ \(SFConflict\ [^()]+\)(?=\.[^.]+$|$)                               # Seafile
+    |\ \[conflicted\](?=\.[^.]+$|$)                                      # pCloud""",
+    re.IGNORECASE | re.VERBOSE,
+)
 HOLE = re.compile(r"\{([^{}]*)\}")
 HOLES = ("title", "date", "source", "id")  # placeholders in a template for the name of a capture's note
 TITLE_BYTES = 200  # out of 255: leaves room for a suffix and ".md"
@@ -266,8 +275,11 @@ def folder_name(title: str) -> str:
 def file_name(title: str) -> str:
     """Return `title` as the base name of a note, without ".md"; may be empty.
 
-    Every file system and every kind of link can express it, and no coding agent takes the file for instructions."""
+    Every file system and every kind of link can express it, no coding agent takes the file for instructions, and
+    nobody takes it for a conflict copy."""
     name = folder_name(title)
+    while name != (plain := folder_name(CONFLICT_COPY.sub("", name))):
+        name = plain
     return f"{_cut_name(name, len(SUFFIX))}{SUFFIX}" if is_instruction_stem(name) else name
 
 

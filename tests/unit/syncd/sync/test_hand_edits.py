@@ -59,6 +59,17 @@ def test_nodes_and_files_count_too(world):
     settled(world)
 
 
+def test_an_edit_counts_whatever_title_an_agent_gave_the_capture(world, space):
+    record = space.capture("Meeting notes (conflicted copy)\n\nWe found the heron.\n").record
+    world.run()
+    file = world.vault / record.path
+    file.write_text(file.read_text() + "mine\n")
+    world.run()
+    with pytest.raises(Conflict):
+        space.update_note(record.id, "theirs", version=record.version)
+    assert file.read_text().endswith("mine\n")
+
+
 def test_what_is_no_edit_of_a_capture_is_left_alone(world, space):
     own = written(world, "my own note", "Own.md")
     mine = written(world, NOTE + "text")

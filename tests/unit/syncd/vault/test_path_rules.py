@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.vault.path_rules import (
+    CONFLICT_COPY,
     compile_ignore_patterns,
+    file_name,
     find_collisions,
     is_ignored,
     is_temporary,
@@ -241,3 +243,19 @@ def test_no_pattern_breaks_the_listing(patterns, path):
     ignores = compile_ignore_patterns(patterns)
     assert ignores(path) in {True, False}
     assert ignores(f"{path}/below.md") >= ignores(path), "what lies below an ignored folder is ignored"
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("Meeting notes (conflicted copy)", "Meeting notes"),
+        ("Plan (Ann's conflicted copy 2026-01-01).sync-conflict-20260101-101010-ABCDEFG", "Plan"),
+        ("AGENTS (SFConflict a@b 2026-01-01)", "AGENTS note"),
+        ("Report_conflict-20260101-101010", "Report"),
+        ("A (conflicted copy) of the plan", "A (conflicted copy) of the plan"),
+        ("A title that is cut where a mark of a conflict copy ends, at its eighty (conflicted copy) so", None),
+    ],
+)
+def test_the_name_of_a_note_is_never_that_of_a_conflict_copy(title, name):
+    assert not CONFLICT_COPY.search(f"{file_name(title)}.md")
+    assert name in {None, file_name(title)}
