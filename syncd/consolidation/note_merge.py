@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from index.model import Document
+from index.model import Block, Document
 from index.names import fold
 from syncd.documents.collection_membership import is_collection_tag, tag_texts
 from syncd.documents.memo_relations import read_relations
@@ -39,7 +39,7 @@ def missing_blocks(kept: str, other: str) -> str:
     new: list[str] = []
     heading = ""
     for block in theirs.blocks:
-        text = theirs.text[block.start : block.end]
+        text = _text_of(block, theirs.text)
         there = _with_unix_lines(text) in signs if block.kind in _EXACT else f" {_join_words(text)} " in words
         if block.kind == "heading":
             heading = "" if there else text  # added only if a new block follows below it
@@ -92,6 +92,13 @@ def merge_text(kept: str, other: str, documents: tuple[Document, Document]) -> s
 def mark_superseded(text: str, link: str) -> str:
     """Write into `text` which note replaces it. Raises FrontmatterError."""
     return edit(text, {"superseded_by": f"[[{link}]]"})
+
+
+def _text_of(block: Block, body: str) -> str:
+    """Return the text of a block; code and lists begin with the indentation of their first line, which has a meaning."""
+    line = body.rfind("\n", 0, block.start) + 1
+    indented = block.kind in {"code", "list"} and not body[line : block.start].strip()
+    return body[line if indented else block.start : block.end]
 
 
 def _with_unix_lines(text: str) -> str:

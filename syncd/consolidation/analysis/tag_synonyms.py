@@ -91,7 +91,7 @@ def _pairs_of_equal_key(
         first = min(group, key=lambda tag: (-len(set(uses[tag])), -len(tag), tag))
         for tag in group:
             if tag != first:
-                spelt = {part for name in (tag, first) for part in fold_accents(name).split("-")}
+                spelt = set(_split_words(tag)) ^ set(_split_words(first))
                 short = sorted(part for part in spelt if part in SHORT and SHORT[part] not in part)
                 yield first, tag, score, f"{short[0]} is short for {SHORT[short[0]]}" if short else why
 

@@ -43,6 +43,12 @@ def test_of_code_every_sign_counts():
     assert missing_blocks(inner.replace("\n", "\r\n"), inner) == ""
 
 
+@pytest.mark.parametrize("block", ["    rm -rf x\n    done", "\tx = 1\n\ty", "   ```\n   x\n   ```", "   - a\n   - b"])
+def test_code_and_lists_keep_the_indentation_of_their_first_line(block):
+    assert missing_blocks("Hello.\n", f"Hello.\n\n{block}\n") == block
+    assert missing_blocks(f"{block}\n", f"Hello.\n\n{block}\n") == "Hello."
+
+
 def test_tags_properties_and_relations_are_those_of_both_and_the_kept_note_s_come_first():
     kept = "---\nid: a\ntags: # mine\n  - x\nproject: one\nrelations:\n  - target: '[[N]]'\n    tag: uses\n---\nsame\n"
     other = "---\nid: b\ntags: [X, legs]\nproject: two\nowner: me\nsummary: S\nsource: cli\nrelations:\n  - target: '[[N]]'\n    tag: uses\n  - target: '[[M]]'\n    tag: has\n---\nsame\n"

@@ -42,6 +42,20 @@ def test_two_spellings_of_a_tag_are_one(tags, wanted):
 
 
 @pytest.mark.parametrize(
+    ("tag", "other", "reason"),
+    [
+        ("db-note", "database-note", "db is short for database"),
+        ("app_docs", "app-documentation", "docs is short for documentation"),
+        ("db-note", "db-notes", "they are forms of the same words"),
+        ("AI-tools", "ai-tools", "they differ only in capitals, accents or hyphens"),
+    ],
+)
+def test_an_abbreviation_is_a_reason_only_if_one_of_the_tags_lacks_it(tag, other, reason):
+    (synonym,) = find_synonyms(uses(**{tag: 1, other: 3}), word_ranks())
+    assert synonym.reason.startswith(f"{reason};")
+
+
+@pytest.mark.parametrize(
     "tags",
     [
         {"python-2": 1, "python-3": 9}, {"java": 2, "javascript": 9}, {"planning": 9, "planting": 1}, {"release/2.3": 1, "release/2.4": 9},
