@@ -120,7 +120,9 @@ def open_parts(
     _notice_replaced_edits(settings, vault, edits, captures)
     sync = _build_sync(settings, vault, builds, repo, edits, shares=shares)
     unlogged_changes = _build_unlogged_changes(settings, audit, vault, captures, stack)
-    enricher = Enricher(settings.enrich, captures=captures, embedder=embedder, ledger=ledger, vault=notes)
+    enricher = Enricher(
+        settings.enrich, captures=captures, embedder=embedder, ledger=ledger, vault=notes, is_bound=keys.is_bound
+    )
     stack.callback(enricher.close)
     reranker = _build_reranker(settings, stack)
     queue, check = _open_queue(settings, ledger, audit), DeepCheck(vault, builds, sync.hint, state / "deep_check.json")

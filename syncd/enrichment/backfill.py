@@ -103,7 +103,7 @@ class Backfill:
         if record.type == CHANGE:
             raise InvalidArgument("this proposes a change of a note, which needs no summary and tags")
         document = self._read_document(record.path)
-        enrichment = self._enricher.enrich(document, self._enricher.vocabulary(record.workspace))
+        enrichment = self._enricher.enrich(document, self._find_vocabulary(document))
         changes = missing_properties(document, enrichment, replace=replace)
         if changes and not dry:
             self._enrich(record.workspace, record.path, enrichment, replace)
@@ -123,20 +123,22 @@ class Backfill:
             paths = self._unlabelled_paths(name)
             notes, skipped = self._read_documents(paths)
             notes.sort(key=lambda note: self._enricher.is_defective(note.path))  # several in a row would end it again
-            spaces = sorted({document.workspace for document in notes})
-            learnt = {space: Counter(self._enricher.vocabulary(space)) for space in spaces}
+            scopes = {document.path: self._enricher.tag_scope(document) for document in notes}
+            learnt = {
+                scope: Counter(self._enricher.vocabulary(scope)) for scope in sorted(set(scopes.values()), key=str)
+            }
             for n, document in enumerate(notes):
                 self._check_stopping(0)
                 progress({"stage": "learning tags", "done": n, "total": 2 * len(notes)})
                 with suppress(DefectiveNote):  # the second pass names it
-                    learnt[document.workspace].update(self._enricher.enrich(document, {}).tags)
-            known = {space: most_used_tags(tags, self._enricher.most) for space, tags in learnt.items()}
+                    learnt[scopes[document.path]].update(self._enricher.enrich(document, {}).tags)
+            known = {scope: most_used_tags(tags, self._enricher.most) for scope, tags in learnt.items()}
             written: list[dict[str, Any]] = []
             unchanged = 0
             for n, document in enumerate(notes):
                 self._check_stopping(len(written))
                 progress({"stage": "writing", "done": len(notes) + n, "total": 2 * len(notes)})
-                done = self._enrich_document(document, known[document.workspace], skipped, len(written), dry=dry)
+                done = self._enrich_document(document, known[scopes[document.path]], skipped, len(written), dry=dry)
                 written += [done] if done else []
                 unchanged += done is None
             progress({"stage": "writing", "done": 2 * len(notes), "total": 2 * len(notes)})
@@ -146,7 +148,7 @@ class Backfill:
             "skipped": skipped,
             "dry_run": dry,
             "notes": written,
-            "vocabulary": {space: list(tags)[:SHOWN] for space, tags in known.items()},
+            "vocabulary": {str(scope): list(tags)[:SHOWN] for scope, tags in known.items()},
         }
 
     def stop(self, _: Mapping[str, Any], __: Progress) -> dict[str, Any]:
@@ -230,9 +232,8 @@ class Backfill:
             foreground.give_way()
             try:
                 with self._enricher.isolate(record.path):
-                    enrichment = self._enricher.enrich(
-                        self._read_document(record.path), self._enricher.vocabulary(record.workspace)
-                    )
+                    document = self._read_document(record.path)
+                    enrichment = self._enricher.enrich(document, self._find_vocabulary(document))
                     self._enrich(record.workspace, record.path, enrichment, False)
             except MemexError as error:
                 self._enricher.postpone_retry(*note, failures, now_ms())
@@ -246,6 +247,9 @@ class Backfill:
     def _check_enabled(self) -> None:
         if self._enricher.by == "off":
             raise InvalidArgument('enrichment is off: set enrich.by to "local" or "endpoint" first')
+
+    def _find_vocabulary(self, document: Document) -> dict[str, int]:
+        return self._enricher.vocabulary(self._enricher.tag_scope(document))
 
     def _read_document(self, path: str) -> Document:
         raw, stat = self._vault.read(path)

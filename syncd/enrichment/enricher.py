@@ -70,6 +70,17 @@ class EnrichmentResult:
     retry: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class TagScope:
+    """Names the notes whose tags a note prefers; `namespace` None means all of the workspace."""
+
+    workspace: str
+    namespace: str | None
+
+    def __str__(self) -> str:
+        return self.workspace if self.namespace is None else f"{self.workspace}/{self.namespace}"
+
+
 @dataclass(slots=True)
 class _Vocabulary:
     tags: dict[str, int]
@@ -80,7 +91,8 @@ class _Vocabulary:
 class Enricher:
     """Holds the threads, the endpoint and the list of retries; safe to use from any thread.
 
-    `vault`: the index of the owner's notes, whose tags captures prefer too if the owner's setting allows it."""
+    `vault`: the index of the owner's notes, whose tags captures prefer too if the owner's setting allows it. `is_bound`
+    says whether a key is bound to a namespace of a workspace."""
 
     def __init__(
         self,
@@ -90,8 +102,9 @@ class Enricher:
         embedder: Embedder,
         ledger: Ledger,
         vault: ScopeIndex | None = None,
+        is_bound: Callable[[str, str], bool],
     ) -> None:
-        self._vault = vault if settings.vault_tags else None
+        self._vault, self._is_bound = vault if settings.vault_tags else None, is_bound
         self.by = settings.by
         self._problem = ""
         self._defective: dict[str, str] = {}  # by path: why its enrichment failed last
@@ -101,7 +114,7 @@ class Enricher:
         self._chat = _make_endpoint(settings) if settings.by == "endpoint" else None
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="enrich")
         self._vectors: dict[str, Any] = {}
-        self._vocabularies: dict[str, _Vocabulary] = {}
+        self._vocabularies: dict[TagScope, _Vocabulary] = {}
         self._lock = threading.Lock()
         self._pause, self._resting_until = PAUSE_S[0], 0.0
         self.closed = threading.Event()
@@ -146,7 +159,7 @@ class Enricher:
         if self.by == "off" or document.type == CHANGE or (stated_summary(document) and document.tags):
             return lambda: EnrichmentResult(NOTHING)
         try:
-            future = self._pool.submit(self.enrich, document, self.vocabulary(document.workspace))
+            future = self._pool.submit(self.enrich, document, self.vocabulary(self.tag_scope(document)))
         except (MemexError, RuntimeError) as error:  # the catalog fails, or the pool is closed
             log.warning("could not start enrichment: %s", error)
             return lambda: EnrichmentResult(NOTHING, retry=True)
@@ -236,22 +249,29 @@ class Enricher:
         if not self.is_resting and not self.pending_retries():
             self._problem = ""
 
-    def vocabulary(self, workspace: str) -> dict[str, int]:
-        """Return the most used tags of `workspace`, and of the vault if that is set.
+    def tag_scope(self, note: Document) -> TagScope:
+        """Return where a note finds the tags that it prefers: its workspace, or its namespace alone if a key is bound to that.
+
+        The tags of other namespaces would reveal their notes to that key."""
+        namespace = note.namespace if self._is_bound(note.workspace, note.namespace) else None
+        return TagScope(note.workspace, namespace)
+
+    def vocabulary(self, scope: TagScope) -> dict[str, int]:
+        """Return the most used tags of `scope`, and of the vault if that is set.
 
         A large one is cached for a while."""
-        known, index = self._vocabularies.get(workspace), self._captures.index
+        known, index = self._vocabularies.get(scope), self._captures.index
         vault = self._vault.index if self._vault else None
         generations = (index.generation, vault.generation) if vault else (index.generation,)
         now = time.monotonic()
         if known and (known.generations == generations or now < known.fresh_until):
             return known.tags
         begun = time.thread_time()
-        tags = Counter(dict(index.vocabulary(workspace, self._settings.vocabulary)))
+        tags = Counter(dict(index.vocabulary(scope.workspace, self._settings.vocabulary, scope.namespace)))
         if vault:
             tags.update(dict(vault.vocabulary("", self._settings.vocabulary)))
         took = time.thread_time() - begun  # CPU time, not clock time: on a busy machine a vocabulary is not larger
-        self._vocabularies[workspace] = _Vocabulary(tags, generations, now + (took * FRESH if took >= LARGE_S else 0.0))
+        self._vocabularies[scope] = _Vocabulary(tags, generations, now + (took * FRESH if took >= LARGE_S else 0.0))
         return tags
 
     def _tag_vectors(self, texts: Sequence[str]) -> list[Any] | None:

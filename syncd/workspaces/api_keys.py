@@ -224,6 +224,15 @@ class ApiKeys:
                 self._used[key.id] = now
         return key
 
+    def is_bound(self, workspace: str, namespace: str) -> bool:
+        """Return whether an unrevoked key is bound to this namespace of `workspace`; an expired one may be rotated."""
+        with self._lock:
+            self._load()
+            return any(
+                key.namespace == namespace and key.can_see(workspace) and key.revoked_at is None
+                for key, *_ in self._keys.values()
+            )
+
     def list(self) -> list[ApiKey]:
         """Return all keys, oldest first, including revoked ones."""
         with self._lock:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 
 import pytest
 
@@ -268,3 +269,28 @@ def test_only_the_scores_of_a_key_for_the_whole_vault_depend_on_other_workspaces
     after = scores()
     world.close()
     assert {name for name in callers if before[name] != after[name]} == {"whole"}
+
+
+def test_automatic_tags_reveal_no_tag_of_another_namespace(tmp_path):
+    world = World(tmp_path)
+    access = world.app.agent_access
+    whole, text = access.workspace("default"), "The kestrel deal was signed; Ann wrote the kestrel deal."
+    for number in range(3):
+        whole.capture(f"Something {number}.", namespace="beta", metadata={"tags": ["Kestrel_Deal"]})
+    assert "Kestrel_Deal" in whole.capture(text, namespace=OURS).record.tags, "no key is bound to it yet"
+    whole.delete(whole.recent(1)[0].id)
+    key, _ = access.keys.create("bound", workspaces=("default",), namespace=OURS, now=now_ms())
+    captured = open_workspace(access, Caller(key), "default").capture(text).record
+    assert "kestrel-deal" in captured.tags
+
+    bound = open_workspace(access, Caller(key), "default")
+    renewed, _ = bound.update_note(captured.id, f"{text} Again.")
+    assert "kestrel-deal" in renewed.tags
+    file = world.write(f"Captures/default/{OURS}/Later.md", f"{text} Later.")  # it is enriched without a caller
+    world.run()
+    world.run()
+    os.utime(file, (1_700_000_000, 1_700_000_000))
+    report = world.app.operations["enrich.backfill"]({}, lambda _: None)
+    world.close()
+    assert [("kestrel-deal" in note["tags"]) for note in report["notes"]] == [True]
+    assert set(report["vocabulary"]) == {f"default/{OURS}"}

@@ -113,7 +113,7 @@ def test_tags_in_use_are_preferred_in_their_workspace_only(world, monkeypatch):
     assert "vector-db" in capture(world, text).tags
     elsewhere = world.app.agent_access.workspace("other").capture(text).record
     assert "vector-database" in elsewhere.tags
-    known = world.app.opened.enricher.vocabulary("default")
+    known = world.app.opened.enricher.vocabulary(enriching.TagScope("default", None))
     assert known["vector-db"] == 3
     assert "thermals" not in known
 
