@@ -124,8 +124,8 @@ class App:
     def _build_backfill(self) -> Backfill:
         access = self.agent_access
         return Backfill(
-            lambda name, path, enrichment, replacing: access.workspace(name).enrich(
-                path, enrichment, replacing=replacing
+            lambda document, enrichment, replacing: access.workspace(document.workspace).enrich(
+                document, enrichment, replacing=replacing
             ),
             access.workspace,
             self.opened.captures,

@@ -248,9 +248,10 @@ def record_values(
 
 
 def enrich_note(
-    inbox: Inbox, workspace: str, path: str, enrichment: Enrichment, *, replacing: bool = False
+    inbox: Inbox, workspace: str, document: Document, enrichment: Enrichment, *, replacing: bool = False
 ) -> Record | None:
     """Write missing properties into a note; see `Workspace.enrich`."""
+    path = document.path
     raw, stat = inbox.vault.read(path)
     before = inbox.parse_note(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
     if before.workspace != workspace or not before.writable or before.type == "entity":
@@ -260,6 +261,8 @@ def enrich_note(
         return None
     if 0 <= inbox.now() - stat.mtime_ns // 1_000_000 < inbox.quiet_s * 1000:
         raise Conflict("it changed a moment ago; somebody may still be writing")
+    if before.content_hash != document.content_hash:
+        raise Conflict("its text changed while Memex read it; try again", retryable=True)
     try:
         made = fill_missing(raw, before, enrichment, read=inbox.parse_note, replace=replacing)
     except FrontmatterError as error:

@@ -23,14 +23,14 @@ from index.timings import now_ms
 from index.topics.summary_and_tags import Enrichment
 from syncd.documents.capture_note import CHANGE
 from syncd.documents.parser import parse
-from syncd.enrichment.enricher import DefectiveNote, Enricher, missing_properties
+from syncd.enrichment.enricher import DefectiveNote, Enricher, TagScope, missing_properties
 from syncd.indexes import note_lookup
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.vault.vault import Vault
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
-# Writes an enrichment into a note: workspace, path, enrichment, whether to replace existing values.
-Enrich: TypeAlias = Callable[[str, str, Enrichment, bool], Record | None]
+# Writes an enrichment into the note it was made of, unless its text has changed; the last argument: replace existing values.
+Enrich: TypeAlias = Callable[[Document, Enrichment, bool], Record | None]
 SHOWN: Final = 30  # most tags of the vocabulary in an answer
 
 log = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class Backfill:
         enrichment = self._enricher.enrich(document, self._find_vocabulary(document))
         changes = missing_properties(document, enrichment, replace=replace)
         if changes and not dry:
-            self._enrich(record.workspace, record.path, enrichment, replace)
+            self._enrich(document, enrichment, replace)
             self._enricher.remove_retry(record.workspace, record.id)
         labels = {"summary": document.summary, "tags": list(document.tags)} | changes
         return {"id": record.id, "path": record.path, **labels, "changed": sorted(changes)}
@@ -120,28 +120,19 @@ class Backfill:
             self._exists(name)
         dry = bool(arguments.get("dry_run"))
         with self._run_alone():
-            paths = self._unlabelled_paths(name)
-            notes, skipped = self._read_documents(paths)
-            notes.sort(key=lambda note: self._enricher.is_defective(note.path))  # several in a row would end it again
-            scopes = {document.path: self._enricher.tag_scope(document) for document in notes}
-            learnt = {
-                scope: Counter(self._enricher.vocabulary(scope)) for scope in sorted(set(scopes.values()), key=str)
-            }
-            for n, document in enumerate(notes):
-                self._check_stopping(0)
-                progress({"stage": "learning tags", "done": n, "total": 2 * len(notes)})
-                with suppress(DefectiveNote):  # the second pass names it
-                    learnt[scopes[document.path]].update(self._enricher.enrich(document, {}).tags)
-            known = {scope: most_used_tags(tags, self._enricher.most) for scope, tags in learnt.items()}
+            # Several defective notes in a row would end it again.
+            paths = sorted(self._unlabelled_paths(name), key=self._enricher.is_defective)
+            skipped: list[dict[str, str]] = []
+            scopes, known = self._learn_tags(paths, skipped, progress)
             written: list[dict[str, Any]] = []
-            unchanged = 0
-            for n, document in enumerate(notes):
+            unchanged, count = 0, len(paths)
+            for n, (path, scope) in enumerate(scopes.items(), count):
                 self._check_stopping(len(written))
-                progress({"stage": "writing", "done": len(notes) + n, "total": 2 * len(notes)})
-                done = self._enrich_document(document, known[scopes[document.path]], skipped, len(written), dry=dry)
+                progress({"stage": "writing", "done": n, "total": 2 * count})
+                done = self._enrich_path(path, known[scope], skipped, len(written), dry=dry)
                 written += [done] if done else []
                 unchanged += done is None
-            progress({"stage": "writing", "done": 2 * len(notes), "total": 2 * len(notes)})
+            progress({"stage": "writing", "done": 2 * count, "total": 2 * count})
         return {
             "enriched": len(written),
             "unchanged": unchanged,
@@ -158,10 +149,30 @@ class Backfill:
             self._stopping.set()
         return {"stopping": running}
 
-    def _enrich_document(
-        self, document: Document, known: Mapping[str, int], skipped: list[dict[str, str]], done: int, *, dry: bool
+    def _learn_tags(
+        self, paths: Sequence[str], skipped: list[dict[str, str]], progress: Progress
+    ) -> tuple[dict[str, TagScope], dict[TagScope, dict[str, int]]]:
+        """Return the scope of each note and the tags of each scope. A note that can't be read is added to `skipped`."""
+        scopes: dict[str, TagScope] = {}
+        learnt: dict[TagScope, Counter[str]] = {}
+        for n, path in enumerate(paths):
+            self._check_stopping(0)
+            progress({"stage": "learning tags", "done": n, "total": 2 * len(paths)})
+            if (document := self._try_read(path, skipped)) is None:
+                continue
+            scope = scopes[path] = self._enricher.tag_scope(document)
+            if scope not in learnt:
+                learnt[scope] = Counter(self._enricher.vocabulary(scope))
+            with suppress(DefectiveNote):  # the second pass names it
+                learnt[scope].update(self._enricher.enrich(document, {}).tags)
+        return scopes, {scope: most_used_tags(tags, self._enricher.most) for scope, tags in learnt.items()}
+
+    def _enrich_path(
+        self, path: str, known: Mapping[str, int], skipped: list[dict[str, str]], done: int, *, dry: bool
     ) -> dict[str, Any] | None:
         """Write what one note lacks; None when that is nothing, or it can't be written and is added to `skipped`."""
+        if (document := self._try_read(path, skipped)) is None:  # again: it may have changed since the first pass
+            return None
         try:
             enrichment = self._enricher.enrich(document, known)
         except DefectiveNote as error:
@@ -178,22 +189,19 @@ class Backfill:
             return None
         try:
             with self._enricher.isolate(document.path):
-                written = dry or self._enrich(document.workspace, document.path, enrichment, False) is not None
+                written = dry or self._enrich(document, enrichment, False) is not None
         except MemexError as error:
             skipped.append({"path": document.path, "reason": error.message})
             return None
         return {"path": document.path, **changes} if written else None
 
-    def _read_documents(self, paths: Sequence[str]) -> tuple[list[Document], list[dict[str, str]]]:
-        """Return the notes at `paths`, and those that can't be read."""
-        notes: list[Document] = []
-        skipped: list[dict[str, str]] = []
-        for path in paths:
-            try:
-                notes.append(self._read_document(path))
-            except MemexError as error:
-                skipped.append({"path": path, "reason": error.message})
-        return notes, skipped
+    def _try_read(self, path: str, skipped: list[dict[str, str]]) -> Document | None:
+        """Return the note at `path`; None if it can't be read and is added to `skipped`."""
+        try:
+            return self._read_document(path)
+        except MemexError as error:
+            skipped.append({"path": path, "reason": error.message})
+            return None
 
     @contextmanager
     def _run_alone(self) -> Iterator[None]:
@@ -234,7 +242,7 @@ class Backfill:
                 with self._enricher.isolate(record.path):
                     document = self._read_document(record.path)
                     enrichment = self._enricher.enrich(document, self._find_vocabulary(document))
-                    self._enrich(record.workspace, record.path, enrichment, False)
+                    self._enrich(document, enrichment, False)
             except MemexError as error:
                 self._enricher.postpone_retry(*note, failures, now_ms())
                 log.info("enrichment of a note is postponed: %s", error.code)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from index.errors import NotFound, PermissionDenied, Unavailable
-from index.model import COLLECTIONS, Answer, Query, Record
+from index.model import COLLECTIONS, Answer, Document, Query, Record
 from index.names import fold
 from index.query import make_filter
 from index.scope.index import Index
@@ -198,11 +198,11 @@ class Workspace:
         """Return the number of jobs here in each status: those of a key, or of all keys."""
         return self._inbox.queue.counts(self.name, key)
 
-    def enrich(self, path: str, enrichment: Enrichment, *, replacing: bool = False) -> Record | None:
-        """Write a summary and tags into the note at `path`; None when there is nothing to write.
+    def enrich(self, document: Document, enrichment: Enrichment, *, replacing: bool = False) -> Record | None:
+        """Write the summary and tags of `document` into its note; None when there is nothing to write.
 
-        Raises Conflict while somebody edits the note, and when its properties can't be changed line by line."""
-        return enrich_note(self._inbox, self.name, path, enrichment, replacing=replacing)
+        Raises Conflict if its text is another by now or somebody edits it, and when its properties can't be changed line by line."""
+        return enrich_note(self._inbox, self.name, document, enrichment, replacing=replacing)
 
     def search(self, query: Query, *, scope: SearchScope = "captures") -> Answer:
         """Search the documents of this workspace, or what its owner shares with it; the answer says why it may be incomplete."""

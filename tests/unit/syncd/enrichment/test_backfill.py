@@ -440,13 +440,13 @@ def test_what_is_owed_for_a_note_that_became_a_node_is_let_go_unasked(remote, ch
 
 def test_a_note_that_became_a_node_unseen_is_left_as_it_is(world):
     file = dropped(world, "note", TEXT)
-    found = world.app.opened.enricher.enrich(parse(file.read_bytes(), "Captures/default/note.md", mtime_ms=0), {})
+    document = parse(file.read_bytes(), "Captures/default/note.md", mtime_ms=0)
+    found = world.app.opened.enricher.enrich(document, {})
     assert found.summary
     file.write_bytes(file.read_bytes().replace(b"\n---\n", b"\ntype: entity\n---\n", 1))
     os.utime(file, (1_700_000_000, 1_700_000_000))
-    before = file.read_bytes()
-    assert b"type: entity" in before
-    assert world.app.agent_access.workspace("default").enrich("Captures/default/note.md", found) is None
+    assert b"type: entity" in (before := file.read_bytes())
+    assert world.app.agent_access.workspace("default").enrich(document, found) is None
     assert file.read_bytes() == before
 
 

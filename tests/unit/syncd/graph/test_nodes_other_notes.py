@@ -7,6 +7,7 @@ import pytest
 from index.errors import InvalidArgument, NotFound
 from index.graph.vertex import Edge
 from index.topics.summary_and_tags import Enrichment
+from syncd.documents.parser import parse
 from tests.support.node_notes import ENTITIES, facts, made, text
 
 
@@ -38,7 +39,8 @@ def test_enrichment_leaves_summary_and_tags_of_a_node_alone(world, nodes):
     with pytest.raises(InvalidArgument, match="entity of the graph"):
         world.app.backfill.enrich_note({"id": ada.id}, lambda _: None)
     found = Enrichment(summary="A summary.", tags=("a-tag",))
-    assert world.app.agent_access.workspace("default").enrich(ada.path, found, replacing=True) is None
+    page = parse(before.encode(), ada.path, mtime_ms=0)
+    assert world.app.agent_access.workspace("default").enrich(page, found, replacing=True) is None
     assert text(world, "Ada") == before
 
 
