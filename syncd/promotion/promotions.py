@@ -439,6 +439,7 @@ class Promotions:
         try:
             for scope_index in (self._snapshot.captures, self._snapshot.notes):
                 with hold_commits(scope_index) as index:
+                    self._snapshot.sync.edits.note_departures(index, gone)
                     index.commit([], [path for path in gone if path in index.manifest])
             self._snapshot.sync.run(under=[step.path for step in steps])
         except Unavailable as error:  # the files are the truth; the index follows later

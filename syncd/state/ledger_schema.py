@@ -226,6 +226,18 @@ SCHEMA: tuple[str, ...] = (
     INSERT INTO enrichment SELECT '', id, failures, due_at FROM enrichment_before;
     DROP TABLE enrichment_before;
     """,
+    """
+    CREATE TABLE departed (
+        workspace TEXT NOT NULL,
+        id TEXT NOT NULL,
+        was TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        updated_at INTEGER,
+        at INTEGER NOT NULL,
+        PRIMARY KEY (workspace, id)
+    ) STRICT;
+    """,
 )
 
 

@@ -3,7 +3,8 @@
 Laws, tested: an edit is stamped once, even after a restart or a second report. Changes by a tool, changes that Git
 brought, and notes that already state a newer time are not stamped. Until the stamp, no caller that compares versions
 confuses the note with its earlier version. A write by Memex on top of an edit does not hide it. The row of an edit
-holds the note's earlier state; the note itself shows whether the row is still valid."""
+holds the note's earlier state; the note itself shows whether the row is still valid. A note that leaves its workspace
+and returns with another text was edited meanwhile."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from typing import Any, Final
@@ -21,6 +22,7 @@ from index.document_ids import path_id
 from index.errors import Unavailable
 from index.model import Document, Record, Stat
 from index.scope.index import Index
+from index.timings import now_ms
 from syncd.documents.collection_membership import has_several
 from syncd.git import head_moves
 from syncd.git.note_commits import find_creation
@@ -38,6 +40,7 @@ LOCKED_S: Final = (
 # Defects of notes that contain several versions of themselves: it is unknown which one counts.
 TORN: Final = frozenset({"conflict-copy", "merge-conflict", "unclosed-frontmatter"})
 LATEST_MS: Final = 253_402_300_800_000  # the year 10000
+AWAY_MS: Final = 90 * 24 * 3600 * 1000  # how long the state of a note that left its workspace is kept
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +85,7 @@ class HandEdits:
         Call it before the note is committed, so that a caller who finds the note in the index finds its edit too."""
         if document.scope != "captures" or any(defect.name == "conflict-copy" for defect in document.defects):
             return False
-        edit = self._rows.get(document.path) or self._find_edit(document, index)
+        edit = self._rows.get(document.path) or self._find_edit(document, stat, index)
         if edit is None:
             return False
         path, own_id, claimed = document.path, path_id(document.path), document.claimed_id
@@ -144,13 +147,29 @@ class HandEdits:
         self._delete(path)
 
     def forget_missing(self, there: Collection[str]) -> None:
-        """Drop the edits of notes that no longer exist."""
+        """Drop the edits of notes that no longer exist, and the states of notes that left long ago."""
         for path in [path for path in self.paths if path not in there]:
             self._delete(path)
+        self._execute("DELETE FROM departed WHERE at < ?", now_ms() - AWAY_MS)
+
+    def note_departures(self, index: Index, paths: Iterable[str]) -> None:
+        """Keep the states of captures that leave their workspace; call it before `index` forgets them."""
+        records = [record for path in paths if path in index.manifest and (record := index.record_at(path))]
+        rows = [
+            (record.workspace, record.id, edit.was, edit.version, edit.created_at, edit.updated_at, now_ms())
+            for record in records
+            if record.scope == "captures" and record.writable and record.id != path_id(record.path)
+            for edit in [self._rows.get(record.path) or _edit_of(record)]
+        ]
+        if not rows:
+            return
+        with suppress(Unavailable), self._ledger.transaction():
+            for row in rows:
+                self._ledger.execute("INSERT OR REPLACE INTO departed VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     # Details
 
-    def _find_edit(self, document: Document, index: Index) -> Edit | None:
+    def _find_edit(self, document: Document, stat: Stat, index: Index) -> Edit | None:
         """Return the edit that this note shows compared with the index; None if there is none, or it is unknown."""
         before = index.record_at(document.path)
         if before is None and document.claimed_id is not None:
@@ -160,14 +179,27 @@ class HandEdits:
             if before is not None and (edit := self._rows.get(before.path)):
                 self._delete(before.path)
                 return replace(edit, path=document.path)
-        if before is None or not before.writable or before.digest == document.digest:
+        if before is None:
+            return self._find_return(document, stat)
+        if not before.writable or before.digest == document.digest:
             return None
         was = visible_digest(before)
         if document.writable and (was == visible_digest(document) or document.version > before.version):
             return None
-        if self._is_own_write(document):
+        return None if self._is_own_write(document) else replace(_edit_of(before), path=document.path)
+
+    def _find_return(self, document: Document, stat: Stat) -> Edit | None:
+        """Return the state in which a note left its workspace, if it returns; Memex may have brought it back with an edit."""
+        if (id := document.claimed_id) is None:
             return None
-        return Edit(document.path, before.id, was, before.version, before.created_at, before.updated_at, 0)
+        where, at = "FROM departed WHERE workspace = ? AND id = ?", stat.mtime_ns // 1_000_000
+        with suppress(Unavailable):
+            for was, version, created, updated in self._ledger.query(
+                f"SELECT was, version, created_at, updated_at {where}", (document.workspace, id)
+            ):
+                self._execute(f"DELETE {where}", document.workspace, id)
+                return Edit(document.path, id, was, version, created, updated, at)
+        return None
 
     def _is_own_write(self, document: Document) -> bool:
         """Return whether these bytes are the last that Memex wrote there."""
@@ -187,6 +219,11 @@ class HandEdits:
         """Save across restarts. If that fails, the edit is kept in memory only, so that the pipeline goes on."""
         with suppress(Unavailable), self._ledger.transaction():
             self._ledger.execute(statement, values)
+
+
+def _edit_of(record: Record) -> Edit:
+    """Return an edit of a note that is indexed as `record`."""
+    return Edit(record.path, record.id, visible_digest(record), record.version, record.created_at, record.updated_at, 0)
 
 
 def _states_creation(text: str) -> bool:

@@ -286,6 +286,7 @@ class IndexPass:
                 done(window)
                 finished += len(window)
                 meanwhile(())
+        self._edits.note_departures(request.build.indexes["captures"], left)
         for index in request.build.indexes.values():
             paths = [path for path in left if path in index.manifest]
             for start in range(0, len(paths), 1000):
@@ -368,12 +369,9 @@ class IndexPass:
         meanwhile: Callable[[int], None],
     ) -> None:
         for scope, index in request.build.indexes.items():
-            mine = {path: pair for path, pair in documents.items() if pair[0].scope == scope}
-            if not mine:
+            if not (mine := {path: pair for path, pair in documents.items() if pair[0].scope == scope}):
                 continue
-            seen = {
-                path: ReadFile(document.digest, document.claimed_id, stat) for path, (document, stat) in mine.items()
-            }
+            seen = {path: ReadFile(note.digest, note.claimed_id, stat) for path, (note, stat) in mine.items()}
             absent = {path for path in left if path in index.manifest}
             known = {path: entry for path in (*seen, *absent) if (entry := index.manifest.get(path))}
             planned = plan_changes(seen, absent, known, embedded=index.can_embed)
@@ -381,6 +379,8 @@ class IndexPass:
             changed = [change.path for change in planned.changes if not isinstance(change, MovedNote | RemovedNote)]
             aged = [path for path in planned.touched if _has_file_time(*mine[path])]
             ready = index.prepare([mine[path] for path in (*moved.values(), *changed, *aged)], progress=meanwhile)
+            places = {path: self._locate(path).workspace for path in (*moved, *moved.values())}
+            self._edits.note_departures(index, [old for old, new in moved.items() if places[old] != places[new]])
             stale = index.commit(ready, moved.keys(), fresh=self._stats_without(moved))
             index.touch(planned.touched)
             left -= moved.keys()
