@@ -170,8 +170,13 @@ class Promotions:
         self._commit(earlier.uncommitted)
 
     def _renew_plan(self, plan: Plan, ids: Collection[str]) -> Plan:
-        """Renew a plan after an earlier promotion rewrote links in its capture, or took its id."""
+        """Renew a plan after an earlier promotion rewrote links in its capture, or took its id.
+
+        Raises Conflict if the owner has changed the capture too."""
         raw, _ = self._snapshot.vault.read(plan.source)
+        before, now = sha256(plan.raw), sha256(raw)
+        if now != before and not self.journal.has_relinked(plan.source, before, now):
+            raise Conflict("the capture changed a moment ago; try again in a moment", retryable=True)
         id = choose_id(self._snapshot, plan.document, raw, ids)
         return replace(plan, raw=raw, text=compose_text(raw, plan.at, id, plan.taken), id=id)
 

@@ -302,3 +302,25 @@ def test_agents_see_that_what_they_related_to_is_gone(world):
     promotions(world).unpromote("two")
     assert space.get("two").content == "memo two"
     assert len(space.memo_graph.list().ties) == 1
+
+
+def test_a_capture_that_is_unticked_during_a_batch_stays(world):
+    """An earlier promotion of the batch has rewritten a link in it, so its plan is renewed."""
+    head = "created_at: 2026-01-01T00:00:00.000Z\npromote: true\n---\n"
+    world.write("Captures/default/Alpha.md", f"---\nid: a1\n{head}Alpha.\n")
+    for name in ("Beta", "Gamma"):
+        world.write(f"Captures/default/{name}.md", f"---\nid: {name}\n{head}{name}, see [[Captures/default/Alpha]].\n")
+    world.run()
+    own, snapshot = promotions(world), world.app.services.snapshot
+    plans = [own.make_plan(snapshot.find_capture(id), tool="mark") for id in ("a1", "Beta", "Gamma")]
+    beta = world.vault / "Captures/default/Beta.md"
+
+    def untick(done, *_):
+        if done == 1:
+            beta.write_text(beta.read_text().replace("promote: true", "promote: false") + "Not yet.\n")
+
+    outcomes = own.carry_out(plans, progress=untick)
+    assert isinstance(outcomes[1], Conflict)
+    assert outcomes[1].retryable, "a capture that is still marked is promoted later"
+    assert not isinstance(outcomes[2], Conflict), "an updated link alone is no change by its owner"
+    assert beta.read_text().endswith("see [[Alpha]].\nNot yet.\n")
