@@ -24,6 +24,7 @@ from syncd.captures.writer import check_workspace_indexed, create_note, lock_wor
 from syncd.documents.capture_note import check_content, properties_of, split_metadata
 from syncd.documents.collection_membership import choose_collection, tag_changes
 from syncd.documents.memo_relations import drop_relations
+from syncd.documents.owner_marks import read_marks
 from syncd.files.file_removal import stored_file_removals
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode, is_publishing
 from syncd.notes.secret_patterns import refuse_secret
@@ -271,10 +272,12 @@ class Memos:
         for path in {tie.source.path for tie in into} - {record.path}:
             source = index.record_at(path)
             if source is not None and source.writable and drafts.exists(path):
+                if read_marks(drafts.text(path)).promote:
+                    continue  # no agent may change it; the entry stays, without a target
                 try:
                     drafts.set_text(path, drop_relations(drafts.text(path), partial(leads_to, ties, record)))
                 except FrontmatterError:
-                    continue  # its owner is editing it; the entry stays, without a target
+                    continue  # its owner is editing it
         stored = stored_file_removals(self._inbox, record.path, encode(text))
         return [*stored, *drafts.changes()], (record, count)
 

@@ -2,7 +2,9 @@
 
 import pytest
 
-from index.errors import InvalidArgument, NotFound
+from index.errors import Conflict, InvalidArgument, NotFound
+from syncd.history.audit_log import Author, acting_as
+from syncd.notes.front_matter import edit
 from tests.support.memo_notes import entries, files, relations_in, save, text_of
 
 
@@ -274,3 +276,21 @@ def test_a_dense_graph_is_walked_in_no_time(world, space):
     found = space.memo_graph.walk("n0", depth=10, way="both", limit=1000)
     assert len(found.steps) == 24 * 23
     assert max(step.depth for step in found.steps) == 2
+
+
+def test_a_memo_is_deleted_while_its_owner_has_marked_a_memo_that_relates_to_it(world, space):
+    with acting_as(Author("mcp", "memory.delete")):
+        marked, other = (space.memos.save(text).record for text in ("A marked memo.", "Another memo."))
+        space.memo_graph.save(marked.id, other.id, "about")
+        file = world.vault / marked.path
+        before = edit(file.read_text(), {"promote": True})
+        file.write_text(before)
+        for _ in range(2):  # before and after it is indexed
+            with pytest.raises(Conflict):
+                space.memos.delete(marked.id)
+            world.run()
+        space.memos.delete(other.id)
+    assert not (world.vault / other.path).exists()
+    assert file.read_text() == before, "the entry stays, without a target"
+    world.run()
+    assert space.memo_graph.list().ties == ()
