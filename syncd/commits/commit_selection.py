@@ -153,7 +153,7 @@ def _reason_to_withhold(path: str, raw: Content, *, public: bool) -> str:
     """Return why these bytes must not be committed under this name; "" = they may."""
     if raw is None:
         return ""
-    text = "" if isinstance(raw, Path) or b"\0" in raw[:8000] else raw.decode("utf-8", "replace")
+    text = "" if isinstance(raw, Path) else secret_patterns.readable_text(path, raw)
     if not public and (rules := secret_patterns.find_secrets(text)):
         return f"{SECRET} ({rules[0]})"
     if not public and (rules := secret_patterns.find_secrets(path)):

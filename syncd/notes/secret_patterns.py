@@ -15,6 +15,7 @@ from index.errors import InvalidArgument
 from index.model import Defect
 from syncd.notes.secret_rules.credential_formats import ASSIGNMENTS, FORMATS, CredentialFormat, compile_assignment
 from syncd.notes.secret_rules.value_randomness import is_placeholder, is_sequence, looks_random
+from syncd.vault.path_rules import is_note
 
 DEFECT: Final = "secret"
 ASSIGNED: Final = "assigned-secret"
@@ -30,6 +31,7 @@ _KEY_HEAD: Final = "PRIVATE KEY"
 _KEY_END: Final = "-----END"
 _KEY_LENGTH: Final = 32 * 1024  # most characters between the two lines of a private key
 _STOPS: Final = ".:!?*_~"  # at the end of a value these belong to the sentence
+_GIT_LOOKS: Final = 8_000  # bytes in which Git looks for a NUL byte
 _PASSWORD_WORDS: Final = frozenset(["password", "passwd", "pass", "pwd", "secret", "token"])
 
 
@@ -89,6 +91,11 @@ def find_secrets(text: str) -> tuple[str, ...]:
     """Return the kinds of the secrets in `text`."""
     kinds = {secret.kind for secret in locate_secrets(text)}
     return tuple(kind for kind in KINDS if kind in kinds)
+
+
+def readable_text(path: str, raw: bytes) -> str:
+    """Return the text of a file in which secrets are looked for; "" = it is binary, as Git decides. A note always is a text."""
+    return "" if b"\0" in raw[:_GIT_LOOKS] and not is_note(path) else raw.decode("utf-8", "replace")
 
 
 def redact(text: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from index.errors import Unavailable
 from syncd.notes import secret_patterns
+from syncd.vault.path_rules import is_note
 
 if TYPE_CHECKING:
     from syncd.git.repository import Repository
@@ -41,11 +42,12 @@ def find_leaks(repo: Repository, inbox: str, tip: str, known: str) -> list[tuple
         if status == b"A":  # its folder's list of names is sent, even if the remote has the content already
             names.add(path)
         if blob in sent and mode.startswith(b"100"):
-            blobs[blob] = path
+            blobs[blob] = path if is_note(path) else blobs.get(blob, path)
     leaks = {(path, kind) for path in names for kind in secret_patterns.find_secrets(path)}
     leaks = {(path, kind) for path, kind in leaks if not _history_names(repo, known, path)}
-    texts = ((blobs[blob], text) for blob, text in _read_texts(repo, [*blobs]))
-    leaks |= {(path, kind) for path, text in texts for kind in secret_patterns.find_secrets(text)}
+    for blob, raw in _read_blobs(repo, [*blobs]):
+        path = blobs[blob]
+        leaks |= {(path, kind) for kind in secret_patterns.find_secrets(secret_patterns.readable_text(path, raw))}
     return sorted(leaks)
 
 
@@ -55,8 +57,8 @@ def _history_names(repo: Repository, known: str, path: str) -> bool:
     return "\n" not in path and bool(_run_git(repo, "rev-list", "--max-count=1", known, "--stdin", stdin=asked))
 
 
-def _read_texts(repo: Repository, blobs: list[bytes]) -> Iterator[tuple[bytes, str]]:
-    """Yield the blobs that are text, each with its text."""
+def _read_blobs(repo: Repository, blobs: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the blobs that are not too large, each with its bytes."""
     if not blobs:
         return
     sizes = _run_git(repo, "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=b"\n".join(blobs) + b"\n")
@@ -65,10 +67,8 @@ def _read_texts(repo: Repository, blobs: list[bytes]) -> Iterator[tuple[bytes, s
     for blob in small:
         end = output.index(b"\n", at)
         size = int(output[at:end].split()[2])
-        raw = output[end + 1 : end + 1 + size]
+        yield blob, output[end + 1 : end + 1 + size]
         at = end + size + 2
-        if b"\0" not in raw:
-            yield blob, raw.decode("utf-8", "replace")
 
 
 def _run_git(repo: Repository, *words: str, stdin: bytes = b"") -> bytes:

@@ -155,6 +155,13 @@ def test_a_secret_an_unfinished_merge_and_what_is_ignored_stay_local(rig):
     assert rig.held("Captures/private/C.md") == b"c\n"
 
 
+def test_a_nul_byte_hides_neither_a_secret_nor_an_unfinished_merge_of_a_note(rig):
+    rig.agent(A, f"from a terminal\0 token: {TOKEN}\n")
+    rig.agent(B, "\0\n<<<<<<< a\nx\n=======\ny\n>>>>>>> b\n")
+    assert rig.commits.flush() == 0
+    assert rig.commits.kept == {A: f"{SECRET} (github-token)", B: MARKERS}
+
+
 def test_a_secret_in_a_name_stays_local_too(rig):
     path = f"Captures/default/the token {TOKEN}.md"
     rig.agent(path, "it was taken out of the text\n")

@@ -36,6 +36,15 @@ def test_a_secret_in_a_capture_keeps_all_commits_back_until_none_holds_it(device
     assert SECRET not in run(device.bare, "log", "-p", "--", "Captures")
 
 
+@pytest.mark.parametrize("other", ["a.bin", "z.bin"])
+def test_a_secret_in_a_note_with_a_nul_byte_is_not_sent(device, other):
+    text = f"from a terminal\0 token {SECRET}\n"
+    device.here(f"Captures/default/{other}", text, commit=False)
+    device.here("Captures/default/n.md", text)
+    with pytest.raises(Conflict, match=r"n\.md looks as if it contains a secret \(github-token\)"):
+        device.remote.sync()
+
+
 def test_a_secret_in_the_name_of_a_capture_is_not_sent(device):
     device.here(f"Captures/default/{SECRET}.md", "nothing secret\n")
     with pytest.raises(Conflict, match=r"looks as if it contains a secret \(github-token\)"):
