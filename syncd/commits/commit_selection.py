@@ -45,7 +45,7 @@ class CommitSelection:
     contents: dict[str, Content] = field(default_factory=dict)
     kept: dict[str, str] = field(default_factory=dict)  # why each path stays local
     edited: list[str] = field(default_factory=list)  # edited by a person
-    unsettled: list[str] = field(default_factory=list)  # check again soon
+    unsettled: set[str] = field(default_factory=set)  # check again soon
 
 
 def select_changes(
@@ -91,18 +91,20 @@ def _separate_edited(
     approved: Collection[str] = (),
 ) -> None:
     """Separate the paths that the log leads to from HEAD from those that somebody has edited."""
-    selection.edited, selection.unsettled = [], []
+    selection.edited = []
     young = time.time_ns() // 1_000_000 - FRESH_MS
     for path, digest in now.items():
-        if path in selection.kept or digest in heads[path]:
+        if path in selection.kept:
+            continue
+        last = audit.last_entry(path)
+        if last is not None and last.at > young and last.after != digest:
+            selection.unsettled.add(path)  # its write is perhaps under way
+        if digest in heads[path]:
             continue
         steps = trace_steps(audit.entries_backwards(path), digest, heads[path])
         if steps or path in approved:
             selection.ours[path] = steps or []
             continue
-        last = audit.last_entry(path)
-        if last is not None and last.at > young:
-            selection.unsettled.append(path)
         selection.edited.append(path)
 
 
@@ -135,7 +137,7 @@ def _read_contents(
         try:
             raw = content(path, now[path])
         except (MemexError, OSError):  # it is changing
-            selection.unsettled.append(path)
+            selection.unsettled.add(path)
             del selection.ours[path]
             continue
         if why := _reason_to_withhold(path, raw, public=path in public):

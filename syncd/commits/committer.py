@@ -367,7 +367,7 @@ class Committer:
         for path in asked:
             self.kept.pop(path, None)
         self.kept |= selection.kept
-        self._waiting -= set(asked) - selection.ours.keys() - set(selection.unsettled)
+        self._waiting -= set(asked) - selection.ours.keys() - selection.unsettled
 
     def _run_on_head(self, work: Callable[[CommitBuilder], _T], patience_s: float) -> _T | None:
         """Run `work` on top of HEAD as soon as Git allows it; return None and set the problem when it does not."""

@@ -12,9 +12,12 @@ import time
 
 import pytest
 
+from syncd.commits import commit_selection
 from syncd.git.repository import GitPosition
+from syncd.history.audit_log import acting_as
+from syncd.history.audited_vault import describe_change
 from syncd.history.change_journal import sha256
-from tests.support.commit_crash import A
+from tests.support.commit_crash import CODE, A, B
 from tests.support.git_states import intercept
 
 pytestmark = [
@@ -41,6 +44,24 @@ def test_a_lock_that_somebody_holds_is_waited_for(rig):
     assert lock.exists()
     lock.unlink()
     assert rig.commits.flush() == 1
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "new\n"), ("old\n", "new\n"), ("old\n", None)])
+def test_a_write_that_is_under_way_during_a_commit_is_committed_later(rig, before, after):
+    if before:
+        rig.agent(A, before)
+        rig.commits.flush()
+    old, new = (text and text.encode() for text in (before, after))
+    with acting_as(CODE):
+        rig.audit.log_writes([describe_change(A, old, new, "Captures")])
+    rig.agent(B, "b\n")
+    assert rig.commits.flush() == 1
+    assert rig.commits.facts()["waiting"] == 1
+    rig.close()
+    rig.open()
+    rig.person(A, after)  # the logged write reaches the disk
+    assert rig.commits.flush() == 1
+    assert (rig.held(A), rig.commits.facts()["waiting"]) == (new, 0)
 
 
 @pytest.mark.slow
@@ -160,7 +181,8 @@ def test_a_disk_that_is_full_changes_nothing(rig):
     rig.git("fsck", "--strict")
 
 
-def test_what_a_stash_takes_and_gives_back_is_committed_then(rig):
+def test_what_a_stash_takes_and_gives_back_is_committed_then(rig, monkeypatch):
+    monkeypatch.setattr(commit_selection, "FRESH_MS", 0)
     rig.agent(A, "one\n")
     rig.person("mine.md", "a person's\n")
     rig.git("stash", "-q", "--include-untracked")
@@ -177,6 +199,7 @@ def test_what_a_stash_takes_and_gives_back_is_committed_then(rig):
 
 
 def test_what_a_stash_gives_back_is_committed_although_git_fails_once(rig, tmp_path, monkeypatch):
+    monkeypatch.setattr(commit_selection, "FRESH_MS", 0)
     rig.agent(A, "one\n")
     rig.git("stash", "-q", "--include-untracked")
     rig.commits.tick()
