@@ -35,6 +35,9 @@ from syncd.vault.path_rules import parent_folders
 # The new content of a file: bytes, a private file that has the bytes for this path alone, or None = removed.
 Content = bytes | Path | None
 
+_STAGED: Final = (
+    "staged"  # in the builder's folder: what a move of HEAD that has not ended puts into the person's index
+)
 _PIECE: Final = 1 << 20
 _POINTER: Final = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v1\n(?:[a-z0-9.-]+ .*\n)*?oid sha256:([0-9a-f]{64})\n"
@@ -102,6 +105,7 @@ class CommitBuilder:
     def __init__(self, repo: Repository, folder: Path, base: str | None, index: bytes = b"") -> None:
         """Begin; `index` is the private index of an earlier builder that ended with the commit `base`."""
         self._repo, self._folder, self.base = repo, folder, base
+        self._unstage()
         shutil.rmtree(folder, ignore_errors=True)  # leftovers of a killed process
         folder.mkdir(mode=0o700)
         self._tree = folder / "tree"
@@ -125,7 +129,8 @@ class CommitBuilder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if not (self._folder / _STAGED).exists():
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     # Reading
 
@@ -332,15 +337,32 @@ class CommitBuilder:
             raise GitLockHeld("another program works in the repository")
         lines = (f"{to.mode} {to.blob}\t{path}\0" for path, to in made.items() if path not in stage)
         if stdin := "".join(lines).encode():
+            (self._folder / _STAGED).write_bytes(stdin)
             self._run("update-index", "-z", "--index-info", stdin=stdin)
         # the reflog entry begins with "commit", as Git's own do
         result = self._repo.run(
             "update-ref", "-m", "commit (memex)", "HEAD", self._tip, self.base or "", env=self._plain
         )
         if result.status:
+            with suppress(Conflict, Unavailable):  # the next builder tries again
+                self._unstage()
             raise (
                 HeadMoved("HEAD has moved") if self._repo.head() != self.base else _command_error("update-ref", result)
             )
+        (self._folder / _STAGED).unlink(missing_ok=True)
+
+    def _unstage(self) -> None:
+        """Take back what a `move_head` that failed or was killed has staged, if nobody has staged anything else since."""
+        record = self._folder / _STAGED
+        if not record.exists():
+            return
+        lines = record.read_bytes().decode("utf-8", "surrogateescape").split("\0")[:-1]
+        staged = self.read_staged()
+        made = ((head.split(" ")[1], path) for head, _, path in (line.partition("\t") for line in lines))
+        if stdin := "".join(f"{path}\0" for blob, path in made if staged.get(path) == blob):
+            options = ("--quiet", "--pathspec-from-file=-", "--pathspec-file-nul")
+            self._run("reset", *options, stdin=stdin.encode("utf-8", "surrogateescape"))
+        record.unlink()
 
     def _read_attributes(self, paths: Iterable[str]) -> dict[str, Content]:
         """Return the `.gitattributes` files above these paths, which name the filters, from the vault."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ from syncd.history.audited_vault import describe_change
 from syncd.history.change_journal import sha256
 from tests.support.commit_crash import CODE, A, B
 from tests.support.git_states import intercept
+from tests.support.paths import ROOT
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
@@ -75,6 +77,23 @@ def test_a_lock_of_twenty_seconds_is_waited_for(rig):
         assert rig.commits.flush() == 1
         assert 10 < time.monotonic() - began < 40
     assert rig.held(A) == b"one\n"
+
+
+@pytest.mark.parametrize("later", ["two\n", None])
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_commit_that_fails_leaves_nothing_staged(rig, tmp_path, monkeypatch, killed, later):
+    rig.agent(A, "one\n")
+    with monkeypatch.context() as failing:
+        intercept(failing, tmp_path, "update-ref", "kill -9 $PPID; exit 1" if killed else "exit 128")
+        if killed:
+            command = [sys.executable, "-m", "tests.support.commit_crash", str(tmp_path), "0"]
+            assert subprocess.run(command, cwd=ROOT, check=False).returncode == -signal.SIGKILL
+        else:
+            assert rig.commits.flush(0.0) == 0
+    assert rig.status() == [f"{'A ' if killed else '??'} {A}"]
+    rig.agent(A, later)
+    assert rig.commits.flush() == bool(later)
+    assert (rig.held(A), rig.status()) == (later and later.encode(), [])
 
 
 @pytest.mark.parametrize("name", ["refs/heads/main.lock", "HEAD.lock"])
