@@ -283,7 +283,7 @@ class RemoteSync:
         theirs = self._resolve_commit(tracked.tracking)
         if theirs is None:
             raise missing_branch_error(self._repo, tracked)
-        if before and not self._history_has(theirs, before):
+        if (before and not self._history_has(theirs, before)) or self._is_rewritten(tracked, theirs):
             self._park(REWRITTEN, theirs)
         for last in (*(False,) * (TRIES - 1), True):
             try:
@@ -339,8 +339,7 @@ class RemoteSync:
 
         Raises MergeNeedsPerson if only a person can merge them; in a conflict, it first keeps `theirs` under a ref."""
         if self._list_refs(f"--merged={theirs}", f"--no-merged={ours}", REWRITTEN):
-            upstream = tracked.tracking.removeprefix("refs/remotes/")
-            raise MergeNeedsPerson(self._repo.advice(RepositoryState("rewritten", upstream=upstream)), "rewritten")
+            raise self._rewritten_error(tracked)
         tell("merging")
         tree = self._merge_trees(tracked, ours, theirs)
         # The message contains constants and the remote's name, and no text of a note.
@@ -398,6 +397,8 @@ class RemoteSync:
             return 0
         if not self._history_has(tip, known):
             return None
+        if self._is_rewritten(tracked, known):
+            raise self._rewritten_error(tracked)
         check_may_push(self._repo, tracked)
         if leaked := find_leaks(self._repo, self._inbox, tip, known):
             path, kind = leaked[0]
@@ -425,6 +426,15 @@ class RemoteSync:
     def _history_has(self, commit: str, other: str) -> bool:
         """Return whether the history of `commit` contains the commit `other`."""
         return self._repo.query("merge-base", "--is-ancestor", other, commit) is not None
+
+    def _is_rewritten(self, tracked: TrackedBranch, theirs: str) -> bool:
+        """Return whether the branch contains a commit that the remote once had and `theirs` lacks, whoever fetched it."""
+        shared = self._repo.query("merge-base", "--fork-point", tracked.tracking, tracked.branch)
+        return shared is not None and not self._history_has(theirs, shared)
+
+    def _rewritten_error(self, tracked: TrackedBranch) -> MergeNeedsPerson:
+        upstream = tracked.tracking.removeprefix("refs/remotes/")
+        return MergeNeedsPerson(self._repo.advice(RepositoryState("rewritten", upstream=upstream)), "rewritten")
 
     def _count_commits(self, tip: str, known: str) -> int:
         return int(self._repo.query("rev-list", "--count", tip, f"^{known}") or 0)

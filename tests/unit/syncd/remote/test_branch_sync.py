@@ -185,6 +185,30 @@ def test_a_history_that_was_rewritten_is_not_merged_back(device):
     assert run(device.vault, "for-each-ref", "refs/memex") == ""
 
 
+@pytest.mark.parametrize("anew", [True, False], ids=["replaced", "removed"])
+@pytest.mark.parametrize("fetches", ["Memex", "another program"])
+def test_purged_commits_are_not_pushed_again_whoever_fetches_first(device, fetches, anew):
+    device.there("secret.md", "to be purged\n")
+    device.remote.sync()
+    run(device.clone, "reset", "-q", "--hard", "HEAD~1")
+    if anew:
+        run(device.clone, "commit", "-q", "--allow-empty", "-m", "clean")
+    run(device.clone, "push", "-q", "--force")
+    purged = device.head(device.bare, "main")
+    device.here("ours.md", "ours\n")
+    if fetches == "another program":
+        run(device.vault, "fetch", "-q")
+    for _ in range(2):
+        with pytest.raises(Conflict, match="was rewritten") as told:
+            device.remote.sync()
+    assert device.head(device.bare, "main") == purged
+    assert device.remote.unwell == UNWELL["rewritten"]
+    subprocess.run(["sh", "-c", only_command(told.value.message)], check=True, capture_output=True)
+    assert device.remote.sync().sent == 1
+    assert device.files().keys() == {"n.md", "ours.md"}
+    assert run(device.bare, "log", "--format=%s", "main", "--", "secret.md") == ""
+
+
 def test_a_remote_that_was_made_anew_is_taken_by_the_command_that_is_told(device):
     shutil.rmtree(device.clone / ".git")
     for words in (["init", "-qb", "main"], ["add", "-A"], ["commit", "-qm", "anew"]):
