@@ -302,7 +302,7 @@ class RemoteSync:
 
     def _update_branch(self, tracked: TrackedBranch, theirs: str, outcome: SyncOutcome, tell: Tell) -> SyncOutcome:
         """Bring the branch up to the remote's commit `theirs`; do nothing if its history already contains it."""
-        ours = self._repo.head()
+        ours = self._resolve_commit(tracked.branch)  # not HEAD: another branch may be checked out by now
         if ours is None:
             raise Conflict(f"Memex did not sync with the remote: {self._repo.advice(self._repo.read_state())}")
         if self._history_has(ours, theirs):
@@ -389,7 +389,7 @@ class RemoteSync:
 
     def _push(self, tracked: TrackedBranch, tell: Tell) -> int | None:
         """Push, and return how many commits were sent; None if the remote has commits that must be pulled first."""
-        tip, known = self._repo.head(), self._resolve_commit(tracked.tracking)
+        tip, known = self._resolve_commit(tracked.branch), self._resolve_commit(tracked.tracking)
         if tip is None or known is None:
             return None
         if self._history_has(known, tip):

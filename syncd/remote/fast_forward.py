@@ -109,6 +109,8 @@ def apply_step(repo: Repository, state: Path, step: ForwardStep) -> list[str]:
     """Fast-forward the branch and the work tree, and return the paths left alone because their files were edited meanwhile.
 
     Raises UncommittedChanges, Conflict or Unavailable."""
+    if repo.query("symbolic-ref", "--quiet", "HEAD") != step.branch:
+        raise ConcurrentGitChange("another branch was checked out during the sync; Memex changed no file")
     journal = state / JOURNAL
     began = time.time_ns()
     write_private(journal, json.dumps({"old": step.old, "new": step.new, "branch": step.branch, "began": began}))

@@ -9,9 +9,9 @@ import threading
 
 import pytest
 
-from index.errors import Conflict
+from index.errors import Conflict, Unavailable
 from syncd.remote.fast_forward import JOURNAL
-from tests.support.git_states import run
+from tests.support.git_states import intercept, run
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
@@ -111,3 +111,27 @@ def test_a_writer_waits_while_its_file_is_moved_and_others_do_not(device):
         assert done == []
     thread.join(60)
     assert (done, device.text("Captures/default/a.md")) == (["a"], "b\n")
+
+
+@pytest.mark.parametrize("incoming", [True, False])
+def test_a_branch_that_is_checked_out_during_the_sync_is_neither_merged_nor_pushed(
+    device, tmp_path, monkeypatch, incoming
+):
+    run(device.vault, "switch", "-qc", "drafts")
+    device.here("draft.md", "not for others\n")
+    run(device.vault, "switch", "-q", "main")
+    if incoming:
+        device.there("theirs.md", "theirs\n")
+    else:
+        device.here("ours.md", "ours\n")
+    drafts = device.head(ref="drafts")
+    intercept(monkeypatch, tmp_path, "fetch", f"git -C '{tmp_path}'/My* switch -q drafts")
+    if incoming:
+        with pytest.raises(Unavailable, match="another branch was checked out during the sync"):
+            device.remote.sync()
+    else:
+        assert device.remote.sync().sent == 1
+    names = run(device.bare, "ls-tree", "--name-only", "main").split()
+    assert names == ["n.md", "theirs.md" if incoming else "ours.md"]
+    assert device.head() == device.head(ref="drafts") == drafts
+    assert device.files().keys() == {"draft.md", "n.md"}
