@@ -20,9 +20,9 @@ from index.model import Observation, Statement
 from syncd.captures.batch_writer import NoteDrafts
 from syncd.documents import entity_edits
 from syncd.documents.capture_note import MAX_CONTENT
-from syncd.documents.collection_membership import tag_changes
+from syncd.documents.collection_membership import plain_tags, tag_changes
 from syncd.graph.node_request import link_to
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, read_properties, split
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, read_properties, spelling_of, split
 from syncd.notes.inline_fields import NestedFields
 
 T = TypeVar("T")
@@ -98,6 +98,36 @@ def set_tags(graph: Graph, drafts: NoteDrafts, now: int, *, name: str, version: 
         changes = tag_changes(split(drafts.text(vertex.path))[0], tags, None)
     _rewrite_draft(drafts, vertex, partial(entity_edits.set_properties, changes=changes, now=now))
     return vertex.path
+
+
+def add_missing(
+    graph: Graph,
+    drafts: NoteDrafts,
+    now: int,
+    *,
+    name: str,
+    contents: Sequence[str],
+    tags: Sequence[str],
+    summary: str,
+    dry_run: bool,
+) -> int | None:
+    """Add what the note of a node lacks, and replace nothing; return the number of new observations, None if it lacked nothing."""
+    vertex = require_node(graph, drafts, name)
+    front, body = split(drafts.text(vertex.path))
+    with _explaining_defects(vertex):
+        values, stated_tags = read_properties(front), plain_tags(front)
+        node, _ = entity_edits.read_node(values, body, vertex.path)
+    new = [text for text in dict.fromkeys(contents) if text not in {known.content for known in node.observations}]
+    known_tags = {name_key(tag) for tag in (*stated_tags, *vertex.tags)}
+    new_tags = [tag for tag in dict.fromkeys(tags) if name_key(tag) not in known_tags]
+    changes = tag_changes(front, [*stated_tags, *new_tags], None) if new_tags else {}
+    if summary and not values.get(spelling_of("summary", values)):
+        changes["summary"] = summary
+    if new and not dry_run:
+        _edit_draft(drafts, vertex, partial(entity_edits.add_observations, contents=new, now=now))
+    if changes and not dry_run:
+        _rewrite_draft(drafts, vertex, partial(entity_edits.set_properties, changes=changes, now=now))
+    return len(new) if new or changes else None
 
 
 def set_stamps(

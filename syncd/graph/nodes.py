@@ -220,6 +220,19 @@ class Nodes:
         new_tags = list(check_tags(tags))
         return self._node_at(self._change(node_edits.set_tags, name=name, version=version, tags=new_tags))
 
+    def add_missing(
+        self, name: str, contents: Sequence[str], tags: Sequence[str], summary: str, *, dry_run: bool = False
+    ) -> int | None:
+        """Add what a node lacks, and replace nothing. Returns the number of new observations; None if the node lacks nothing."""
+        return self._change(
+            node_edits.add_missing,
+            name=name,
+            contents=[entity_edits.checked_content(text) for text in contents],
+            tags=list(check_tags(tags)),
+            summary=check_summary(summary),
+            dry_run=dry_run,
+        )
+
     def add_observations(
         self, additions: Sequence[tuple[str, Sequence[str]]], most: int = FACTS
     ) -> list[tuple[str, list[Observation] | None]]:

@@ -103,8 +103,8 @@ def _import_entities(
 ) -> list[str]:
     """Create the missing nodes, add to the existing ones, and return the names of the created nodes."""
     for left in reversed(range(TRIES)):
-        opened = nodes.open([entity.name for entity in wanted])
-        there = {name_key(vertex.name): (vertex, facts) for vertex, facts in opened.nodes}
+        known = filter(None, (nodes.graph.get(entity.name) for entity in wanted))
+        there = {name_key(vertex.name): vertex.name for vertex in known}
         new = [entity for entity in wanted if name_key(entity.name) not in there]
         try:
             if new and not dry_run:
@@ -117,29 +117,13 @@ def _import_entities(
     counts["observations"] += sum(len(entity.observations) for entity in new)
     for entity in wanted:
         if entity not in new:
-            added = _add_missing(nodes, entity, *there[name_key(entity.name)], dry_run=dry_run)
+            tags = list(dict.fromkeys(filter(None, map(tag_of, entity.properties.get("tags") or ()))))
+            summary = str(entity.properties.get("summary") or "").strip()
+            name = there[name_key(entity.name)]
+            added = nodes.add_missing(name, entity.observations, tags, summary, dry_run=dry_run)
             counts["unchanged" if added is None else "changed"] += 1
             counts["observations"] += added or 0
     return [] if dry_run else [entity.name for entity in new]
-
-
-def _add_missing(
-    nodes: Nodes, wanted: _EntityRequest, vertex: Vertex, facts: Sequence[Observation], *, dry_run: bool
-) -> int | None:
-    """Add the missing parts to a node, and return the number of new observations; None if the node lacked nothing."""
-    known = {fact.content for fact in facts}
-    contents = [text for text in dict.fromkeys(wanted.observations) if text not in known]
-    tags = dict.fromkeys(filter(None, map(tag_of, wanted.properties.get("tags") or ())))
-    missing = [tag for tag in tags if name_key(tag) not in {name_key(known_tag) for known_tag in vertex.tags}]
-    summary = "" if vertex.summary else str(wanted.properties.get("summary") or "").strip()
-    if not dry_run:
-        if contents:
-            nodes.add_observations([(vertex.name, contents)], most=ANY)
-        if missing:
-            nodes.set_tags(vertex.name, [*vertex.tags, *missing])
-        if summary:
-            nodes.set_summary(vertex.name, summary)
-    return len(contents) if contents or missing or summary else None
 
 
 def _import_relations(nodes: Nodes, relations: Iterable[Arguments], counts: dict[str, int], *, dry_run: bool) -> None:
