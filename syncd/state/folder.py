@@ -62,7 +62,7 @@ def holds_key(state: Path, id: str) -> bool:
 
 def claim(state: Path, vault: Path) -> None:
     """Create the state folder (mode 0700) and record its vault. Raises Conflict when it belongs to another vault."""
-    if state == vault or vault in state.parents:
+    if Path(os.path.realpath(state)).is_relative_to(os.path.realpath(vault)):
         raise InvalidArgument(f"the state folder {state} is in the vault: pass a --state outside {vault}")
     before = read_vault_path(state)
     if before is not None and before != vault and before.is_dir() and not (vault.is_dir() and before.samefile(vault)):

@@ -54,6 +54,15 @@ def test_the_state_may_not_lie_in_the_vault(tmp_path, state):
         claim(tmp_path / state, tmp_path)
 
 
+@pytest.mark.parametrize(("vault", "state"), [("link", "vault/state"), ("vault", "link/state"), ("link", "link")])
+def test_the_state_may_not_lie_in_the_vault_by_another_name(tmp_path, vault, state):
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "vault")
+    with pytest.raises(InvalidArgument, match="is in the vault"):
+        claim(tmp_path / state, tmp_path / vault)
+    assert list((tmp_path / "vault").iterdir()) == []
+
+
 def test_an_open_state_folder_is_closed_to_others(tmp_path):
     (tmp_path / "s").mkdir(mode=0o755)
     claim(tmp_path / "s", tmp_path / "v")
