@@ -17,7 +17,6 @@ import os
 import re
 import secrets
 import shutil
-import stat
 import tarfile
 import tempfile
 import tomllib
@@ -113,7 +112,8 @@ def irreplaceable_files(state: Path) -> Iterator[str]:
                 not _is_derived(inner / name)
                 and path not in OWN
                 and not name.startswith(".")
-                and stat.S_ISREG(Path(folder, name).lstat().st_mode)
+                and not Path(folder, name).is_symlink()
+                and Path(folder, name).is_file()  # false too for a file that is gone
             ):
                 yield path
 

@@ -405,3 +405,15 @@ def test_a_job_s_file_that_goes_while_a_backup_is_made_does_no_harm(tmp_path, st
     contents = pack(state, tmp_path / "b.tar.gz", vault=Path("/old"), settings=None, version="1", now=NOW)
     assert [name for name in contents.files if "staged" in name] == ["state/staged/b"]
     assert (restored(tmp_path / "b.tar.gz", tmp_path) / "staged/b").read_bytes() == b"data"
+
+
+def test_a_job_s_file_that_goes_after_its_folder_was_listed_does_no_harm(state):
+    (state / "staged").mkdir()
+    for name in ("a", "b", "c"):
+        (state / "staged" / name).write_bytes(b"data")
+    names = []
+    for name in irreplaceable_files(state):
+        names.append(name)
+        if name == "staged/a":
+            (state / "staged/b").unlink()
+    assert [name for name in names if "staged" in name] == ["staged/a", "staged/c"]
