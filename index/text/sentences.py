@@ -85,13 +85,13 @@ def read_prose(document: Document, clean: Callable[[str], str] = str) -> Prose:
         text = _read_block(document, block, left, clean)
         if block.kind != "heading":
             marked += [next(filter(None, match.groups())) for match in _STRONG.finditer(text)]
-            sentences += split_markdown(text)
-        elif line := plain_text(_HEADING.sub("", text)):
+            sentences += split_markdown(text, clean)
+        elif line := clean(plain_text(_HEADING.sub("", text))):
             headings.append(line)
         left -= block.end - block.start
         if left <= 0:
             break
-    return Prose(tuple(headings), tuple(sentences), tuple(plain_text(phrase) for phrase in marked[:100]))
+    return Prose(tuple(headings), tuple(sentences), tuple(clean(plain_text(phrase)) for phrase in marked[:100]))
 
 
 def first_sentence(document: Document, clean: Callable[[str], str] = str) -> str:
@@ -101,7 +101,8 @@ def first_sentence(document: Document, clean: Callable[[str], str] = str) -> str
         if block.kind != "heading" and block.kind not in SPOKEN:
             continue
         text = _read_block(document, block, LONGEST, clean)  # whole: half a heading would be a wrong summary
-        lines = [plain_text(_HEADING.sub("", text))] if block.kind == "heading" else split_markdown(text)
+        heading = [clean(plain_text(_HEADING.sub("", text)))]
+        lines = heading if block.kind == "heading" else split_markdown(text, clean)
         if line := next(filter(None, lines), ""):
             return line
         left -= block.end - block.start
@@ -121,9 +122,9 @@ def _read_block(document: Document, block: Block, most: int, clean: Callable[[st
     return _TORN.sub("", text[:most])
 
 
-def split_markdown(text: str) -> list[str]:
-    """Split Markdown into sentences, without code between fences."""
-    return [sentence for line in _join_lines(text) for sentence in split_line(line)]
+def split_markdown(text: str, clean: Callable[[str], str] = str) -> list[str]:
+    """Split Markdown into sentences, without code between fences; `clean` removes secrets that markup interrupts."""
+    return [sentence for line in _join_lines(text) for sentence in split_line(line, clean)]
 
 
 def plain_text(text: str) -> str:
@@ -185,11 +186,11 @@ def _join(line: str, following: str) -> str:
     return line + ("" if _WIDE.match(line[-1]) and _WIDE.match(following[0]) else " ") + following
 
 
-def split_line(line: str) -> list[str]:
+def split_line(line: str, clean: Callable[[str], str] = str) -> list[str]:
     """Split a line into plain sentences; a line that contains only tags has none."""
     if all(word.startswith("#") for word in line.split()):
         return []
-    line = plain_text(line)
+    line = clean(plain_text(line))
     sentences, start = [], 0
     for match in SENTENCE.finditer(line):
         end = match.end()

@@ -69,7 +69,9 @@ def _distinct_sentences(contents: Sequence[str], clean: Callable[[str], str]) ->
             break
         text = clean(_BOX.sub("", content[:left], count=1))
         left -= len(text)
-        sentences.update(dict.fromkeys(sentence for sentence in split_markdown(text) if not sentence.startswith("|")))
+        sentences.update(
+            dict.fromkeys(sentence for sentence in split_markdown(text, clean) if not sentence.startswith("|"))
+        )
     return list(sentences)[:SENTENCES]
 
 

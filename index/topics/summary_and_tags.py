@@ -96,7 +96,7 @@ def enrich(
     `vocabulary`: the workspace's tags with their number of uses; `places`: English words by frequency rank; `clean`
     removes secrets from the text."""
     content = read_prose(document, clean)
-    title = "" if _UNNAMED.fullmatch(document.title) else plain_text(clean(document.title))
+    title = "" if _UNNAMED.fullmatch(document.title) else clean(plain_text(clean(document.title)))
     titled = title and not any(
         bool(title) and line.startswith(title.rstrip("… ")) for line in (*content.headings, *content.sentences[:1])
     )

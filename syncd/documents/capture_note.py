@@ -12,6 +12,7 @@ from index.errors import InvalidArgument, ResourceExhausted
 from index.model import COLLECTIONS
 from index.names import base_name, fold
 from index.query import tag_of
+from index.text.sentences import plain_text
 from syncd.documents.file_names import free_name
 from syncd.notes.front_matter import (
     OWNED,
@@ -30,16 +31,21 @@ MAX_CONTENT = 1_000_000  # bytes of one capture
 MAX_SOURCE = 500  # characters
 CHANGE: Final = "change"  # the type of a capture that proposes the change of a shared note
 DIFF_FENCE: Final = re.compile(r"^(`{3,})diff[ \t]*\r?\n", re.MULTILINE)  # where the diff of such a capture begins
+_READ: Final = 2_000  # characters of a line; a file name takes far fewer
 _MARKUP = re.compile(r"^(?:[>\s]|[-*+]\s(?:\[.\]\s)?|\d{1,9}[.)]\s|#{1,6}\s|\[![\w-]{1,40}\][+-]?)+")
 
 
 def title_of(content: str) -> str:
-    """Derive a title from a capture's text: the first line with letters or digits, without its markup; "" if none."""
+    """Derive a title from a capture's text: the first line with letters or digits, without its markup; "" if none.
+
+    A secret is left out here if only its markup hides it, because a file name loses a part of the markup."""
     for line in content.splitlines()[:50]:
         words = _MARKUP.sub("", line).replace("`", "").replace("**", "").replace("==", "").strip()
         words = re.sub(r"!?\[\[(?:[^\[\]|\n]{1,300}\|)?([^\[\]|\n]{1,300})\]\]", r"\1", words)
         if file_name(words) and any(c.isalnum() for c in words):
-            return words
+            plain = plain_text(words[:_READ])
+            shown = redact(plain)
+            return words if shown == plain else shown
     return ""
 
 

@@ -212,7 +212,8 @@ class Enricher:
             return NOTHING
         try:
             known = [tag for tag in vocabulary if redact(tag) == tag]
-            summary, tags = self._chat.ask(shorten(plain_text(redact(document.title)), SUMMARY), text, known)
+            title = redact(plain_text(redact(document.title)))
+            summary, tags = self._chat.ask(shorten(title, SUMMARY), text, known)
             answer = normalize_answer(summary, tags, vocabulary=vocabulary, vectors=self._tag_vectors)
             if not answer.summary or not answer.tags:
                 raise UnusableAnswer(f"{self._chat.name} returns no usable summary or tags")  # noqa: TRY301 - handled like its other failures

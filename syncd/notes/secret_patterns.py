@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -32,6 +33,7 @@ _KEY_END: Final = "-----END"
 _KEY_LENGTH: Final = 32 * 1024  # most characters between the two lines of a private key
 _STOPS: Final = ".:!?*_~"  # at the end of a value these belong to the sentence
 _GIT_LOOKS: Final = 8_000  # bytes in which Git looks for a NUL byte
+_ESCAPE: Final = compile_later(r"\\(?=[_.~+=-])")  # before a character of secrets, as Markdown editors write it
 _PASSWORD_WORDS: Final = frozenset(["password", "passwd", "pass", "pwd", "secret", "token"])
 
 
@@ -138,7 +140,21 @@ def refuse_secret(field: str, name: str) -> None:
 
 
 def locate_secrets(text: str) -> list[Secret]:
-    """Return the secrets of a text in order, without overlaps; overlapping ones get the kind listed first in the table."""
+    """Return the secrets of a text in order, without overlaps; overlapping ones get the kind listed first in the table.
+
+    A secret is also found if its punctuation has Markdown escapes."""
+    secrets = _locate_unescaped(text)
+    escapes = [match.start() - n for n, match in enumerate(_ESCAPE.finditer(text))] if "\\" in text else []
+    if escapes:
+        secrets += [
+            Secret(start + bisect_left(escapes, start), end + bisect_right(escapes, end - 1), kind)
+            for start, end, kind in _locate_unescaped(_ESCAPE.sub("", text))
+        ]
+    return _join_overlaps(secrets)
+
+
+def _locate_unescaped(text: str) -> list[Secret]:
+    """Return the secrets of a text as it is written; they may overlap."""
     windows = list(_find_windows(text))
     if not windows and _KEY_HEAD not in text:
         return []
@@ -150,7 +166,7 @@ def locate_secrets(text: str) -> list[Secret]:
     assignments = [(word, compile_assignment(word)) for word in ASSIGNMENTS if word in low]
     if assignments:
         secrets += [secret for window in windows for secret in _find_assigned(text, window, assignments)]
-    return _join_overlaps(secrets)
+    return secrets
 
 
 def secret_defects(text: str) -> tuple[Defect, ...]:

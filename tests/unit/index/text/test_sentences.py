@@ -57,6 +57,20 @@ def test_a_secret_where_the_text_is_cut_is_not_read(margin, before):
     assert "aB3" not in "".join(read_prose(document, redact).sentences)
 
 
+TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC2dF4hJ6"
+
+
+@pytest.mark.parametrize("joint", ["\\_", "&#95;", "_\u200b", "_\u00ad", "_&shy;"])
+@pytest.mark.parametrize(
+    "text", ["The deployment uses {} for staging.", "# {}", "- Use **{}** first", "- **{}**\n- more"]
+)
+def test_a_secret_that_markup_hides_is_not_read(text, joint):
+    document = note(text.format(TOKEN.replace("_", joint)))
+    prose = read_prose(document, redact)
+    assert TOKEN not in first_sentence(document, redact)
+    assert not any(TOKEN in line for line in (*prose.headings, *prose.sentences, *prose.marked))
+
+
 @pytest.mark.parametrize(
     "piece", ["# ==" + " " * 3_000 + "==\n\n", "# " + "# " * 1_500 + "\n\n", "==" + "\t " * 1_500 + "#==\n\n"]
 )

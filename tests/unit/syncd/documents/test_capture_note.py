@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from index.errors import InvalidArgument
 from index.names import fold
 from index.query import tag_of
-from syncd.documents.capture_note import split_metadata, title_of
+from syncd.documents.capture_note import automatic_title, split_metadata, title_of
 from syncd.documents.file_names import free_name
 from syncd.notes.front_matter import OWNED
 from syncd.notes.timestamps import iso
@@ -68,6 +68,12 @@ def test_no_text_escapes_through_a_name(title):
 )
 def test_the_first_line_that_says_something_is_the_title(content, title):
     assert title_of(content) == title
+
+
+@pytest.mark.parametrize("joint", ["\\_", "&#95;", "_\u00ad", "_\u200b"])
+def test_a_secret_that_markup_interrupts_is_in_no_title(joint):
+    token = f"ghp{joint}aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5"
+    assert automatic_title(f"# The *key* {token} & more", 0) == "The key github-token & more"
 
 
 def test_a_name_in_use_gets_a_number():

@@ -165,10 +165,10 @@ def test_a_secret_among_the_tags_of_notes_is_sent_nowhere(remote, chat):
 
 
 def test_a_secret_goes_into_no_tag_and_no_summary(world):
-    secret = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5"
-    record = capture(world, f"The token of the rocket repository is {secret} and it works.")
-    assert "rocket" in f"{record.summary}" and "rocket" in f"{record.tags}"
-    assert secret[4:20].lower() not in f"{record.summary}{record.tags}".lower()
+    for joint in ("_", "\\_", "&#95;", "_\u00ad"):  # Markdown shows the same token
+        record = capture(world, f"The rocket repository has the token ghp{joint}aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5.")
+        assert "rocket" in f"{record.summary}" and "rocket" in f"{record.tags}"
+        assert "7jk9mn1p" not in f"{record.summary}{record.tags}".lower()
 
 
 # By an endpoint

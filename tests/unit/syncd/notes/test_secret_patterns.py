@@ -96,6 +96,14 @@ def test_a_secret_is_named_once_and_by_its_kind(kind, text):
     assert find_secrets(redact(text)) == ()
 
 
+@pytest.mark.parametrize("rule", SECRETS)
+def test_a_secret_with_markdown_escapes_is_found_and_taken_out_whole(rule):
+    secret = SECRETS[rule]
+    text = "one \\_ {}\ntwo {}\n\\- three".format(re.sub(r"([_.~+=-])", r"\\\1", secret), secret)
+    assert find_secrets(text) == (rule,)
+    assert redact(text) == f"one \\_ [{rule}]\ntwo [{rule}]\n\\- three"
+
+
 def test_a_mask_keeps_two_secrets_apart_and_shows_neither():
     first, second = f"ghp_{dice(36)}", f"ghp_{dice(36)}"
     assert mask(f"{first}.md") == mask(f"{first}.md") != mask(f"{second}.md")
@@ -139,7 +147,7 @@ PIECES = (
     *("-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\n-----END", "PRIVATE KEY", "-----END"),
     *("token", "secret=", "password: ", "token=a", "bearer ", "api_key", "token_a", "token\t", "://a:b", "://:@", "=", " "),
     *("sk_live_", "SG.", "1//0", ":AA", "a-us1", "9Q~", "9" * 9 + ":AA", "Q~", '"d":"', '{"kty":"d":"' + "a1" * 20, "accountkey=", "key = ", "://key="),
-    *("a", "A", "0", "-", "_", "aA0", "\n", "\u4e2d", "token='", "x" * 15 + " token=", "token=" + "a1" * 128, "Bearer a1"),
+    *("a", "A", "0", "-", "_", "aA0", "\n", "\u4e2d", "token='", "\\_", "a\\_b1 ghp\\_", "x" * 15 + " token=", "token=" + "a1" * 128, "Bearer a1"),
 )  # fmt: skip
 
 
