@@ -23,7 +23,7 @@ ELLIPSIS: Final = "…"
 SPOKEN: Final = frozenset({"paragraph", "list", "quote", "callout"})
 
 _ITEM = compile_later(r"[ \t]*(?:[-*+]|\d{1,9}[.)]|\[\d{1,3}\])[ \t]+(?:\[.\][ \t]+)?")
-_QUOTED = compile_later(r"(?:[ \t]{0,3}>[ \t]?)+")
+_QUOTED = compile_later(r"(?:[ \t]*>[ \t]?)+")
 _CALLOUT = compile_later(r"\[![\w-]{1,40}\][+-]?[ \t]*")
 _FENCE = compile_later(r"[ \t]*(?:`{3,}|~{3,})")
 _HEADING = compile_later(r"^[ \t]{0,3}#{1,6}[ \t]+|(?<![ \t])[ \t]+#+[ \t]*+$|\n[ \t]{0,3}(?:=+|-+)[ \t]*$")
@@ -153,7 +153,8 @@ def _join_lines(text: str) -> Iterator[str]:
     """Yield the lines of a block without list and quote marks; lines that an editor wrapped are joined."""
     held, fenced = "", False
     for raw in text.splitlines():
-        line = _QUOTED.sub("", raw, count=1) if ">" in raw[:8] else raw
+        quoted = _QUOTED.match(raw)
+        line = raw[quoted.end() :] if quoted else raw
         if _FENCE.match(line):
             fenced = not fenced
             continue

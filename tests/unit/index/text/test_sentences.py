@@ -25,6 +25,13 @@ def note(text):
         ("Title\n  ===  \n", "Title"),
         ("# ==\n\n> [!note]\n\n```\ncode\n```\n\nThe first. The second.\n", "The first."),
         ("```\n" + "code\n" * LONGEST + "```\n\nBehind code.\n", "Behind code."),
+        ("pH > 7 is required.\n", "pH > 7 is required."),
+        ("CPU > 90 % means trouble.\n", "CPU > 90 % means trouble."),
+        ("A -> B at noon.\n", "A -> B at noon."),
+        ("<b>Warm</b> days.\n", "Warm days."),
+        (">> deep quote\n", "deep quote"),
+        ("1. Item\n    > - 5 > 3\n", "Item"),
+        ("   > - 5 > 3\n", "5 > 3"),
         ("", ""),
     ],
 )
