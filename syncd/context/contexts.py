@@ -181,10 +181,10 @@ class Contexts:
         self, workspace: str, project: str, namespace: str | None, uses: Mapping[str, float]
     ) -> list[WeighedFact]:
         """Return the facts of the captures, and those that promoted notes had as captures."""
-        facts = self._reader.read(workspace, uses, project)
-        there = {weighed.fact.id for weighed in facts}
-        written = self._written_in(workspace).facts
-        facts += self._reader.weigh([fact for fact in written if fact.promoted and fact.id not in there])
+        promoted = [fact for fact in self._written_in(workspace).facts if fact.promoted]
+        ids = {fact.id for fact in promoted}  # an agent can give them to other captures
+        facts = [weighed for weighed in self._reader.read(workspace, uses, project) if weighed.fact.id not in ids]
+        facts += self._reader.weigh(promoted)
         if namespace is None:
             return facts
         return [weighed for weighed in facts if weighed.fact.namespace == namespace and weighed.fact.type != ENTITY]
@@ -195,16 +195,16 @@ class Contexts:
         self,
         workspaces: Iterable[str],
         *,
-        is_promoted: Callable[[str], bool],
+        is_promoted: Callable[[ContextFact], bool],
         quiet_s: float,
         may_write: Callable[[], bool] = lambda: True,
         vault_version: object = None,
     ) -> int:
         """Write the notes of workspaces whose captures or decisions have changed; return the number of written notes.
 
-        `is_promoted`: whether the note with an id is now in the vault outside the inbox, and agents may know its line;
-        `vault_version` differs whenever the answer may. `quiet_s`: seconds for which
-        the owner's edit of a note must be over."""
+        `is_promoted`: whether the capture of a fact is now a note outside the inbox, and agents may know its line;
+        `vault_version` differs whenever the answer may. `quiet_s`: seconds for which the owner's edit of a note
+        must be over."""
         if not self.is_on:
             return 0
         with self._running:
@@ -217,7 +217,7 @@ class Contexts:
             self._vault_version = vault_version
             return sum(self._refresh(workspace, is_promoted, quiet_s) for workspace in workspaces)
 
-    def _refresh(self, workspace: str, is_promoted: Callable[[str], bool], quiet_s: float) -> int:
+    def _refresh(self, workspace: str, is_promoted: Callable[[ContextFact], bool], quiet_s: float) -> int:
         """Write the note of a workspace, if it is due; return 1 if it was written, otherwise 0."""
         try:
             stat = self._vault.stat(self.path_of(workspace))
@@ -316,15 +316,14 @@ class Contexts:
             self._record(workspace, replace(self._written_in(workspace), versions=()))
             raise
 
-    def _keep_promoted(self, workspace: str, is_promoted: Callable[[str], bool]) -> None:
+    def _keep_promoted(self, workspace: str, is_promoted: Callable[[ContextFact], bool]) -> None:
         """Mark the facts whose notes have left the inbox by promotion, and drop those of notes that no longer exist."""
         written, index = self._written_in(workspace), self._captures.index
         facts = []
         for fact in written.facts:
-            if index.record(fact.id, workspace) is not None:
-                facts.append(replace(fact, promoted=False))
-            elif is_promoted(fact.id):
-                facts.append(replace(fact, promoted=True))
+            promoted = is_promoted(fact)
+            if promoted or index.record(fact.id, workspace) is not None:
+                facts.append(replace(fact, promoted=promoted))
         self._record(workspace, replace(written, facts=tuple(facts)))
 
     def _read_note(self, workspace: str) -> _NoteState:

@@ -25,7 +25,9 @@ from syncd.consolidation.graph_proposals import graph_kinds
 from syncd.consolidation.note_proposals import note_kinds
 from syncd.consolidation.proposal_execution import KINDS, ProposalExecution
 from syncd.context.generated_note import merge_notes
+from syncd.context.note_facts import ContextFact
 from syncd.daemon.open_parts import OpenParts
+from syncd.documents.owner_marks import read_marks
 from syncd.git.head_follower import HeadFollower
 from syncd.history.audit_log import Events
 from syncd.history.change_journal import ChangeJournal, sha256
@@ -289,25 +291,43 @@ def _build_remote_sync(
 
 def _write_contexts(opened: OpenParts, agent_access: AgentAccess) -> int:
     """Write the contexts that are out of date, while all notes are indexed and no Git operation is in progress; return their number."""
-    inbox = f"{opened.settings.vault.inbox}/"
-
-    def is_promoted(id: str) -> bool:
-        record = opened.notes.index.record(id)
-        if record is None or record.path.startswith(inbox):  # an archived capture is in the inbox
-            return False
-        try:
-            raw, _ = opened.vault.read(record.path)
-        except MemexError:  # it was just removed, or can't be read
-            return False
-        return not opened.shares.rules.is_excluded(record.path) and not why_withheld(decode(raw))
-
+    journal = ChangeJournal(opened.ledger, opened.vault, ("promote",))
     return opened.contexts.run(
         agent_access.workspaces(),
-        is_promoted=is_promoted,
+        is_promoted=partial(_is_promoted, opened, journal),
         quiet_s=opened.settings.sync.adopt_s,
         vault_version=opened.notes.index.generation,
         may_write=lambda: opened.builds.is_complete and not opened.repo.busy_reason(),
     )
+
+
+def _is_promoted(opened: OpenParts, journal: ChangeJournal, fact: ContextFact) -> bool:
+    """Return whether the capture of a fact is now a note outside the inbox, and agents may know its line."""
+    moves = [
+        entry for entry in journal.entries_named([fact.path]) if (entry.source, entry.state) == (fact.path, "done")
+    ]
+    record = opened.notes.index.record(moves[-1].document_id if moves else fact.id)
+    if record is None or record.path.startswith(
+        f"{opened.settings.vault.inbox}/"
+    ):  # an archived capture is in the inbox
+        return False
+    try:
+        text = decode(opened.vault.read(record.path)[0])
+    except MemexError:  # it was just removed, or can't be read
+        return False
+    if opened.shares.rules.is_excluded(record.path) or why_withheld(text):
+        return False
+    if fact.promoted:
+        return True
+    # An agent can give the id and the path of a promoted note to another capture.
+    entries = list(opened.audit.entries_backwards(fact.path))
+    written_at = next((entry.at for entry in entries if entry.after), 0)
+    if moves:
+        return written_at <= moves[-1].at
+    # Another device may have promoted it, as only the note says.
+    is_removed = bool(entries) and not entries[0].after
+    promoted_at = read_marks(text).promoted_at or 0
+    return not is_removed and not journal.entries_of(fact.id) and written_at <= promoted_at
 
 
 def _index_now(sync: Sync, paths: Collection[str]) -> None:
