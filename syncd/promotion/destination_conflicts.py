@@ -10,7 +10,7 @@ import difflib
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Record
@@ -30,6 +30,7 @@ from syncd.vault.path_rules import file_name, join
 
 KIND: Final = "promote-merge"
 MOST: Final = 400  # lines of the diff
+Question: TypeAlias = tuple[str | None, str, str]  # workspace and id of the capture, and path of the destination
 
 
 log = logging.getLogger(__name__)
@@ -69,11 +70,13 @@ class DestinationConflicts:
 
     def _offer_choices(self, record: Record, target: str) -> list[Proposal]:
         there = sha256(self._snapshot.vault.read(target)[0])
-        about = {"id": record.id, "content": record.content_hash, "target": target, "digest": there}
+        about = {"id": record.id, "workspace": record.workspace, "content": record.content_hash}
+        about |= {"target": target, "digest": there}
         choices = [{"choice": "rename", "name": choose_free_name(self._snapshot, target)}, {"choice": "leave"}]
         if not record.file:
             choices.insert(1, {"choice": "append"})
-        return [Proposal(KIND, (record.id, target, choice["choice"]), {**about, **choice}) for choice in choices]
+        subject = (record.workspace, record.id, target)
+        return [Proposal(KIND, (*subject, choice["choice"]), {**about, **choice}) for choice in choices]
 
     def _write_question(self, offered: Sequence[Proposal], record: Record, target: str) -> str:
         """Return the name of the note that asks, and write the note if it does not exist; "" = there is nothing to ask."""
@@ -86,7 +89,7 @@ class DestinationConflicts:
             return path.rpartition("/")[2][:-3]
         capture, note = snapshot.vault.read(record.path)[0], snapshot.vault.read(target)[0]
         text = encode(format_question(offered, record.path, target, decode(capture), decode(note)))
-        path = self._replace_question(record.id, target, text)
+        path = self._replace_question((record.workspace, record.id, target), text)
         if not path:
             folder = f"{snapshot.inbox}/{REPORTS}"
             wanted = file_name(f"Merge {redact(record.title)}") or "Merge"
@@ -96,12 +99,12 @@ class DestinationConflicts:
         snapshot.sync.hint([path])
         return path.rpartition("/")[2][:-3]
 
-    def _replace_question(self, id: str, target: str, text: bytes) -> str:
+    def _replace_question(self, question: Question, text: bytes) -> str:
         """Replace the text of an earlier question about this conflict, and return its path.
 
         "" = there is none, or a person edited it, or an answer was written into it."""
         vault = self._snapshot.vault
-        for path in {self._proposals.report_of(key) for key in self._list_open(id, target)} - {""}:
+        for path in {self._proposals.report_of(key) for key in self._list_open(question)} - {""}:
             last = self._audit.last_entry(path)
             with suppress(Conflict, NotFound):
                 digest = sha256(vault.read(path)[0])
@@ -110,17 +113,15 @@ class DestinationConflicts:
                     return path
         return ""
 
-    def _list_open(self, id: str, target: str) -> list[str]:
+    def _list_open(self, question: Question) -> list[str]:
         """Return the keys of the open proposals about this conflict."""
         waiting = self._proposals.list_open().items()
-        return [
-            key for key, (kind, about) in waiting if kind == KIND and (about["id"], about["target"]) == (id, target)
-        ]
+        return [key for key, (kind, about) in waiting if kind == KIND and _question_of(about) == question]
 
     def _carry_out(self, about: Mapping[str, Any]) -> str:
         """Carry out the ticked choice, and mark the other choices of the question as superseded."""
         outcome = self._apply_choice(about)
-        self._proposals.mark_superseded(self._list_open(about["id"], about["target"]))
+        self._proposals.mark_superseded(self._list_open(_question_of(about)))
         return outcome
 
     def _apply_choice(self, about: Mapping[str, Any]) -> str:
@@ -131,7 +132,9 @@ class DestinationConflicts:
         self._promotions.finish_pending()  # a crash may have interrupted this promotion
         if outcome := self._done_before_crash(about):
             return outcome
-        record = snapshot.find_capture(about["id"])
+        record = snapshot.captures.index.record(about["id"], about.get("workspace"))
+        if record is None:
+            raise NotFound("the capture no longer exists")
         if about["choice"] != "leave":
             if record.content_hash != about["content"]:
                 raise Conflict("the capture has changed since then")
@@ -144,7 +147,7 @@ class DestinationConflicts:
                 raise done
             return f"promoted as {done['target']}"
         if about["choice"] == "append":
-            self._promotions.merge(record.id, target)
+            self._promotions.merge(record.path, target)
             return f"appended to {target}"
         self._leave_in_inbox(record)
         return "left in the inbox"
@@ -152,7 +155,8 @@ class DestinationConflicts:
     def _done_before_crash(self, about: Mapping[str, Any]) -> str:
         """Return what was done for this choice before a crash prevented the report; "" = nothing."""
         kind, source, there = self._promotions.last_action(about["id"])
-        if not kind or self._snapshot.vault.stat(source) is not None:
+        workspace = self._snapshot.workspace_of(source)
+        if not kind or about.get("workspace", workspace) != workspace or self._snapshot.vault.stat(source) is not None:
             return ""
         renamed = join(about["target"].rpartition("/")[0], f"{about.get('name', '')}.md")
         if (about["choice"], kind, there) == ("append", "merge", about["target"]):
@@ -169,6 +173,11 @@ class DestinationConflicts:
         if encode(text) != raw:
             snapshot.vault.replace(record.path, encode(text), digest=sha256(raw))
             snapshot.sync.hint([record.path])
+
+
+def _question_of(about: Mapping[str, Any]) -> Question:
+    """Return what the question of a proposal is about; the oldest ones do not state the workspace."""
+    return about.get("workspace"), about["id"], about["target"]
 
 
 def format_question(offered: Iterable[Proposal], source: str, target: str, capture: str, note: str) -> str:

@@ -267,6 +267,18 @@ def test_ticking_append_puts_the_text_behind_the_note_that_is_there(world, tmp_p
     consistent(world, tmp_path)
 
 
+@pytest.mark.parametrize("choice", ["Promote the capture as", "Append", "Leave"])
+def test_a_memo_of_another_workspace_with_the_same_id_does_not_disturb_an_answer(world, choice):
+    taken(world)
+    (world.vault / "Captures/work").mkdir()
+    id = world.app.services.snapshot.find_capture("Captures/default/Heron.md").id
+    other = world.app.agent_access.workspace("work").memos.save("Another text.", memo_id=id).record.path
+    world.run()
+    before = files(world)[other]
+    assert tick(world, choice).done
+    assert files(world)[other] == before
+
+
 @pytest.mark.parametrize("text", ["```\ncode", "<!-- aside", "%%\naside"])
 def test_nothing_is_appended_where_it_would_be_code_or_a_comment(world, text):
     taken(world, text)
