@@ -115,15 +115,12 @@ def open_parts(
     builds = stack.enter_context(
         closing(IndexBuilds(state / "index", embedder, _index_build_settings(settings, perspectives.of), later=later))
     )
-    captures, notes = builds.scopes["captures"], builds.scopes["vault"]
+    captures = builds.scopes["captures"]
     edits = HandEdits(ledger, audit, repo, vault)
     _notice_replaced_edits(settings, vault, edits, captures)
     sync = _build_sync(settings, vault, builds, repo, edits, shares=shares)
     unlogged_changes = _build_unlogged_changes(settings, audit, vault, captures, stack)
-    enricher = Enricher(
-        settings.enrich, captures=captures, embedder=embedder, ledger=ledger, vault=notes, is_bound=keys.is_bound
-    )
-    stack.callback(enricher.close)
+    enricher = stack.enter_context(closing(_make_enricher(settings, builds, embedder, ledger, keys)))
     reranker = _build_reranker(settings, stack)
     queue, check = _open_queue(settings, ledger, audit), DeepCheck(vault, builds, sync.hint, state / "deep_check.json")
     contexts = _build_contexts(settings, vault, captures, ledger)
@@ -131,6 +128,15 @@ def open_parts(
         settings, since, lock, ledger, audit, overwritten, vault, keys, embedder, repo, perspectives, shares, builds, sync,
         unlogged_changes, enricher, reranker, SearchLog(state, enabled=settings.search.log), queue, check, _open_automatic_values(ledger, captures), contexts,
     )  # fmt: skip
+
+
+def _make_enricher(
+    settings: Settings, builds: IndexBuilds, embedder: Embedder, ledger: Ledger, keys: ApiKeys
+) -> Enricher:
+    captures, notes = builds.scopes["captures"], builds.scopes["vault"]
+    return Enricher(
+        settings.enrich, captures=captures, embedder=embedder, ledger=ledger, vault=notes, is_bound=keys.is_bound
+    )
 
 
 def _open_automatic_values(ledger: Ledger, captures: ScopeIndex) -> AutomaticValues:

@@ -428,7 +428,7 @@ class RemoteSync:
         return self._repo.query("merge-base", "--is-ancestor", other, commit) is not None
 
     def _is_rewritten(self, tracked: TrackedBranch, theirs: str) -> bool:
-        """Return whether the branch contains a commit that the remote once had and `theirs` lacks, whoever fetched it."""
+        """Return whether the branch contains a commit that the remote once had and `theirs` lacks, whichever program fetched it."""
         shared = self._repo.query("merge-base", "--fork-point", tracked.tracking, tracked.branch)
         return shared is not None and not self._history_has(theirs, shared)
 

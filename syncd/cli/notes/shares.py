@@ -77,7 +77,7 @@ def _empty_entries(result: dict[str, Any], paths: Sequence[str]) -> list[str]:
     notes = [normalize("NFC", f"{note}/") for note in (*result["shared"], *result["withheld"])]
     entries = [normalize("NFC", path.strip()).removesuffix("/**").rstrip("/") for path in paths]
     empty = [path for path in entries if not any(note.startswith(f"{path}/") for note in notes)]
-    return [result_text.line(path, 200) for path in empty] if notes else []  # otherwise the list itself says so
+    return [result_text.line(path, 200) for path in empty] if notes else []  # otherwise the list has this hint
 
 
 def _print_preview(result: dict[str, Any]) -> None:
