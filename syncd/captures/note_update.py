@@ -5,7 +5,7 @@ text that somebody wrote meanwhile, in an editor or by another call, is never ov
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -111,7 +111,8 @@ def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version
         drafts = NoteDrafts(inbox.vault)
         text, document = read_note(inbox, drafts, record)
         check_version(document, version)
-        refuse_unread_edit(inbox, document, record, whole=version is not None)
+        whole = version is not None or _differ(document, record, ("tags", "collection"))
+        refuse_unread_edit(inbox, document, record, whole=whole)
         now = inbox.now()
         try:
             changes = tag_changes(split(text)[0], wanted, collection)
@@ -165,7 +166,8 @@ def plan_changes(
         written = replace_body(edit(text, changes), content)
         if written == text:
             return Revision(record, [], from_caller, titled)
-        refuse_unread_edit(inbox, document, record, whole=version is not None, content=content)
+        whole = version is not None or _differ(document, record, changes)
+        refuse_unread_edit(inbox, document, record, whole=whole, content=content)
         renewal = renew_values(inbox, record, document, text, after=written, from_caller={*from_caller, *titled.values})
         changes |= renewal.changes
         stamps: dict[str, PropertyValue] = {"updated_at": iso(inbox.now()), "version": document.version + 1}
@@ -221,11 +223,20 @@ def refuse_unread_edit(
 ) -> None:
     """Raise Conflict if an update would overwrite text that no agent can have read; `record` is the row it was found by.
 
-    With `whole`, the caller named the note's version, so its properties must match the row too. `content` is the new
-    text; None = the note is to be deleted."""
+    With `whole`, the caller named the note's version or replaces an edited property, so its properties must match the row
+    too. `content` is the new text; None = the note is to be deleted."""
     edited = document.content_hash != record.content_hash and document.content != content
     if edited or inbox.edited(document) or (whole and visible_digest(document) != visible_digest(record)):
         raise Conflict(EDITED, retryable=True)
+
+
+def _differ(document: Document, record: Record, names: Iterable[str]) -> bool:
+    """Return whether a note differs from its row in one of these properties."""
+    now, read = (
+        {**note.metadata, "title": note.title, "tags": sorted(note.tags), "collection": note.collection}
+        for note in (document, record)
+    )
+    return any(now.get(name) != read.get(name) for name in names)
 
 
 def property_error(error: FrontmatterError) -> Conflict | ResourceExhausted | InvalidArgument:

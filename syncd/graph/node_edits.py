@@ -93,7 +93,7 @@ def set_properties(
 
 def set_tags(graph: Graph, drafts: NoteDrafts, now: int, *, name: str, version: int | None, tags: Sequence[str]) -> str:
     """Replace the tags of a node, except those that name its collection; return its path."""
-    vertex = require_node(graph, drafts, name, version)
+    vertex = _require_read(graph, drafts, name, version)
     with _explaining_defects(vertex):
         changes = tag_changes(split(drafts.text(vertex.path))[0], tags, None)
     _rewrite_draft(drafts, vertex, partial(entity_edits.set_properties, changes=changes, now=now))
@@ -142,7 +142,7 @@ def set_stamps(
 
 def rename(graph: Graph, drafts: NoteDrafts, now: int, *, name: str, new_name: str) -> str:
     """Give a node another name, and keep the old one as an alias; return its path."""
-    vertex = require_node(graph, drafts, name, None)
+    vertex = _require_read(graph, drafts, name, None)
     other = graph.get(new_name)
     if other and other.path != vertex.path and name_key(other.name) == name_key(new_name):
         raise Conflict(f"an entity {other.name!r} already exists; choose another name", name=other.name)

@@ -104,3 +104,32 @@ def test_a_write_over_an_edit_of_a_renamed_note_hides_no_edit(world, space):
     world.run()
     assert space.get("mine").record.version == 2
     settled(world)
+
+
+@pytest.mark.parametrize(
+    "replace_tags",
+    [
+        lambda space: space.update_note("mine", None, tags=["agent"]),
+        lambda space: space.set_tags("mine", ["agent"]),
+        lambda space: space.memos.save(
+            "See [[Captures/default/Other]].\n", memo_id="mine", metadata={"tags": ["agent"]}
+        ),
+        lambda space: space.nodes.set_tags("Ada", ["agent"]),
+        lambda space: space.nodes.rename("Ada", "Agent"),
+    ],
+    ids=["update_note", "set_tags", "memory.save", "set_tags of a node", "rename"],
+)
+def test_without_a_version_too_an_agent_replaces_no_property_that_was_just_edited(slow, replace_tags):
+    node = "---\nid: ada\ncreated_at: 2026-01-02\ntags: [before]\n---\n## Observations\n- one ^o1\n"
+    path = "Captures/default/Entities/Ada.md"
+    files = [written(slow, NOTE), written(slow, node, path)]
+    slow.run()
+    edited = [file.read_text().replace("before", "by-hand") for file in files]
+    written(slow, edited[0], at=None)
+    written(slow, edited[1], path, at=None)
+    for _ in range(2):  # before it is indexed, and after
+        with pytest.raises(Conflict, match="just edited") as caught:
+            replace_tags(slow.app.agent_access.workspace("default"))
+        assert caught.value.retryable
+        assert [file.read_text() for file in files] == edited
+        slow.run()
