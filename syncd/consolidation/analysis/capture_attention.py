@@ -1,7 +1,8 @@
 """Find the captures of a workspace that need attention: copies, unused captures, and tags to merge.
 
 Notes are compared when they share runs of words or rare words, or are near in meaning: the likeliest pairs first and at
-most `LOOKED_AT` pairs, so that the time is bounded. The result states how many pairs were left out.
+most `LOOKED_AT` pairs, so that the time is bounded, as `HELD` bounds the memory. The result states how many pairs were
+left out.
 
 Laws, tested: equal values give equal findings in any order; a note that shares nothing with others changes no
 finding about them; a note has at most one role towards another note."""
@@ -29,8 +30,8 @@ NEAR: Final = 0.6  # lowest cosine at which a note is compared with its nearest 
 RUNS: Final = 0.25  # lowest share of the shorter note's runs of three words
 RARE: Final = 1.6  # lowest sum of the rarities of shared rare words
 SHARED: Final = 0.3  # lowest share of the shorter note's words; below it a pair is skipped
-BATCH: Final = 256  # pairs whose texts are read at a time
-HELD: Final = 1_500  # notes whose sentences stay in memory
+BATCH: Final = 32  # pairs whose texts are read and compared at a time
+HELD: Final = 2_000_000  # characters of notes that stay in memory; their sentences take 30 bytes for each
 QUOTED: Final = 240  # characters of a sentence
 QUOTES: Final = 4  # sentences that only the copy has
 OLD_MS: Final = 180 * 86_400_000  # age from which a capture may be called unused
@@ -109,7 +110,7 @@ class ReadTexts:
 
     def read_ahead(self, numbers: Collection[int]) -> None:
         """Load the notes with these numbers, and drop others if there are too many."""
-        if len(self.read) > HELD:
+        if sum(len(note.text) for note in self.read.values()) > HELD:
             self.read = {n: note for n, note in self.read.items() if n in numbers}
         for n, text in sorted(self.texts(sorted(set(numbers) - self.read.keys())).items()):
             self.read[n] = ComparedNote(self.captures[n].title, text)

@@ -10,9 +10,11 @@ note that is too long to be read to its end is a duplicate only of a note with t
 
 from __future__ import annotations
 
+import hashlib
+import math
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -60,6 +62,36 @@ class Sentence:
 
 
 @dataclass(frozen=True)
+class Sentences:
+    """Finds among some sentences the one that has most words of another sentence."""
+
+    all: tuple[Sentence, ...]
+
+    @cached_property
+    def places(self) -> Mapping[str, Sequence[int]]:
+        """Return for each word the positions of the sentences that have it."""
+        places = defaultdict[str, list[int]](list)
+        for number, sentence in enumerate(self.all):
+            for word in sentence.words:
+                places[word].append(number)
+        return dict(places)
+
+    @cached_property
+    def size(self) -> int:
+        """Return the number of words of all sentences."""
+        return sum(len(sentence.words) for sentence in self.all)
+
+    def find_match(self, sentence: Sentence) -> Sentence | None:
+        """Return the sentence that has most of the words of `sentence`, if one has enough of them."""
+        words, least = sentence.words, math.ceil(SAME * len(sentence.words))
+        # A sentence that has none of these words lacks too many: so only a few sentences are compared.
+        rarest = sorted(words, key=lambda word: len(self.places.get(word, ())))[: len(words) - least + 1]
+        near = [self.all[number] for number in sorted({n for word in rarest for n in self.places.get(word, ())})]
+        best = max(near, key=lambda other: (len(words & other.words), -len(other.words)), default=None)
+        return best if best and len(words & best.words) >= least else None
+
+
+@dataclass(frozen=True)
 class ComparedNote:
     """Prepares a note for comparison."""
 
@@ -67,19 +99,19 @@ class ComparedNote:
     text: str
 
     @cached_property
-    def sentences(self) -> tuple[Sentence, ...]:
+    def wording(self) -> bytes:
+        """Return a digest of all its words, in order."""
+        return hashlib.sha256(" ".join(_split_words(self.text)).encode()).digest()
+
+    @cached_property
+    def sentences(self) -> Sentences:
         """Return the sentences of its text, and its lines of code, without repeats."""
-        return tuple(map(_read_sentence, dict.fromkeys(_split_text(self.text[:READ]))))
+        return _read_sentences(_split_text(self.text[:READ]))
 
     @cached_property
-    def headings(self) -> tuple[Sentence, ...]:
+    def headings(self) -> Sentences:
         """Return its headings."""
-        return tuple(map(_read_sentence, map(plain_text, _HEADING.findall(self.text[:READ]))))
-
-    @cached_property
-    def words(self) -> Counter[str]:
-        """Return in how many of its sentences each word is."""
-        return Counter(word for sentence in self.sentences for word in sentence.words)
+        return _read_sentences(map(plain_text, _HEADING.findall(self.text[:READ])))
 
     @cached_property
     def name(self) -> tuple[str, ...]:
@@ -95,45 +127,51 @@ class ComparedNote:
     def figures(self) -> frozenset[str]:
         """Return the figures of its sentences and headings."""
         return frozenset(
-            figure for sentence in (*self.sentences, *self.headings) for figure in _FIGURE.findall(sentence.text)
+            figure
+            for sentence in (*self.sentences.all, *self.headings.all)
+            for figure in _FIGURE.findall(sentence.text)
         )
 
 
 def find_duplicate(older: ComparedNote, newer: ComparedNote) -> Duplicate | None:
     """Decide whether two notes are duplicates."""
-    kept = 0 if older.words.total() >= newer.words.total() else 1
+    equal = older.wording == newer.wording
+    if not equal and max(len(older.text), len(newer.text)) > READ:
+        return None
+    kept = 0 if older.sentences.size >= newer.sentences.size else 1
     whole, copy = (older, newer) if kept == 0 else (newer, older)
-    if len(copy.words) < LEAST or copy.words.total() < PART * whole.words.total():
+    total = copy.sentences.size
+    if len(copy.sentences.places) < LEAST or total < PART * whole.sentences.size:
         return None
-    if _split_words(older.text) == _split_words(newer.text):
+    if equal:
         return Duplicate("equal", 0, 1.0, ())
-    if max(len(older.text), len(newer.text)) > READ or _are_two_things(whole, copy):
+    lost = None if _are_two_things(whole, copy) else _find_lost(whole, copy)
+    if lost is None:
         return None
-    total, missing, lost = copy.words.total(), 0, list[str]()
-    for sentence in copy.sentences:
-        match = _find_match(sentence, whole.sentences)
-        if match and _differ(sentence, match):
-            return None
+    how: Literal["edited", "part"] = "part" if total < 0.75 * whole.sentences.size else "edited"
+    missing = sum(len(sentence.words) for sentence in lost)
+    return Duplicate(how, kept, round(1 - missing / total, 3), tuple(sentence.text for sentence in lost))
+
+
+def _find_lost(whole: ComparedNote, copy: ComparedNote) -> list[Sentence] | None:
+    """Return the sentences that only the copy has; None if they are too many, or if another one says something else."""
+    lost, left = list[Sentence](), (1 - COVERED) * copy.sentences.size
+    for sentence in copy.sentences.all:
+        match = whole.sentences.find_match(sentence)
         if match is None:
-            lost.append(sentence.text)
-            missing += len(sentence.words)
-            if missing > (1 - COVERED) * total:
-                return None
-    how: Literal["edited", "part"] = "part" if total < 0.75 * whole.words.total() else "edited"
-    return Duplicate(how, kept, round(1 - missing / total, 3), tuple(lost))
-
-
-def _find_match(sentence: Sentence, sentences: Sequence[Sentence]) -> Sentence | None:
-    """Return the sentence that has most of the words of `sentence`, if one has enough of them."""
-    best = max(sentences, key=lambda other: (len(sentence.words & other.words), -len(other.words)), default=sentence)
-    return best if len(sentence.words & best.words) >= SAME * len(sentence.words) else None
+            lost.append(sentence)
+            left -= len(sentence.words)
+        if left < 0 or (match and _differ(sentence, match)):
+            return None
+    return lost
 
 
 def _differ(sentence: Sentence, match: Sentence) -> bool:
     """Return whether one of two sentences is denied, or has a word in place of another."""
     only, others = sentence.words - match.words, match.words - sentence.words
-    replaced = {word for word in only if not any(_are_spellings(word, other) for other in others)}
-    return sentence.negated != match.negated or bool(replaced and others)
+    return sentence.negated != match.negated or (
+        bool(others) and any(not any(_are_spellings(word, other) for other in others) for word in only)
+    )
 
 
 def _are_spellings(word: str, other: str) -> bool:
@@ -150,7 +188,7 @@ def _are_two_things(whole: ComparedNote, copy: ComparedNote) -> bool:
         or _differ_in_figures(whole, copy)  # days, parts of a series
         or not copy.figures <= whole.figures  # another value
         or _differ_in_one_word(whole.name, copy.name)  # "Theme A", "Theme B"
-        or any((match := _find_match(heading, whole.headings)) and _differ(heading, match) for heading in copy.headings)
+        or any((match := whole.headings.find_match(line)) and _differ(line, match) for line in copy.headings.all)
     )
 
 
@@ -173,6 +211,11 @@ def _split_text(text: str) -> Iterator[str]:
     yield from split_markdown(_HEADING.sub("\n", text))
     for block in _CODE.finditer(text):
         yield from (line.strip() for line in block[1].splitlines() if any(c.isalnum() for c in line))
+
+
+def _read_sentences(texts: Iterable[str]) -> Sentences:
+    """Read sentences without repeats; those without a word say nothing that can be compared."""
+    return Sentences(tuple(sentence for sentence in map(_read_sentence, dict.fromkeys(texts)) if sentence.words))
 
 
 def _read_sentence(text: str) -> Sentence:

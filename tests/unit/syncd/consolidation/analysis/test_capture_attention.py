@@ -109,7 +109,7 @@ def test_notes_about_two_things_of_a_kind_and_updates_are_not_the_same(pair):
 
 
 @pytest.mark.parametrize(
-    "note", [note for note in NOTES[::7] if len(compared(note).words) >= 12], ids=lambda note: note[0]
+    "note", [note for note in NOTES[::7] if len(compared(note).sentences.places) >= 12], ids=lambda note: note[0]
 )
 def test_a_note_is_a_duplicate_of_itself(note):
     assert find_duplicate(compared(note), compared(note)).how == "equal"
@@ -187,6 +187,30 @@ def test_work_is_broken_off_between_batches():
             common=similarity_sketch.find_frequent(made),
             go_on=stop,
         )
+
+
+def test_few_long_notes_stay_in_memory():
+    captures = [noted(n, f"Log {n}", "The heron stood in the reeds. " * 600) for n in range(300)]
+    reader = capture_attention.ReadTexts(captures, lambda numbers: {n: captures[n].content_hash for n in numbers})
+    size = len(captures[0].content_hash)
+    for n in range(0, len(captures), 20):
+        reader.read_ahead(range(n, n + 20))
+        assert reader.read.keys() >= set(range(n, n + 20))
+        assert sum(len(note.text) for note in reader.read.values()) < capture_attention.HELD + 20 * size
+
+
+def test_work_can_be_broken_off_every_few_pairs():
+    captures = [noted(n, f"{n}", "short") for n in range(300)]
+    calls = []
+    capture_attention.compare_pairs(
+        "default",
+        captures,
+        np.array([[n, n + 1] for n in range(299)]),
+        lambda numbers: dict.fromkeys(numbers, "short"),
+        common=similarity_sketch.find_frequent([]),
+        go_on=lambda: calls.append(None),
+    )
+    assert len(calls) > 299 / 50
 
 
 def test_pairs_beyond_the_bound_are_told():

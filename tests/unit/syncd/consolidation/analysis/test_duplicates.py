@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.consolidation.analysis.duplicates import LEAST, READ, ComparedNote, find_duplicate
+from syncd.consolidation.analysis.duplicates import (
+    LEAST,
+    READ,
+    SAME,
+    ComparedNote,
+    Sentence,
+    Sentences,
+    find_duplicate,
+)
 
 WORDS = [
     "gateway",
@@ -150,4 +158,33 @@ def test_a_note_that_is_not_read_to_its_end_is_a_duplicate_only_if_all_words_are
 def test_the_order_of_two_notes_does_not_change_whether_they_are_duplicates(some, others):
     text, other = "\n\n".join(some), "\n\n".join(others)
     assert (duplicate(text, other) is None) == (duplicate(other, text) is None)
-    assert len(note(text).words) < LEAST or duplicate(text, text).how == "equal"
+    assert len(note(text).sentences.places) < LEAST or duplicate(text, text).how == "equal"
+
+
+words = st.frozensets(st.sampled_from(WORDS[:8]), min_size=1)
+
+
+@given(st.lists(words, max_size=8), words)
+def test_the_match_of_a_sentence_is_the_first_of_those_with_most_of_its_words(others, wanted):
+    sentences = Sentences(tuple(Sentence("", other, negated=False) for other in others))
+    best = max(sentences.all, key=lambda other: (len(wanted & other.words), -len(other.words)), default=None)
+    enough = best is not None and len(wanted & best.words) >= SAME * len(wanted)
+    assert sentences.find_match(Sentence("", wanted, negated=False)) is (best if enough else None)
+
+
+class Counted(frozenset):
+    """Words that count how often they are compared with those of another sentence."""
+
+    times = 0
+
+    def __rand__(self, other):
+        Counted.times += 1
+        return frozenset.__and__(other, self)
+
+
+def test_a_sentence_is_compared_with_few_others_however_many_there_are():
+    lines = [Sentence("", Counted({f"item{n}", f"box{n % 30}", "is", "in"}), negated=False) for n in range(900)]
+    note = Sentences(tuple(lines))
+    for n in range(900):
+        assert note.find_match(Sentence("", frozenset(lines[n].words), negated=False)) is lines[n]
+    assert Counted.times < 900 * 50
