@@ -127,18 +127,22 @@ class Review:
     # Writing
 
     def run(self, stopping: threading.Event | None = None) -> int:
-        """Write the table, and suggestions into changed captures; return the number of written notes."""
+        """Write suggestions into changed captures, and the table; return the number of written notes."""
         with self._one:
             if not self._can_write():
                 return 0
-            self._write_table()
-            moment = self._waiting.version
-            if not self._may_suggest() or moment == self._moment:
-                return 0
-            due = self._reviewed.find_due({path: capture.digest for path, capture in self._find_suggestible().items()})
-            written, left = self._review_captures(due, stopping or threading.Event(), RUN_S)
-            self._moment = None if left or written else moment
+            written = self._write_suggestions(stopping or threading.Event())
+            self._write_table()  # last, because a folder or another program may be in its way
             return written
+
+    def _write_suggestions(self, stopping: threading.Event) -> int:
+        moment = self._waiting.version
+        if not self._may_suggest() or moment == self._moment:
+            return 0
+        due = self._reviewed.find_due({path: capture.digest for path, capture in self._find_suggestible().items()})
+        written, left = self._review_captures(due, stopping, RUN_S)
+        self._moment = None if left or written else moment
+        return written
 
     def run_again(self, stopping: threading.Event | None = None) -> int:
         """Renew suggestions that are older than the vault, as the nightly job; return the number of written notes.

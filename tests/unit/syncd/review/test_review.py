@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from index.errors import MemexError
 from index.process_memory import one_large_text
 from index.scope.reader import Reader
 from syncd.cli.notes.review import table
@@ -299,6 +300,14 @@ def test_the_table_is_kept_until_a_person_changes_it(world):
     table.write_text("views: []\n")
     reviewed(world)
     assert table.read_text() == "views: []\n"
+
+
+def test_a_folder_at_the_place_of_the_table_is_an_error_but_captures_get_suggestions(alone):
+    (alone.vault / "Captures/Review.base").mkdir()
+    path = capture(alone, "Soup", SOUP)
+    with pytest.raises(MemexError, match=r"Review\.base"):
+        reviewed(alone)
+    assert said(alone, path)["promote"] is False
 
 
 def test_a_table_of_an_older_memex_is_replaced(world):
