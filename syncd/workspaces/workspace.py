@@ -277,7 +277,9 @@ class Workspace:
         return self._inbox.contexts.read(self.name, project=project, namespace=self.namespace)
 
     def count_uses(self, ids: Collection[str], names: Collection[str] = ()) -> None:
-        """Count an answer that contains these documents and nodes, for the choice of the context."""
+        """Count an answer that contains these documents and nodes, for the choice of the context if there is one."""
+        if not self._inbox.contexts.is_on:
+            return
         nodes = [node.id for name in names if (node := self.nodes.graph.get(name))]
         captured = (id for id in ids if not id.startswith(SHARED_ID))
         self._inbox.contexts.uses.add(self.name, (*captured, *nodes))

@@ -384,13 +384,16 @@ def test_the_note_is_in_no_index_and_no_listing(world):
     assert decode((world.vault / NOTE).read_bytes()).startswith("# ")
 
 
-def test_without_tokens_nothing_is_written_or_said(tmp_path):
+def test_without_tokens_nothing_is_written_said_or_counted(tmp_path):
     world = World(tmp_path, context=ContextSettings(tokens=0))
     try:
         world.run()
-        capture(world, FILTER)
+        workspace(world).count_uses([capture(world, FILTER)[0].id])
         assert write(world) == 0
         assert workspace(world).context().text == ""
+        uses = world.app.opened.contexts.uses
+        uses.flush()
+        assert uses.read("default") == {}
     finally:
         world.close()
 
