@@ -111,7 +111,7 @@ class Archive:
                 if is_in_use(self._snapshot, self._repo, record.path):
                     left = True
                     continue
-                self._set_aside(record, why)
+                self._set_aside(record, why, record.digest)  # its owner may have changed it since
             except Problem as error:  # not tried again until the capture changes
                 log.info("a capture can't be archived: %s", error)
             except MemexError as error:

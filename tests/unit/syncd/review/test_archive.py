@@ -286,3 +286,25 @@ def test_suggestions_never_look_into_the_archive(world):
 def test_nobody_else_s_notes_are_moved(world):
     with pytest.raises(MemexError):
         world.app.services.archive.dismiss("Home.md")
+
+
+def test_a_capture_whose_owner_decides_otherwise_during_a_run_stays(world, monkeypatch):
+    paths = [capture(world, "review: dismissed\n", name) for name in ("First idea", "Second idea")]
+    linked = capture(world, "review: dismissed\n", "Third idea", f"[[{paths[0][:-3]}]] [[{paths[1][:-3]}]]\n")
+    promotions, decided = world.app.services.promotions, []
+    carry_out = promotions.carry_out_move
+
+    def move(decide, **by):
+        outcome = carry_out(decide, **by)
+        if not decided:
+            decided.extend(path for path in paths if (world.vault / path).exists())
+            for path in decided:
+                file = world.vault / path
+                file.write_text(file.read_text().replace("dismissed", "later"))
+            world.run()
+        return outcome
+
+    monkeypatch.setattr(promotions, "carry_out_move", move)
+    assert aside(world) == 3 - len(decided) == 2
+    assert (world.vault / decided[0]).exists()
+    assert not (world.vault / linked).exists(), "an updated link alone is no change by its owner"
