@@ -74,8 +74,8 @@ class GitLockHeld(Conflict):
     """Reports that another program holds a lock of Git."""
 
 
-class FilterFailed(GitFailed):
-    """Reports that a filter of the repository fails on these files; the other files can still be committed."""
+class FilesRefused(GitFailed):
+    """Reports that Git refuses these files, such as those on which a filter fails; others can still be committed."""
 
     def __init__(self, paths: list[str], command: str, why: str) -> None:
         super().__init__(f"git {command} failed: {why}", paths=paths)
@@ -156,13 +156,12 @@ class CommitBuilder:
         return blobs
 
     def checkout_digest(self, path: str, blob: Blob) -> str:
-        """Return the digest of the file that a checkout of this blob writes. Raises FilterFailed when a filter fails on it."""
+        """Return the digest of the file that a checkout of this blob writes. Raises FilesRefused when Git fails, such as its filter."""
         with tempfile.TemporaryFile(dir=self._folder) as out:
             stdin, env = f"{blob.oid} {path}\n".encode(), {"GIT_LFS_SKIP_SMUDGE": "1"}
             result = self._run_with_filters("cat-file", "--batch", "--filters", stdin=stdin, env=env, out=out)
             if result.status:
-                fails = "filter" in result.err
-                raise FilterFailed([path], "cat-file", result.err) if fails else _command_error("cat-file", result)
+                raise FilesRefused([path], "cat-file", result.err)
             end = out.seek(0, os.SEEK_END)
             out.seek(0)
             if not _OBJECT.fullmatch(out.readline()):  # it names the size of the blob, not of the file
@@ -201,7 +200,7 @@ class CommitBuilder:
 
         Returns the name of each, "" if it changes nothing; they are invisible until `move_head`. Several commits take few processes,
         and may have no path in common. If they can't be added together, this raises Unavailable, and each may still be added alone.
-        For one commit, it raises FilterFailed when a filter fails on some of the files."""
+        For one commit, it raises FilesRefused when Git refuses some of the files."""
         _check_apart(commits)
         self._stage({path: content for commit in commits for path, content in commit.changes.items()}, of=len(commits))
         changed = self._read_changes(self._last)
@@ -262,18 +261,25 @@ class CommitBuilder:
     def _stage(self, changes: Mapping[str, Content], *, of: int) -> None:
         """Put the contents of so many commits into the private index.
 
-        For one commit, it raises FilterFailed when a filter fails on some; none is in the index then."""
+        For one commit, it raises FilesRefused when Git refuses some; none is in the index then."""
         with self._placed_in_tree({**self._read_attributes(changes), **changes}):
             # Removals first, so that they don't block new paths.
             order = sorted(changes, key=lambda path: (changes[path] is not None, path))
             result = self._update_index(order)
-            if result.status and "filter" in result.err and of == 1:
+            if result.status and of == 1:
                 refused = [path for path in order if self._update_index([path]).status]
-                self._run("read-tree", self._last, env=self._index)
+                self.drop_changes()
+                if refused == order:
+                    self._check_space()
                 if refused:
-                    raise FilterFailed(refused, "update-index", result.err)
+                    raise FilesRefused(refused, "update-index", result.err)
         if result.status:
             raise _command_error("update-index", result)
+
+    def _check_space(self) -> None:
+        """Raise OSError if Git has no space, or no right, to write objects: then it would refuse every file."""
+        with tempfile.TemporaryFile(dir=self._repo.common_folder() / "objects") as file:
+            file.write(bytes(_PIECE))
 
     @contextmanager
     def _placed_in_tree(self, contents: Mapping[str, Content]) -> Iterator[None]:
@@ -297,8 +303,12 @@ class CommitBuilder:
 
     def drop_changes(self) -> None:
         """Forget the changes of commits that could not be added; the commits before them stay."""
-        (self._folder / "index.lock").unlink(missing_ok=True)  # a killed Git leaves it, and no other uses this folder
+        self._unlock()
         self._run("read-tree", self._last, env=self._index)
+
+    def _unlock(self) -> None:
+        """Remove the lock of the private index: a killed Git leaves it, and no other uses this folder."""
+        (self._folder / "index.lock").unlink(missing_ok=True)
 
     def _commit_tree(self, tree: str, message: str, author: str) -> str:
         """Make a commit of a tree, in the name of the person or, if Git has no identity, of Memex."""
@@ -313,6 +323,7 @@ class CommitBuilder:
 
     def _update_index(self, paths: Iterable[str]) -> GitResult:
         """Update the private index at these paths from the private tree."""
+        self._unlock()
         stdin = "".join(f"{path}\0" for path in paths).encode()
         return self._run_with_filters(
             "update-index", "--add", "--remove", "-z", "--stdin", stdin=stdin, env=self._private

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from index.errors import MemexError
-from syncd.commits.commit_builder import CommitBuilder, Content, FilterFailed
+from syncd.commits.commit_builder import CommitBuilder, Content, FilesRefused
 from syncd.commits.own_changes import trace_steps
+from syncd.git.repository import GitFailed
 from syncd.history.audit_log import AuditLog
 from syncd.history.digest_chain import Entry
 from syncd.notes import secret_patterns
@@ -31,8 +32,8 @@ SECRET, MARKERS, IGNORED, STAGED, NESTED, UNREADABLE, ODD, REFUSED, LINE_END = (
     "you have staged other content for it",
     "it belongs to a nested repository",
     "it can't be read now",
-    "Git has something other than a file at its path",
-    "a Git filter fails on it, perhaps because its program is not on the daemon's PATH",
+    "Git has something other than a file at its path, or other than a folder above it",
+    "Git can't add it, perhaps because a filter's program is not on the daemon's PATH; `git add` of the file shows why",
     "its name contains a line end",
 )
 
@@ -74,7 +75,7 @@ def select_changes(
     for path in [path for path in selection.edited if path in blobs]:
         try:  # the file may differ from the blob and still be what Git checked out
             heads[path].add(builder.checkout_digest(path, blobs[path]))
-        except FilterFailed:
+        except FilesRefused:
             selection.kept[path] = REFUSED
     _separate_edited(selection, audit, {path: fit[path] for path in selection.edited}, heads)
     if selection.ours:
@@ -116,16 +117,30 @@ def _exclude_protected(selection: CommitSelection, builder: CommitBuilder, now: 
         for path in selection.ours
         if any(folder in modules or os.path.lexists(vault / folder / ".git") for folder in parent_folders(path)[1:])
     }
-    ignored = builder.find_ignored(selection.ours.keys() - nested)
+    ignored, odd = _find_ignored(builder, sorted(selection.ours.keys() - nested))
     staged = {path: oid for path, oid in builder.read_staged().items() if path in selection.ours}
     holds = {path: frozenset([""] if not oid.strip("0") else []) for path, oid in staged.items()}
     blobs = builder.read_objects({path: oid for path, oid in staged.items() if oid.strip("0")})
     holds |= {path: blob.digests for path, blob in blobs.items()}
     otherwise = {path for path in staged if now[path] not in holds[path]}
-    for why, paths in ((STAGED, otherwise), (IGNORED, ignored), (NESTED, nested)):
+    for why, paths in ((STAGED, otherwise), (IGNORED, ignored), (NESTED, nested), (ODD, odd)):
         for path in paths:
             selection.kept[path] = why
             selection.ours.pop(path, None)
+
+
+def _find_ignored(builder: CommitBuilder, paths: list[str]) -> tuple[set[str], set[str]]:
+    """Return the paths that a `.gitignore` excludes, and those for which Git fails: they are below a submodule or a link."""
+    try:
+        return builder.find_ignored(paths), set()
+    except GitFailed:
+        if len(paths) == 1:
+            return set(), set(paths)
+    ignored, odd = set[str](), set[str]()
+    for half in (paths[: len(paths) // 2], paths[len(paths) // 2 :]):
+        more = _find_ignored(builder, half)
+        ignored, odd = ignored | more[0], odd | more[1]
+    return ignored, odd
 
 
 def _read_contents(

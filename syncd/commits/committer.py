@@ -23,7 +23,7 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from syncd.commits.commit_builder import (
     CommitBuilder,
     Content,
-    FilterFailed,
+    FilesRefused,
     FilterHangs,
     GitLockHeld,
     HeadMoved,
@@ -346,13 +346,13 @@ class Committer:
 
     @staticmethod
     def _commit_batch(builder: CommitBuilder, batch: CommitBatch, selection: CommitSelection) -> list[MadeCommit]:
-        """Make the commit, without files on which a filter fails; no commit if nothing is left."""
+        """Make the commit, without files that Git refuses; no commit if nothing is left."""
         if not batch.steps:
             return []
         try:
             contents = {path: selection.contents[path] for path in batch.steps}
             [name] = builder.add_commits([NewCommit(contents, batch.message)], batch.author)
-        except FilterFailed as error:
+        except FilesRefused as error:
             for path in error.paths:
                 del selection.ours[path], batch.steps[path]
                 selection.kept[path] = REFUSED

@@ -13,9 +13,9 @@ import pytest
 
 from syncd.commits import commit_builder, committer
 from syncd.commits.commit_builder import CommitBuilder
-from syncd.commits.commit_selection import LINE_END, REFUSED
+from syncd.commits.commit_selection import LINE_END, ODD, REFUSED
 from syncd.history.change_journal import sha256
-from tests.support.commit_crash import A, B
+from tests.support.commit_crash import A, B, git
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
@@ -196,6 +196,45 @@ def test_an_edited_file_whose_checkout_fails_holds_no_other_commit_up(rig):
     assert rig.commits.flush() == 1
     assert (rig.held(A), rig.held(large)) == (b"two\n", b"\0one")
     assert (rig.commits.kept, rig.commits.problem) == ({large: REFUSED}, "")
+
+
+def _have_file_as_folder(rig):
+    """Have a file in HEAD where an agent has a folder."""
+    rig.person("Captures/default/alpha", "a file\n")
+    rig.git("add", "-A")
+    rig.git("commit", "-qm", "file")
+    rig.person("Captures/default/alpha", None)
+
+
+def _have_former_repository(rig):
+    """Have a repository in HEAD, without .gitmodules, that is an ordinary folder again."""
+    inner = rig.vault / "Captures/default/alpha"
+    rig.person("Captures/default/alpha/y.md", "y\n")
+    git(inner, "init", "-q")
+    git(inner, "add", "-A")
+    git(inner, "commit", "-qm", "inner")
+    rig.git("add", "Captures/default/alpha")
+    rig.git("commit", "-qm", "repository")
+    shutil.rmtree(inner / ".git")
+
+
+def _require_other_encoding(rig):
+    """Have Git refuse the files of a folder, as their encoding is another one."""
+    rig.person(".gitattributes", "Captures/default/alpha/*.md working-tree-encoding=UTF-16\n")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "why"),
+    [(_have_file_as_folder, REFUSED), (_have_former_repository, ODD), (_require_other_encoding, REFUSED)],
+)
+def test_a_path_that_git_refuses_holds_no_other_commit_up(rig, prepare, why):
+    path = "Captures/default/alpha/x.md"
+    prepare(rig)
+    rig.agent(path, "x\n")
+    assert (rig.commits.flush(), rig.commits.problem, rig.commits.kept) == (0, "", {path: why})
+    rig.agent(B, "b\n")
+    assert (rig.commits.flush(), rig.commits.problem, rig.commits.kept) == (1, "", {path: why})
+    assert (rig.held(path), rig.held(B)) == (None, b"b\n")
 
 
 def test_a_name_with_a_line_end_holds_no_other_commit_up(rig):
