@@ -21,7 +21,7 @@ from syncd.history.audit_log import AuditLog
 from syncd.history.digest_chain import Entry
 from syncd.notes import secret_patterns
 from syncd.notes.front_matter import FrontmatterError, decode, has_merge_conflict, read_properties, split
-from syncd.vault.path_rules import objection, parent_folders
+from syncd.vault.path_rules import is_note, objection, parent_folders
 
 FRESH_MS: Final = 60_000  # an entry this young may not be carried out yet
 # Why a path stays uncommitted, in words that follow "kept local:".
@@ -81,6 +81,7 @@ def select_changes(
     if selection.ours:
         _exclude_protected(selection, builder, fit, vault)
         _read_contents(selection, fit, content, {path for path in blobs if not path.startswith(f"{inbox}/")})
+        _exclude_stored_files(selection, fit, vault, inbox)
     return selection
 
 
@@ -164,6 +165,17 @@ def _read_contents(
     for path in [path for path in selection.ours if now[path] and now[path] in withheld]:
         selection.kept[path] = SECRET
         del selection.ours[path], selection.contents[path]
+
+
+def _exclude_stored_files(selection: CommitSelection, now: Mapping[str, str], vault: Path, inbox: str) -> None:
+    """Exclude each stored file beside which there is a note that must not be committed; the note may be in another round."""
+    for path in [path for path in selection.ours if now[path] and path.startswith(f"{inbox}/") and not is_note(path)]:
+        note = f"{path}.md"
+        with suppress(OSError):
+            raw = Path(vault, note).read_bytes()
+            if _stored_file_digest(raw) == now[path] and _reason_to_withhold(note, raw, public=False):
+                selection.kept[path] = SECRET
+                del selection.ours[path], selection.contents[path]
 
 
 def _reason_to_withhold(path: str, raw: Content, *, public: bool) -> str:

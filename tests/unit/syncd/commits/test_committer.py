@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from syncd.commits import committer
 from syncd.commits.commit_selection import IGNORED, MARKERS, SECRET, STAGED
 from syncd.commits.committer import MadeCommit
 from syncd.history.audit_log import Author, take_back
@@ -184,6 +185,16 @@ def test_a_stored_file_stays_local_with_a_note_that_holds_its_secret(rig):
     assert rig.commits.flush() == 1
     assert set(rig.commits.kept) == {A, "Captures/default/Files/k.pdf"}
     assert rig.subjects()[-1] == "claude-code: 1 file added"
+
+
+def test_a_stored_file_stays_local_with_a_note_of_another_round(rig, monkeypatch):
+    monkeypatch.setattr(committer, "ROUND", 1)
+    file, other = "Captures/default/Files/k.pdf", "Captures/default/Files/other.pdf"
+    for path, text in ((file, TOKEN), (other, "text")):
+        rig.agent(path, path.encode())
+        rig.agent(f"{path}.md", f"---\nfile_sha256: {hashlib.sha256(path.encode()).hexdigest()}\n---\n{text}\n")
+    assert rig.commits.flush() == 2
+    assert rig.commits.kept == {file: SECRET, f"{file}.md": f"{SECRET} (github-token)"}
 
 
 def test_others_commit_what_they_wrote(rig):
