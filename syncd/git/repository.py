@@ -25,6 +25,7 @@ from syncd.git.repository_folder import (
     file_fingerprint,
     find_common_folder,
     find_git_folder,
+    find_lock,
     find_repository_around,
     head_fingerprint,
 )
@@ -34,7 +35,6 @@ from syncd.git.stale_locks import is_stale
 if TYPE_CHECKING:
     from syncd.git.command import GitCommand, GitRepo
 
-_LOCKS = ("index.lock", "HEAD.lock")
 _MIDST: Mapping[str, str] = {  # file that exists during an operation → the operation
     "rebase-merge": "rebase",
     "rebase-apply/applying": "am",
@@ -188,7 +188,7 @@ class Repository:
 
     def _read_work_tree_state(self, state: RepositoryState, folder: Path, *, unmerged: bool) -> RepositoryState:
         """Return the state of a work tree that Git can read."""
-        if lock := next((folder / name for name in _LOCKS if os.path.lexists(folder / name)), None):
+        if lock := find_lock(folder):
             gone = is_stale(lock, Path(self.vault))
             return replace(state, state="stale-lock" if gone else "locked", lock=str(lock))
         if unmerged:
@@ -346,7 +346,9 @@ class Repository:
         folder = self._find_git_folder()
         if folder is None:
             return ""
-        return next((name for name in (*_LOCKS, *_MIDST) if os.path.lexists(folder / name)), "")
+        if lock := find_lock(folder):
+            return lock.name
+        return next((name for name in _MIDST if os.path.lexists(folder / name)), "")
 
     def init(self) -> None:
         """Make the vault a work tree; do nothing if it is one."""

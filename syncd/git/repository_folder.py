@@ -44,6 +44,14 @@ def branch_fingerprint(folder: Path) -> tuple[str, object] | None:
     return words, tuple(file_fingerprint(folder / name) for name in ("HEAD", "reftable/tables.list"))
 
 
+def find_lock(folder: Path) -> Path | None:
+    """Return the lock that a program has on the index, on HEAD or on the branch that is checked out; None without one."""
+    locks = [folder / "index.lock", folder / "HEAD.lock"]
+    if branch := branch_fingerprint(folder):
+        locks.append(find_common_folder(folder) / f"{branch[0].removeprefix('ref: ').strip()}.lock")
+    return next((lock for lock in locks if os.path.lexists(lock)), None)
+
+
 def head_fingerprint(folder: Path) -> object:
     """Return stats that change whenever HEAD or the stash moves; None when HEAD can't be read."""
     if (branch := branch_fingerprint(folder)) is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -103,8 +104,12 @@ def test_a_lock_of_a_branch_is_waited_for_too(rig, name):
     lock.write_bytes(b"")
     assert rig.commits.flush(0.1) == 0
     assert "holds the repository" in rig.commits.problem
+    os.utime(lock, (0, 0))
+    assert rig.commits.flush(0.0) == 0
+    assert "memex status shows how to fix this" in rig.commits.problem
+    assert f"run `rm {shlex.quote(str(lock))}`" in rig.repo.advice(rig.repo.read_state())
     lock.unlink()
-    assert rig.commits.flush() == 1
+    assert (rig.commits.facts()["problem"], rig.commits.flush()) == ("", 1)
     assert rig.status() == []
 
 
