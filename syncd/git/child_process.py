@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import IO, Final
 
 GRACE_S: Final = 2.0  # between SIGTERM and SIGKILL: time to remove locks
+LONGEST_S: Final = 6 * 3600.0  # of a process that keeps writing
 _LOOK_S: Final = 0.1
 
 # What Git, ssh and credential helpers need to find their files, agents and proxies. None of these holds a secret of the
@@ -53,13 +54,15 @@ def run(
     *,
     stdin: bytes = b"",
     limit_s: float | None = None,
+    until_silent: bool = False,
     stop: threading.Event | None = None,
     keep: Collection[int] = (),
     out: IO[bytes] | None = None,
 ) -> ProcessResult:
     """Run `command` with `stdin` as its input; `keep` are open files that it inherits, `out` is a file it writes to.
 
-    With `limit_s`, it and all its child processes are ended after this many seconds, or once `stop` is set."""
+    With `limit_s`, it and all its child processes are ended after this many seconds, or once `stop` is set. With
+    `until_silent`, these seconds begin again with each output on stderr, for at most `LONGEST_S`."""
     # Files, not pipes: a pipe stays open until the last process that inherited it ends, such as a kept connection.
     with tempfile.TemporaryFile() as stdin_file, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as err:
         stdin_file.write(stdin)
@@ -73,7 +76,7 @@ def run(
             start_new_session=True,
             pass_fds=tuple(keep),
         )
-        late = limit_s is not None and not _ends_in_time(process, time.monotonic() + limit_s, stop)
+        late = limit_s is not None and not _ends_in_time(process, limit_s, err if until_silent else None, stop)
         if late:
             _terminate(process)
         code = process.wait()
@@ -82,12 +85,18 @@ def run(
         return ProcessResult(code, stdout.read(), err.read().decode("utf-8", "replace"), late)
 
 
-def _ends_in_time(process: subprocess.Popen[bytes], end: float, stop: threading.Event | None) -> bool:
-    """Return whether the process ends by itself in time."""
+def _ends_in_time(
+    process: subprocess.Popen[bytes], limit_s: float, growing: IO[bytes] | None, stop: threading.Event | None
+) -> bool:
+    """Return whether the process ends by itself in time, which begins again whenever the file `growing` has grown."""
+    now, size = time.monotonic(), 0
+    end, last = now + limit_s, now + LONGEST_S
     with _open_pidfd(process.pid) as pidfd:
-        while time.monotonic() < end and not (stop is not None and stop.is_set()):
-            if _has_ended(process, pidfd, min(_LOOK_S, max(0.0, end - time.monotonic()))):
+        while (now := time.monotonic()) < end and not (stop is not None and stop.is_set()):
+            if _has_ended(process, pidfd, min(_LOOK_S, end - now)):
                 return True
+            if growing is not None and (grown := os.fstat(growing.fileno()).st_size) != size:
+                size, end = grown, min(time.monotonic() + limit_s, last)
     return False
 
 

@@ -24,7 +24,11 @@ _OPTIONS: Final = tuple(word for option in _SILENT for word in ("-c", option))
 _UNASKED: Final = {"GIT_ASKPASS": "", "SSH_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
 _CROSSED: Final = ("cannot lock ref", "incorrect old value")  # another push or fetch came in between
 _UNKNOWN: Final = "couldn't find remote ref"
+_ANSWERED: Final = "remote: "
+# Git reports the progress of fewer than 100 objects, which may be large, only if it keeps them as a pack.
+_KEEP_PACK: Final = ("-c", "fetch.unpackLimit=1")
 _TRIES: Final = 3  # attempts, because another fetch may interfere
+_REPORTS: Final = ("hint:", "To ", "From ", "Delta compression ", "Total ", "remote: Total ")
 _SAID: Final = 400  # characters of Git's output in a message
 
 
@@ -55,17 +59,18 @@ def find_tracked_branch(repo: Repository) -> TrackedBranch | None:
 
 
 def fetch(repo: Repository, tracked: TrackedBranch, *, limit_s: float, stop: threading.Event) -> None:
-    """Fetch the upstream branch.
+    """Fetch the upstream branch, however long it takes, as long as Git reports progress within each `limit_s`.
 
     Raises Unavailable if the remote can't be reached, Conflict if it has no such branch."""
-    options = ("--quiet", "--no-auto-maintenance", "--no-recurse-submodules", "--", tracked.remote, tracked.theirs)
+    options = ("--progress", "--no-auto-maintenance", "--no-recurse-submodules", "--", tracked.remote, tracked.theirs)
+    pack: tuple[str, ...] = ()
     for _ in range(_TRIES):
-        result = repo.run_in_session(
-            *_OPTIONS, "fetch", *options, environ=_silent_environ(repo), limit_s=limit_s, stop=stop
-        )
+        result = _transfer(repo, *pack, "fetch", *options, limit_s=limit_s, stop=stop)
         if not result.late and not result.code:
             return
-        if result.late or not _is_race(result):
+        if result.late and not pack and _ANSWERED in result.said and not stop.is_set():
+            pack = _KEEP_PACK
+        elif result.late or not _is_race(result):
             break
     if _UNKNOWN in result.said:
         raise missing_branch_error(repo, tracked)
@@ -82,14 +87,12 @@ def missing_branch_error(repo: Repository, tracked: TrackedBranch) -> Conflict:
 
 
 def push(repo: Repository, tracked: TrackedBranch, tip: str, *, limit_s: float, stop: threading.Event) -> bool:
-    """Push the commit `tip` to the upstream branch, and return False if the remote has new commits.
+    """Push the commit `tip` to the upstream branch as `fetch` fetches, and return False if the remote has new commits.
 
     Raises Unavailable if the remote can't be reached or refuses the commits."""
-    options = ("--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no")
+    options = ("--porcelain", "--progress", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no")
     where = ("--", tracked.remote, f"{tip}:{tracked.theirs}")
-    result = repo.run_in_session(
-        *_OPTIONS, "push", *options, *where, environ=_silent_environ(repo), limit_s=limit_s, stop=stop
-    )
+    result = _transfer(repo, "push", *options, *where, limit_s=limit_s, stop=stop)
     if not result.late and not result.code:
         return True
     refused = [line for line in result.out.decode("utf-8", "replace").splitlines() if line.startswith("!\t")]
@@ -118,6 +121,11 @@ def push_command(repo: Repository) -> str:
     return f"`git -C {shlex.quote(repo.vault)} push`"
 
 
+def _transfer(repo: Repository, *words: str, limit_s: float, stop: threading.Event) -> ProcessResult:
+    environ = _silent_environ(repo)
+    return repo.run_in_session(*_OPTIONS, *words, environ=environ, limit_s=limit_s, until_silent=True, stop=stop)
+
+
 def _silent_environ(repo: Repository) -> Mapping[str, str]:
     """Return environment variables with which Git and SSH ask nobody for credentials."""
     ssh = repo.query("config", "--get", "core.sshCommand") or "ssh"
@@ -139,6 +147,7 @@ def _unreachable_error(result: ProcessResult, limit_s: float, stop: threading.Ev
 
 
 def _error_text(result: ProcessResult) -> str:
-    """Return Git's output on one line, with secrets masked."""
-    lines = (line.strip() for line in result.said.splitlines() if not line.startswith(("hint:", "To ")))
+    """Return Git's output on one line, without reports of progress and with secrets masked."""
+    last = (line.rstrip("\r").rpartition("\r")[2].strip() for line in result.said.split("\n"))
+    lines = (line for line in last if not line.startswith(_REPORTS) and not line.endswith(", done."))
     return redact(" ".join(filter(None, lines)))[:_SAID] or f"Git ended with {result.code}"

@@ -6,6 +6,7 @@ import contextlib
 import http.server
 import os
 import shutil
+import sys
 import threading
 import time
 from pathlib import Path
@@ -88,6 +89,21 @@ def test_a_remote_that_fails_costs_its_time_and_no_more(tmp_path, how):
     device.close()
 
 
+@pytest.mark.slow
+def test_a_transfer_that_takes_long_is_not_ended_while_it_moves(tmp_path):
+    device = SyncedDevice(tmp_path, timeout_s=3.0)
+    slow = "import sys, time\nwhile b := sys.stdin.buffer.read1(8192): sys.stdout.buffer.write(b); sys.stdout.flush(); time.sleep(len(b) / 1e5)"
+    device.there("theirs.bin", os.urandom(600_000))
+    device.here("ours.bin", os.urandom(600_000))
+    (tmp_path / "slow.py").write_text(slow)
+    slowly = f"{sys.executable} -u {tmp_path}/slow.py"
+    transport(device, f'shift $(($# - 1)); {slowly} | eval "$1" | {slowly}')
+    began = time.monotonic()
+    assert device.remote.sync() == SyncOutcome(took=1, files=1, merged=True, sent=2)
+    assert time.monotonic() - began > 10
+    device.close()
+
+
 @pytest.mark.parametrize("asks", ["a password", "a helper that opens a window"])
 def test_nobody_is_asked_for_a_password(device, asks):
     class Closed(http.server.BaseHTTPRequestHandler):
@@ -151,7 +167,7 @@ def test_a_remote_that_refuses_a_push_is_told_in_its_words_and_the_next_success_
     hook.chmod(0o755)
     for name in ("a.md", "b.md"):
         device.here(name, name)
-        with pytest.raises(Unavailable, match=r"refuses the commits: .*declined.*branch is frozen"):
+        with pytest.raises(Unavailable, match=r"refuses the commits: .*declined\); remote: branch is frozen error"):
             device.remote.sync()
     hook.unlink()
     assert device.remote.sync().sent == 2
