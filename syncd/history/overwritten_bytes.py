@@ -120,7 +120,7 @@ class OverwrittenBytes:
 
     def _renew(self, digest: str) -> bool:
         """Return whether the version is stored already, and restart its retention time."""
-        with suppress(OSError):
+        with self._lock, suppress(OSError):  # not between the listing and the removal of old versions
             os.utime(self._folder / digest)
             return True
         return False

@@ -6,6 +6,7 @@ import hashlib
 import os
 import resource
 import stat
+import threading
 import time
 
 import pytest
@@ -89,6 +90,22 @@ def test_what_is_old_goes_and_what_is_kept_again_stays(overwritten, tmp_path):
     assert overwritten.prune() == 1
     assert [overwritten.holds(sha(raw)) for raw in (b"old", b"again", b"new")] == [False, True, True]
     assert overwritten.prune(now=2**33 + 31 * DAY_S) == 2
+
+
+def test_what_is_kept_again_while_old_versions_are_removed_stays(overwritten, tmp_path):
+    class Interrupted(OverwrittenBytes):
+        def _list_kept(self):
+            yield from list(super()._list_kept())
+            again.start()
+            again.join(0.5)
+
+    overwritten.keep(b"again")
+    os.utime(tmp_path / "past" / sha(b"again"), (0, 0))
+    interrupted = Interrupted(tmp_path, days=30, most=1 << 20)
+    again = threading.Thread(target=interrupted.keep, args=(b"again",))
+    interrupted.prune()
+    again.join()
+    assert interrupted.holds(sha(b"again"))
 
 
 def test_it_stays_within_its_bound_and_the_oldest_goes_first(tmp_path):
