@@ -126,7 +126,7 @@ class SharedIndex:
         """Maintain the index; return whether it was removed to purge what is left of removed notes, and must be filled again."""
         with self._lock:
             with suppress(FileNotFoundError):
-                if time.time() - self.place.mark.stat().st_mtime >= PURGE_S:
+                if not 0 <= time.time() - self.place.mark.stat().st_mtime < PURGE_S:  # the clock may have been ahead
                     return self.discard()
             if self._index is not None:
                 self._index.maintain()

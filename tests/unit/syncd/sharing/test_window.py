@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -362,7 +363,8 @@ def test_nothing_of_an_unshared_note_is_left_on_disk(world):
     assert shared_files(world) == []
 
 
-def test_nothing_of_a_withheld_note_is_left_after_the_maintenance(world):
+@pytest.mark.parametrize("made_s", [-86_400, 86_400], ids=["long ago", "while the clock was ahead"])
+def test_nothing_of_a_withheld_note_is_left_after_the_maintenance(world, made_s):
     share(world, "References")
     world.write("References/Other.md", "Another note.\n")
     world.run()
@@ -371,7 +373,7 @@ def test_nothing_of_a_withheld_note_is_left_after_the_maintenance(world):
     mark = world.app.opened.builds.shared.place.mark
     assert mark.exists()
     assert not world.app.opened.builds.shared.maintain()  # not at once, because all shared notes are read again
-    os.utime(mark, (0, 0))
+    os.utime(mark, (time.time() + made_s,) * 2)
     assert world.app.opened.builds.shared.maintain()
     assert b"zanzibar" not in bytes_of(world)
     world.run()
