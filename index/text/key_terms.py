@@ -1,18 +1,19 @@
 """Extract the key terms that nodes share, and label a group of nodes with the terms that describe it best.
 
 A term is identified by its key, which is equal for all forms of a word. It is shown in the form of a tag: lower case,
-one line, no punctuation. Memex can therefore safely put a term of any note into a sentence."""
+one line, no punctuation, and it is no part of a secret if the reader gets a function that removes secrets. Memex can
+therefore safely put a term of any note into a sentence."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from index.text.sentences import plain_text
+from index.text.sentences import cut_cleaned, plain_text
 from index.text.words import PIECE, TextLanguage, Token, detect_language, find_pieces, tokenize
 
 LONGEST: Final = 4_000  # most characters of a node that are read for its terms
@@ -55,11 +56,13 @@ class Reader:
     """Reads the terms of many texts, and caches the terms of each word."""
 
     places: Mapping[str, int]  # English words by frequency rank, the most frequent at 0
+    clean: Callable[[str], str] = str  # removes secrets from a text
     shown: dict[str, Counter[str]] = field(default_factory=dict)  # key → written forms, with their counts
     _seen: dict[tuple[str, bool], _Pieces] = field(default_factory=dict)
 
     def terms(self, name: str, texts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
         """Return the keys of the terms in a node's name, and of those in its name and texts together."""
+        name = self.clean(name)
         text, seen = self._read_texts((name, *texts))
         name_keys = seen.find_keys(name)
         return name_keys, name_keys | seen.find_keys(text)
@@ -90,7 +93,8 @@ class Reader:
         """Return the beginning of these texts without markup, and the terms of words in its language."""
         lines, left = [], LONGEST
         for text in texts:
-            lines.append(plain_text(text[:left]) if _MARKED.search(text) else text[:left])
+            line = cut_cleaned(text, left, self.clean)
+            lines.append(self.clean(plain_text(line)) if _MARKED.search(line) else line)
             left -= len(text)
             if left <= 0:
                 break
@@ -140,7 +144,7 @@ def choose_label(
             taken.update(keys)
         if len(chosen) == WORDS:
             break
-    return ", ".join(chosen) or None
+    return reader.clean(", ".join(chosen)) or None  # tags are not read by `reader`
 
 
 def _distinctiveness(count: int, size: int, all_of_them: int, nodes: int) -> float:

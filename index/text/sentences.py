@@ -113,13 +113,16 @@ def first_sentence(document: Document, clean: Callable[[str], str] = str) -> str
 
 def _read_block(document: Document, block: Block, most: int, clean: Callable[[str], str]) -> str:
     """Return at most `most` characters of a block, cleaned; a link that is cut at the end is left out."""
-    if block.end - block.start <= most:
-        return clean(document.text[block.start : block.end])
-    end = block.start + most + MARGIN
-    text = clean(document.text[block.start : min(block.end, end)])
-    # A secret that is cut may not be recognized, so the margin is dropped only now, and counted from the cut.
-    text = text[:-MARGIN] if end < block.end else text
-    return _TORN.sub("", text[:most])
+    text = cut_cleaned(document.text[block.start : min(block.end, block.start + most + MARGIN + 1)], most, clean)
+    return text if block.end - block.start <= most else _TORN.sub("", text)
+
+
+def cut_cleaned(text: str, most: int, clean: Callable[[str], str]) -> str:
+    """Return the beginning of `text`, cleaned, in at most `most` characters.
+
+    A secret that is cut may not be recognized, so `MARGIN` more characters are cleaned, and dropped after that."""
+    cleaned = clean(text[: most + MARGIN])
+    return (cleaned[:-MARGIN] if len(text) > most + MARGIN else cleaned)[:most]
 
 
 def split_markdown(text: str, clean: Callable[[str], str] = str) -> list[str]:

@@ -132,7 +132,7 @@ def build_report(
     vertices = sorted(vertices, key=lambda vertex: (name_key(vertex.name), vertex.path))
     by_name = {vertex.name: vertex for vertex in vertices}
     texts = [(vertex.name, *observations.get(vertex.path, ())) for vertex in vertices]
-    reader = Reader(places)
+    reader = Reader(places, redact)
     near = _find_neighbours(vertices, edges)
     unlinked = find_unlinked_names(vertices, observations, edges, places=places)
     evidence = _collect_evidence(vertices, texts, near, unlinked, reader)

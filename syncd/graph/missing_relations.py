@@ -4,7 +4,8 @@ Four kinds of evidence count: the observations of one node name the other; both 
 both are related to a third node; their observations are similar. Each kind has a probability; the score of a pair is
 one minus the probability that all kinds are wrong.
 
-Law, tested: text of notes appears in a sentence only as a term, or as a quote on one line, cut to a maximal length."""
+Law, tested: text of notes appears in a sentence only as a term, or as a quote on one line, without secrets and cut to a
+maximal length."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from typing import Final
 from index.graph.unlinked_names import UnlinkedName
 from index.text.hidden_characters import escape_hidden
 from index.text.sentences import shorten
+from syncd.notes.secret_patterns import redact
 
 RARE: Final = 6  # a term or tag of at most this many nodes makes candidates; others only support them
 NEIGHBOURS: Final = 12  # a node with at most this many relations makes candidates of its neighbours
@@ -161,8 +163,8 @@ def _format_tag(tag: str) -> str:
 
 
 def _flatten(name: str) -> str:
-    """Return a name as it is, on one line, cut, and with hidden characters escaped: it is data, not Markdown."""
-    flat = escape_hidden(" ".join(name.split()))
+    """Return a name on one line, cut, without secrets, and with hidden characters escaped: it is data, not Markdown."""
+    flat = escape_hidden(" ".join(redact(name).split()))
     return flat if len(flat) <= NAMED else shorten(flat, NAMED)
 
 

@@ -13,6 +13,7 @@ from index.search.vector_similarity import Neighbours
 from index.text.key_terms import Reader, choose_label
 from syncd.consolidation.analysis.findings import Group
 from syncd.graph.similar_nodes import ComparedNodes
+from syncd.notes.secret_patterns import redact
 
 SMALLEST: Final = 3  # captures of a group; two similar captures are reported as a pair, if at all
 
@@ -32,7 +33,7 @@ def find_groups(
     clusters = [group for group in part.find_clusters(neighbours) if len(group) >= SMALLEST]
     shown = [sorted(group) for group in clusters[:limit]]
     members = sorted({n for group in shown for n in group})
-    reader, contents = Reader(places), texts(members)
+    reader, contents = Reader(places, redact), texts(members)
     note_texts = {n: (captures[n].title, contents.get(n, "")) for n in members}
     terms = {n: reader.terms(*(note_texts[n][0], note_texts[n][1:]))[1] for n in members}
     holders: dict[str, list[int]] = defaultdict(list)

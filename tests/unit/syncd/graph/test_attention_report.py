@@ -1,6 +1,7 @@
 """syncd/graph/attention_report.py and its parts: what of a graph needs attention."""
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from syncd.graph.missing_relations import quote
 from tests.support import sample_entities
 from tests.support.example_counts import examples
 from tests.support.sample_entities import Entity, vertex
+from tests.support.sample_secrets import SECRETS
 
 NOTHING = ((), np.empty((0, 8), np.float32))
 
@@ -157,6 +159,21 @@ def test_no_draft_holds_a_secret():
     (found,) = reported(entity("Key", f"The token of the mirror is {secret} until May")).stale
     assert "token of the mirror" in found.draft
     assert secret not in found.draft
+
+
+@pytest.mark.parametrize("rule", [rule for rule in SECRETS if rule != "private-key"])
+@pytest.mark.parametrize("around", ["password: {}", "**{}**", "{}\u200b", "# {}"])
+def test_no_reason_and_no_label_holds_a_secret(rule, around):
+    said = around.format(SECRETS[rule])
+    made = [
+        entity(name, f"{name} deploys with {said} on Monday", tags=(SECRETS[rule],)) for name in ("Ant", "Bee", "Cow")
+    ]
+    made += [entity(name, name) for name in ("Doe", "Elk", "Fox", "Gnu", "Hen")]
+    found = reported(*made, aggregates=directions(made, 0, 1, 2))
+    assert len(found.candidates) == 3 and found.clusters[0].label
+    shown = " ".join([*(one.rationale for one in found.candidates), *(one.label for one in found.clusters)])
+    parts = [part.lower() for part in re.findall(r"\w{10,}", SECRETS[rule])]
+    assert parts and not any(part[:10] in shown.lower() for part in parts)
 
 
 def test_nodes_without_a_relation_are_orphans():
