@@ -1,7 +1,7 @@
 """Compose the consolidation report as a note: each proposal with its reason and a box; and a canvas of clusters.
 
-Laws, tested: equal values give equal bytes; text of notes appears as data (`quoted_text`), and every box is made by
-Memex."""
+Laws, tested: equal values give equal bytes; text of notes appears as data (`quoted_text`), without secrets, and every
+box is made by Memex."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from index.graph.vertex import Edge
 from index.names import pluralize
 from syncd.graph.diagrams import Card, NoteGroup, Picture, draw_boards, draw_mermaid
 from syncd.notes.checkboxes import format_checkbox
-from syncd.notes.quoted_text import link_to, quote_block, quote_inline
+from syncd.notes.quoted_text import LONGEST, link_to, quote_block, quote_inline
+from syncd.notes.secret_patterns import redact
 
 DRAWN: Final = 40  # proposals in the overview, which keeps it below a hundred notes
 LISTED: Final = 20  # listed notes without relations, and listed notes of a cluster
 CLUSTERS: Final = 12  # shown per workspace
 CARDS: Final = 24  # shown per cluster on the canvas
+ADDED: Final = 4_000  # shown characters of the text that a note would get
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +96,16 @@ def compose_report(
 def draw_clusters(reports: Sequence[WorkspaceReport]) -> str | None:
     """Draw the canvas of clusters; None if there are none."""
     clusters = [
-        NoteGroup(f"{report.workspace}: {label}" if len(reports) > 1 else label, paths[:CARDS])
+        NoteGroup(redact(f"{report.workspace}: {label}" if len(reports) > 1 else label), paths[:CARDS])
         for report in reports
         for label, paths in report.clusters[:CLUSTERS]
     ]
     return draw_boards(clusters) if clusters else None
+
+
+def _quote(text: str, longest: int = LONGEST) -> str:
+    """Quote a text of a note on one line, without secrets."""
+    return quote_inline(redact(text), longest)
 
 
 def _head_lines(entries: Sequence[ReportEntry], waiting: int, table: str) -> Iterator[str]:
@@ -114,9 +121,7 @@ def _head_lines(entries: Sequence[ReportEntry], waiting: int, table: str) -> Ite
 
 def _warning_lines(reports: Iterable[WorkspaceReport]) -> Iterator[str]:
     warnings = [
-        f"{quote_inline(report.workspace)}: {quote_inline(reason, 300)}"
-        for report in reports
-        for reason in report.degraded
+        f"{_quote(report.workspace)}: {_quote(reason, 300)}" for report in reports for reason in report.degraded
     ]
     if warnings:
         yield "> [!warning] This report is incomplete"
@@ -152,18 +157,21 @@ def _section_lines(
     more = sum((report.more or {}).get(kind, 0) for report in reports)
     if not entries and not more:
         return
-    heading, does = _KINDS.get(kind, (quote_inline(kind.replace("-", " ").capitalize()), ""))
+    heading, does = _KINDS.get(kind, (_quote(kind.replace("-", " ").capitalize()), ""))
     yield from (f"## {heading}", "")
     if does:
         yield from ("> [!info]- What a tick does", f"> {does}", "")
     for entry in entries:
-        where = f"{quote_inline(entry.workspace)}: " if several else ""
+        where = f"{_quote(entry.workspace)}: " if several else ""
         yield format_checkbox(where + _describe_entry(entry), entry.key)
-        yield f"\t- {quote_inline(entry.reason, 300)}"
-        yield from (f"\t- {link_to(path)}: “{quote_inline(text, 240)}”" for path, text in entry.quotes)
+        yield f"\t- {_quote(entry.reason, 300)}"
+        yield from (f"\t- {link_to(path)}: “{_quote(text, 240)}”" for path, text in entry.quotes)
         if entry.adds:
             yield "\t- Text that would be added:"
-            yield from (f"\t\t{line}".rstrip() for line in quote_block(entry.adds))
+            adds = redact(entry.adds)
+            yield from (f"\t\t{line}".rstrip() for line in quote_block(adds[:ADDED]))
+            if len(adds) > ADDED:
+                yield f"\t- … and {pluralize(len(adds) - ADDED, 'more character')}"
     if more:
         yield from ("", f"… and {more:,} more after you answer these.")
     yield ""
@@ -172,7 +180,7 @@ def _section_lines(
 def _describe_entry(entry: ReportEntry) -> str:
     """Describe in a sentence what a tick would do."""
     links = [link_to(path) for path in entry.paths]
-    texts = [quote_inline(text, 400) for text in entry.would]
+    texts = [_quote(text, 400) for text in entry.would]
     match entry.kind, links, texts:
         case "merge-duplicates", [kept, copy], _:
             says = f"Keep {kept}, add the text that only {copy} has, and archive {copy}"
@@ -186,7 +194,7 @@ def _describe_entry(entry: ReportEntry) -> str:
         case "archive", [capture], _:
             says = f"Archive {capture}"
         case _:
-            says = " and ".join([quote_inline(entry.kind.replace("-", " ").capitalize()), *links])
+            says = " and ".join([_quote(entry.kind.replace("-", " ").capitalize()), *links])
     return says
 
 
@@ -198,8 +206,8 @@ def _cluster_lines(reports: Sequence[WorkspaceReport], canvas: str, *, several: 
     if canvas:
         yield from (f"Drawn on {link_to(canvas)}.", "")
     for report, label, paths in clusters:
-        where = f"{quote_inline(report.workspace)}: " if several else ""
-        yield f"> [!example]- {where}{quote_inline(label)} ({len(paths):,})"
+        where = f"{_quote(report.workspace)}: " if several else ""
+        yield f"> [!example]- {where}{_quote(label)} ({len(paths):,})"
         yield f"> {_link_list(paths)}"
         yield ""
 
@@ -210,7 +218,7 @@ def _orphan_lines(reports: Sequence[WorkspaceReport], *, several: bool) -> Itera
         return
     yield from ("## Entities without relations", "")
     for report in affected:
-        where = f" in {quote_inline(report.workspace)}" if several else ""
+        where = f" in {_quote(report.workspace)}" if several else ""
         yield f"> [!note]- {len(report.orphans):,} {'entity' if len(report.orphans) == 1 else 'entities'}{where}"
         yield f"> {_link_list(report.orphans)}"
         yield ""

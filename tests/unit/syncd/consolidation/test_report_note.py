@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from syncd.consolidation.report_note import DRAWN, ReportEntry, WorkspaceReport, compose_report, draw_clusters
+from syncd.consolidation.report_note import ADDED, DRAWN, ReportEntry, WorkspaceReport, compose_report, draw_clusters
 from syncd.notes.checkboxes import find_checkboxes, read_answers
 from syncd.notes.inline_syntax import scan
 from syncd.notes.markdown_outline import parse_outline
@@ -21,6 +21,7 @@ from tests.support.example_counts import examples
 from tests.support.mermaid import HOSTILE as NAMES
 from tests.support.mermaid import NODE, valid
 from tests.support.paths import CLIENTS, GOLDEN
+from tests.support.sample_secrets import SECRETS
 
 ID = "0123456789abcdef"
 HOSTILE = (
@@ -209,6 +210,33 @@ def test_a_text_in_a_fence_stays_there(text):
 )  # fmt: skip
 def test_a_link_is_made_where_it_can_hold_the_path(path, told):
     assert link_to(path) == told
+
+
+def test_no_text_of_the_report_and_its_canvas_holds_a_secret():
+    secret = SECRETS["github-token"]
+    escaped = secret.replace("_", "\\_")
+    reports = [
+        WorkspaceReport(
+            "default",
+            (
+                ReportEntry(ID, "merge-duplicates", "default", ("A.md", "B.md"), (), f"only {secret}", (("B.md", escaped),), f"It\n{escaped}"),
+                ReportEntry(ID, "tag-merge", "default", (), (secret, "tokens"), "They are alike."),
+            ),
+            clusters=((f"keys, {secret}", ("A.md",)),),
+            degraded=(f"no {secret}",),
+        )
+    ]  # fmt: skip
+    for text in (compose_report("2026-01-01", reports), draw_clusters(reports)):
+        assert "github-token" in text
+        assert secret[4:] not in text
+
+
+def test_a_long_text_that_would_be_added_is_cut():
+    added = "The pilot paid the captain.\n" * 1_000
+    entry = ReportEntry(ID, "merge-duplicates", "default", ("A.md", "B.md"), (), "Alike.", (), added)
+    text = compose_report("2026-01-01", [WorkspaceReport("default", (entry,))])
+    assert len(text) < ADDED + 2_000
+    assert f"\t- … and {len(added) - ADDED:,} more characters\n" in text
 
 
 @settings(deadline=None)
