@@ -23,6 +23,7 @@ from syncd.notes import secret_patterns
 from syncd.notes.front_matter import FrontmatterError, decode, has_merge_conflict, read_properties, split
 from syncd.vault.path_rules import is_note, objection, parent_folders
 
+MOST: Final = 5_000_000  # bytes; a larger file that is not a note is not searched for secrets
 FRESH_MS: Final = 60_000  # an entry this young may not be carried out yet
 # Why a path stays uncommitted, in words that follow "kept local:".
 SECRET, MARKERS, IGNORED, STAGED, NESTED, UNREADABLE, ODD, REFUSED, LINE_END = (
@@ -156,9 +157,10 @@ def _read_contents(
             selection.unsettled.add(path)
             del selection.ours[path]
             continue
-        if why := _reason_to_withhold(path, raw, public=path in public):
+        shown = _examined_bytes(path, raw)
+        if why := _reason_to_withhold(path, shown, public=path in public):
             selection.kept[path] = why
-            withheld.add(_stored_file_digest(raw))
+            withheld.add(_stored_file_digest(shown))
             del selection.ours[path]
         else:
             selection.contents[path] = raw
@@ -178,11 +180,18 @@ def _exclude_stored_files(selection: CommitSelection, now: Mapping[str, str], va
                 del selection.ours[path], selection.contents[path]
 
 
-def _reason_to_withhold(path: str, raw: Content, *, public: bool) -> str:
+def _examined_bytes(path: str, content: Content) -> bytes | None:
+    """Return the bytes in which secrets are looked for; None = the file is removed. A very large file counts as empty, but not a note."""
+    if isinstance(content, Path):
+        return content.read_bytes() if is_note(path) or content.stat().st_size <= MOST else b""
+    return content
+
+
+def _reason_to_withhold(path: str, raw: bytes | None, *, public: bool) -> str:
     """Return why these bytes must not be committed under this name; "" = they may."""
     if raw is None:
         return ""
-    text = "" if isinstance(raw, Path) else secret_patterns.readable_text(path, raw)
+    text = secret_patterns.readable_text(path, raw)
     if not public and (rules := secret_patterns.find_secrets(text)):
         return f"{SECRET} ({rules[0]})"
     if not public and (rules := secret_patterns.find_secrets(path)):
@@ -190,9 +199,9 @@ def _reason_to_withhold(path: str, raw: Content, *, public: bool) -> str:
     return MARKERS if has_merge_conflict(text) else ""
 
 
-def _stored_file_digest(raw: Content) -> str:
+def _stored_file_digest(raw: bytes | None) -> str:
     """Return the digest of the stored file whose text a note contains; "" = none."""
-    if isinstance(raw, bytes):
+    if raw is not None:
         with suppress(FrontmatterError):
             digest = read_properties(split(decode(raw))[0]).get("file_sha256")
             return digest if isinstance(digest, str) else ""

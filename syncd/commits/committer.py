@@ -49,6 +49,7 @@ PAUSES: Final = 0.1, 5.0  # shortest and longest wait before a lock is checked a
 PATIENCE_S: Final = 30.0  # longest wait for a lock
 GRACE_S: Final = 8.0  # time for the last commits when the daemon stops
 ROUND: Final = 1_000  # files checked together
+SMALL: Final = 64 * 1024  # bytes; a larger file of a commit is not kept in memory
 RACES: Final = 20  # how often HEAD may move during one commit
 SUGGESTIONS: Final = "review"  # the tool whose writes cause no commit of their own: they go into the next commit
 HUNG_S: Final = 600.0  # wait before a hanging filter is tried again
@@ -431,12 +432,10 @@ class Committer:
         return digests
 
     def _read_content(self, path: str, digest: str) -> Content:
-        """Return the bytes of a file with this digest; of a large one, a private copy.
-
-        Raises Conflict when it changed."""
+        """Return the bytes of a file with this digest; of one that is not small, a private copy. Raises Conflict when it changed."""
         if not digest:
             return None
-        if (stat := self._vault.stat(path)) is not None and stat.size > self._vault.max_bytes:
+        if (stat := self._vault.stat(path)) is not None and stat.size > min(SMALL, self._vault.max_bytes):
             with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as file:
                 if self._vault.digest_file(path, file.write).digest != digest:
                     raise Conflict(f"{path} has changed")

@@ -5,7 +5,7 @@ the remote already has does not count."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from index.errors import Unavailable
@@ -15,7 +15,8 @@ from syncd.vault.path_rules import is_note
 if TYPE_CHECKING:
     from syncd.git.repository import Repository
 
-MOST: Final = 5_000_000  # bytes; a larger file is not searched
+MOST: Final = 5_000_000  # bytes; a larger file that is not a note is not searched
+_TOGETHER: Final = 16_000_000  # bytes of the files that are read together
 _LIMIT_S: Final = 300.0
 
 
@@ -45,7 +46,7 @@ def find_leaks(repo: Repository, inbox: str, tip: str, known: str) -> list[tuple
             blobs[blob] = path if is_note(path) else blobs.get(blob, path)
     leaks = {(path, kind) for path in names for kind in secret_patterns.find_secrets(path)}
     leaks = {(path, kind) for path, kind in leaks if not _history_names(repo, known, path)}
-    for blob, raw in _read_blobs(repo, [*blobs]):
+    for blob, raw in _read_blobs(repo, blobs):
         path = blobs[blob]
         leaks |= {(path, kind) for kind in secret_patterns.find_secrets(secret_patterns.readable_text(path, raw))}
     return sorted(leaks)
@@ -57,14 +58,28 @@ def _history_names(repo: Repository, known: str, path: str) -> bool:
     return "\n" not in path and bool(_run_git(repo, "rev-list", "--max-count=1", known, "--stdin", stdin=asked))
 
 
-def _read_blobs(repo: Repository, blobs: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the blobs that are not too large, each with its bytes."""
+def _read_blobs(repo: Repository, blobs: Mapping[bytes, str]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield those of the blobs, with their paths, that are searched, each with its bytes."""
     if not blobs:
         return
     sizes = _run_git(repo, "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=b"\n".join(blobs) + b"\n")
-    small = [line.split()[0] for line in sizes.splitlines() if int(line.split()[1]) <= MOST]
-    output, at = _run_git(repo, "cat-file", "--batch", stdin=b"".join(blob + b"\n" for blob in small)), 0
-    for blob in small:
+    batch, total = list[bytes](), 0
+    for line in sizes.splitlines():
+        blob, size = line.split()
+        if int(size) > MOST and not is_note(blobs[blob]):
+            continue
+        if total + int(size) > _TOGETHER:
+            yield from _read_batch(repo, batch)
+            batch, total = [], 0
+        batch.append(blob)
+        total += int(size)
+    yield from _read_batch(repo, batch)
+
+
+def _read_batch(repo: Repository, blobs: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield these blobs, which one process reads, each with its bytes."""
+    output, at = _run_git(repo, "cat-file", "--batch", stdin=b"".join(blob + b"\n" for blob in blobs)), 0
+    for blob in blobs:
         end = output.index(b"\n", at)
         size = int(output[at:end].split()[2])
         yield blob, output[end + 1 : end + 1 + size]

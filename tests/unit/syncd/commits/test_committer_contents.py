@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 import time
+import tracemalloc
 
 import pytest
 
@@ -16,6 +17,7 @@ from syncd.commits.commit_builder import CommitBuilder
 from syncd.commits.commit_selection import LINE_END, ODD, REFUSED
 from syncd.history.change_journal import sha256
 from tests.support.commit_crash import A, B, git
+from tests.support.sample_secrets import SECRETS
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
@@ -34,6 +36,24 @@ def test_large_files_are_committed_and_deleted(rig, tmp_path):
         pass
     assert rig.commits.flush() == 1
     assert rig.held("Captures/default/Files/l.bin") is None
+
+
+def test_many_files_are_committed_without_all_of_them_in_memory(rig):
+    for number in range(12):
+        rig.agent(f"Captures/default/Files/{number}.bin", b"\0" + os.urandom(1_000_000))
+    tracemalloc.start()
+    try:
+        assert rig.commits.flush() == 1
+        assert tracemalloc.get_traced_memory()[1] < 6_000_000
+    finally:
+        tracemalloc.stop()
+    assert rig.status() == []
+
+
+def test_a_secret_in_a_note_that_is_not_small_stays_local(rig):
+    rig.agent(A, "text\n" * 20_000 + f"token {SECRETS['github-token']}\n")
+    assert rig.commits.flush() == 0
+    assert set(rig.commits.kept) == {A}
 
 
 def test_equal_large_files_are_all_committed_even_if_a_filter_refuses_another_file(rig, tmp_path):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import tracemalloc
 
 import pytest
 
 from index.errors import Conflict
+from syncd.remote import outgoing_secrets
 from tests.support.git_states import run
 from tests.support.remote_vault import SECRET
 
@@ -43,6 +45,20 @@ def test_a_secret_in_a_note_with_a_nul_byte_is_not_sent(device, other):
     device.here("Captures/default/n.md", text)
     with pytest.raises(Conflict, match=r"n\.md looks as if it contains a secret \(github-token\)"):
         device.remote.sync()
+
+
+def test_many_files_are_searched_without_all_of_them_in_memory(device, monkeypatch):
+    monkeypatch.setattr(outgoing_secrets, "_TOGETHER", 1_000_000)
+    for number in range(12):
+        device.here(f"Captures/default/{number}.txt", f"{number} text of a report\n" * 40_000, commit=number == 11)
+    device.here("Captures/default/z.md", f"token {SECRET}\n")
+    tracemalloc.start()
+    try:
+        with pytest.raises(Conflict, match=r"z\.md looks as if it contains a secret"):
+            device.remote.sync()
+        assert tracemalloc.get_traced_memory()[1] < 9_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_secret_in_the_name_of_a_capture_is_not_sent(device):
