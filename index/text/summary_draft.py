@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from index.deferred_patterns import compile_later
-from index.text.sentences import shorten, split_markdown
+from index.text.sentences import cut_cleaned, shorten, split_markdown
 from index.text.words import Token, detect_language, tokenize
 
 LONGEST: Final = 300  # most characters of a draft
@@ -67,7 +67,7 @@ def _distinct_sentences(contents: Sequence[str], clean: Callable[[str], str]) ->
     for content in contents:
         if left <= 0 or len(sentences) >= SENTENCES:
             break
-        text = clean(_BOX.sub("", content[:left], count=1))
+        text = cut_cleaned(_BOX.sub("", content, count=1), left, clean)
         left -= len(text)
         sentences.update(
             dict.fromkeys(sentence for sentence in split_markdown(text, clean) if not sentence.startswith("|"))

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from index.model import Observation, Record
 from index.text.hidden_characters import escape_hidden
-from index.text.sentences import plain_text, shorten, split_markdown
+from index.text.sentences import cut_cleaned, plain_text, shorten, split_markdown
 from index.text.tags import fold_accents, to_tag
 from syncd.notes.secret_patterns import redact
 from syncd.notes.timestamps import iso
@@ -87,13 +87,13 @@ class WeighedFact:
 
 def flatten(text: str, most: int) -> str:
     """Return `text` on one line of at most `most` characters, without secrets, and with hidden characters escaped."""
-    flat = shorten(" ".join(redact(text[:READ]).split()), most)
+    flat = shorten(" ".join(cut_cleaned(text, READ, redact).split()), most)
     return _LINE_ENDS.sub(" ", escape_hidden(flat)).encode("utf-8", "replace").decode()
 
 
 def facts_of_note(record: Record, text: str) -> list[ContextFact]:
     """Return the fact of a note: its whole text if that is short, otherwise its title and its summary."""
-    text = _HEADING.sub(r"\1:", text[:READ])
+    text = _HEADING.sub(r"\1:", cut_cleaned(text, READ, redact))
     whole = flatten(" ".join(split_markdown(text)), READ)
     line = whole if len(whole) <= LONGEST else flatten(_name_and_summary(record, text), LONGEST)
     return [_make_fact(record, record.id, line)] if any(letter.isalnum() for letter in line) else []

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.model import Observation
-from syncd.context.note_facts import LONGEST, facts_of_entity, facts_of_note, project_key
+from syncd.context.note_facts import LONGEST, READ, facts_of_entity, facts_of_note, project_key
 from tests.support.context_facts import record
 from tests.support.sample_secrets import SECRETS
 
@@ -81,6 +81,18 @@ def test_secrets_and_hidden_characters_do_not_reach_a_fact():
     (fact,) = facts_of_note(RECORD, f"The key is {SECRETS['memex-key']} and\u202e here")
     assert SECRETS["memex-key"] not in fact.text
     assert "\u202e" not in fact.text
+
+
+@pytest.mark.parametrize("cut", range(0, 60, 7))
+def test_a_secret_where_a_text_is_cut_does_not_reach_a_fact(cut):
+    end = f"\n\nFor staging use ghp_{'aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5'} here."
+    start = "# Deploy\n\nSee [runbook](https://example.com/"
+    text = f"{start}{'a' * (READ - len(start) - cut)}){end}"
+    facts = [
+        *facts_of_note(RECORD, text),
+        *facts_of_entity(RECORD, [Observation(1, f"{' ' * (READ - 30 - cut)}{end}")]),
+    ]
+    assert not any("aB3" in fact.text for fact in facts)
 
 
 @given(st.text(max_size=600), st.text(max_size=80), st.text(max_size=40))

@@ -12,10 +12,11 @@ from index.encoders.word_frequency import word_ranks
 from index.graph.vertex import Edge
 from index.search.vector_similarity import Matrix
 from index.text.key_terms import Reader
-from index.text.summary_draft import LONGEST, draft_summary
+from index.text.summary_draft import LONGEST, READ, draft_summary
 from syncd.graph import attention_report
 from syncd.graph.attention_report import UnsummarizedNode, find_unsummarized
 from syncd.graph.missing_relations import quote
+from syncd.notes.secret_patterns import redact
 from tests.support import sample_entities
 from tests.support.example_counts import examples
 from tests.support.sample_entities import Entity, vertex
@@ -159,6 +160,8 @@ def test_no_draft_holds_a_secret():
     (found,) = reported(entity("Key", f"The token of the mirror is {secret} until May")).stale
     assert "token of the mirror" in found.draft
     assert secret not in found.draft
+    said = f"{'x' * (READ - 62)}.", f"The token of the mirror is {secret} until May"
+    assert "a1B2" not in draft_summary("Mirror", said, word_ranks(), redact)
 
 
 @pytest.mark.parametrize("rule", [rule for rule in SECRETS if rule != "private-key"])
