@@ -15,6 +15,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from index.errors import MemexError, NotFound
+from index.model import Stat
 from index.names import fold
 from syncd.links.canvas_link_positions import find_in_canvas
 from syncd.links.link_resolution import Paths
@@ -56,12 +57,13 @@ def plan_link_updates(
     inbox: str = INBOX,
     moved: bool = False,
     along: Mapping[str, str] | None = None,
+    within: Collection[str] | None = None,
 ) -> LinkUpdates:
     """Plan the changes to all notes and canvases when files are moved (old path → new path), several at once.
 
     `texts` replace the bytes on disk (by path before the move). With `moved`, the files are at their new paths
     already, and only broken links are repaired, because the others may have been rewritten meanwhile. The files in
-    `along` are still at their old paths."""
+    `along` are still at their old paths. Only files `within` are read; None = all."""
     going = dict(along or {}) if moved else {**moves, **(along or {})}
     came = {new: old for old, new in moves.items() if old != new} if moved else {}
     moves = {old: new for old, new in {**moves, **(along or {})}.items() if old != new}
@@ -72,7 +74,7 @@ def plan_link_updates(
     after = Paths(going.get(path, path) for path in files)
 
     move = Move(moves, before, after, _uses_relative_links(vault), _make_privacy_rule(inbox), only_broken=moved)
-    return _collect_updates(vault, files, move, _Look(vault, texts or {}, came, going))
+    return _collect_updates(vault, files if within is None else within, move, _Look(vault, texts or {}, came, going))
 
 
 def _make_privacy_rule(inbox: str) -> Callable[[str, str], bool]:
@@ -88,13 +90,16 @@ def _make_privacy_rule(inbox: str) -> Callable[[str, str], bool]:
 class MoveSeries:
     """Plans several moves made one after another with a single scan of the vault.
 
-    Each step plans what `plan_link_updates` would plan for it at that time."""
+    Each step plans what `plan_link_updates` would plan for it if nobody wrote a link since the scan; `plan_repairs`
+    plans the rest."""
 
     def __init__(self, vault: Vault, moves: Mapping[str, str], *, inbox: str = INBOX) -> None:
         files = list(vault.walk_files())
         self._vault, self._inbox, self._relative = vault, inbox, _uses_relative_links(vault)
         self._before, self._after = Paths(files), Paths(files)
         leads, names = {name_prefix(path) for path in (*moves, *moves.values())}, Names(moves)
+        self._moved: dict[str, str] = {}
+        self._scanned: dict[str, Stat] = {}
         self._always: set[str] = set()  # files that any step may concern
         self._led: dict[str, set[str]] = {}  # prefix of a name → the files that may link to such a name
         for path in files:
@@ -106,9 +111,10 @@ class MoveSeries:
         if not _can_hold_links(path) or self._vault.ignores(path):
             return ()
         try:
-            text = decode(self._vault.read(path)[0])
+            raw, self._scanned[path] = self._vault.read(path)
         except MemexError:
             return ("",)  # each step reports it as unread
+        text = decode(raw)
         if path.endswith(".canvas") or any(find_mentions(path, text, names)):
             return ("",)
         return set(_matching_prefixes(text, leads))
@@ -136,6 +142,13 @@ class MoveSeries:
             for old in files & moves.keys():
                 files.remove(old)
                 files.add(moves[old])
+        self._moved |= moves
+
+    def plan_repairs(self) -> LinkUpdates:
+        """Plan the repair of broken links to the files that have moved, in files that were written since the scan."""
+        files = [path for path in self._vault.walk_files() if _can_hold_links(path)]
+        written = [path for path in files if self._vault.stat(path) != self._scanned.get(path)]
+        return plan_link_updates(self._vault, self._moved, inbox=self._inbox, moved=True, within=written)
 
 
 def _move_paths(paths: Paths, moves: Mapping[str, str]) -> None:

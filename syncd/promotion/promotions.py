@@ -30,7 +30,6 @@ from syncd.history.change_journal import (
     FileChange,
     MovePlan,
     UnfinishedChanges,
-    sha256,
 )
 from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
@@ -121,6 +120,7 @@ class Promotions:
             self.finish_pending()
             series, indexed_at = self._make_series(plans), time.monotonic()
             ending.callback(lambda: self._finish_moves(earlier))
+            ending.callback(self._repair_links, series)
             for plan in plans:
                 if stopping is not None and stopping.is_set():
                     done.append(Unavailable("the daemon is stopping; the remaining captures are promoted later"))
@@ -168,6 +168,14 @@ class Promotions:
         self._update_indexes(earlier.unindexed)
         earlier.unindexed.clear()
         self._commit(earlier.uncommitted)
+
+    def _repair_links(self, series: MoveSeries | None) -> None:
+        """Repair the links that somebody has written during a series, to files that it has moved."""
+        try:
+            if series is not None:
+                self._snapshot.write_links(series.plan_repairs())
+        except MemexError as error:
+            log.warning("links that were written during a promotion may be broken: %s", error.message)
 
     def _renew_plan(self, plan: Plan, ids: Collection[str]) -> Plan:
         """Renew a plan after an earlier promotion rewrote links in its capture, or took its id.
@@ -411,10 +419,10 @@ class Promotions:
             else:
                 self.journal.roll_forward(steps, without=strange)
                 if strange - {entry.target}:
-                    self._mend_links(
-                        {step.twin: step.path for step in steps if step.twin and step.now}
-                        | {entry.source: entry.target}
-                    )
+                    moves = {step.twin: step.path for step in steps if step.twin and step.now}
+                    moves[entry.source] = entry.target
+                    vault, inbox = self._snapshot.vault, self._snapshot.inbox
+                    self._snapshot.write_links(plan_link_updates(vault, moves, inbox=inbox, moved=True))
                 self.journal.set_state(entry.seq, "done")
         except MemexError as error:
             log.warning("could not finish an interrupted promotion yet: %s", error.message)
@@ -428,13 +436,6 @@ class Promotions:
             values = read_properties(split(decode(raw))[0])
             return any(key.casefold() == "id" and value == entry.document_id for key, value in values.items())
         return False
-
-    def _mend_links(self, moves: dict[str, str]) -> None:
-        """Repair the links of notes that were edited while their promotion was interrupted."""
-        updates = plan_link_updates(self._snapshot.vault, moves, inbox=self._snapshot.inbox, moved=True)
-        for path, (before, after) in updates.changes.items():
-            with suppress(Conflict, NotFound):  # they are being edited again
-                self._snapshot.vault.replace(path, after, digest=sha256(before))
 
     def _update_indexes(self, steps: Sequence[FileChange]) -> None:
         """Update the index from the files."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
+from index.errors import Conflict, NotFound
 from index.model import Document, Record, Stat
 from syncd.captures.automatic_values import AutomaticValues, file_stem
 from syncd.documents.parser import parse
+from syncd.history.change_journal import sha256
 from syncd.indexes import note_lookup
 from syncd.indexes.index_builds import ScopeIndex
+from syncd.promotion.link_updates import LinkUpdates
 from syncd.settings.settings import Settings
 from syncd.sync.pipeline import Sync
 from syncd.vault.location import ARCHIVE, locate
@@ -58,3 +62,10 @@ class VaultSnapshot:
         if record is None:
             raise note_lookup.missing_note([self.captures.index], reference, "memex recent lists them")
         return record
+
+    def write_links(self, updates: LinkUpdates) -> None:
+        """Write link updates, except into files that somebody is just changing."""
+        for path, (before, after) in updates.changes.items():
+            with suppress(Conflict, NotFound):
+                self.vault.replace(path, after, digest=sha256(before))
+        self.sync.hint(updates.changes)

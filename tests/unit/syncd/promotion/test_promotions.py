@@ -288,6 +288,21 @@ def test_a_change_that_comes_in_between_is_never_lost(world):
         own.make_plan(world.app.services.snapshot.find_capture("c1"))
 
 
+def test_a_link_that_is_written_while_others_are_promoted_is_updated_too(world):
+    own, find_capture = promotions(world), world.app.services.snapshot.find_capture
+    world.write("Captures/default/Owl.md", capture().replace("c1", "c2"))
+    world.run()
+
+    def write_links(done, *_):
+        if done == 1:
+            world.write("Areas/Trees.md", "See [[Captures/default/Owl]], [owl](../Captures/default/Owl.md).\n")
+            world.write("Areas/Pond.md", "See [[Captures/default/Owl]] and [[Heron]].\n")
+
+    own.carry_out([own.make_plan(find_capture(id), to="Birds") for id in ("c1", "c2")], progress=write_links)
+    assert files(world)["Areas/Trees.md"].decode() == "See [[Birds/Owl]], [owl](../Birds/Owl.md).\n"
+    assert files(world)["Areas/Pond.md"].decode() == "See [[Birds/Owl]] and [[Heron]].\n"
+
+
 def test_agents_see_that_what_they_related_to_is_gone(world):
     space = world.app.agent_access.workspace("default")
     for name in ("one", "two"):
