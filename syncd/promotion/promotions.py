@@ -30,6 +30,7 @@ from syncd.history.change_journal import (
     FileChange,
     MovePlan,
     UnfinishedChanges,
+    sha256,
 )
 from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
