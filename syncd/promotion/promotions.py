@@ -183,8 +183,7 @@ class Promotions:
 
         Raises Conflict if the owner has changed the capture too."""
         raw, _ = self._snapshot.vault.read(plan.source)
-        before, now = sha256(plan.raw), sha256(raw)
-        if now != before and not self.journal.has_relinked(plan.source, before, now):
+        if (now := sha256(raw)) != (was := sha256(plan.raw)) and not self.journal.has_relinked(plan.source, was, now):
             raise Conflict("the capture changed a moment ago; try again in a moment", retryable=True)
         id = choose_id(self._snapshot, plan.document, raw, ids)
         return replace(plan, raw=raw, text=compose_text(raw, plan.at, id, plan.taken), id=id)
