@@ -9,6 +9,7 @@ import pytest
 from index.errors import Conflict, NotFound
 from index.topics.summary_and_tags import Enrichment
 from syncd.captures.writer import hide_file_name
+from syncd.documents.parser import parse
 from tests.support.world import World
 
 PATH = "Captures/default/Rent 2.md"
@@ -30,7 +31,8 @@ def test_an_error_without_the_name_of_the_file_is_a_sentence(error, words):
 
 def test_enrichment_holds_back_no_commit_while_it_waits_for_the_encoder(tmp_path, monkeypatch):
     world, path = World(tmp_path), "Captures/default/Plum.md"
-    world.write(path, "---\nid: plum\n---\nThe gardener planted a plum tree.\n")
+    file = world.write(path, "---\nid: plum\n---\nThe gardener planted a plum tree.\n")
+    document = parse(file.read_bytes(), path, mtime_ms=0)
     world.run()
     index, free = world.app.opened.captures.index, []
     prepare = index.prepare
@@ -44,6 +46,6 @@ def test_enrichment_holds_back_no_commit_while_it_waits_for_the_encoder(tmp_path
         return prepare(documents, **options)
 
     monkeypatch.setattr(index, "prepare", look_and_prepare)
-    record = world.app.agent_access.workspace("default").enrich(path, Enrichment("About a tree.", ("plum",)))
+    record = world.app.agent_access.workspace("default").enrich(document, Enrichment("About a tree.", ("plum",)))
     assert (record.summary, record.tags, free) == ("About a tree.", ("plum",), [True])
     world.close()

@@ -4,6 +4,7 @@ import pytest
 
 from index.errors import Conflict, Unavailable
 from index.topics.summary_and_tags import Enrichment
+from syncd.documents.parser import parse
 from tests.support.hand_edits import AT, front, settled, written
 from tests.support.world import promote
 
@@ -18,7 +19,8 @@ def capture_again(world, space):
 
 
 def enrich(world, space):
-    space.enrich(PATH, Enrichment(summary="A summary.", tags=()))
+    document = parse(world.app.opened.vault.read(PATH)[0], PATH, mtime_ms=0)
+    space.enrich(document, Enrichment(summary="A summary.", tags=()))
 
 
 def relate(world, space):
