@@ -321,7 +321,8 @@ class Contexts:
         written, index = self._written_in(workspace), self._captures.index
         facts = []
         for fact in written.facts:
-            promoted = is_promoted(fact)
+            # Of a capture that is still at its path, only a line that is promoted already needs a look into the journal.
+            promoted = (fact.promoted or index.record_at(fact.path) is None) and is_promoted(fact)
             if promoted or index.record(fact.id, workspace) is not None:
                 facts.append(replace(fact, promoted=promoted))
         self._record(workspace, replace(written, facts=tuple(facts)))

@@ -95,7 +95,8 @@ class ManualMoves:
         """Return whether the note left the inbox together with the folder of its workspace, as no promoted note does."""
         inside = note.old.removeprefix(f"{self._snapshot.inbox}/")
         out = inside != note.old and not is_inside(note.new, self._snapshot.inbox)
-        return out and f"/{note.new}".endswith(f"/{inside}")
+        workspace = f"{self._snapshot.inbox}/{inside.partition('/')[0]}"
+        return out and f"/{note.new}".endswith(f"/{inside}") and not self._snapshot.vault.exists(workspace)
 
     # Planning
 

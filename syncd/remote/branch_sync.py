@@ -397,8 +397,6 @@ class RemoteSync:
             return 0
         if not self._history_has(tip, known):
             return None
-        if self._is_rewritten(tracked, known):
-            raise self._rewritten_error(tracked)
         check_may_push(self._repo, tracked)
         if leaked := find_leaks(self._repo, self._inbox, tip, known):
             path, kind = leaked[0]

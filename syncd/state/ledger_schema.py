@@ -237,6 +237,8 @@ SCHEMA: tuple[str, ...] = (
         at INTEGER NOT NULL,
         PRIMARY KEY (workspace, id)
     ) STRICT;
+    CREATE INDEX promotions_from ON promotions (source);
+    CREATE INDEX promotions_to ON promotions (target);
     """,
 )
 

@@ -396,6 +396,12 @@ def test_the_stored_files_of_a_workspace_whose_folder_was_renamed_stay_those_of_
     assert text(stored, "Home.md") == "![[Captures/home/Files/r.txt]]\n"
 
 
+def test_a_capture_that_is_dragged_into_a_folder_with_the_name_of_its_workspace_is_promoted(world):
+    drag(world, "Captures/default/Heron.md", "Birds/default/Heron.md")
+    assert "promoted_at" in text(world, "Birds/default/Heron.md")
+    assert not any("it was moved or renamed" in sentence for sentence in world.app.health.degraded())
+
+
 @pytest.mark.parametrize("new", ["My inbox", "Work/Captures"])
 def test_nothing_is_promoted_when_the_inbox_itself_is_renamed_or_moved(stored, new):
     before = files(stored)
