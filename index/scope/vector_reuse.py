@@ -62,8 +62,8 @@ class Vectors:
     ) -> FoundVectors:
         """Return the vectors of `texts`, which are given by their digests.
 
-        The stores are read while texts that none of them has are embedded, where a second core is free. Without an embedder
-        that works, `urgent` raises Unavailable; else some are missing."""
+        Texts that no store has are embedded while the stores are read, if a second core is free. Without an embedder that
+        works, `urgent` raises Unavailable; else some are missing."""
         known = self._recall(texts)
         sought = texts.keys() - known.keys()
         stored = set[str]().union(*(source.known_digests(sought) for source in self._sources))

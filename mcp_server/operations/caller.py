@@ -108,5 +108,5 @@ def resolve_workspace(agent_access: AgentAccess, caller: Caller, *, named: bool 
             pass
     raise NotFound(
         "no such workspace, or the key may not see it, or the request must name a workspace: "
-        "name one in the header X-Memory-Workspace, or with -w behind `memex mcp`; `memex workspace create` creates one"
+        "name one in the header X-Memory-Workspace, or with `memex mcp -w NAME`; create one with `memex workspace create`"
     )

@@ -35,9 +35,7 @@ from syncd.vault.path_rules import parent_folders
 # The new content of a file: bytes, a private file that has the bytes for this path alone, or None = removed.
 Content = bytes | Path | None
 
-_STAGED: Final = (
-    "staged"  # in the builder's folder: what a move of HEAD that has not ended puts into the person's index
-)
+_STAGED: Final = "staged"  # in the builder's folder: what an unfinished `move_head` has put into the person's index
 _PIECE: Final = 1 << 20
 _POINTER: Final = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v1\n(?:[a-z0-9.-]+ .*\n)*?oid sha256:([0-9a-f]{64})\n"
@@ -267,7 +265,7 @@ class CommitBuilder:
             order = sorted(changes, key=lambda path: (changes[path] is not None, path))
             result = self._update_index(order)
             if result.status and of == 1:
-                refused = [path for path in order if self._update_index([path]).status]
+                refused = self._find_refused(order)
                 self.drop_changes()
                 if refused == order:
                     self._check_space()
@@ -275,6 +273,13 @@ class CommitBuilder:
                     raise FilesRefused(refused, "update-index", result.err)
         if result.status:
             raise _command_error("update-index", result)
+
+    def _find_refused(self, order: Sequence[str]) -> list[str]:
+        """Return those of these paths that Git refuses; it is asked about ever smaller parts."""
+        if not self._update_index(order).status:
+            return []
+        half = len(order) // 2
+        return [*self._find_refused(order[:half]), *self._find_refused(order[half:])] if half else list(order)
 
     def _check_space(self) -> None:
         """Raise OSError if Git has no space, or no right, to write objects: then it would refuse every file."""

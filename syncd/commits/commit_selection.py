@@ -33,7 +33,7 @@ SECRET, MARKERS, IGNORED, STAGED, NESTED, UNREADABLE, ODD, REFUSED, LINE_END = (
     "you have staged other content for it",
     "it belongs to a nested repository",
     "it can't be read now",
-    "Git has something other than a file at its path, or other than a folder above it",
+    "Git has something other than a file at its path, or something other than a folder above its path",
     "Git can't add it, perhaps because a filter's program is not on the daemon's PATH; `git add` of the file shows why",
     "its name contains a line end",
 )
@@ -95,12 +95,12 @@ def _separate_edited(
 ) -> None:
     """Separate the paths that the log leads to from HEAD from those that somebody has edited."""
     selection.edited = []
-    young = time.time_ns() // 1_000_000 - FRESH_MS
+    present = time.time_ns() // 1_000_000
     for path, digest in now.items():
         if path in selection.kept:
             continue
         last = audit.last_entry(path)
-        if last is not None and last.at > young and last.after != digest:
+        if last is not None and 0 <= present - last.at < FRESH_MS and last.after != digest:
             selection.unsettled.add(path)  # its write is perhaps under way
         if digest in heads[path]:
             continue

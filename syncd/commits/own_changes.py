@@ -30,7 +30,7 @@ class CommitBatch:
 
     @property
     def writers(self) -> list[str]:
-        """Return the agents, and the command line if a command of the owner wrote a file that no agent wrote."""
+        """Return the agents and, if there are any, the command line for files that only commands of the owner wrote."""
         by_command = any(_writers_of(steps) == [COMMANDS] for steps in self.steps.values())
         return [*self.agents, *([COMMANDS] if self.agents and by_command else [])]
 

@@ -49,7 +49,7 @@ HOMELESS: Final = (
 )
 MOVED: Final = (
     "inbox: it was moved or renamed, or a workspace was moved out of it, so agents have lost their notes, and none is promoted; "
-    "move it back, or name its new folder in `vault.inbox` and restart Memex"
+    "move it back; if you renamed the inbox, you can name its new folder in `vault.inbox` instead, and restart Memex"
 )
 BLOCKED: Final = (
     "inbox: a link or a file takes the place of its folder, so agents can't capture notes; "

@@ -307,9 +307,8 @@ def _is_promoted(opened: OpenParts, journal: ChangeJournal, fact: ContextFact) -
         entry for entry in journal.entries_named([fact.path]) if (entry.source, entry.state) == (fact.path, "done")
     ]
     record = opened.notes.index.record(moves[-1].document_id if moves else fact.id)
-    if record is None or record.path.startswith(
-        f"{opened.settings.vault.inbox}/"
-    ):  # an archived capture is in the inbox
+    inbox = f"{opened.settings.vault.inbox}/"
+    if record is None or record.path.startswith(inbox):  # an archived capture is in the inbox
         return False
     try:
         text = decode(opened.vault.read(record.path)[0])
@@ -324,10 +323,10 @@ def _is_promoted(opened: OpenParts, journal: ChangeJournal, fact: ContextFact) -
     written_at = next((entry.at for entry in entries if entry.after), 0)
     if moves:
         return written_at <= moves[-1].at
-    # Another device may have promoted it, as only the note says.
-    is_removed = bool(entries) and not entries[0].after
-    promoted_at = read_marks(text).promoted_at or 0
-    return not is_removed and not journal.entries_of(fact.id) and written_at <= promoted_at
+    # A person has just moved the file, or another device may have promoted it, as only the note says.
+    last = entries[0].after if entries else None
+    is_promoted = not journal.entries_of(fact.id) and written_at <= (read_marks(text).promoted_at or 0)
+    return last == record.digest or (last != "" and is_promoted)
 
 
 def _index_now(sync: Sync, paths: Collection[str]) -> None:

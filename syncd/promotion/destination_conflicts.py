@@ -116,7 +116,8 @@ class DestinationConflicts:
     def _list_open(self, question: Question) -> list[str]:
         """Return the keys of the open proposals about this conflict."""
         waiting = self._proposals.list_open().items()
-        return [key for key, (kind, about) in waiting if kind == KIND and _question_of(about) == question]
+        same = (question, (None, *question[1:]))
+        return [key for key, (kind, about) in waiting if kind == KIND and _question_of(about) in same]
 
     def _carry_out(self, about: Mapping[str, Any]) -> str:
         """Carry out the ticked choice, and mark the other choices of the question as superseded."""

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from index.errors import MemexError
-from index.model import Document
+from index.errors import Conflict, MemexError
+from index.model import Document, Stat
 from syncd.documents.file_note import digest_of
 from syncd.git import head_moves
 from syncd.git.repository import Repository
@@ -37,6 +37,7 @@ from syncd.vault.path_rules import objection
 log = logging.getLogger(__name__)
 
 AUTHOR: Final = Author("daemon", "drag")
+AGAIN_S: Final = 60.0  # seconds until a move that could not be finished is tried again, unless its file changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,15 @@ class ManualMove:
     followed: Mapping[str, str] | None = None  # the stored file that the person moved too: old path → new path
 
 
+@dataclass(frozen=True, slots=True)
+class _Delay:
+    """Tells why a move could not be finished, in which state its file was, and until when it is left alone."""
+
+    reason: str
+    stat: Stat | None
+    until: float  # by the monotonic clock
+
+
 class ManualMoves:
     """Runs the job that finishes manual moves."""
 
@@ -60,7 +70,7 @@ class ManualMoves:
     ) -> None:
         self._snapshot, self._promotions, self._moved_notes, self._repo = snapshot, promotions, moved_notes, repo
         self.is_inbox_moved = False  # whether a person moved or renamed the inbox, or a whole folder of it
-        self._delays: dict[str, str] = {}  # path of a moved note → why the last run could not finish its move
+        self._delays: dict[str, _Delay] = {}  # path of a moved note → why the last try could not finish its move
 
     def run(self) -> None:
         """Finish the moves of notes that nobody is editing."""
@@ -71,28 +81,39 @@ class ManualMoves:
                 every = self._moved_notes.find_moved()
                 moved_notes = [note for note in every if not self._has_moved_with_workspace(note)]
                 self.is_inbox_moved = len(moved_notes) < len(every)
+                moved_notes = [note for note in moved_notes if not self._is_delayed(note)]
                 if moved_notes and not self._is_git_busy() and all(self._is_quiet(note) for note in moved_notes):
-                    delays = self._finish_notes(moved_notes)
-                    for path, reason in delays.items():
-                        if self._delays.get(path) != reason:
-                            log.warning("finishing a manual move later: %s", reason)
-                    self._delays = delays
+                    self._delays = self._finish_notes(moved_notes)
             except MemexError as error:
                 log.info("finishing manual moves later: %s", error.message)
 
-    def _finish_notes(self, moved_notes: Sequence[MovedNote]) -> dict[str, str]:
+    def _is_delayed(self, note: MovedNote) -> bool:
+        """Return whether the move could not be finished a moment ago and the file is unchanged: each try reads the vault."""
+        delay = self._delays.get(note.new)
+        return (
+            delay is not None and time.monotonic() < delay.until and self._snapshot.vault.stat(note.new) == delay.stat
+        )
+
+    def _finish_notes(self, moved_notes: Sequence[MovedNote]) -> dict[str, _Delay]:
         """Finish the moves of these notes, and return by path why some of them could not be finished."""
         try:
             # together, because they may link to each other
             self._finish_moves([move for note in moved_notes if (move := self._plan_move(note))])
         except MemexError as error:
             if len(moved_notes) == 1:
-                return {moved_notes[0].new: error.message}
-            return {path: reason for note in moved_notes for path, reason in self._finish_notes([note]).items()}
+                return {moved_notes[0].new: self._delay(moved_notes[0], error)}
+            return {path: delay for note in moved_notes for path, delay in self._finish_notes([note]).items()}
         return {}
 
+    def _delay(self, note: MovedNote, error: MemexError) -> _Delay:
+        before = self._delays.get(note.new)
+        if before is None or before.reason != error.message:
+            log.warning("finishing a manual move later: %s", error.message)
+        wait = 0.0 if isinstance(error, Conflict) else AGAIN_S  # a file has just changed
+        return _Delay(error.message, self._snapshot.vault.stat(note.new), time.monotonic() + wait)
+
     def _has_moved_with_workspace(self, note: MovedNote) -> bool:
-        """Return whether the note left the inbox together with the folder of its workspace, as no promoted note does."""
+        """Return whether the note left the inbox together with the folder of its workspace."""
         inside = note.old.removeprefix(f"{self._snapshot.inbox}/")
         out = inside != note.old and not is_inside(note.new, self._snapshot.inbox)
         workspace = f"{self._snapshot.inbox}/{inside.partition('/')[0]}"

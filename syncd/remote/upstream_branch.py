@@ -142,7 +142,7 @@ def _unreachable_error(result: ProcessResult, limit_s: float, stop: threading.Ev
     if stop.is_set():
         return Unavailable("the daemon is stopping, so Memex did not wait for the remote")
     if result.late:
-        return Unavailable(f"the remote did not answer within {limit_s:g} s (git.timeout_s)")
+        return Unavailable(f"the transfer with the remote made no progress for {limit_s:g} s (git.timeout_s)")
     return Unavailable(f"the remote can't be reached: {_error_text(result)}")
 
 

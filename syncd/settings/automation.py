@@ -44,7 +44,9 @@ class GitSettings:
         0.0, "Seconds between two pulls; 0 = pull only when you, or a webhook after a push, request it.", least=0
     )
     push: bool = setting(False, "Whether Memex pushes commits to the upstream branch.")
-    timeout_s: float = setting(30.0, "Seconds after which Memex gives up on a remote that does not answer.", least=1)
+    timeout_s: float = setting(
+        30.0, "Seconds without progress after which Memex gives up on a transfer with a remote.", least=1
+    )
     past_days: float = setting(
         30.0,
         "Days to keep versions that agents and commands overwrite or delete, for `memex undo`; 0 = keep none.",
@@ -95,7 +97,7 @@ class ReviewSettings:
     table: bool = setting(True, "Whether Memex keeps `Review.base`, a table of waiting captures, in the inbox.")
     expire_days: float = setting(
         0.0,
-        "Days without a change after which a capture is archived that you neither wrote nor edited; 0 = never. A note's `expires` property applies either way.",
+        "Archive captures whose files you neither added nor edited after this many days without a change; 0 = never. A note's `expires` property applies either way.",
         least=0,
     )
 

@@ -70,7 +70,7 @@ def cut_rows(rows: Sequence[Row], limit: int, what: str) -> Sequence[Row]:
 
 def print_cut(limit: int, what: str) -> None:
     """Print that a list ends after `limit` rows, and how to see more."""
-    print_message(f"memex: there are more {what} than these {limit:,}; {way_to_more(limit)}")
+    print_message(f"memex: there are more {what}; this list ends after {limit:,}; {way_to_more(limit)}")
 
 
 def way_to_more(limit: int) -> str:

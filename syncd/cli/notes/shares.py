@@ -37,7 +37,7 @@ def share_add(paths: Sequence[str], workspace: str) -> None:
     result = ask("share.add", {"workspace": workspace, "paths": list(paths)})
     _print_preview(result)
     for entry in _empty_entries(result, paths):
-        print_message(f"memex: {entry} has no note yet; check the spelling, which includes upper and lower case")
+        print_message(f"memex: {entry} has no note yet; check the spelling and the letter case")
     print_message(LATER)
 
 

@@ -57,11 +57,11 @@ def alive(word):
 SERVES = 'shift $(($# - 1)); eval "$1"'  # what the other end of ssh would do
 FAILURES = {
     "it is down": ("echo 'ssh: connect to host host port 22: Connection refused' >&2; exit 255", "Connection refused"),
-    "it hangs": ("sleep 86399 & echo $$ > $0.pid; wait", "did not answer within 1 s"),
-    "it hangs and hears no signal": ("trap '' TERM INT HUP; sleep 86399; sleep 86399", "did not answer within 1 s"),
-    "it hangs half-way": ('shift $(($# - 1)); eval "$1" | (head -c 20; sleep 86399)', "did not answer within 1 s"),
+    "it hangs": ("sleep 86399 & echo $$ > $0.pid; wait", "made no progress for 1 s"),
+    "it hangs and hears no signal": ("trap '' TERM INT HUP; sleep 86399; sleep 86399", "made no progress for 1 s"),
+    "it hangs half-way": ('shift $(($# - 1)); eval "$1" | (head -c 20; sleep 86399)', "made no progress for 1 s"),
     "it asks at the terminal": ("printf 'Password: ' > /dev/tty && read secret < /dev/tty || { echo 'no terminal' >&2; exit 1; }", "no terminal"),
-    "it asks on its input": ("read answer; exit 1", "did not answer within 1 s"),
+    "it asks on its input": ("read answer; exit 1", "made no progress for 1 s"),
     "it says a lot": ("yes 'remote: busy' | head -c 3000000 >&2; exit 1", "remote: busy"),
     "it tells a secret": (f"echo 'fatal: https://me:{SECRET}@host/ is gone' >&2; exit 1", r"https://me:\[github-token\]@host"),
 }  # fmt: skip

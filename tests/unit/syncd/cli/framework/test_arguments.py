@@ -7,6 +7,8 @@ def test_a_list_with_one_row_more_is_cut_and_names_an_option_that_the_command_ta
     assert cut_rows(range(3), 3, "jobs") == range(3)
     assert capfd.readouterr().err == ""
     assert cut_rows(range(4), 3, "jobs") == range(3)
-    assert capfd.readouterr().err == "memex: there are more jobs than these 3; to list more: --limit\n"
+    assert capfd.readouterr().err == "memex: there are more jobs; this list ends after 3; to list more: --limit\n"
     cut_rows(range(LISTED + 1), LISTED, "jobs")
-    assert capfd.readouterr().err == "memex: there are more jobs than these 10,000; a list has at most 10,000\n"
+    assert (
+        capfd.readouterr().err == "memex: there are more jobs; this list ends after 10,000; a list has at most 10,000\n"
+    )

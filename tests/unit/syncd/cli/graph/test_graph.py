@@ -199,7 +199,7 @@ def test_a_list_that_is_cut_says_so(ada, capfd):
     assert run_command(["node", "list", "--limit", "3", "--json"]) == 0
     out, err = capfd.readouterr()
     assert len(json.loads(out)) == 3
-    assert err == "memex: there are more entities than these 3; to list more: --limit\n"
+    assert err == "memex: there are more entities; this list ends after 3; to list more: --limit\n"
 
 
 def test_a_node_that_was_written_without_a_type_is_shown_without(world, said):
@@ -364,7 +364,7 @@ def test_a_list_honours_the_limit_and_says_that_there_is_more(world, said, capfd
         capfd.readouterr()
         assert run_command([*words, "--json"]) == 0
         out, err = capfd.readouterr()
-        assert (len(json.loads(out)), f"there are more {rows} than these 1" in err) == (1, True), report
+        assert (len(json.loads(out)), f"there are more {rows}; this list ends after 1" in err) == (1, True), report
     said("graph", "--orphans", "--limit", "3")
     assert "there are more" not in capfd.readouterr().err
 

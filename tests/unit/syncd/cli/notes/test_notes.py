@@ -277,7 +277,7 @@ def test_a_list_of_captures_that_is_cut_says_so(world, note, capfd):
     assert run_command(["recent", "--limit", "2", "--json"]) == 0
     out, err = capfd.readouterr()
     assert len(json.loads(out)) == 2
-    assert err == "memex: there are more captures than these 2; to list more: --limit\n"
+    assert err == "memex: there are more captures; this list ends after 2; to list more: --limit\n"
 
 
 def test_a_note_can_be_named_by_a_path_of_the_disk(world, note, tmp_path, monkeypatch, capfd):
