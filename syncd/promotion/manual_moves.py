@@ -55,7 +55,7 @@ class ManualMove:
 
 @dataclass(frozen=True, slots=True)
 class _Delay:
-    """Tells why a move could not be finished, in which state its file was, and until when it is left alone."""
+    """Holds why a move could not be finished, the state of its file then, and until when it is left alone."""
 
     reason: str
     stat: Stat | None
