@@ -36,7 +36,9 @@ _DEFINITION: Final = re.compile(
 _AFTER_INLINE: Final = re.compile(rf"{_GAP}[)\"'(]|\Z")
 _AFTER_DEFINITION: Final = re.compile(r"[ \t]*(?:[\r\n\"'(]|\Z)")
 _LINKS: Final = ((_INLINE, _AFTER_INLINE), (_DEFINITION, _AFTER_DEFINITION))
-_OPENING: Final = re.compile(r"<(?=[A-Za-z])")
+_RUN: Final = re.compile(r"[^\x00-\x20>]++>?")  # an autolink has no white space
+_AUTOLINK_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,31}):")
+_TAG: Final = re.compile(r"[A-Za-z]")
 _AUTOLINK: Final = re.compile(r"<([A-Za-z][A-Za-z0-9+.-]{1,31}):[^\x00-\x20<>]*+>")
 _QUOTED_LINE: Final = re.compile(r"\n[ \t>]*")
 _ATTRIBUTE: Final = re.compile(r"(?:href|src|srcset|action)[\s>]*+=[\s>]*+([\"']?)", re.IGNORECASE)
@@ -89,7 +91,7 @@ def drop_forbidden(text: str) -> str:
             at = end
         text = "".join([*parts, text[at:]])
     tags = any(not is_allowed(_attribute_value(text, match)) for match in _ATTRIBUTE.finditer(text))
-    return _OPENING.sub(lambda match: "&lt;" if _is_live(match.string, match.start(), tags=tags) else match[0], text)
+    return _RUN.sub(lambda match: _escape_openings(match[0], tags=tags) if "<" in match[0] else match[0], text)
 
 
 def _forbidden_scheme(target: str) -> str:
@@ -144,7 +146,15 @@ def _attribute_value(text: str, match: re.Match[str]) -> str:
     return value.partition(match[1])[0] if match[1] else re.split(r"[\s>]", value, maxsplit=1)[0]
 
 
-def _is_live(text: str, start: int, *, tags: bool) -> bool:
-    """Return whether the autolink at `start` has a forbidden scheme; if there is no autolink at `start`, return `tags`."""
-    autolink = _AUTOLINK.match(text, start)
-    return tags if autolink is None else autolink[1].lower() not in ALLOWED
+def _escape_openings(run: str, *, tags: bool) -> str:
+    """Escape each `<` of a text without blanks that begins an autolink with a forbidden scheme and, with `tags`, any tag.
+
+    An autolink contains no `<`, so that one before it becomes an autolink when the `<` of this one is escaped."""
+    pieces = run.split("<")
+    is_open = run.endswith(">")
+    for at in range(len(pieces) - 1, 0, -1):
+        scheme = _AUTOLINK_SCHEME.match(pieces[at]) if is_open else None
+        escaped = scheme[1].lower() not in ALLOWED if scheme else tags and _TAG.match(pieces[at]) is not None
+        is_open = is_open and escaped
+        pieces[at] = ("&lt;" if escaped else "<") + pieces[at]
+    return "".join(pieces)

@@ -59,3 +59,17 @@ def test_no_text_takes_long():
     for text in ("file://" * 20_000, "](" * 20_000, "<a:" * 20_000, "<a href=" * 10_000, "[a](b:" * 10_000):
         find_unsafe(text)
     assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 40])
+@pytest.mark.parametrize("inner", ["<file:x", "<javascript:y"])
+def test_no_autolink_becomes_live_when_the_ones_inside_are_escaped(count, inner):
+    text = f"See <javascript:alert(1)//{inner * count}> and <https://example.org/>."
+    safe = drop_forbidden(text)
+    assert (find_unsafe(safe), drop_forbidden(safe)) == ((), safe)
+    assert safe == f"See {text[4:].partition(' ')[0].replace('<', '&lt;')} and <https://example.org/>."
+
+
+@pytest.mark.parametrize("text", ["<javascript:a<1>", "<file:a<https://b>", "<file:a <b>", "a < file:b > c"])
+def test_what_is_no_autolink_stays(text):
+    assert drop_forbidden(text) == text
