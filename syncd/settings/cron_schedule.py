@@ -60,7 +60,7 @@ def _parse_field(word: str, name: str, least: int, most: int, named: tuple[str, 
         every, first, last, step = match.groups()
         low = least if every else _parse_number(first, name, least, most, numbers)
         high = most if every or (step and not last) else _parse_number(last or first, name, least, most, numbers)
-        if high < low or step == "0":
+        if high < low or (step and not int(step)):
             raise ValueError(f"has {part[:20]!r} as {name}, which never occurs")
         allowed.update(range(low, high + 1, int(step or 1)))
     return allowed

@@ -42,6 +42,7 @@ def test_an_expression_allows_what_it_does_in_a_crontab(expression, told):
         ("0 3 * * foo", "'foo' as day of week"),
         ("0 5-3 * * *", "which never occurs"),
         ("*/0 * * * *", "which never occurs"),
+        ("*/00 * * * *", "which never occurs"),
         ("0 3 31 2,4 *", "a day that none of its months has"),
         ("0 3 1 * 1", "not both"),
         ("@daily", "five words"),
