@@ -469,6 +469,10 @@ def test_what_a_person_put_on_a_node_survives_the_graphs_own_tags(world):
     file = world.vault / known(world, id).path
     put(file, "tags", "tags: [x, collection:memory]\n")
     world.run()
+    with pytest.raises(Conflict):  # what the person has just written may not be replaced unread
+        space.nodes.set_tags("Ada", ["y"])
+    aged(file)
+    world.run()
     space.nodes.set_tags("Ada", ["y"])
     assert (space.nodes.get("Ada").tags, known(world, id).collection) == (("y",), "memory")
     with pytest.raises(InvalidArgument, match="collection:"):

@@ -191,12 +191,14 @@ def pass_failed(world, sentence):
     sync._pending_paths.resume()
 
 
-@entry("inbox", health.HOMELESS, health.BLOCKED)
+@entry("inbox", health.HOMELESS, health.BLOCKED, health.MOVED)
 def no_workspace(world, sentence):
+    world.app.services.manual_moves.is_inbox_moved = sentence == health.MOVED  # tests of manual moves move it
     away = (world.vault / "Captures").rename(world.vault / ".captures")
     if sentence == health.BLOCKED:
         (world.vault / "Captures").write_text("no folder")
     yield
+    world.app.services.manual_moves.is_inbox_moved = False
     (world.vault / "Captures").unlink(missing_ok=True)
     away.rename(world.vault / "Captures")
 
