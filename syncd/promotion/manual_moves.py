@@ -81,9 +81,11 @@ class ManualMoves:
                 every = self._moved_notes.find_moved()
                 moved_notes = [note for note in every if not self._has_moved_with_workspace(note)]
                 self.is_inbox_moved = len(moved_notes) < len(every)
-                moved_notes = [note for note in moved_notes if not self._is_delayed(note)]
+                delayed = {note.new for note in moved_notes if self._is_delayed(note)}
+                moved_notes = [note for note in moved_notes if note.new not in delayed]
                 if moved_notes and not self._is_git_busy() and all(self._is_quiet(note) for note in moved_notes):
-                    self._delays = self._finish_notes(moved_notes)
+                    delays = self._finish_notes(moved_notes)
+                    self._delays = {path: self._delays[path] for path in delayed} | delays
             except MemexError as error:
                 log.info("finishing manual moves later: %s", error.message)
 

@@ -457,7 +457,15 @@ def test_a_drag_that_can_t_be_finished_delays_no_other_one(world, caplog):
         world.app.services.manual_moves.run()
     assert text(world, "Birds/Heron.md") == large
     assert "promoted_at" in text(world, "Birds/Pond.md")
+    world.write("Captures/default/Owl.md", CAPTURE.replace("c1", "c3"))
+    for drag_it in (False, True):
+        if drag_it:
+            drag(world, "Captures/default/Owl.md", "Birds/Owl.md", run=False)
+        world.run(under=["Captures/default/Owl.md", "Birds/Owl.md"])
+        world.app.services.manual_moves.run()
+    assert "promoted_at" in text(world, "Birds/Owl.md")
     assert len([record for record in caplog.records if "manual move later" in record.message]) == 1
+    assert list(world.app.services.manual_moves._delays) == ["Birds/Heron.md"]
     world.write("Birds/Heron.md", CAPTURE)
     look(world)
     assert "promoted_at" in text(world, "Birds/Heron.md")
