@@ -23,7 +23,6 @@ from syncd.notes import secret_patterns
 from syncd.notes.front_matter import FrontmatterError, decode, has_merge_conflict, read_properties, split
 from syncd.vault.path_rules import is_note, objection, parent_folders
 
-MOST: Final = 5_000_000  # bytes; a larger file that is not a note is not searched for secrets
 FRESH_MS: Final = 60_000  # an entry this young may not be carried out yet
 # Why a path stays uncommitted, in words that follow "kept local:".
 SECRET, MARKERS, IGNORED, STAGED, NESTED, UNREADABLE, ODD, REFUSED, LINE_END = (
@@ -183,7 +182,7 @@ def _exclude_stored_files(selection: CommitSelection, now: Mapping[str, str], va
 def _examined_bytes(path: str, content: Content) -> bytes | None:
     """Return the bytes in which secrets are looked for; None = the file is removed. A very large file counts as empty, but not a note."""
     if isinstance(content, Path):
-        return content.read_bytes() if is_note(path) or content.stat().st_size <= MOST else b""
+        return content.read_bytes() if secret_patterns.is_searched(path, content.stat().st_size) else b""
     return content
 
 

@@ -32,6 +32,7 @@ _KEY_HEAD: Final = "PRIVATE KEY"
 _KEY_END: Final = "-----END"
 _KEY_LENGTH: Final = 32 * 1024  # most characters between the two lines of a private key
 _STOPS: Final = ".:!?*_~"  # at the end of a value these belong to the sentence
+_LARGEST: Final = 5_000_000  # bytes of a searched file that is not a note
 _GIT_LOOKS: Final = 8_000  # bytes in which Git looks for a NUL byte
 _ESCAPE: Final = compile_later(r"\\(?=[_.~+=-])")  # before a character of secrets, as Markdown editors write it
 _PASSWORD_WORDS: Final = frozenset(["password", "passwd", "pass", "pwd", "secret", "token"])
@@ -93,6 +94,11 @@ def find_secrets(text: str) -> tuple[str, ...]:
     """Return the kinds of the secrets in `text`."""
     kinds = {secret.kind for secret in locate_secrets(text)}
     return tuple(kind for kind in KINDS if kind in kinds)
+
+
+def is_searched(path: str, size: int) -> bool:
+    """Return whether secrets are looked for in a file of `size` bytes: in every note, and in other files that are not large."""
+    return is_note(path) or size <= _LARGEST
 
 
 def readable_text(path: str, raw: bytes) -> str:

@@ -15,7 +15,6 @@ from syncd.vault.path_rules import is_note
 if TYPE_CHECKING:
     from syncd.git.repository import Repository
 
-MOST: Final = 5_000_000  # bytes; a larger file that is not a note is not searched
 _TOGETHER: Final = 16_000_000  # bytes of the files that are read together
 _LIMIT_S: Final = 300.0
 
@@ -66,7 +65,7 @@ def _read_blobs(repo: Repository, blobs: Mapping[bytes, str]) -> Iterator[tuple[
     batch, total = list[bytes](), 0
     for line in sizes.splitlines():
         blob, size = line.split()
-        if int(size) > MOST and not is_note(blobs[blob]):
+        if not secret_patterns.is_searched(blobs[blob], int(size)):
             continue
         if total + int(size) > _TOGETHER:
             yield from _read_batch(repo, batch)

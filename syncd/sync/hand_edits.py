@@ -96,9 +96,8 @@ class HandEdits:
             self._delete(path)  # now another note
             return False
         is_same = visible_digest(document) == edit.was and document.version == edit.version
-        if (
-            document.version > edit.version or is_same
-        ):  # a promotion removes the version, so it may return with an earlier one
+        # A promotion removes the version, so the same text may return with an earlier one, and then counts as edited.
+        if document.version > edit.version or is_same:
             self._delete(path)
             return False
         if not self._is_own_write(document):
