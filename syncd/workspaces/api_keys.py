@@ -29,6 +29,7 @@ SECRET: Final = re.compile(rf"{PREFIX}_[0-9a-f]{{12}}_[0-9a-f]{{64}}", re.ASCII)
 LONGEST_NAME: Final = 64
 ENVIRONMENT: Final = {"mcp": "KB_MCP_API_KEY", "rest": "KB_API_KEY"}  # surface -> environment variable with its secret
 LEAST_SECRET: Final = 16  # shortest secret that a person may choose: a guessed one opens every workspace
+LATEST_MS: Final = 253_370_764_800_000  # the year 9999 in UTC; the last year of `datetime`, in every time zone
 EXPIRING_MS: Final = 14 * 24 * 3600 * 1000  # how long before its expiry a key is reported
 
 log = logging.getLogger(__name__)
@@ -165,6 +166,8 @@ class ApiKeys:
                 )
             # The old secret of an expired key must not become valid again.
             old_until = now + overlap_ms if overlap_ms > 0 and key.is_live(now) else None
+            _check_end(expires_at)
+            _check_end(old_until)
             old = self._keys[key.id][1] if old_until is not None else _NOBODY
             rotated = replace(key, expires_at=ends, serial=key.serial + 1, old_until=old_until)
             secret = make_secret(key.id)
@@ -360,6 +363,13 @@ def _check_new_key(name: str, workspaces: Collection[str] | None, expires_at: in
         raise InvalidArgument("a key needs a workspace; name one, or allow all of them")
     if expires_at is not None and expires_at <= now:
         raise InvalidArgument("the key would already be expired; choose a later time")
+    _check_end(expires_at)
+
+
+def _check_end(end: int | None) -> None:
+    """Raise InvalidArgument for the end of a key or of an old secret that no calendar shows."""
+    if end is not None and end >= LATEST_MS:
+        raise InvalidArgument("a key, or its old secret, must end before the year 9999; choose an earlier time")
 
 
 def _check_namespace(namespace: str, scopes: Collection[str]) -> None:

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -82,9 +82,11 @@ def parse_time(text: str | None, now_ms: int) -> int | None:
     """Convert `2026-11-20`, `2026-11-20T14:32`, or `7d` ago (s, m, h, d, w) to epoch milliseconds; the default zone is local."""
     if text is None:
         return None
-    if ago := re.fullmatch(r"(\d{1,6})([smhdw])", text.strip()):
-        return now_ms - int(ago[1]) * UNITS[ago[2]] * 1000
     try:
+        if ago := re.fullmatch(r"(\d{1,6})([smhdw])", text.strip()):
+            then = now_ms - int(ago[1]) * UNITS[ago[2]] * 1000
+            datetime.fromtimestamp(then / 1000, UTC).astimezone()  # raises an error before the year 1
+            return then
         return int(datetime.fromisoformat(text.strip()).astimezone().timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
         raise InvalidArgument(f"{text!r} is not a time: use 2026-11-20, 2026-11-20T14:32 or 7d") from None

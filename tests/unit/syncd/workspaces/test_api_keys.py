@@ -86,6 +86,17 @@ def test_a_key_ends_when_it_expires(keys):
     assert keys.authenticate(secret, now=NOW + 10) is None
 
 
+def test_a_key_ends_at_a_time_that_a_calendar_has(keys):
+    for far in (253_402_300_800_000, 606_000_000_000_000, 2**62):
+        with pytest.raises(InvalidArgument, match="before the year 9999"):
+            keys.create("far", workspaces=None, expires_at=far, now=NOW)
+    _, secret = keys.create("near", workspaces=None, now=NOW)
+    for more in ({"overlap_ms": 2**62}, {"overlap_ms": 0, "expires_at": 2**62}):
+        with pytest.raises(InvalidArgument, match="before the year 9999"):
+            keys.rotate("near", **more, now=NOW)
+    assert keys.authenticate(secret, now=NOW).serial == 1
+
+
 def test_a_revoked_key_ends_at_once_even_when_another_process_did_it(keys, ledger, tmp_path):
     key, secret = keys.create("laptop", workspaces=None, now=NOW)
     other_ledger = Ledger.open(ledger.path)

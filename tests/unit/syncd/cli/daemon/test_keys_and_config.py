@@ -88,3 +88,16 @@ def test_of_keys_with_one_name_the_live_one_is_revoked_at_a_terminal(world, monk
     assert err.startswith(f"Revoke the key claude ({live.id}) permanently? [y/N]: ")
     assert out.startswith(f"revoked claude ({live.id})")
     assert {key.id: key.revoked_at is None for key in keys.list()} == {old.id: False, live.id: False}
+
+
+def test_a_time_that_no_calendar_has_is_refused_before_a_key_is_made_or_changed(world, capfd):
+    create = ["key", "create", "--name", "claude", "--workspace", "default"]
+    assert run_command([*create, "--expires", "999999w"]) == 2
+    assert "'999999w' is not a time" in capfd.readouterr().err
+    assert world.app.opened.keys.list() == []
+    assert run_command([*create, "--expires", "30d"]) == 0
+    secret = capfd.readouterr().out.strip()
+    for option in ("--overlap", "--expires"):
+        assert run_command(["key", "rotate", "claude", option, "999999w"]) == 2
+    assert world.app.opened.keys.authenticate(secret, now=now_ms()).old_until is None
+    assert run_command(["key", "list"]) == 0

@@ -1,6 +1,11 @@
-"""What commands share: here, how a list says that it was cut."""
+"""What commands share: how a list says that it was cut, and which times are read."""
 
-from syncd.cli.framework.arguments import LISTED, cut_rows
+import pytest
+
+from index.errors import InvalidArgument
+from syncd.cli.framework.arguments import LISTED, cut_rows, parse_time
+
+NOW = 1_700_000_000_000
 
 
 def test_a_list_with_one_row_more_is_cut_and_names_an_option_that_the_command_takes(capfd):
@@ -12,3 +17,10 @@ def test_a_list_with_one_row_more_is_cut_and_names_an_option_that_the_command_ta
     assert (
         capfd.readouterr().err == "memex: there are more jobs; this list ends after 10,000; a list has at most 10,000\n"
     )
+
+
+def test_a_span_is_taken_from_now_unless_it_leads_out_of_the_calendar():
+    assert parse_time("1d", NOW) == NOW - 86_400_000
+    for text in ("999999w", "105570w", "0000-01-01", "x"):
+        with pytest.raises(InvalidArgument, match=f"'{text}' is not a time"):
+            parse_time(text, NOW)
