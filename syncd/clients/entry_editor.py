@@ -125,3 +125,5 @@ def _read(text: str, syntax: Syntax) -> Any:
         return read_jsonc(text) if syntax == "json" else tomllib.loads(text)
     except ValueError as error:
         raise InvalidArgument(str(error)) from error
+    except RecursionError as error:
+        raise InvalidArgument("its values are nested too deep") from error

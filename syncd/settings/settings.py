@@ -9,6 +9,7 @@ import os
 import tomllib
 from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -419,8 +420,12 @@ def _read_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, Give
     except UnicodeDecodeError:
         mistakes.append(f"the settings file {file} is not UTF-8 text: save it as UTF-8")
         return {}
-    except tomllib.TOMLDecodeError as error:
-        reason = "it begins with a byte order mark: save it as UTF-8 without one" if raw.startswith(BOM_UTF8) else error
+    except (ValueError, RecursionError) as error:
+        is_malformed = isinstance(error, tomllib.TOMLDecodeError)
+        reason = str(error) if is_malformed else "a number in it is too long, or its values are nested too deep"
+        reason = (
+            "it begins with a byte order mark: save it as UTF-8 without one" if raw.startswith(BOM_UTF8) else reason
+        )
         mistakes.append(f"the settings file {file} is not TOML: {reason}")
         return {}
     source = {}
@@ -449,7 +454,9 @@ def _read_environment(
         if entry and name == "index.":  # MEMEX_INDEX__STORAGE_OPTIONS__REGION: one entry of the table
             name = "index.storage_options"
             table = source.get(name, before.get(name))
-            source[name] = GivenValue({**(table.value if table else {}), entry: value}, variable, True, cwd)
+            with suppress(ValueError):  # `_convert_source` reports a table that is not one
+                earlier = convert(all_settings()[name], table.value, text=table.text) if table else {}
+                source[name] = GivenValue({**earlier, entry: value}, variable, True, cwd)
         elif (name := variable.removeprefix("MEMEX_").lower().replace("__", ".")) in all_settings():
             source[name] = GivenValue(value, variable, True, cwd)
         else:

@@ -242,7 +242,7 @@ def _convert_variants(variants: Variants, value: Any) -> tuple[Any, ...]:
 def _convert_variant(variants: Variants, entry: Mapping[str, Any]) -> Any:
     table = dict(entry)
     kind = table.pop("kind", None)
-    if kind not in variants.kinds:
+    if not isinstance(kind, str) or kind not in variants.kinds:
         raise ValueError(f'"kind" must be one of {", ".join(variants.kinds)}')
     return _build_object(variants.load_class(kind), table, f" for kind {kind}")
 

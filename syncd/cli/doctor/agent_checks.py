@@ -100,7 +100,7 @@ def _read(file: Path, load: Any) -> dict[str, Any]:
     """Return the values of a settings file; none if it is missing or malformed."""
     try:
         values = load(file.read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return values if isinstance(values, dict) else {}
 

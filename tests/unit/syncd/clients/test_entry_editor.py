@@ -75,7 +75,13 @@ def test_every_way_to_write_toml_is_edited_or_refused_and_never_spoilt(text):
 
 @pytest.mark.parametrize(
     ("text", "syntax"),
-    [("[mcp_servers", "toml"), ("x = 1\nx = 2\n", "toml"), ("{", "json"), ("[]", "json")],
+    [
+        ("[mcp_servers", "toml"),
+        (f"x = {'[' * 3000}{']' * 3000}", "toml"),
+        ("x = 1\nx = 2\n", "toml"),
+        ("{", "json"),
+        ("[]", "json"),
+    ],
 )
 def test_a_malformed_file_is_refused(text, syntax):
     for edit in (

@@ -70,6 +70,14 @@ def test_a_file_that_is_not_toml_is_one_mistake_among_others(home):
     assert len(caught.value.details["mistakes"]) == 2
 
 
+@pytest.mark.parametrize("value", ["1" * 5000, "[" * 3000 + "]" * 3000])
+def test_a_value_that_no_parser_reads_is_a_mistake(home, value):
+    file = write(home, f"[server]\nport = {value}\n")
+    with pytest.raises(InvalidArgument, match="is too long, or its values are nested too deep") as caught:
+        load({"vault.path": "/v"}, home)
+    assert str(file) in caught.value.message
+
+
 @pytest.mark.parametrize(
     ("encoding", "reason"),
     [("utf-8-sig", "without one"), ("utf-16", "is not UTF-8 text"), ("latin-1", "is not UTF-8 text")],
@@ -183,6 +191,19 @@ def test_one_entry_of_a_table_has_a_variable_of_its_own(home):
     write(home, '[index]\nuri = "s3://b/p"\n[index.storage_options]\nregion = "file"\nendpoint = "file"\n')
     settings = load({"vault.path": "/v"}, home | {"MEMEX_INDEX__STORAGE_OPTIONS__REGION": "env"})
     assert settings.index.storage_options == {"region": "env", "endpoint": "file"}
+
+
+def test_a_table_in_one_variable_is_completed_by_another_and_a_value_that_is_none_is_a_mistake(home):
+    entry = home | {"MEMEX_INDEX__STORAGE_OPTIONS__REGION": "env"}
+    written = {"MEMEX_INDEX__STORAGE_OPTIONS": '{"region": "a", "endpoint": "b"}'}
+    settings = load({"vault.path": "/v"}, entry | written)
+    assert settings.index.storage_options == {"region": "env", "endpoint": "b"}
+    for text in ("x", "3", '{"a": 1}'):
+        with pytest.raises(InvalidArgument, match=r"index\.storage_options = … in MEMEX_INDEX__STORAGE_OPTIONS:"):
+            load({"vault.path": "/v"}, entry | {"MEMEX_INDEX__STORAGE_OPTIONS": text})
+    write(home, "[index]\nstorage_options = 3\n")
+    with pytest.raises(InvalidArgument, match=r"storage_options = … in .*config\.toml: must be a table of text"):
+        load({"vault.path": "/v"}, entry)
 
 
 def test_a_secret_is_not_repeated_in_a_message(home):

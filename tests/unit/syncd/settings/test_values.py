@@ -121,6 +121,7 @@ def test_a_list_of_tables_becomes_the_classes_that_their_kinds_name():
     [
         pytest.param({"kind": "plum"}, "apple, pear", id="an unknown kind"),
         pytest.param({}, "apple, pear", id="no kind"),
+        pytest.param({"kind": ["apple"]}, "apple, pear", id="a list of kinds"),
         pytest.param({"kind": "apple"}, "name is missing", id="something missing"),
         pytest.param({"kind": "pear", "rip": True}, "did you mean ripe", id="a slip"),
         pytest.param({"kind": "apple", "name": "x", "weight": "y"}, "weight must be a number", id="a wrong value"),

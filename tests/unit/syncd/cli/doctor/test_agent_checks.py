@@ -102,8 +102,9 @@ def test_the_memory_of_codex_is_told_when_it_is_on(context, tmp_path):
             f"set memories = false under [features] in {tmp_path}/.codex/config.toml",
         )
     ]
-    (tmp_path / ".codex/config.toml").write_text("[features]\nmemories = false\n")
-    assert told(check_host_memory(context)) == []
+    for text in ("[features]\nmemories = false\n", f"features = {'[' * 3000}{']' * 3000}"):
+        (tmp_path / ".codex/config.toml").write_text(text)
+        assert told(check_host_memory(context)) == []
 
 
 def test_hosts_that_are_not_connected_are_not_looked_at(tmp_path):
