@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from index.errors import Conflict, InvalidArgument
 from index.timings import now_ms
+from syncd.cli.framework.arguments import refuse_idle
 from syncd.cli.framework.commands import (
     Command,
     ask,
@@ -41,6 +42,13 @@ from syncd.clients.connections import (
 from syncd.clients.daemon_address import client_url, memex_words
 from syncd.clients.session_hooks import HOOK_FILES, hook_command
 
+# An option, and those that have no effect with it.
+IDLE: Final = {
+    "list": ("workspace", "write", "hooks", "file", "name", "renew", "remove"),
+    "hooks": ("write", "name", "renew"),
+    "remove": ("write", "renew"),
+}
+
 
 @click.command(cls=Command)
 @click.argument("client", metavar="CLIENT", required=False, type=click.Choice(list(CLIENTS)))
@@ -60,7 +68,7 @@ from syncd.clients.session_hooks import HOOK_FILES, hook_command
     is_flag=True,
     help="Let each session of claude-code or codex begin with the context of the workspace; see `memex context`.",
 )
-@click.option("--file", "path", type=click.Path(), help="The client's settings file, if it is not the usual one.")
+@click.option("--file", type=click.Path(), help="The client's settings file, if it is not the usual one.")
 @click.option("--name", default=USUAL, show_default=True, help="The name of this vault in the client.")
 @click.option("--renew", is_flag=True, help="Create a new key, and revoke the client's old one.")
 @click.option("--remove", is_flag=True, help="Revoke the client's key, and remove the entry from its settings file.")
@@ -71,7 +79,7 @@ def connect(
     workspace: str,
     write: bool,
     hooks: bool,
-    path: str | None,
+    file: str | None,
     name: str,
     renew: bool,
     remove: bool,
@@ -83,11 +91,14 @@ def connect(
     settings of claude-desktop, codex, cursor, gemini or opencode, and shows no key. --hooks writes one command into the hooks of
     claude-code or codex, and creates no key; --remove takes it away too. With --json: {"client", "name", "workspace", "url",
     "file", "backup", "changed", "key", "lines"}."""
+    _refuse_idle_options(list=list_, hooks=hooks, remove=remove)
     if list_ or client is None:
         if not list_:
             raise InvalidArgument(
                 f"which client? Choose one of {', '.join(CLIENTS)}; `memex connect --list` shows the connected ones"
             )
+        if client:
+            raise InvalidArgument("--list shows all clients: leave out CLIENT")
         _print_clients()
         return
     if not ENTRY.fullmatch(name):
@@ -95,14 +106,21 @@ def connect(
     chosen = load_settings()
     known, command = CLIENTS[client], tuple(memex_words(chosen))
     if hooks:
-        _change_hooks(client, workspace, command, path=path, remove=remove)
+        _change_hooks(client, workspace, command, path=file, remove=remove)
         return
-    request = ConnectionRequest(client, known, name, workspace, find_settings_file(known, path), renew, command)
+    request = ConnectionRequest(client, known, name, workspace, find_settings_file(known, file), renew, command)
     with open_session() as call:
         if remove:
             _remove(call, request)
         else:
             _connect(call, request, client_url(chosen), write=write)
+
+
+def _refuse_idle_options(**options: bool) -> None:
+    """Raise InvalidArgument for an option that has no effect with one of these."""
+    for option, idle in IDLE.items():
+        for name in idle if options[option] else ():
+            refuse_idle(name, f"has no effect with --{option}")
 
 
 def _change_hooks(client: str, workspace: str, words: Sequence[str], *, path: str | None, remove: bool) -> None:

@@ -242,6 +242,21 @@ def test_the_later_form_of_a_file_is_kept_to(world):
         pytest.param(["connect", "cursor", "--name", "a b"], 2, "--name", id="a name that no client takes"),
         pytest.param(["connect", "vscode", "--write"], 2, "leave out --write", id="a client that writes itself"),
         pytest.param(["connect", "other", "--file", "x"], 2, "leave out --file", id="a file where there is none"),
+        pytest.param(
+            ["connect", "codex", "--hooks", "--write"], 2, "--write has no effect with --hooks", id="hooks, write"
+        ),
+        pytest.param(
+            ["connect", "codex", "--hooks", "--renew"], 2, "--renew has no effect with --hooks", id="hooks, renew"
+        ),
+        pytest.param(["connect", "codex", "--hooks", "--name", "a"], 2, "--name has no effect", id="hooks with a name"),
+        pytest.param(["connect", "cursor", "--list"], 2, "leave out CLIENT", id="a list of one client"),
+        pytest.param(
+            ["connect", "--list", "--remove"], 2, "--remove has no effect with --list", id="a list that removes"
+        ),
+        pytest.param(
+            ["connect", "--list", "--file", "x"], 2, "--file has no effect with --list", id="a list of a file"
+        ),
+        pytest.param(["connect", "cursor", "--remove", "--renew"], 2, "--renew has no effect", id="an end that renews"),
         pytest.param(["connect", "cursor", "-w", "nowhere"], 4, "workspace create", id="a workspace that is not there"),
     ],
 )
