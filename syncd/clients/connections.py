@@ -308,22 +308,27 @@ def remove_connection(ask: Ask, request: ConnectionRequest) -> Removal:
         done += [f"removed the entry {request.name!r} from {request.file}"] if taken else []
         notices += [foreign] if foreign else []
     if request.id in HOOK_FILES:
-        _remove_hook(request, done, notices)
+        hook_backup = _remove_hook(request, done, notices)
+        backup = backup or hook_backup
+    changed = bool(done)
     if rest := request.client.remove(request.name):
         done.append(f"to remove the entry: {rest}")
-    return Removal(tuple(done), tuple(notices), backup, taken or key is not None)
+    return Removal(tuple(done), tuple(notices), backup, changed)
 
 
-def _remove_hook(request: ConnectionRequest, done: list[str], notices: list[str]) -> None:
-    """Remove the client's hook. A file that can't be edited becomes a notice, because the key is gone already."""
+def _remove_hook(request: ConnectionRequest, done: list[str], notices: list[str]) -> Path | None:
+    """Remove the client's hook, and return the backup of its file.
+
+    A file that can't be edited becomes a notice, because the key is gone already."""
     file = find_hook_file(request.id)
     command = hook_command(request.command, request.id, request.workspace)
     try:
-        changed = edit_hooks(file, command, request.id, remove=True)[1]
+        backup, changed = edit_hooks(file, command, request.id, remove=True)
     except MemexError as error:
         notices.append(f"{error.message}. It may still contain the hook of this vault")
-    else:
-        done += [f"removed the hook from {file}"] if changed else []
+        return None
+    done += [f"removed the hook from {file}; the old file is {backup}"] if changed else []
+    return backup
 
 
 def _remove_entry(ask: Ask, request: ConnectionRequest, file: ClientFile) -> tuple[bool, Path | None, str]:

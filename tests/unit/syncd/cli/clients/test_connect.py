@@ -395,8 +395,16 @@ def test_hooks_are_written_and_taken_away(world, capfd, client, path, monkeypatc
     assert json.loads(file.read_text()) == {}
     assert run_command(["connect", client, "--hooks"]) == 0
     assert run_command(["connect", client, "--remove"]) == 0
-    assert f"removed the hook from {file}" in capfd.readouterr().out
+    backup = f"{file}.memex-backup-last"
+    assert f"removed the hook from {file}; the old file is {backup}" in capfd.readouterr().out
     assert json.loads(file.read_text()) == {}
+    for is_changed in (True, False):
+        if is_changed:
+            assert run_command(["connect", client, "--hooks", "--json"]) == 0
+        capfd.readouterr()
+        assert run_command(["connect", client, "--remove", "--json"]) == 0
+        answer = json.loads(capfd.readouterr().out)
+        assert (answer["changed"], answer["backup"]) == (is_changed, backup if is_changed else None)
 
 
 def test_hooks_are_for_the_clients_that_document_them(world, capfd, tmp_path, monkeypatch):
