@@ -13,6 +13,9 @@ from typing import Any, Final, TypeAlias
 from syncd.clients.entry_editor import Syntax, put_entry
 
 Entry: TypeAlias = dict[str, Any]
+# Names in the entries of all clients, in small letters, that only servers of one transport have.
+HTTP_NAMES: Final = frozenset({"url", "httpurl", "headers", "http_headers", "env_http_headers", "bearer_token_env_var"})
+STDIO_NAMES: Final = frozenset({"command", "args", "env", "env_vars", "cwd"})
 CORE: Final = "/mcp/core"  # the endpoint for clients: it has few tools, and needs no header for the workspace
 
 
@@ -192,6 +195,15 @@ def entry_lines(client: Client, connection: Connection) -> str:
         return client.add(connection)
     entry = put_entry("", client.file.syntax, (*client.file.table, connection.name), client.entry(connection))
     return entry.strip()
+
+
+def without_other_transport(old: Mapping[str, Any], new: Mapping[str, Any]) -> Entry:
+    """Return an earlier entry without its values for another transport than that of `new`: clients refuse an entry with both."""
+    other = HTTP_NAMES if "command" in new else STDIO_NAMES
+    has_other = any(name.lower() in other for name in old)
+    return {
+        name: value for name, value in old.items() if name.lower() not in {*other, *(["type"] if has_other else [])}
+    }
 
 
 def merge_entries(old: Mapping[str, Any], new: Mapping[str, Any]) -> Entry:

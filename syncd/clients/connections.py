@@ -24,6 +24,7 @@ from syncd.clients.client_formats import (
     SettingsFile,
     key_in_entry,
     merge_entries,
+    without_other_transport,
 )
 from syncd.clients.entry_editor import put_entry, read_entry, remove_entry
 from syncd.clients.session_hooks import HOOK_FILES, hook_command, put_hook, remove_hook
@@ -181,7 +182,8 @@ class ServerEntries:
 
     def put(self, connection: Connection, kept: Mapping[str, Any]) -> str:
         """Return the text with the entry for this connection, merged with the values of `kept`, the earlier entry."""
-        entry = merge_entries(kept, self._client.entry(connection))
+        entry = self._client.entry(connection)
+        entry = merge_entries(without_other_transport(kept, entry), entry)
         return self._explain(lambda: put_entry(self._text, self._syntax, self._path, entry))
 
     def remove(self) -> str:

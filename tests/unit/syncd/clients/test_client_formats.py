@@ -8,7 +8,15 @@ import tomllib
 
 import pytest
 
-from syncd.clients.client_formats import CLIENTS, Connection, connect_text, key_in_entry, merge_entries, paste_text
+from syncd.clients.client_formats import (
+    CLIENTS,
+    Connection,
+    connect_text,
+    key_in_entry,
+    merge_entries,
+    paste_text,
+    without_other_transport,
+)
 from syncd.clients.entry_editor import put_entry
 
 CONNECTION = Connection(
@@ -80,6 +88,15 @@ def test_an_entry_keeps_what_the_new_one_does_not_say():
         "env": {"K": "v"},
     }
     assert merge_entries({}, new) == new
+
+
+def test_an_entry_of_one_transport_loses_the_values_of_the_other():
+    stdio = {"type": "stdio", "command": "memex", "args": ["mcp"], "cwd": "/", "env": {"K": "v"}, "trust": True}
+    http = {"type": "http", "url": "a", "httpUrl": "b", "Headers": {}, "http_headers": {}, "trust": True}
+    assert without_other_transport(stdio | {"url": "a"}, {"url": "b", "headers": {}}) == {"url": "a", "trust": True}
+    assert without_other_transport(http, {"command": "memex", "args": [], "env": {}}) == {"trust": True}
+    assert without_other_transport(stdio, {"command": "x"}) == stdio
+    assert without_other_transport(http, {"url": "x"}) == http
 
 
 def test_the_text_for_a_new_vault_names_every_client_and_no_key():

@@ -176,6 +176,21 @@ def test_what_a_person_added_to_the_entry_stays(world, capfd, monkeypatch):
     assert opened_by(world, key_in_entry(after))
 
 
+def test_an_entry_that_starts_a_command_becomes_one_with_an_address(world, capfd):
+    assert run_command(["connect", "other"]) == 0
+    secret = SECRET.search(capfd.readouterr().out)[0]
+    path = Path.home() / FILES["codex"]
+    path.parent.mkdir()
+    path.write_text(
+        '[mcp_servers.memex]\ncommand = "memex"\nargs = ["mcp"]\nstartup_timeout_sec = 20\n'
+        f'env = {{ MEMEX_KEY = "{secret}" }}\n'
+    )
+    assert run_command(["connect", "codex", "--write"]) == 0
+    entry = entry_of(world, "codex")
+    assert sorted(entry) == ["http_headers", "startup_timeout_sec", "url"]
+    assert opened_by(world, key_in_entry(entry)).name == "codex@desk"
+
+
 def test_a_key_in_use_is_not_replaced_unless_it_is_wished(world, capfd):
     assert run_command(["connect", "claude-code"]) == 0
     first = SECRET.search(capfd.readouterr().out)[0]
