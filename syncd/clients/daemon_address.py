@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
-from index.errors import Unavailable
+from index.errors import InvalidArgument, Unavailable
 from syncd.daemon import control_socket
 from syncd.daemon.control_socket import DAEMON
 from syncd.settings.server_addresses import local_url
-from syncd.settings.settings import Settings
+from syncd.settings.settings import Settings, load
+
+# The options of `memex_words`, and the names of their flags for `load`.
+OPTIONS: Final = {"--state": "state", "--vault": "vault.path", "--config": "config"}
 
 
 def memex_words(chosen: Settings) -> list[str]:
@@ -31,6 +37,18 @@ def memex_words(chosen: Settings) -> list[str]:
 def memex_command(chosen: Settings) -> str:
     """Return the command of `memex_words` as a line for a shell."""
     return shlex.join(memex_words(chosen))
+
+
+def find_state(options: Sequence[str]) -> Path | None:
+    """Return the state folder that these options of `memex_words` lead to; None for other options, or if they lead nowhere."""
+    flags = {OPTIONS.get(option, ""): value for option, value in zip(options[::2], options[1::2], strict=False)}
+    if not flags or "" in flags or len(options) % 2:
+        return None
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("MEMEX_")}
+    try:
+        return load(flags, environ).state
+    except InvalidArgument:
+        return None
 
 
 def running_daemon_url(state: Path) -> str:

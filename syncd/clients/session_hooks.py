@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from index.errors import InvalidArgument
+from syncd.clients.daemon_address import find_state
 from syncd.clients.jsonc_editor import read_jsonc, read_value_text, remove_member, set_member
 
 HOOKS_KEY, EVENT = "hooks", "SessionStart"
@@ -84,7 +85,15 @@ def _find_ours(text: str, command: str, client: str) -> list[str]:
     """Return the commands of hooks that start `memex context` for the same vault and client, whatever the path of `memex`."""
     wanted = _vault_words(command, client)
     commands = [_command_in(hook) for group in _read_groups(text) for hook in _hooks_in(group)]
-    return [line for line in commands if _vault_words(line, client) == wanted]
+    return [line for line in commands if _is_same_vault(_vault_words(line, client), wanted)]
+
+
+def _is_same_vault(words: list[str] | None, wanted: list[str] | None) -> bool:
+    """Return whether words of two commands name one vault: by its folder, its settings file or its state folder."""
+    if words is None or wanted is None:
+        return False
+    state = find_state(wanted)
+    return words == wanted or (state is not None and find_state(words) == state)
 
 
 def _vault_words(command: str, client: str) -> list[str] | None:

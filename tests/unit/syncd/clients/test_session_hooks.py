@@ -8,6 +8,7 @@ import pytest
 
 from index.errors import InvalidArgument
 from syncd.clients.session_hooks import HOOK_FILES, hook_command, put_hook, remove_hook
+from syncd.state.folder import default_state_folder
 
 WORDS = ["/opt/my memex/bin/memex", "--config", "/home/ada/.config/memex/config.toml"]
 COMMAND = hook_command(WORDS, "claude-code", "default")
@@ -59,6 +60,31 @@ def test_a_hook_of_another_path_or_workspace_is_replaced():
     text = put_hook(put_hook("", COMMAND, "claude-code"), moved, "claude-code")
     (group,) = json.loads(text)["hooks"]["SessionStart"]
     assert group["hooks"][0]["command"] == moved
+
+
+@pytest.fixture
+def forms(tmp_path, monkeypatch):
+    """The three ways to name one vault: its settings file, its folder and its state folder."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setenv("MEMEX_STATE", str(tmp_path / "elsewhere"))  # a variable of this shell means nothing to a host
+    (vault := tmp_path / "notes").mkdir()
+    (file := tmp_path / "memex.toml").write_text(f'[vault]\npath = "{vault}"\n')
+    state = default_state_folder(vault, {"HOME": str(tmp_path)})
+    state.mkdir(parents=True)
+    (state / "vault").write_text(f"{vault}\n")
+    return [["--config", str(file)], ["--vault", str(vault)], ["--state", str(state)]]
+
+
+def test_a_vault_has_one_hook_however_it_is_named(forms):
+    commands = [hook_command(["memex", *words], "claude-code", "default") for words in forms]
+    for before in commands:
+        for now in commands:
+            text = put_hook(put_hook("", before, "claude-code"), now, "claude-code")
+            (group,) = json.loads(text)["hooks"]["SessionStart"]
+            assert group["hooks"][0]["command"] == now
+            assert json.loads(remove_hook(text, before, "claude-code")) == {}
 
 
 def test_hooks_of_another_vault_or_client_stay():
