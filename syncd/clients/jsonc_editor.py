@@ -138,6 +138,8 @@ def _drop_empty_line(text: str, at: int) -> str:
 def _write(text: str, data: Any, indent: str) -> str:
     """Format `data` in the style of this text, as the value of a key with this indentation."""
     lines = json.dumps(data, indent="\t" if "\t" in indent else 2, ensure_ascii=False)
+    # Half of a surrogate pair is no UTF-8. Its escape in Python is also its escape in JSON.
+    lines = lines.encode(errors="backslashreplace").decode()
     return lines.replace("\n", _line_end(text) + indent)
 
 

@@ -118,6 +118,13 @@ VALUES = st.recursive(
 )
 
 
+def test_half_a_surrogate_pair_stays_an_escape():
+    data = {"a": "\ud83d ü 😀 \\", "\udc00": [1]}
+    text = set_member("{}", PATH, data)
+    assert '"a": "\\ud83d ü 😀 \\\\"' in text.encode().decode()
+    assert read_jsonc(text)["mcpServers"]["memex"] == data
+
+
 @st.composite
 def texts(draw, value):
     """JSON with comments and trailing commas that says `value`."""

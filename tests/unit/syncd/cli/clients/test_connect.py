@@ -435,6 +435,23 @@ def test_hooks_are_for_the_clients_that_document_them(world, capfd, tmp_path, mo
     assert named.read_text() == '{"hooks": 3}'
 
 
+def test_half_a_surrogate_pair_in_a_file_stays(world, monkeypatch):
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    hooks = Path.home() / ".claude/settings.json"
+    hooks.parent.mkdir()
+    hooks.write_text('{"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "echo \\ud83d"}]}]}}')
+    assert run_command(["connect", "claude-code", "--hooks"]) == 0
+    assert [len(group["hooks"]) for group in json.loads(hooks.read_text())["hooks"]["SessionStart"]] == [1, 1]
+    assert run_command(["connect", "cursor", "--write"]) == 0
+    path = Path.home() / FILES["cursor"]
+    settings = json.loads(path.read_text())
+    settings["mcpServers"]["memex"]["note"] = "\ud83d"
+    path.write_text(json.dumps(settings))
+    assert run_command(["connect", "cursor", "--write", "--renew"]) == 0
+    assert entry_of(world, "cursor")["note"] == "\ud83d"
+    assert opened_by(world, key_in_entry(entry_of(world, "cursor")))
+
+
 def test_a_hooks_file_that_can_not_be_edited_does_not_keep_the_key(world, capfd, monkeypatch):
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
     assert run_command(["connect", "claude-code"]) == 0
