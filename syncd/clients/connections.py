@@ -69,6 +69,11 @@ class ConnectionRequest:
         """Return the name of the client's key in the audit log, in commits and in lists."""
         return f"{self.id}@{_host()}" + ("" if self.name == USUAL else f" {self.name}")
 
+    @property
+    def revoked(self) -> str:
+        """Return a sentence about the client's earlier key, for the case that it was revoked."""
+        return f"revoked the earlier key {self.key_name}: lines that you pasted with it no longer work"
+
     def connection(self, url: str, secret: str) -> Connection:
         """Return the connection for the client's settings."""
         return Connection(self.name, url, secret, self.workspace, self.command)
@@ -76,11 +81,14 @@ class ConnectionRequest:
 
 @dataclass(frozen=True, slots=True)
 class WrittenEntry:
-    """Describes what was done to a settings file; `ends`: when its key expires (epoch ms), if it was kept and does."""
+    """Describes what was done to a settings file; `ends`: when its key expires (epoch ms), if it was kept and does.
+
+    `revoked`: whether an earlier key of the client was revoked."""
 
     backup: Path | None
     changed: bool
     ends: int | None
+    revoked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +245,7 @@ def write_entry(ask: Ask, request: ConnectionRequest, file: ClientFile, url: str
         if ends_key and isinstance(error, MemexError):
             raise _reworded(error, f"revoked the key {request.key_name}; {error.message}") from error
         raise
-    return WrittenEntry(backup, changed, ends)
+    return WrittenEntry(backup, changed, ends, ends_key)
 
 
 def _make_key(ask: Ask, request: ConnectionRequest) -> str:

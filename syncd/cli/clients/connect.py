@@ -34,6 +34,7 @@ from syncd.clients.connections import (
     KeyInUse,
     edit_hooks,
     find_hook_file,
+    find_key,
     find_settings_file,
     make_connection,
     remove_connection,
@@ -175,8 +176,11 @@ def _require_file(request: ConnectionRequest) -> ClientFile:
 
 def _print(call: Ask, request: ConnectionRequest, url: str) -> None:
     """Create a key, and print the lines with it; Memex never shows the key again."""
+    earlier = find_key(call, request.key_name)
     connection = make_connection(call, request, url)
     lines = paste_text(request.client, connection, request.file_name)
+    if earlier is not None:
+        print_message(f"memex: {request.revoked}")
 
     def text() -> str:
         print_message(
@@ -191,6 +195,8 @@ def _print(call: Ask, request: ConnectionRequest, url: str) -> None:
 
 def _write(call: Ask, request: ConnectionRequest, file: ClientFile, url: str) -> None:
     written = write_entry(call, request, file, url)
+    if written.revoked:
+        print_message(f"memex: {request.revoked}")
     if written.ends:
         ends = result_text.format_time(written.ends, None)
         print_message(f"memex: the key in {file} works until {ends}; to create a new one, add --renew")

@@ -129,11 +129,16 @@ def describe_refusal(error: MemexError) -> str:
 
 def _make_lines(visit: Visit, request: ConnectionRequest) -> str:
     """Make a key, and return the address at which the lines with it are shown once."""
+    earlier = find_key(_asker(visit), request.key_name)
     connection = make_connection(_asker(visit), request, client_url(visit.settings))
     key = find_key(_asker(visit), request.key_name)
     assert key is not None, "it was made a moment ago"
     unshown = visit.session.shown_once
-    lines = {"request": request, "lines": entry_lines(request.client, connection)}
+    lines = {
+        "request": request,
+        "revoked": earlier is not None,
+        "lines": entry_lines(request.client, connection),
+    }
     unshown[key["id"]] = Unshown(lines, time.time() + UNSHOWN_S)
     for old in list(unshown)[:-UNSHOWN]:
         del unshown[old]
@@ -162,9 +167,10 @@ def describe_written(request: ConnectionRequest, file: ClientFile, written: Writ
         return f"`{file}` already has this connection with a key that is valid{ends}; nothing was changed."
     backup = f"; the old file is `{written.backup}`" if written.backup else ""
     then = f" Then {request.client.then}." if request.client.then else ""
+    revoked = f" Memex {request.revoked}." if written.revoked else ""
     return (
         f"Wrote `{file}`{backup}. {request.client.title} sees the workspace {request.workspace} with the key "
-        f"{request.key_name}.{then}"
+        f"{request.key_name}.{revoked}{then}"
     )
 
 

@@ -123,8 +123,10 @@ def test_a_persons_file_keeps_its_comments_and_has_a_backup(world, capfd):
     assert answer["backup"] == str(backup)
     assert backup.read_text() == before
     assert {stat.S_IMODE(file.stat().st_mode) for file in (path, backup)} == {0o600}
-    for words in (["--write", "--renew"], ["--remove"]):
+    for words, revoked in ((["--write", "--renew"], True), (["--remove"], False)):
+        capfd.readouterr()
         assert run_command(["connect", "cursor", *words]) == 0
+        assert ("memex: revoked the earlier key cursor@desk" in capfd.readouterr().err) == revoked
     assert backup.read_text() == before, "the file as its owner wrote it outlives every later change"
 
 
@@ -193,9 +195,13 @@ def test_an_entry_that_starts_a_command_becomes_one_with_an_address(world, capfd
 
 def test_a_key_in_use_is_not_replaced_unless_it_is_wished(world, capfd):
     assert run_command(["connect", "claude-code"]) == 0
-    first = SECRET.search(capfd.readouterr().out)[0]
+    out, err = capfd.readouterr()
+    first = SECRET.search(out)[0]
+    assert "revoked" not in err
     assert run_command(["connect", "claude-code"]) == 0  # it was never used, so nobody misses it
-    second = SECRET.search(capfd.readouterr().out)[0]
+    out, err = capfd.readouterr()
+    second = SECRET.search(out)[0]
+    assert "memex: revoked the earlier key claude-code@desk: lines that you pasted with it no longer work\n" in err
     assert opened_by(world, first) is None
     assert opened_by(world, second)
     assert run_command(["connect", "claude-code"]) == 5
