@@ -7,7 +7,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -81,14 +80,6 @@ def write_file(file: ClientFile, state: FileState, text: str) -> Path | None:
 
 
 _CALLS = Calls()
-
-
-def check_writable(file: ClientFile) -> None:
-    """Raise the error of `write_file` if no file can be written to the folder; a missing folder is created."""
-    with _explain_errors(file), _open_folder(file, make=True) as folder:
-        name = f".{uuid.uuid4().hex}{BACKUP}"
-        atomic_write.create(_CALLS, folder, name, (b"\n",), mode=0o600)
-        _CALLS.unlink(name, dir_fd=folder)
 
 
 def _replace(file: ClientFile, folder: int, name: str, data: bytes, was: Stat) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, from_dict
 from syncd.cli.terminal.result_text import format_time
-from syncd.clients.client_file import ClientFile, check_writable, read_file, write_file
+from syncd.clients.client_file import ClientFile, read_file, write_file
 from syncd.clients.client_formats import (
     CLIENTS,
     Client,
@@ -29,6 +29,7 @@ from syncd.clients.client_formats import (
 from syncd.clients.entry_editor import put_entry, read_entry, remove_entry
 from syncd.clients.session_hooks import HOOK_FILES, hook_command, put_hook, remove_hook
 from syncd.state.folder import expand_home
+from syncd.workspaces.api_keys import make_secret
 
 Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Any]
 T = TypeVar("T")
@@ -214,7 +215,10 @@ def make_connection(ask: Ask, request: ConnectionRequest, url: str) -> Connectio
     """Create the client's key, and return the connection with its secret.
 
     Raises KeyInUse, and NotFound if the workspace does not exist."""
-    return request.connection(url, _make_key(ask, request))
+    _check_new_key(ask, request)
+    secret = make_secret()
+    _replace_key(ask, request, secret)
+    return request.connection(url, secret)
 
 
 def write_entry(ask: Ask, request: ConnectionRequest, file: ClientFile, url: str) -> WrittenEntry:
@@ -228,44 +232,43 @@ def write_entry(ask: Ask, request: ConnectionRequest, file: ClientFile, url: str
     is_ours = entry is not None and _is_ours(ask, entry)
     if entry is not None and not request.renew and not is_ours:
         raise ForeignEntry(f"{file} has an entry {request.name!r} whose key is not from this vault")
-    kept = entry if is_ours else {}  # values that the owner added to the entry stay
-    servers.put(request.connection(url, "-"), kept)  # a file that can't be edited is refused before a key is made
     secret, ends = _reusable_secret(ask, request, entry)
+    earlier = None if secret else _check_new_key(ask, request)
+    made = secret or make_secret()
+    text = servers.put(request.connection(url, made), entry if is_ours else {})  # values that the owner added stay
+    written = ServerEntries(file, request, text)
+    changed = written.read() != entry
+    backup = write_file(file, state, text) if changed else None  # first: if it fails, the earlier key must stay valid
     if not secret:
-        check_writable(file)  # check this before an old key is revoked
-    ends_key = not secret and find_key(ask, request.key_name) is not None
-    made = secret or _make_key(ask, request)
-    try:
-        text = servers.put(request.connection(url, made), kept)
-        changed = ServerEntries(file, request, text).read() != entry
-        backup = write_file(file, state, text) if changed else None
-    except BaseException as error:
-        if not secret:  # the new key was written nowhere
-            ask("key.revoke", {"name": request.key_name})
-        if ends_key and isinstance(error, MemexError):
-            raise _reworded(error, f"revoked the key {request.key_name}; {error.message}") from error
-        raise
-    return WrittenEntry(backup, changed, ends, ends_key)
+        try:
+            _replace_key(ask, request, made)
+        except MemexError:
+            write_file(file, read_file(file), state.text or written.remove())
+            raise
+    return WrittenEntry(backup, changed, ends, earlier is not None)
 
 
-def _make_key(ask: Ask, request: ConnectionRequest) -> str:
-    """Create the client's key and return its secret. An earlier key of that name is revoked if it was never used, or with `renew`.
+def _check_new_key(ask: Ask, request: ConnectionRequest) -> dict[str, Any] | None:
+    """Return the earlier key that a new one replaces: one that was never used, or any with `renew`; None if there is none.
 
     Raises KeyInUse if the earlier key is in use, and NotFound if the workspace does not exist."""
     names = [row["name"] for row in ask("workspace.list", {})]
-    if request.workspace not in names:  # check this before an old key is revoked
+    if request.workspace not in names:
         raise NotFound(
             f"no workspace {request.workspace!r}; there are: {', '.join(names) or 'none'}. To create it: memex workspace create "
             f"{shlex.quote(request.workspace)}"
         )
-    before = find_key(ask, request.key_name)
-    if before is not None:
-        if before["last_used_at"] and not request.renew:
-            seen = format_time(before["last_used_at"], None)
-            raise KeyInUse(f"the key {request.key_name} is in use already: it was last used {seen}")
-        ask("key.revoke", {"name": before["id"]})
-    made = ask("key.create", {"name": request.key_name, "workspaces": [request.workspace], "scopes": list(SCOPES)})
-    return str(made["key"])
+    earlier = find_key(ask, request.key_name)
+    if earlier is not None and earlier["last_used_at"] and not request.renew:
+        seen = format_time(earlier["last_used_at"], None)
+        raise KeyInUse(f"the key {request.key_name} is in use already: it was last used {seen}")
+    return earlier
+
+
+def _replace_key(ask: Ask, request: ConnectionRequest, secret: str) -> None:
+    """Create the client's key with this secret, and revoke the earlier one."""
+    rights = {"workspaces": [request.workspace], "scopes": list(SCOPES)}
+    ask("key.replace", {"name": request.key_name, **rights, "secret": secret})
 
 
 def _reusable_secret(ask: Ask, request: ConnectionRequest, entry: Any) -> tuple[str, int | None]:

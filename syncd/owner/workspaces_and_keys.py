@@ -9,12 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from index.errors import InvalidArgument
 from index.timings import now_ms
 from syncd.graph.perspectives import Perspectives
 from syncd.sharing.shares import Shares
 from syncd.state.folder import KEY_FILE, holds_key, writing_private
 from syncd.workspaces.agent_access import AgentAccess
-from syncd.workspaces.api_keys import ApiKey, ApiKeys
+from syncd.workspaces.api_keys import SECRET, ApiKey, ApiKeys
 
 Arguments: TypeAlias = Mapping[str, Any]
 Operation: TypeAlias = Callable[[Arguments, Any], Any]
@@ -72,7 +73,7 @@ def _count_notes(agent_access: AgentAccess, name: str) -> int:
 
 
 def key_operations(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dict[str, Operation]:
-    """Return the operations that create, list, revoke and rotate keys, and show their history."""
+    """Return the operations that create, replace, list, revoke and rotate keys, and show their history."""
 
     def create(arguments: Arguments, _: Any) -> dict[str, Any]:
         names, scopes = arguments.get("workspaces"), arguments.get("scopes")
@@ -87,6 +88,14 @@ def key_operations(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dic
             now=now_ms(),
         )
         return {"name": key.name, "key": secret}
+
+    def replace_key(arguments: Arguments, _: Any) -> dict[str, Any]:
+        fields = {name: arguments[name] for name in ("workspaces", "scopes", "secret")}
+        for name in fields["workspaces"]:
+            agent_access.workspace(name)
+        if not SECRET.fullmatch(fields["secret"]):
+            raise InvalidArgument("the secret of a key has the form mx_ID_SECRET")
+        return _key_fields(keys.create(arguments["name"], **fields, replaces=True, now=now_ms())[0])
 
     def list_keys(_: Arguments, __: Any) -> list[dict[str, Any]]:
         return [_key_fields(key) for key in keys.list()]
@@ -103,6 +112,7 @@ def key_operations(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dic
 
     return {
         "key.create": create,
+        "key.replace": replace_key,
         "key.check": check,
         "key.list": list_keys,
         "key.revoke": revoke,

@@ -110,11 +110,12 @@ class ApiKeys:
         namespace: str | None = None,
         expires_at: int | None = None,
         secret: str | None = None,
+        replaces: bool = False,
         now: int,
     ) -> tuple[ApiKey, str]:
         """Create a key, and return it with its secret, which is never shown again.
 
-        Raises Conflict when a live key has the name.
+        Raises Conflict when a live key has the name; with `replaces`, that key is revoked in the same transaction.
 
         `secret`: a secret that was made before, by `make_secret` or for a lost ledger."""
         secret = secret or make_secret()
@@ -133,11 +134,16 @@ class ApiKeys:
         )
         with self._lock:
             self._load()
-            if self._find_key(name) is not None:
+            earlier = self._find_key(name)
+            if earlier is not None and not replaces:
                 raise Conflict(f"a key named {name!r} exists; revoke it first, or choose another name")
             with self._ledger.transaction():
+                if earlier is not None:
+                    self._write_revoked(earlier, now)
                 self._insert(key, _hash_secret(secret))
                 self._log_event("created", key, now)
+            if earlier is not None:
+                self._note_revoked(earlier, now)
             self._keys[key.id] = (key, _hash_secret(secret), _NOBODY)
         return key, secret
 
@@ -257,12 +263,8 @@ class ApiKeys:
             if key.revoked_at is not None:
                 return key
             with self._ledger.transaction():
-                self._ledger.execute("UPDATE keys SET revoked_at = ? WHERE id = ?", (now, key.id))
-                self._log_event("revoked", key, now)
-            revoked = replace(key, revoked_at=now)
-            self._keys[key.id] = (revoked, *self._keys[key.id][1:])
-        log.warning("key %s (%r) was revoked", key.id, key.name)
-        return revoked
+                self._write_revoked(key, now)
+            return self._note_revoked(key, now)
 
     def reset(self, name: str, secret: str, *, instead_of: Collection[str], now: int) -> ApiKey:
         """Create a key with all rights, named `name`; revoke the key with that name and those with the ids `instead_of`."""
@@ -341,6 +343,18 @@ class ApiKeys:
                 *(_join(key.surfaces), key.created_at, key.expires_at, key.namespace, digest),
             ),
         )
+
+    def _write_revoked(self, key: ApiKey, now: int) -> None:
+        """Revoke a key in the ledger (inside a `transaction`)."""
+        self._ledger.execute("UPDATE keys SET revoked_at = ? WHERE id = ?", (now, key.id))
+        self._log_event("revoked", key, now)
+
+    def _note_revoked(self, key: ApiKey, now: int) -> ApiKey:
+        """Revoke a key in memory, once the ledger has it so."""
+        revoked = replace(key, revoked_at=now)
+        self._keys[key.id] = (revoked, *self._keys[key.id][1:])
+        log.warning("key %s (%r) was revoked", key.id, key.name)
+        return revoked
 
     def _log_event(self, event: str, key: ApiKey, now: int) -> None:
         """Record an event of a key (inside a `transaction`), for later investigation."""

@@ -9,7 +9,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, MemexError, PermissionDenied
 from syncd.clients import client_file
-from syncd.clients.client_file import BACKUP, LARGEST, LAST_BACKUP, ClientFile, read_file, write_file
+from syncd.clients.client_file import BACKUP, LARGEST, LAST_BACKUP, ClientFile, FileState, read_file, write_file
 
 
 @pytest.fixture
@@ -136,12 +136,7 @@ def test_a_folder_that_may_not_be_entered_is_said_so(file, monkeypatch):
         read_file(file)
 
 
-def test_a_look_whether_the_file_can_be_written_leaves_nothing(file, tmp_path):
-    client_file.check_writable(file)
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
-
-
 def test_a_file_in_place_of_the_folder_is_noticed_before_anything_is_written(tmp_path):
     (tmp_path / ".cursor").write_text("no folder")
     with pytest.raises(MemexError):
-        client_file.check_writable(ClientFile(tmp_path, ".cursor/mcp.json"))
+        write_file(ClientFile(tmp_path, ".cursor/mcp.json"), FileState("", None), "{}")

@@ -9,7 +9,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.state.ledger import Ledger
-from syncd.workspaces.api_keys import ApiKeys, read_environment_keys
+from syncd.workspaces.api_keys import ApiKeys, make_secret, read_environment_keys
 from tests.support.audit_entries import unwritable
 
 NOW = 1_700_000_000_000
@@ -84,6 +84,22 @@ def test_a_key_ends_when_it_expires(keys):
     _, secret = keys.create("short", workspaces=None, expires_at=NOW + 10, now=NOW)
     assert keys.authenticate(secret, now=NOW + 9)
     assert keys.authenticate(secret, now=NOW + 10) is None
+
+
+def test_a_key_that_replaces_another_is_made_in_the_transaction_that_revokes_it(keys, ledger):
+    old, secret = keys.create("laptop", workspaces=None, now=NOW)
+    with pytest.raises(Conflict):
+        keys.create("laptop", workspaces=None, now=NOW)
+    made = make_secret(old.id)
+    with pytest.raises(Unavailable):  # the id is taken, so the key can't be inserted
+        keys.create("laptop", workspaces=None, secret=made, replaces=True, now=NOW)
+    for known in (keys, ApiKeys(ledger)):
+        assert known.authenticate(secret, now=NOW) == old
+    new, later = keys.create("laptop", workspaces=None, replaces=True, now=NOW + 1)
+    for known in (keys, ApiKeys(ledger)):
+        assert known.authenticate(secret, now=NOW + 1) is None
+        assert known.authenticate(later, now=NOW + 1) == new
+    assert [event["event"] for event in keys.history()] == ["created", "revoked", "created"]
 
 
 def test_a_key_ends_at_a_time_that_a_calendar_has(keys):

@@ -17,6 +17,7 @@ from syncd.clients import client_file
 from syncd.clients.client_formats import CLIENTS, key_in_entry
 from syncd.clients.entry_editor import read_entry
 from syncd.workspaces.api_keys import make_secret
+from tests.support.audit_entries import unwritable
 from tests.support.world import World, answering
 
 FILES = {
@@ -312,26 +313,45 @@ def test_a_key_has_ended_and_is_said_so_where_the_file_can_not_be_written(world,
         raise OSError(30, "Read-only file system")
 
     path = Path.home() / FILES["cursor"]
-    for words in (["--write", "--renew"], ["--remove"]):
-        assert run_command(["connect", "cursor", "--write"]) == 0
-        before = path.read_bytes()
-        with monkeypatch.context() as patched:
-            patched.setattr(client_file, "_CALLS", client_file.Calls(exchange=fail))
-            assert run_command(["connect", "cursor", *words]) != 0
-        said = capfd.readouterr().err
-        assert "revoked the key cursor@desk" in said
-        assert "can't be read or written" in said
-        assert path.read_bytes() == before
-        assert list(keys(world)) == ["owner"]
-
-
-def test_a_file_that_can_not_be_written_ends_the_new_key(world, monkeypatch):
-    def fail(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("syncd.clients.connections.write_file", fail)
-    assert run_command(["connect", "cursor", "--write"]) == 7
+    assert run_command(["connect", "cursor", "--write"]) == 0
+    before = path.read_bytes()
+    monkeypatch.setattr(client_file, "_CALLS", client_file.Calls(exchange=fail))
+    capfd.readouterr()
+    assert run_command(["connect", "cursor", "--remove"]) != 0
+    said = capfd.readouterr().err
+    assert "revoked the key cursor@desk" in said
+    assert "can't be read or written" in said
+    assert path.read_bytes() == before
     assert list(keys(world)) == ["owner"]
+
+
+def test_a_file_that_can_not_be_written_keeps_the_key_that_is_in_it(world, capfd, monkeypatch):
+    def fail(*_):
+        raise OSError(1, "Operation not permitted")  # another user owns the file, or it is immutable
+
+    assert run_command(["connect", "cursor", "--write"]) == 0
+    before = (Path.home() / FILES["cursor"]).read_bytes()
+    secret = key_in_entry(entry_of(world, "cursor"))
+    made = len(world.app.opened.keys.list())
+    monkeypatch.setattr(client_file, "_CALLS", client_file.Calls(exchange=fail))
+    assert run_command(["connect", "cursor", "--write", "--renew"]) != 0
+    assert "can't be read or written" in capfd.readouterr().err
+    assert (Path.home() / FILES["cursor"]).read_bytes() == before
+    assert opened_by(world, secret).name == "cursor@desk"
+    assert len(world.app.opened.keys.list()) == made, "no key is made for nothing"
+
+
+def test_a_key_that_could_not_be_made_is_in_no_file(world, capfd):
+    path = Path.home() / FILES["cursor"]
+    with unwritable(world.app.opened.ledger):
+        assert run_command(["connect", "cursor", "--write"]) == 7
+    assert json.loads(path.read_text()) == {"mcpServers": {}}
+    assert run_command(["connect", "cursor", "--write"]) == 0
+    before = path.read_bytes()
+    with unwritable(world.app.opened.ledger):
+        assert run_command(["connect", "cursor", "--write", "--renew"]) == 7
+    assert path.read_bytes() == before
+    assert opened_by(world, key_in_entry(entry_of(world, "cursor"))).name == "cursor@desk"
 
 
 def test_claude_desktop_has_a_place_where_it_says_so_and_else_one_that_is_named(world, capfd, monkeypatch, tmp_path):
