@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, from_dict
+from index.timings import now_ms
 from syncd.cli.terminal.result_text import format_time
 from syncd.clients.client_file import ClientFile, read_file, write_file
 from syncd.clients.client_formats import (
@@ -70,6 +71,12 @@ class ConnectionRequest:
         """Return the name of the client's key in the audit log, in commits and in lists."""
         return f"{self.id}@{_host()}" + ("" if self.name == USUAL else f" {self.name}")
 
+    def is_named(self, key_name: str) -> bool:
+        """Return whether a key of this name was made for this connection, whatever the name of the host was."""
+        id, _, rest = key_name.partition("@")
+        host, _, name = rest.partition(" ")
+        return id == self.id and bool(host) and (name or USUAL) == self.name
+
     @property
     def revoked(self) -> str:
         """Return a sentence about the client's earlier key, for the case that it was revoked."""
@@ -84,12 +91,13 @@ class ConnectionRequest:
 class WrittenEntry:
     """Describes what was done to a settings file; `ends`: when its key expires (epoch ms), if it was kept and does.
 
-    `revoked`: whether an earlier key of the client was revoked."""
+    `revoked`: whether an earlier key of the client was revoked; `notices` name the other keys, revoked or still valid."""
 
     backup: Path | None
     changed: bool
     ends: int | None
     revoked: bool = False
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,23 +237,26 @@ def write_entry(ask: Ask, request: ConnectionRequest, file: ClientFile, url: str
     state = read_file(file)
     servers = ServerEntries(file, request, state.text)
     entry = servers.read()
-    is_ours = entry is not None and _is_ours(ask, entry)
-    if entry is not None and not request.renew and not is_ours:
+    entry_key = _key_of_entry(ask, entry)
+    if entry is not None and not request.renew and entry_key is None:
         raise ForeignEntry(f"{file} has an entry {request.name!r} whose key is not from this vault")
     secret, ends = _reusable_secret(ask, request, entry)
     earlier = None if secret else _check_new_key(ask, request)
     made = secret or make_secret()
-    text = servers.put(request.connection(url, made), entry if is_ours else {})  # values that the owner added stay
+    text = servers.put(request.connection(url, made), entry if entry_key else {})  # values that the owner added stay
     written = ServerEntries(file, request, text)
     changed = written.read() != entry
     backup = write_file(file, state, text) if changed else None  # first: if it fails, the earlier key must stay valid
-    if not secret:
-        try:
-            _replace_key(ask, request, made)
-        except MemexError:
-            write_file(file, read_file(file), state.text or written.remove())
-            raise
-    return WrittenEntry(backup, changed, ends, earlier is not None)
+    if secret:
+        return WrittenEntry(backup, changed, ends)
+    try:
+        _replace_key(ask, request, made)
+    except MemexError:
+        write_file(file, read_file(file), state.text or written.remove())
+        raise
+    ended = _revoke_entry_key(ask, request, entry_key)
+    notices = (*ended, *find_valid_keys(ask, request, entry_key, of_other_hosts=request.renew))
+    return WrittenEntry(backup, changed, ends, earlier is not None, notices)
 
 
 def _check_new_key(ask: Ask, request: ConnectionRequest) -> dict[str, Any] | None:
@@ -286,10 +297,36 @@ def _reusable_secret(ask: Ask, request: ConnectionRequest, entry: Any) -> tuple[
     return (secret, key["expires_at"]) if key is not None and asked.items() <= key.items() else ("", None)
 
 
-def _is_ours(ask: Ask, entry: Any) -> bool:
-    """Return whether the key in an entry is or was a key of this vault."""
+def _key_of_entry(ask: Ask, entry: Any) -> dict[str, Any] | None:
+    """Return the key in an entry if it is or was a key of this vault; None otherwise."""
     secret = key_in_entry(entry)
-    return any(secret.startswith(f"mx_{key['id']}_") for key in ask("key.list", {}))
+    return next((key for key in ask("key.list", {}) if secret.startswith(f"mx_{key['id']}_")), None)
+
+
+def _revoke_entry_key(ask: Ask, request: ConnectionRequest, key: Mapping[str, Any] | None) -> list[str]:
+    """Revoke the key of an entry that ends, if it was made for this client under another name of the host; return what was done."""
+    if key is None or key["revoked_at"] or key["name"] == request.key_name or not request.is_named(key["name"]):
+        return []
+    ask("key.revoke", {"name": key["id"]})
+    return [f"revoked the key {key['name']}"]
+
+
+def find_valid_keys(
+    ask: Ask, request: ConnectionRequest, entry_key: Mapping[str, Any] | None = None, *, of_other_hosts: bool
+) -> list[str]:
+    """Return a notice for each key that a new key or a removal leaves valid: that of the entry, and those of other host names."""
+    entry_id = entry_key["id"] if entry_key else ""
+    return [
+        f"the key {key['name']} is still valid; to revoke it: memex key revoke {key['id']}"
+        for key in ask("key.list", {})
+        if is_live(key) and key["name"] != request.key_name
+        and (key["id"] == entry_id or (of_other_hosts and request.is_named(key["name"])))
+    ]  # fmt: skip
+
+
+def is_live(key: Mapping[str, Any]) -> bool:
+    """Return whether a key is neither revoked nor expired."""
+    return not key["revoked_at"] and (not key["expires_at"] or key["expires_at"] > now_ms())
 
 
 def find_key(ask: Ask, name: str) -> dict[str, Any] | None:
@@ -307,19 +344,18 @@ def _reworded(error: MemexError, message: str) -> MemexError:
 
 def remove_connection(ask: Ask, request: ConnectionRequest) -> Removal:
     """Revoke the key, and remove the entry from the file if its key belongs to this vault, and the vault's hook."""
-    backup, taken, done, notices = None, False, list[str](), list[str]()
+    backup, entry_key, done, notices = None, None, list[str](), list[str]()
     key = find_key(ask, request.key_name)
     if key is not None:
         ask("key.revoke", {"name": key["id"]})
         done.append(f"revoked the key {request.key_name}")
     if request.file is not None:
         try:
-            taken, backup, foreign = _remove_entry(ask, request, request.file)
+            backup, entry_key = _remove_entry(ask, request, request.file, done, notices)
         except MemexError as error:
             message = "; ".join([*done, error.message])
             raise _reworded(error, f"{message}. The file may still contain the entry {request.name!r}") from error
-        done += [f"removed the entry {request.name!r} from {request.file}"] if taken else []
-        notices += [foreign] if foreign else []
+    notices += find_valid_keys(ask, request, entry_key, of_other_hosts=True)
     if request.id in HOOK_FILES:
         hook_backup = _remove_hook(request, done, notices)
         backup = backup or hook_backup
@@ -344,13 +380,19 @@ def _remove_hook(request: ConnectionRequest, done: list[str], notices: list[str]
     return backup
 
 
-def _remove_entry(ask: Ask, request: ConnectionRequest, file: ClientFile) -> tuple[bool, Path | None, str]:
-    """Remove the entry unless its key belongs to another vault; return whether it was removed, the backup, and why it was not."""
+def _remove_entry(
+    ask: Ask, request: ConnectionRequest, file: ClientFile, done: list[str], notices: list[str]
+) -> tuple[Path | None, dict[str, Any] | None]:
+    """Remove the entry unless its key belongs to another vault; return the backup and the entry's key."""
     state = read_file(file)
     servers = ServerEntries(file, request, state.text)
     entry = servers.read()
-    if entry is None:
-        return False, None, ""
-    if not _is_ours(ask, entry):
-        return False, None, f"kept the entry {request.name!r} in {file}: its key is not from this vault"
-    return True, write_file(file, state, servers.remove()), ""
+    key = _key_of_entry(ask, entry)
+    if key is None:
+        kept = f"kept the entry {request.name!r} in {file}: its key is not from this vault"
+        notices += [kept] if entry is not None else []
+        return None, None
+    done += _revoke_entry_key(ask, request, key)
+    backup = write_file(file, state, servers.remove())
+    done.append(f"removed the entry {request.name!r} from {file}")
+    return backup, key

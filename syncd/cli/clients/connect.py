@@ -36,6 +36,8 @@ from syncd.clients.connections import (
     find_hook_file,
     find_key,
     find_settings_file,
+    find_valid_keys,
+    is_live,
     make_connection,
     remove_connection,
     write_entry,
@@ -191,12 +193,16 @@ def _print(call: Ask, request: ConnectionRequest, url: str) -> None:
         return lines + (f"\n\nThen {request.client.then}." if request.client.then else "")
 
     print_answer(_answer(request, url, None, changed=True) | {"key": connection.key, "lines": lines}, text)
+    for notice in find_valid_keys(call, request, of_other_hosts=request.renew):
+        print_message(f"memex: {notice}")
 
 
 def _write(call: Ask, request: ConnectionRequest, file: ClientFile, url: str) -> None:
     written = write_entry(call, request, file, url)
     if written.revoked:
         print_message(f"memex: {request.revoked}")
+    for notice in written.notices:
+        print_message(f"memex: {notice}")
     if written.ends:
         ends = result_text.format_time(written.ends, None)
         print_message(f"memex: the key in {file} works until {ends}; to create a new one, add --renew")
@@ -226,7 +232,7 @@ def _remove(call: Ask, request: ConnectionRequest) -> None:
 
 def _print_clients() -> None:
     """Print the clients' keys: the valid keys without the scope `admin`."""
-    keys = [key for key in ask("key.list", {}) if _is_live(key) and "admin" not in key["scopes"]]
+    keys = [key for key in ask("key.list", {}) if is_live(key) and "admin" not in key["scopes"]]
     rows = [_client_row(key) for key in keys]
 
     def text() -> str:
@@ -248,10 +254,6 @@ def _client_row(key: dict[str, Any]) -> dict[str, Any]:
     named = key["name"] if re.fullmatch(r"[\w@.-]+", key["name"]) else key["id"]
     shown = {name: key[name] for name in ("name", "id", "workspaces", "scopes", "last_used_at")}
     return shown | {"revoke": f"memex key revoke {named}"}
-
-
-def _is_live(key: dict[str, Any]) -> bool:
-    return not key["revoked_at"] and (not key["expires_at"] or key["expires_at"] > now_ms())
 
 
 def _answer(request: ConnectionRequest, url: str | None, backup: Path | None, *, changed: bool) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from syncd.clients.connections import (
     find_hook_file,
     find_key,
     find_settings_file,
+    find_valid_keys,
     make_connection,
     parse_key_name,
     remove_connection,
@@ -142,6 +143,8 @@ def _make_lines(visit: Visit, request: ConnectionRequest) -> str:
     unshown[key["id"]] = Unshown(lines, time.time() + UNSHOWN_S)
     for old in list(unshown)[:-UNSHOWN]:
         del unshown[old]
+    others = find_valid_keys(_asker(visit), request, of_other_hosts=request.renew)
+    visit.session.messages += [_as_sentence(notice) for notice in others]
     return link(f"{PATH}/lines", key=key["id"])
 
 
@@ -168,6 +171,7 @@ def describe_written(request: ConnectionRequest, file: ClientFile, written: Writ
     backup = f"; the old file is `{written.backup}`" if written.backup else ""
     then = f" Then {request.client.then}." if request.client.then else ""
     revoked = f" Memex {request.revoked}." if written.revoked else ""
+    revoked += "".join(f" {_as_sentence(notice)}" for notice in written.notices)
     return (
         f"Wrote `{file}`{backup}. {request.client.title} sees the workspace {request.workspace} with the key "
         f"{request.key_name}.{revoked}{then}"

@@ -1,16 +1,91 @@
-"""syncd/clients/connections.py: a key's name leads back to its client; tests of the command prove the rest."""
+"""syncd/clients/connections.py: which key belongs to a client and an entry; tests of the command prove the rest."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from index.timings import now_ms
+from syncd.clients.client_file import ClientFile
 from syncd.clients.client_formats import CLIENTS
-from syncd.clients.connections import ConnectionRequest, parse_key_name
+from syncd.clients.connections import (
+    ConnectionRequest,
+    find_valid_keys,
+    make_connection,
+    parse_key_name,
+    remove_connection,
+    write_entry,
+)
+from tests.support.world import World
+
+URL = "http://127.0.0.1:8765"
 
 
 @pytest.fixture(autouse=True)
 def host(monkeypatch):
     monkeypatch.setattr("socket.gethostname", lambda: "desk.example.org")
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    (tmp_path / "state").mkdir(mode=0o700)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    opened = World(tmp_path)
+    yield opened
+    opened.close()
+
+
+def asker(world):
+    operations = world.app.operations
+    return lambda name, arguments: operations[name](arguments, lambda _: None)
+
+
+def request_of(tmp_path, client="cursor", *, name="memex", renew=False):
+    file = ClientFile(tmp_path, "client.json") if CLIENTS[client].file else None
+    return ConnectionRequest(client, CLIENTS[client], name, "default", file, renew, command=("memex",))
+
+
+def live(world):
+    return {key.name: key.id for key in world.app.opened.keys.list() if key.revoked_at is None}
+
+
+def test_the_key_of_an_entry_ends_with_it_although_the_host_has_a_new_name(world, tmp_path, monkeypatch):
+    ask, request = asker(world), request_of(tmp_path)
+    write_entry(ask, request, request.file, URL)
+    monkeypatch.setattr("socket.gethostname", lambda: "laptop")
+    removal = remove_connection(ask, request)
+    assert removal.done == ("revoked the key cursor@desk", f"removed the entry 'memex' from {request.file}")
+    assert (removal.notices, live(world)) == ((), {})
+    write_entry(ask, request, request.file, URL)
+    for host, renew in (("desk", False), ("notebook", True)):
+        before = next(iter(live(world)))
+        monkeypatch.setattr("socket.gethostname", lambda host=host: host)
+        written = write_entry(ask, request_of(tmp_path, renew=renew), request.file, URL)
+        assert written.notices == (f"revoked the key {before}",)
+        assert list(live(world)) == [f"cursor@{host}"]
+
+
+def test_a_key_that_stays_valid_is_named(world, tmp_path, monkeypatch):
+    ask, request, keys = asker(world), request_of(tmp_path), world.app.opened.keys
+    for end in (write_entry, remove_connection):
+        key, secret = keys.create(end.__name__, workspaces=["default"], now=now_ms())
+        entry = {"url": "x", "headers": {"Authorization": f"Bearer {secret}"}}
+        (tmp_path / "client.json").write_text(json.dumps({"mcpServers": {"memex": entry}}))
+        done = write_entry(ask, request, request.file, URL) if end is write_entry else remove_connection(ask, request)
+        assert done.notices == (f"the key {key.name} is still valid; to revoke it: memex key revoke {key.id}",)
+        assert key.name in live(world)
+    code = request_of(tmp_path, "claude-code")
+    make_connection(ask, code, URL)
+    keys.create("claude-code@desk work", workspaces=None, now=now_ms())
+    keys.create("claude-code@old", workspaces=None, expires_at=2, now=1)
+    monkeypatch.setattr("socket.gethostname", lambda: "laptop")
+    make_connection(ask, code, URL)
+    id = live(world)["claude-code@desk"]
+    notice = f"the key claude-code@desk is still valid; to revoke it: memex key revoke {id}"
+    assert find_valid_keys(ask, code, of_other_hosts=False) == []
+    assert find_valid_keys(ask, code, of_other_hosts=True) == [notice]
+    assert remove_connection(ask, code).notices == (notice,)
 
 
 @pytest.mark.parametrize("id", CLIENTS)

@@ -59,6 +59,9 @@ def test_a_written_file_is_named_with_its_backup_and_what_to_do():
     assert "`/home/robin/.codex/config.toml`; the old file is `/home/robin/old`" in written
     assert "sees the workspace work" in written
     assert written.endswith("Then start Codex again.")
+    notices = ("the key mine is still valid; to revoke it: memex key revoke 1",)
+    written = describe_written(REQUEST, FILE, WrittenEntry(None, changed=True, ends=None, notices=notices))
+    assert " The key mine is still valid; to revoke it: memex key revoke 1. Then" in written
     same = describe_written(REQUEST, FILE, WrittenEntry(None, changed=False, ends=NOW))
     assert "nothing was changed" in same
     assert "valid until" in same
