@@ -21,7 +21,6 @@ from syncd.captures.batch_writer import NoteDrafts
 from syncd.documents import entity_edits
 from syncd.documents.capture_note import MAX_CONTENT
 from syncd.documents.collection_membership import plain_tags, tag_changes
-from syncd.graph.node_request import link_to
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, read_properties, spelling_of, split
 from syncd.notes.inline_fields import NestedFields
 
@@ -225,7 +224,7 @@ def add_relations(graph: Graph, drafts: NoteDrafts, now: int, *, edges: Sequence
             outcome.existed.append(relation)
         else:
             pairs.add((edge.type, target.path))
-            new.setdefault(source.path, (source, []))[1].append((edge.type, link_to(target)))
+            new.setdefault(source.path, (source, []))[1].append((edge.type, _link_to(graph, target)))
             outcome.created.append(relation)
     for source, relations in new.values():
         _rewrite_draft(drafts, source, partial(entity_edits.add_relations, relations=relations, now=now))
@@ -340,6 +339,17 @@ def _match_any_of(graph: Graph, asked: Collection[tuple[str, str]]) -> Callable[
         return to is not None and (stated.type, to.path) in asked
 
     return is_among
+
+
+def _link_to(graph: Graph, target: Vertex) -> str:
+    """Return the text between the brackets of a link to a node: its file name or, if that means another note, its path.
+
+    Raises Conflict if neither leads to the node."""
+    path = target.path.removesuffix(".md")
+    for link in (path.rpartition("/")[2], path):
+        if (to := graph.resolve(link)) and to.path == target.path:
+            return entity_edits.format_link(link, target.name)
+    raise Conflict(f"no link can lead to {target.name!r}, because another note has its path in another letter case")
 
 
 def _edit_draft(drafts: NoteDrafts, vertex: Vertex, edit: Callable[[str], tuple[str, T]]) -> T:

@@ -1,6 +1,6 @@
-"""Check a request for new nodes: their names, properties and observations, and the links that lead to nodes.
+"""Check a request for new nodes: their names, properties and observations.
 
-Law: no text from an agent can choose a folder, set a property other than those named here, or end a link early."""
+Law: no text from an agent can choose a folder, or set a property other than those named here."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from index.errors import InvalidArgument
-from index.graph.vertex import Vertex, name_key
-from syncd.documents.entity_edits import checked_content, checked_kind, checked_name, format_link
+from index.graph.vertex import name_key
+from syncd.documents.entity_edits import checked_content, checked_kind, checked_name
 from syncd.notes.front_matter import PropertyValue
 from syncd.notes.tag_names import check_tags
 from syncd.notes.timestamps import iso
@@ -92,8 +92,3 @@ def compose_properties(node: NewNode, stem: str, *, id: str, now: int) -> dict[s
 
 def _text_list(value: PropertyValue) -> list[str]:
     return [str(text) for text in value] if isinstance(value, list) else []
-
-
-def link_to(vertex: Vertex) -> str:
-    """Return the text between the brackets of a link to a node."""
-    return format_link(vertex.path.rpartition("/")[2].removesuffix(".md"), vertex.name)

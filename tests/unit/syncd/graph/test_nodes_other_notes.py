@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from index.errors import InvalidArgument, NotFound
+from index.errors import Conflict, InvalidArgument, NotFound
 from index.graph.vertex import Edge
 from index.topics.summary_and_tags import Enrichment
 from syncd.documents.parser import parse
@@ -92,3 +92,29 @@ def test_a_node_that_is_called_like_a_conflict_copy_is_one(world, nodes, name):
     assert (nodes.get(name).path, facts(nodes, name)) == (one.path, [(1, "one")])
     world.run()
     assert nodes.get(name).name == name
+
+
+def test_a_relation_leads_to_its_entity_although_another_note_has_the_file_name(world, nodes):
+    made(nodes, "Ada", "Eve")
+    world.write("Captures/default/alpha/Ada.md", "---\ntype: entity\nname: Grace\n---\n## Observations\n- one\n")
+    world.run()
+    edges = [Edge("Eve", "Ada", "loves"), Edge("Eve", "Grace", "knows")]
+    assert nodes.add_relations(edges).created == edges
+    assert nodes.open(["Eve"]).edges == sorted(edges)
+    assert f"- loves:: [[{ENTITIES}/Ada|Ada]]\n" in text(world, "Eve")
+    assert "- knows:: [[Ada|Grace]]\n" in text(world, "Eve")
+    assert nodes.add_relations(edges).existed == edges
+    assert world.dump() == world.rebuilt(world.state.parent / "other")
+    assert nodes.remove_relations(edges) == (2, 0)
+    assert nodes.open(["Eve"]).edges == []
+
+
+def test_a_relation_to_a_file_that_no_link_can_name_is_refused(world, nodes):
+    made(nodes, "Eve")
+    world.write("Captures/default/Ada.md", "---\ntype: entity\nname: Grace\n---\n")
+    world.write("Captures/default/ada.md", "---\ntype: entity\nname: Ada L\n---\n")
+    world.run()
+    if len(nodes.graph) < 3:
+        pytest.skip("the file system ignores letter case")
+    with pytest.raises(Conflict, match="no link can lead to 'Ada L'"):
+        nodes.add_relations([Edge("Eve", "Ada L", "knows")])
