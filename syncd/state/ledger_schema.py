@@ -240,6 +240,9 @@ SCHEMA: tuple[str, ...] = (
     CREATE INDEX promotions_from ON promotions (source);
     CREATE INDEX promotions_to ON promotions (target);
     """,
+    """
+    ALTER TABLE edits ADD COLUMN node TEXT NOT NULL DEFAULT '';
+    """,
 )
 
 

@@ -56,6 +56,7 @@ class Edit:
     created_at: int
     updated_at: int | None
     edited_at: int
+    node: str = ""  # digests of its summary and of each fact before, separated by blanks; "" = unknown
 
 
 class HandEdits:
@@ -125,10 +126,10 @@ class HandEdits:
             self._delete(document.path)
             return {}
         before = edit.created_at if edit.updated_at is None else edit.updated_at
-        stamps: dict[str, PropertyValue] = {"version": edit.version + 1}
+        at = max(before, edit.edited_at if 0 <= edit.edited_at < LATEST_MS else before)
+        stamps: dict[str, PropertyValue] = {"version": edit.version + 1, **_node_times(edit, document, before, at)}
         if document.updated_at is None or document.updated_at <= before:  # otherwise the editor has set it
-            at = edit.edited_at if 0 <= edit.edited_at < LATEST_MS else before
-            stamps = {"updated_at": iso(max(at, before)), **stamps}
+            stamps = {"updated_at": iso(at), **stamps}
         if document.created_at == stat.mtime_ns // 1_000_000:  # otherwise it would follow every edit
             stamps = {"created_at": iso(edit.created_at), **stamps}
         return stamps
@@ -188,7 +189,11 @@ class HandEdits:
         was = visible_digest(before)
         if document.writable and (was == visible_digest(document) or document.version > before.version):
             return None
-        return None if self._is_own_write(document) else replace(_edit_of(before), path=document.path)
+        return (
+            None
+            if self._is_own_write(document)
+            else replace(_edit_of(before), path=document.path, node=_node_digests(before, index))
+        )
 
     def _find_return(self, document: Document, stat: Stat) -> Edit | None:
         """Return the state in which a note left its workspace, if it returns; Memex may have brought it back with an edit."""
@@ -211,7 +216,7 @@ class HandEdits:
     def _save(self, edit: Edit) -> None:
         if self._rows.get(edit.path) != edit:
             self._rows[edit.path] = edit
-            self._execute("INSERT OR REPLACE INTO edits VALUES (?, ?, ?, ?, ?, ?, ?)", *astuple(edit))
+            self._execute("INSERT OR REPLACE INTO edits VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *astuple(edit))
 
     def _delete(self, path: str) -> None:
         if self._rows.pop(path, None):
@@ -226,6 +231,30 @@ class HandEdits:
 def _edit_of(record: Record) -> Edit:
     """Return an edit of a note that is indexed as `record`."""
     return Edit(record.path, record.id, visible_digest(record), record.version, record.created_at, record.updated_at, 0)
+
+
+def _node_digests(record: Record, index: Index) -> str:
+    facts = index.observations([record.path]).get(record.path, ())
+    return " ".join(map(_short_digest, [record.summary or "", *(fact.content for fact in facts)]))
+
+
+def _node_times(edit: Edit, document: Document, before: int, at: int) -> dict[str, PropertyValue]:
+    """Return the times of the summary and of the facts, of those that the edit changed and whose time the editor has not set."""
+    times: dict[str, PropertyValue] = {}
+    if (node := document.node) is None or not edit.node:
+        return times
+    summary, *facts = edit.node.split()
+    if _short_digest(document.summary or "") != summary and (node.summary_updated_at or 0) <= before:
+        times["summary_updated_at"] = iso(at) if document.summary else None
+    known = {*facts}
+    is_new = any(_short_digest(fact.content) not in known for fact in node.observations)
+    if is_new and (node.observed_at or 0) <= before:
+        times["observed_at"] = iso(at)
+    return times
+
+
+def _short_digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
 
 
 def _states_creation(text: str) -> bool:

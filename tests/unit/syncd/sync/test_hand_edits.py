@@ -3,6 +3,7 @@
 import pytest
 
 from index.errors import Conflict
+from syncd.graph.node_request import NewNode
 from syncd.notes.timestamps import iso
 from tests.support.hand_edits import AT, NOTE, PATH, front, settled, stamps, written
 from tests.support.world import World
@@ -242,4 +243,62 @@ def test_a_tag_that_names_a_collection_is_an_edit_and_is_written_down_with_it(wo
     record = space.get("mine").record
     assert (record.collection, record.tags, record.version) == ("memory", ("a",), 2)
     assert stamps(file) == (2, iso(AT))
+    settled(world)
+
+
+def node_times(file):
+    said = front(file)
+    return said.get("summary_updated_at"), said.get("observed_at")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "summary", "facts"),
+    [
+        pytest.param("summary: A", "summary: B", True, False, id="another summary"),
+        pytest.param("- one", "- ONE", False, True, id="another fact"),
+        pytest.param("- two ^o2", "- two ^o2\n- three", False, True, id="one more fact"),
+        pytest.param("- two ^o2\n", "", False, False, id="one fact less"),
+        pytest.param("tags: [a]", "tags: [b]", False, False, id="another tag"),
+    ],
+)
+def test_an_edit_of_a_summary_or_a_fact_moves_its_time(world, old, new, summary, facts):
+    path, then = "Captures/default/Entities/Ada.md", iso(AT - 1)
+    times = f"updated_at: {then}\nsummary_updated_at: {then}\nobserved_at: {then}\nlast_ordinal: 2\n"
+    text = f"---\nid: ada\ntype: entity\ntags: [a]\nsummary: A\n{times}---\n## Observations\n- one ^o1\n- two ^o2\n"
+    written(world, text, path, AT - 1)
+    world.run()
+    file = written(world, (world.vault / path).read_text().replace(old, new), path)
+    world.run()
+    assert stamps(file) == (2, iso(AT))
+    assert node_times(file) == (iso(AT) if summary else then, iso(AT) if facts else then)
+    settled(world)
+
+
+def test_an_outdated_summary_that_the_owner_rewrites_is_up_to_date(slow):
+    nodes = slow.app.agent_access.workspace("default").nodes
+    slow.run()
+    nodes.create([NewNode("Ada", "person", ["one"], "old")])
+    nodes.add_observations([("Ada", ["two"])])
+    assert [pending.name for pending in nodes.unsummarized()] == ["Ada"]
+    path = nodes.get("Ada").path
+    file = slow.vault / path
+    whole = file.read_text().replace("summary: old", "summary: new")
+    for text in ("---\ntype: entity", whole):  # half of it first
+        written(slow, text, path, at=None)
+        slow.run()
+    before = node_times(file)
+    written(slow, whole, path)  # quiet now
+    slow.run()
+    assert node_times(file) == (iso(AT), before[1])
+    assert nodes.unsummarized() == []
+    settled(slow)
+
+
+def test_a_summary_that_the_owner_removes_has_no_time(world):
+    path = "Captures/default/Entities/Ada.md"
+    world.run()
+    world.app.agent_access.workspace("default").nodes.create([NewNode("Ada", "person", ["one"], "old")])
+    file = written(world, (world.vault / path).read_text().replace("summary: old\n", ""), path)
+    world.run()
+    assert node_times(file)[0] is None
     settled(world)
