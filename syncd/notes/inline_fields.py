@@ -27,6 +27,7 @@ _LEAD = compile_later(_MARK)
 _LINE = compile_later(_MARK + r"([^\[\]`]{1,300}?)::")
 _INNER = possessive(r"[^\[\]]++|\[\[[^\[\]]*+\]\]", "*")
 _BRACKET = compile_later(r"\[([^\[\]`]{1,300}?)::(" + _INNER + r")\]")
+_BETWEEN = " \t,;、，"  # characters between the targets of a field
 _SEPARATOR = compile_later(r"[ \t]*[,;、，][ \t]*|[ \t]++")
 
 
@@ -45,13 +46,14 @@ class FieldTarget:
 
 @dataclass(frozen=True, slots=True)
 class InlineField:
-    """Describes a field, `line[start:end]`; its type is `line[key[0]:key[1]]`."""
+    """Describes a field, `line[start:end]`; its type is `line[key[0]:key[1]]`, and its value `line[value[0]:value[1]]`."""
 
     start: int
     end: int
     key: tuple[int, int]
+    value: tuple[int, int]
     targets: tuple[FieldTarget, ...]
-    whole: bool  # the line contains nothing else
+    whole: bool  # the line contains nothing but the field, and its value nothing but the targets
 
 
 def find_fields(line: str) -> list[InlineField]:
@@ -76,8 +78,8 @@ def change_type(line: str, which: Callable[[Statement], bool], type: str) -> str
 def remove_targets(line: str, gone: Callable[[Statement], bool], *, keep: bool = False) -> str | None:
     """Return `line` without the targets that are `gone`; None when nothing is left.
 
-    A field inside a sentence leaves its link there; with `keep`, so does a field on a separate line. Raises NestedFields if
-    more than `NESTED` fields are nested in each other, as in `a:: [a:: [[X]]]`."""
+    If the line has other words, or with `keep`, a field without targets left loses only its type, and the links stay. Raises
+    NestedFields if more than `NESTED` fields are nested in each other, as in `a:: [a:: [[X]]]`."""
     for _ in range(NESTED):
         left = _remove_outer_targets(line, gone, keep=keep)
         if (
@@ -102,11 +104,8 @@ def _remove_outer_targets(line: str, gone: Callable[[Statement], bool], *, keep:
             changes += [(*_target_span(line, target, last=kept[-1] < target.start), "") for target in out]
         elif field.whole and not keep:
             return None
-        elif field.start == 0:
-            changes.append((field.key[0], field.targets[0].start, ""))
         else:
-            words = ", ".join(line[target.start : target.end] for target in field.targets)
-            changes.append((field.start, field.end, words))
+            changes += [(field.start, field.value[0], ""), (field.value[1], field.end, "")]
     return _replace_spans(line, changes)
 
 
@@ -134,10 +133,16 @@ def _parse_field(line: str, match: re.Match[str], links: list[tuple[int, int, st
     if row or not targets or not 0 < len(type) <= LONGEST or UNTYPED.search(type):
         return None
     named = (start + len(key) - len(key.lstrip()), end - len(key) + len(key.rstrip()))
+    # A type in front of the links would become that of a new field, so the value begins after it.
+    first, behind = line.rindex("::", named[1], targets[0].start) + 2, inside[1]
+    text = line[first:behind]
+    value = first + len(text) - len(text.lstrip(" \t")), behind
+    between = _replace_spans(text, [(target.start - first, target.end - first, "") for target in targets])
+    plain = not between.strip(_BETWEEN)
     if not bracket:
-        return InlineField(0, len(line), named, targets, whole=True)
-    whole = _LEAD.fullmatch(line, 0, match.start()) is not None and not line[match.end() :].strip()
-    return InlineField(*match.span(), named, targets, whole)
+        return InlineField(named[0], len(line), named, value, targets, plain)
+    alone = _LEAD.fullmatch(line, 0, match.start()) is not None and not line[match.end() :].strip()
+    return InlineField(*match.span(), named, value, targets, plain and alone)
 
 
 def _find_links(line: str, start: int) -> list[tuple[int, int, str]]:
@@ -156,7 +161,7 @@ def _target_span(line: str, target: FieldTarget, *, last: bool) -> tuple[int, in
     if not last:
         after = _SEPARATOR.match(line, end)
         return start, after.end() if after else end
-    while line[start - 1] in " \t,;、，":
+    while line[start - 1] in _BETWEEN:
         start -= 1
     return start, end
 
