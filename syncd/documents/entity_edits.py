@@ -153,8 +153,10 @@ def add_relation(text: str, type: str, link: str, *, now: int) -> str:
     return add_relations(text, [(type, link)], now=now)
 
 
-def add_relations(text: str, relations: Sequence[tuple[str, str]], *, now: int) -> str:
-    """Add several relations, each a type and a `link`, as one change; skip those that `text` already states."""
+def add_relations(text: str, relations: Sequence[tuple[str, str]], *, now: int, counted: bool = True) -> str:
+    """Add several relations, each a type and a `link`, as one change; skip those that `text` already states.
+
+    With `counted=False`, the version and the time of the last change stay as they are."""
     draft = _Draft(text)
     before = find_statements(draft.found.page)
     lines = {statement: line for line, statement in (_relation_line(type, to) for type, to in relations)}
@@ -162,7 +164,7 @@ def add_relations(text: str, relations: Sequence[tuple[str, str]], *, now: int) 
     if not new:
         return text
     draft.append_to_section("relations", [lines[statement] for statement in new])
-    return draft.finish(now, {}, states=(*before, *new))
+    return draft.finish(now, {}, states=(*before, *new), version=counted, time=counted)
 
 
 def remove_relations(text: str, gone: Callable[[Statement], bool], *, now: int) -> tuple[str, int]:
@@ -335,6 +337,7 @@ class _Draft:
         says: Sequence[Observation] | None = None,
         states: Collection[Statement] | None = None,
         version: bool = True,
+        time: bool = True,
     ) -> str:
         """Return the text after the edit. Raises Conflict if it would not state exactly what it should."""
         numbered = self.found
@@ -343,7 +346,7 @@ class _Draft:
         if numbered.highest > LARGEST:
             raise Conflict(f"the note has no ordinals left: its ids or its `last_ordinal` are near {LARGEST:,}")
         self.splices[:0] = [self._ordinal_splice(item, ordinal) for ordinal, item in numbered.given.items()]
-        changes = {"updated_at": iso(now), **changes}
+        changes = {"updated_at": iso(now), **changes} if time else dict(changes)
         if version:
             changes["version"] = self._version() + 1
         if numbered.highest > self.stated:

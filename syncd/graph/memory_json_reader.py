@@ -17,7 +17,6 @@ from syncd.graph.memory_json import MAX_LINE, Entity, Mistake, Record, is_single
 
 PART: Final = 4 * 1024 * 1024  # most bytes sent in one request
 MANY: Final = 100  # most records sent in one request, and between two progress reports
-STAMPS: Final = ("updated_at", "version")
 MOST_LISTED: Final = 1000  # most mistakes, and skipped relations, that are listed
 Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Any]
 Show: TypeAlias = Callable[[Mapping[str, Any]], None]
@@ -90,8 +89,7 @@ def import_graph(
     entities = (_entity_arguments(entity) for _, entity, _ in _read_records(source) if isinstance(entity, Entity))
     for kind, items in (
         ("entities", entities),
-        ("relations", dangling.filter_relations(_read_records(source))),
-        ("stamps", _collect_stamps(source, made)),
+        ("relations", dangling.filter_relations(_read_records(source), made)),
     ):
         for part in _split_into_parts(items):
             answer = ask("graph.import", {**asked, kind: part})
@@ -121,28 +119,20 @@ class _DanglingRelations:
     count: int = 0
     described: list[str] = field(default_factory=list)  # the first skipped ones, as text
 
-    def filter_relations(self, all_records: Iterator[Record]) -> Iterator[dict[str, str]]:
-        """Yield the other relations."""
+    def filter_relations(self, all_records: Iterator[Record], made: set[bytes]) -> Iterator[dict[str, Any]]:
+        """Yield the other relations, and whether the import has `made` their source: its version and times are in the file."""
         for where, edge, _ in all_records:
             if not isinstance(edge, Edge):
                 continue
             lost = [name for name in dict.fromkeys((edge.source, edge.target)) if name in self.missing]
             if not lost:
-                yield {"from_entity": edge.source, "to_entity": edge.target, "relation_type": edge.type}
+                ends = {"from_entity": edge.source, "to_entity": edge.target}
+                yield {**ends, "relation_type": edge.type, "source_made": _digest(name_key(edge.source)) in made}
                 continue
             self.count += 1
             if self.count <= MOST_LISTED:
                 named = " and ".join(map(repr, lost))
                 self.described.append(f"{where}: {edge.type} is skipped, because there is no entity {named}")
-
-
-def _collect_stamps(source: IO[bytes], made: set[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield the original change times and versions of the created nodes.
-
-    They are set last, because adding a relation changes a node too."""
-    for _, entity, _ in _read_records(source) if made else ():
-        if isinstance(entity, Entity) and "created_at" in entity.properties and _digest(name_key(entity.name)) in made:
-            yield {"name": entity.name, **{key: entity.properties.get(key) for key in STAMPS}}
 
 
 def _entity_arguments(entity: Entity) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from syncd.captures.batch_writer import NoteDrafts
 from syncd.documents import entity_edits
 from syncd.documents.capture_note import MAX_CONTENT
 from syncd.documents.collection_membership import plain_tags, tag_changes
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, read_properties, spelling_of, split
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode, read_properties, spelling_of, split
 from syncd.notes.inline_fields import NestedFields
 
 T = TypeVar("T")
@@ -129,16 +129,6 @@ def add_missing(
     return len(new) if new or changes else None
 
 
-def set_stamps(
-    graph: Graph, drafts: NoteDrafts, now: int, *, stamps: Sequence[tuple[str, Mapping[str, PropertyValue]]]
-) -> None:
-    """Set properties without changing the version or the time of change."""
-    del now
-    for name, changes in stamps:
-        vertex = require_node(graph, drafts, name)
-        _rewrite_draft(drafts, vertex, partial(edit, changes=changes))
-
-
 def rename(graph: Graph, drafts: NoteDrafts, now: int, *, name: str, new_name: str) -> str:
     """Give a node another name, and keep the old one as an alias; return its path."""
     vertex = _require_read(graph, drafts, name, None)
@@ -208,8 +198,10 @@ def remove_observations(
     return results
 
 
-def add_relations(graph: Graph, drafts: NoteDrafts, now: int, *, edges: Sequence[Edge]) -> RelationsOutcome:
-    """Add new relations between existing nodes, in one change per note."""
+def add_relations(
+    graph: Graph, drafts: NoteDrafts, now: int, *, edges: Sequence[Edge], counted: bool = True
+) -> RelationsOutcome:
+    """Add new relations between existing nodes, in one change per note; `counted` as in `entity_edits`."""
     outcome = RelationsOutcome([], [], [])
     missing: dict[str, None] = {}
     stated = _DraftRelations(graph, drafts)
@@ -227,7 +219,8 @@ def add_relations(graph: Graph, drafts: NoteDrafts, now: int, *, edges: Sequence
             new.setdefault(source.path, (source, []))[1].append((edge.type, _link_to(graph, target)))
             outcome.created.append(relation)
     for source, relations in new.values():
-        _rewrite_draft(drafts, source, partial(entity_edits.add_relations, relations=relations, now=now))
+        change = partial(entity_edits.add_relations, relations=relations, now=now, counted=counted)
+        _rewrite_draft(drafts, source, change)
     outcome.not_found.extend(missing)
     return outcome
 

@@ -6,7 +6,7 @@ calls run one after the other, and each reads the current notes, so parallel cal
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
@@ -205,10 +205,6 @@ class Nodes:
 
         return self._node_at(self._change(node_edits.set_properties, name=name, version=version, changes=changes))
 
-    def set_stamps(self, stamps: Sequence[tuple[str, Mapping[str, PropertyValue]]]) -> None:
-        """Set imported properties of nodes without counting as a change."""
-        self._change(node_edits.set_stamps, stamps=stamps)
-
     def rename(self, name: str, new_name: str) -> Vertex:
         """Rename a node; its file stays, and so does every link to it. The old name becomes an alias.
 
@@ -254,10 +250,10 @@ class Nodes:
         """Remove observations. Returns for each: the name, the removed ordinals, and the unknown ones."""
         return self._change(node_edits.remove_observations, deletions=deletions)
 
-    def add_relations(self, edges: Sequence[Edge]) -> RelationsOutcome:
-        """Add relations. Existing ones stay unchanged."""
+    def add_relations(self, edges: Sequence[Edge], *, counted: bool = True) -> RelationsOutcome:
+        """Add relations. Existing ones stay unchanged; unless `counted`, so do the versions and times of change of the sources."""
         wanted = [Edge(edge.source, edge.target, entity_edits.checked_type(edge.type)) for edge in edges]
-        return self._change(node_edits.add_relations, edges=wanted)
+        return self._change(node_edits.add_relations, edges=wanted, counted=counted)
 
     def remove_relations(self, edges: Sequence[Edge]) -> tuple[int, int]:
         """Remove relations. Returns how many were removed, and how many did not exist."""

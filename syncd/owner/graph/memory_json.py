@@ -41,12 +41,6 @@ def operations(nodes: Callable[[str], Nodes], index: Callable[[], Index]) -> dic
         _import_relations(
             workspace_nodes, arguments.get("relations") or (), counts, dry_run=bool(arguments.get("dry_run"))
         )
-        stamps = [
-            (stamp["name"], {key: stamp[key] for key in ("updated_at", "version")})
-            for stamp in arguments.get("stamps") or ()
-        ]
-        for first in range(0, len(stamps), TOGETHER):
-            workspace_nodes.set_stamps(stamps[first : first + TOGETHER])
         return {**counts, "made": made}
 
     def find_unknown(arguments: Arguments, _: Any) -> list[str]:
@@ -127,22 +121,22 @@ def _import_entities(
 
 
 def _import_relations(nodes: Nodes, relations: Iterable[Arguments], counts: dict[str, int], *, dry_run: bool) -> None:
-    edges = list(
-        dict.fromkeys(
-            Edge(relation["from_entity"], relation["to_entity"], relation["relation_type"]) for relation in relations
-        )
-    )
-    if not edges:
-        return
+    """Add relations; those of an entity that the import has made belong to it, and don't count as a change of it."""
+    edges = {
+        Edge(relation["from_entity"], relation["to_entity"], relation["relation_type"]): not relation["source_made"]
+        for relation in relations
+    }
     if dry_run:
         known = set(nodes.graph.edges({edge.source for edge in edges}))
         existed = sum(_canonical_edge(nodes, edge) in known for edge in edges)
         counts["existed"] += existed
         counts["related"] += len(edges) - existed
         return
-    made = nodes.add_relations(edges)
-    counts["related"] += len(made.created)
-    counts["existed"] += len(made.existed)
+    for counted in (False, True):
+        if some := [edge for edge in edges if edges[edge] is counted]:
+            outcome = nodes.add_relations(some, counted=counted)
+            counts["related"] += len(outcome.created)
+            counts["existed"] += len(outcome.existed)
 
 
 def _canonical_edge(nodes: Nodes, edge: Edge) -> Edge:

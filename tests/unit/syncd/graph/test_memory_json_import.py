@@ -2,9 +2,37 @@
 
 from __future__ import annotations
 
+import io
+import json
+
+from index.graph.vertex import Edge
+from syncd.graph.memory_json_reader import import_graph, summarize_file
 from syncd.graph.node_request import NewNode
 from syncd.graph.nodes import Nodes
 from syncd.owner.graph import memory_json
+
+STAMPED = {"created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-02T00:00:00.000Z", "version": 4}
+
+
+def entity(name, **properties):
+    return {"type": "entity", "name": name, "entityType": "person", "observations": ["one"], **properties}
+
+
+def brought(world, *lines, before=lambda _: None, workspace="default"):
+    """Import lines; `before` sees each request first."""
+
+    def ask(operation, given):
+        before(given)
+        return world.app.operations[operation](given, lambda _: None)
+
+    source = io.BytesIO("\n".join(map(json.dumps, lines)).encode())
+    given = {"workspace": workspace, "dry_run": False}
+    return import_graph(source, summarize_file(source), ask, lambda _: None, given)
+
+
+def exported(world, *names, workspace="default"):
+    part = world.app.operations["graph.export"]({"workspace": workspace, "names": names}, lambda _: None)
+    return [json.loads(line) for line in part["entities"]]
 
 
 def test_what_an_agent_writes_during_an_import_is_not_replaced(nodes):
@@ -26,3 +54,25 @@ def test_what_an_agent_writes_during_an_import_is_not_replaced(nodes):
         ("Mine", ["mine"]),
         ("Theirs", ["theirs", "mine"]),
     ]
+
+
+def test_an_import_leaves_the_version_that_an_agent_wrote_meanwhile(world, nodes):
+    def write(given):
+        if "relations" in given:
+            nodes.set_summary("Ada", "Theirs")
+
+    knows = {"type": "relation", "from": "Ada", "to": "Bob", "relationType": "knows"}
+    counts = brought(world, entity("Ada", **STAMPED), entity("Bob", **STAMPED), knows, before=write)
+    ada, bob = nodes.get("Ada"), nodes.get("Bob")
+    assert (counts["related"], nodes.open(["Ada"]).edges) == (1, [Edge("Ada", "Bob", "knows")])
+    assert (ada.summary, ada.version, bob.version) == ("Theirs", 5, 4)
+    assert [node.name for node in nodes.recent(1)] == ["Ada"]
+
+
+def test_a_relation_is_a_change_of_a_node_that_existed_and_belongs_to_a_new_one(world, nodes):
+    nodes.create([NewNode("Old", "person")])
+    lines = [{"type": "relation", "from": name, "to": "Old", "relationType": "knows"} for name in ("Old", "Ada")]
+    brought(world, entity("Ada", **STAMPED), *lines)
+    ada = exported(world, "Ada")[0]
+    assert ({key: ada[key] for key in STAMPED}, nodes.get("Old").version) == (STAMPED, 2)
+    assert len(nodes.open(["Old"]).edges) == 2
