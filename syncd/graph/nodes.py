@@ -175,11 +175,16 @@ class Nodes:
             if twins:
                 raise _names_taken(twins)
             made: dict[str, NewFile] = {}
+            ids = set[str]()
             for node in wanted:
                 stem, path = self._choose_file(node.name, now, made)
                 properties = compose_properties(node, stem, id=str(uuid.uuid4()), now=now)
-                if "id" in node.properties and index.record(str(properties["id"]), self.workspace) is not None:
+                wanted_id = str(properties["id"])
+                if wanted_id in ids or (
+                    "id" in node.properties and index.record(wanted_id, self.workspace) is not None
+                ):
                     properties["id"] = str(uuid.uuid4())  # another note has the id now
+                ids.add(wanted_id)
                 text = entity_edits.compose(properties, node.observations, ordinals=node.ordinals)
                 made[fold(stem)] = NewFile(path, encode(check_size(node.name, text)))
             return list(made.values()), [change.path for change in made.values()]

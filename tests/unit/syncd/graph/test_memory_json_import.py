@@ -10,6 +10,7 @@ from syncd.graph.memory_json_reader import import_graph, summarize_file
 from syncd.graph.node_request import NewNode
 from syncd.graph.nodes import Nodes
 from syncd.owner.graph import memory_json
+from tests.support.node_notes import text
 
 STAMPED = {"created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-02T00:00:00.000Z", "version": 4}
 
@@ -76,3 +77,10 @@ def test_a_relation_is_a_change_of_a_node_that_existed_and_belongs_to_a_new_one(
     ada = exported(world, "Ada")[0]
     assert ({key: ada[key] for key in STAMPED}, nodes.get("Old").version) == (STAMPED, 2)
     assert len(nodes.open(["Old"]).edges) == 2
+
+
+def test_of_two_entities_with_one_id_the_first_gets_it(world, nodes):
+    brought(world, entity("Ada", id="same"), entity("Bob", id="same"))
+    assert nodes.get("Ada").id == "same"
+    assert "id: same" not in text(world, "Bob")
+    assert nodes.open(["Ada", "Bob"]).not_found == []
