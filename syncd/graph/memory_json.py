@@ -24,6 +24,7 @@ from syncd.documents.entity_edits import checked_content, checked_kind, checked_
 from syncd.documents.entity_lines import LARGEST
 from syncd.documents.entity_node import OWN
 from syncd.graph.node_request import check_summary
+from syncd.notes.property_reader import as_time
 from syncd.notes.tag_names import check_tags
 
 MAX_LINE: Final = 32 * 1024 * 1024  # most bytes of one line, or of a file that is one object
@@ -225,8 +226,11 @@ def _is_text_list(value: Any) -> bool:
 
 
 def _is_time(value: Any) -> bool:
+    """Return whether the value is a time with a zone that a note can have."""
     try:
-        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+        return (
+            isinstance(value, str) and as_time(value) is not None and datetime.fromisoformat(value).tzinfo is not None
+        )
     except ValueError:
         return False
 
@@ -267,7 +271,7 @@ _PROPERTIES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         (lambda value: isinstance(value, str) and _passes(checked_name, value), "one line of text"),
     ),
     **dict.fromkeys(TIMES, (_is_time, "a time such as 2026-11-20T14:32:05.120Z")),
-    "version": (_is_count, "a whole number"),
+    "version": (lambda value: _is_count(value) and value > 0, "a whole number from 1"),
     "last_ordinal": (_is_count, "a whole number"),
     "metadata": (_is_metadata, "an object without keys that are Memex's own"),
 }

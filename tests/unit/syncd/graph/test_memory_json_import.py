@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 import json
 
+import pytest
+
 from index.graph.vertex import Edge
+from syncd.graph.memory_json import parse_lines
 from syncd.graph.memory_json_reader import import_graph, summarize_file
 from syncd.graph.node_request import NewNode
 from syncd.graph.nodes import Nodes
@@ -77,6 +80,22 @@ def test_a_relation_is_a_change_of_a_node_that_existed_and_belongs_to_a_new_one(
     ada = exported(world, "Ada")[0]
     assert ({key: ada[key] for key in STAMPED}, nodes.get("Old").version) == (STAMPED, 2)
     assert len(nodes.open(["Old"]).edges) == 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"created_at": "2026-01-01 00:00:00+00"},
+        {"updated_at": "20260101T000000Z"},
+        {"observed_at": "2026-W01-1T00:00:00Z"},
+        {"summary_updated_at": "0001-01-01T00:00:00+14:00"},
+        {"created_at": "2026-01-01T00:00:00"},
+        {"version": 0},
+    ],
+)
+def test_a_value_that_the_note_could_not_have_is_a_mistake(wrong):
+    ((_, _, (mistake,)),) = parse_lines([(1, json.dumps(entity("Ada", **wrong)).encode())])
+    assert mistake.what.startswith(f"{next(iter(wrong))} must be")
 
 
 def test_of_two_entities_with_one_id_the_first_gets_it(world, nodes):
