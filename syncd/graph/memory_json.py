@@ -16,13 +16,13 @@ from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 from index.document_ids import ID
-from index.errors import MemexError
+from index.errors import InvalidArgument, MemexError
 from index.graph.vertex import Edge
 from index.names import fold
-from syncd.documents.capture_note import MAX_CONTENT, compose_note, split_metadata
+from syncd.documents.capture_note import MAX_CONTENT, MAX_SOURCE, compose_note, split_metadata
 from syncd.documents.entity_edits import checked_content, checked_kind, checked_name, checked_type
 from syncd.documents.entity_lines import LARGEST
-from syncd.documents.entity_node import OWN
+from syncd.documents.entity_node import MAX_KIND, ONE_LINE, OWN
 from syncd.graph.node_request import check_summary
 from syncd.notes.property_reader import as_time
 from syncd.notes.tag_names import check_tags
@@ -205,15 +205,55 @@ class _ObjectReader:
 
     def _read_properties(self) -> dict[str, Any]:
         properties: dict[str, Any] = {}
-        for key, (fits, wanted) in _PROPERTIES.items():
+        for key in _PROPERTIES:
             value = self._value.get(key)
             if value is None:
                 continue
-            if fits(value):
-                properties[key] = value
+            if mistake := _find_mistake(key, value):
+                self._add_mistake(mistake)
             else:
-                self._add_mistake(f"{key} must be {wanted}")
+                properties[key] = value
         return properties
+
+
+def importable_entity(entity: Entity) -> Entity:
+    """Return an entity of the graph as an import accepts it.
+
+    An owner can write anything into a note. A type or source of several lines becomes one line; a number, alias or
+    metadata that Memex refuses is left out. Long facts and summaries stay, because the import shows that they are too long."""
+    properties = {key: value for key, value in entity.properties.items() if value is not None}
+    if source := properties.get("source"):
+        properties["source"] = _join_lines(source)
+    properties["aliases"] = [name for name in properties.get("aliases", ()) if not _find_mistake("aliases", [name])]
+    metadata = properties.get("metadata", {})
+    if _find_mistake("metadata", metadata):
+        properties["metadata"] = {
+            key: value for key, value in metadata.items() if not _find_mistake("metadata", {key: value})
+        }
+    return Entity(
+        entity.name,
+        _join_lines(entity.entity_type)[:MAX_KIND].rstrip(),
+        entity.observations,
+        entity.ordinals if max(entity.ordinals, default=0) <= LARGEST else (),
+        {
+            key: value
+            for key, value in properties.items()
+            if value not in ("", [], {}) and (key in ("summary", "metadata") or not _find_mistake(key, value))
+        },
+    )
+
+
+def _join_lines(text: str) -> str:
+    return " ".join("".join(char if ONE_LINE.fullmatch(char) else " " for char in text).split())
+
+
+def _find_mistake(key: str, value: Any) -> str:
+    """Return why a property can't have this value; "" = it can."""
+    fits, wanted = _PROPERTIES[key]
+    try:
+        return "" if fits(value) else f"{key} must be {wanted}"
+    except MemexError as error:
+        return f"{key}: {error.message}"
 
 
 def _check_kind(text: str) -> str:
@@ -236,20 +276,13 @@ def _is_time(value: Any) -> bool:
 
 
 def _is_metadata(value: Any) -> bool:
-    """Return whether the value can be properties of a note, and sets none of Memex's own."""
-    if not isinstance(value, dict) or any(isinstance(key, str) and fold(key) in OWN for key in value):
+    """Return whether the value is an object. Raises InvalidArgument if its items can't be properties of a note."""
+    if not isinstance(value, dict):
         return False
-    return _passes(lambda values: compose_note(split_metadata(values, twins=True)[0], "-"), value) and not {
-        "title",
-        "tags",
-    } & set(value)
-
-
-def _passes(checked: Callable[[Any], object], value: Any) -> bool:
-    try:
-        checked(value)
-    except MemexError:
-        return False
+    for key in value:
+        if isinstance(key, str) and (fold(key) in OWN or key in ("title", "tags")):
+            raise InvalidArgument(f"metadata key {key!r} belongs to Memex and can't be set; choose another name")
+    compose_note(split_metadata(value, twins=True)[0], "-")
     return True
 
 
@@ -257,21 +290,21 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= LARGEST
 
 
-# Other values of a node, by the name of the property in its note: the check, and a description.
+# Other values of a node, by the name of the property in its note: the check, which may raise MemexError, and a description.
 _PROPERTIES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "id": (lambda value: isinstance(value, str) and ID.match(value) is not None, "an id"),
-    "summary": (lambda value: isinstance(value, str) and _passes(check_summary, value), "a text of a sentence or two"),
-    "tags": (lambda value: _is_text_list(value) and _passes(check_tags, value), "a list of tags"),
-    "aliases": (
-        lambda value: _is_text_list(value) and all(_passes(checked_name, name) for name in value),
-        "a list of names",
+    "summary": (lambda value: isinstance(value, str) and check_summary(value) is not None, "text"),
+    "tags": (lambda value: _is_text_list(value) and check_tags(value) is not None, "a list of tags"),
+    "aliases": (lambda value: _is_text_list(value) and all(map(checked_name, value)), "a list of names"),
+    "source": (
+        lambda value: (
+            isinstance(value, str) and 0 < len(value.strip()) <= MAX_SOURCE and ONE_LINE.fullmatch(value) is not None
+        ),
+        f"one line of 1 to {MAX_SOURCE} characters",
     ),
-    **dict.fromkeys(
-        ("source", "collection"),
-        (lambda value: isinstance(value, str) and _passes(checked_name, value), "one line of text"),
-    ),
+    "collection": (lambda value: isinstance(value, str) and checked_name(value) != "", "one line of text"),
     **dict.fromkeys(TIMES, (_is_time, "a time such as 2026-11-20T14:32:05.120Z")),
     "version": (lambda value: _is_count(value) and value > 0, "a whole number from 1"),
     "last_ordinal": (_is_count, "a whole number"),
-    "metadata": (_is_metadata, "an object without keys that are Memex's own"),
+    "metadata": (_is_metadata, "an object"),
 }

@@ -14,7 +14,7 @@ from index.graph.vertex import Edge, Vertex, name_key
 from index.model import COLLECTIONS, Observation, Record
 from index.query import tag_of
 from index.scope.index import Index
-from syncd.graph.memory_json import Entity, format_line
+from syncd.graph.memory_json import Entity, format_line, importable_entity
 from syncd.graph.node_request import NewNode
 from syncd.notes.timestamps import iso
 
@@ -184,10 +184,5 @@ def _to_entity(vertex: Vertex, facts: Sequence[Observation], record: Record | No
             "collection": None if record.collection == COLLECTIONS[0] else record.collection,
             "metadata": {key: value for key, value in record.metadata.items() if key != "aliases"},
         }
-    return Entity(
-        vertex.name,
-        vertex.entity_type,
-        tuple(fact.content for fact in facts),
-        tuple(fact.ordinal for fact in facts),
-        {key: value for key, value in properties.items() if value not in (None, "", [], {})},
-    )
+    contents, ordinals = tuple(fact.content for fact in facts), tuple(fact.ordinal for fact in facts)
+    return importable_entity(Entity(vertex.name, vertex.entity_type, contents, ordinals, properties))

@@ -13,7 +13,7 @@ from syncd.graph.memory_json_reader import import_graph, summarize_file
 from syncd.graph.node_request import NewNode
 from syncd.graph.nodes import Nodes
 from syncd.owner.graph import memory_json
-from tests.support.node_notes import text
+from tests.support.node_notes import ENTITIES, text
 
 STAMPED = {"created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-02T00:00:00.000Z", "version": 4}
 
@@ -103,3 +103,32 @@ def test_of_two_entities_with_one_id_the_first_gets_it(world, nodes):
     assert nodes.get("Ada").id == "same"
     assert "id: same" not in text(world, "Bob")
     assert nodes.open(["Ada", "Bob"]).not_found == []
+
+
+PROPERTIES = """entity_type: "two\\nlines"
+source: "a\\n\\nb"
+aliases: ["c\\nd", Countess]
+version: 1000000000000000
+"": empty
+publish: true
+born: 1815"""
+
+
+def test_what_an_owner_wrote_is_exported_as_an_import_accepts_it(world):
+    world.write(
+        f"{ENTITIES}/Ada.md", f"---\ntype: entity\n{PROPERTIES}\n---\n## Observations\n- one ^o999999999999\n- two\n"
+    )
+    world.run()
+    (ada,) = exported(world, "Ada")
+    assert (ada["entityType"], ada["source"], ada["aliases"]) == ("two lines", "a b", ["Countess"])
+    assert (ada["observations"], ada["metadata"], ada.get("version")) == (["one", "two"], {"born": 1815}, None)
+    assert summarize_file(io.BytesIO(json.dumps(ada).encode())).mistakes == []
+    world.app.operations["workspace.create"]({"name": "other"}, lambda _: None)
+    brought(world, ada, workspace="other")
+    (other,) = exported(world, "Ada", workspace="other")
+    assert {**other, "id": "", "ordinals": [], "last_ordinal": 0} == {
+        **ada,
+        "id": "",
+        "ordinals": [],
+        "last_ordinal": 0,
+    }
