@@ -13,6 +13,7 @@ from typing import Final
 from index.deferred_patterns import compile_later
 from index.model import Block, Document
 from index.text.chunking import SENTENCE, is_grapheme_boundary
+from index.text.emphasis import STAND_INS, remove_emphasis
 from index.text.words import languages_by_word
 
 SUMMARY: Final = 140  # most characters of a summary
@@ -35,20 +36,24 @@ _ADDRESS = compile_later(
 )
 # A link that is cut.
 _TORN = compile_later(r"!?\[{1,2}[^\[\]\n]*+(?:\](?:\((?:[^()\n]*+\([^()\n]*+\)?)?[^()\n]*+)?)?\Z")
-_TAGS = compile_later(r"</?[A-Za-z][^<>\n]{0,500}>|\{\{[^{}\n]{0,500}\}\}|<%[^%\n]{0,500}%>")
-_FOOT = compile_later(r"\[\^[^\[\]\s]{1,100}\]:?|(?:^|[ \t])\^[\w-]{1,100}$")
-_FIELD = compile_later(r"^[\w -]{1,60}::[ \t]*|\[[\w -]{1,60}::[ \t]*([^\[\]\n]{1,300})\]")
-_EMPHASIS = compile_later(
-    r"(?<![\s\\])\*{1,3}|(?<!\\)\*{1,3}(?!\s)|(?<![\w\\])_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|~~|==|`+"
+_RAISED = compile_later(r"<sup>(?=[-+\u2212]?\d+</sup>)")
+_INLINE_TAGS = compile_later(
+    r"</?(?:b|code|del|em|font|i|ins|kbd|mark|s|small|span|strong|sub|sup|u)(?:\s[^<>\n]{0,500})?>", re.IGNORECASE
 )
+_TAGS = compile_later(r"</?[A-Za-z][^<>\n]{0,500}>|\{\{[^{}\n]{0,500}\}\}|<%[^%\n]{0,500}%>")
+_FOOT = compile_later(r"\(\[\^[^\[\]\s]{1,100}\]\)|\[\^[^\[\]\s]{1,100}\]:?|(?:^|[ \t])\^[\w-]{1,100}$")
+_FIELD = compile_later(r"\[[\w -]{1,60}::[ \t]*([^\[\]\n]{1,300})\]")
+_LINE_FIELD = compile_later(r"^[\w -]{1,60}::(?:[ \t]+|$|(?=\[\[))")
+_CODE = compile_later(r"\\.|(?<!`)(`+)(?!`)(.{1,1000}?)(?<!`)\1(?!`)", re.DOTALL)
 _STRONG = compile_later(
-    r"\*\*([^*\n]{2,80})\*\*|==([^=\n]{2,80})==|(?<![*\w])\*([^*\s][^*\n]{1,40})\*(?!\*)|\[\[([^\[\]\n|#]{2,40})\]\]|[「『《]([^「」『』《》\n]{2,20})[」』》]|[«“„] ?([^«»“”„\n]{2,30}?) ?[»”“]"
-)  # bold, highlighted or slanted text, the names of notes, and quoted names
-_HASH = compile_later(r"(?<!\S)#(?=[^\s#])")
+    r"`[^`\n]+`|\*\*([^*\n]{2,80})\*\*|==(?!\s)([^=\n]{2,80})(?<!\s)==|(?<![*\w])\*([^*\s][^*\n]{1,40})\*(?!\*)|\[\[([^\[\]\n|#]{2,40})\]\]|[「『《]([^「」『』《》\n]{2,20})[」』》]|[«“„] ?([^«»“”„\n]{2,30}?) ?[»”“]"
+)  # code, which is no phrase; bold, highlighted or slanted text, the names of notes, and quoted names
+_HASH = compile_later(r"(?<!\S)#(?=[^\s#])(?!\d+(?!\w))")  # "#12" is no tag
 _ESCAPE = compile_later(r"\\([!-/:-@\[-`{-~])")
 _UNSEEN = compile_later(
     r"[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\uffff]|[\ud800-\udfff]|[\U000e0000-\U000e0fff]"
 )
+_PIECE = compile_later(r"[\U000e0000-\U000e0fff]|[^\U000e0000-\U000e0fff]+")
 _LOOSE_STOP = compile_later(r" \.(?=\s|\Z)")
 _CLOSING: Final = ')]）»”"'
 _PARTICLE = compile_later("[はがをにでもとの]")  # Japanese
@@ -84,9 +89,9 @@ def read_prose(document: Document, clean: Callable[[str], str] = str) -> Prose:
             continue
         text = _read_block(document, block, left, clean)
         if block.kind != "heading":
-            marked += [next(filter(None, match.groups())) for match in _STRONG.finditer(text)]
+            marked += [phrase for match in _STRONG.finditer(text) if (phrase := next(filter(None, match.groups()), ""))]
             sentences += split_markdown(text, clean)
-        elif line := clean(plain_text(_HEADING.sub("", text))):
+        elif line := _read_heading(text, clean):
             headings.append(line)
         left -= block.end - block.start
         if left <= 0:
@@ -101,14 +106,19 @@ def first_sentence(document: Document, clean: Callable[[str], str] = str) -> str
         if block.kind != "heading" and block.kind not in SPOKEN:
             continue
         text = _read_block(document, block, LONGEST, clean)  # whole: half a heading would be a wrong summary
-        heading = [clean(plain_text(_HEADING.sub("", text)))]
-        lines = heading if block.kind == "heading" else split_markdown(text, clean)
+        lines = [_read_heading(text, clean)] if block.kind == "heading" else split_markdown(text, clean)
         if line := next(filter(None, lines), ""):
             return line
         left -= block.end - block.start
         if left <= 0:
             break
     return ""
+
+
+def _read_heading(text: str, clean: Callable[[str], str]) -> str:
+    """Return the words of a heading; "" when it has only marks."""
+    line = clean(plain_text(_HEADING.sub("", text)))
+    return line if line.strip("*_=~#` ") else ""
 
 
 def _read_block(document: Document, block: Block, most: int, clean: Callable[[str], str]) -> str:
@@ -132,18 +142,34 @@ def split_markdown(text: str, clean: Callable[[str], str] = str) -> list[str]:
 
 def plain_text(text: str) -> str:
     """Return `text` on one line, without Markdown, addresses and invisible characters."""
-    text = _UNSEEN.sub("", text)
-    text = _EMBED.sub(" ", text)
-    text = _WIKI.sub(lambda match: match[2] or _shown_name(match[1]), text)
+    held: list[str] = []
+    text = _CODE.sub(
+        lambda match: _hold(_ADDRESS.sub(" ", match[2]), held) if match[1] else match[0], _UNSEEN.sub("", text)
+    )
+    text = _EMBED.sub(" ", _LINE_FIELD.sub("", text))
+    text = _WIKI.sub(lambda match: match[2] or _hold(_shown_name(match[1]), held), text)
     text = _LINK.sub(r"\1", text)
     text = _ADDRESS.sub(" ", text)
-    text = _TAGS.sub(" ", text)
+    text = _TAGS.sub(" ", _INLINE_TAGS.sub("", _RAISED.sub("^", text)))
     text = _FOOT.sub("", text)
-    text = _FIELD.sub(lambda match: match[1] or "", text)
-    text = _EMPHASIS.sub("", text)
-    text = _HASH.sub("", text)
-    text = html.unescape(_ESCAPE.sub(r"\1", text))
-    return _LOOSE_STOP.sub(".", _BLANK.sub(" ", _UNSEEN.sub("", text))).replace("( )", "").replace("()", "").strip()
+    text = _FIELD.sub(r"\1", text)
+    text = _HASH.sub("", remove_emphasis(text))
+    text = _PIECE.sub(lambda match: _restore(match[0], held), text.replace("( )", ""))
+    return _LOOSE_STOP.sub(".", _BLANK.sub(" ", _UNSEEN.sub("", text))).strip()
+
+
+def _hold(text: str, held: list[str]) -> str:
+    """Return a character that stands for `text`, which has no markup, until it is restored."""
+    if len(held) == len(STAND_INS):
+        return text
+    held.append(text)
+    return chr(STAND_INS[len(held) - 1])  # `_UNSEEN` has removed these characters from the text
+
+
+def _restore(piece: str, held: list[str]) -> str:
+    if ord(piece[0]) in STAND_INS:
+        return held[STAND_INS.index(ord(piece))]
+    return html.unescape(_ESCAPE.sub(r"\1", piece))
 
 
 def _shown_name(target: str) -> str:

@@ -33,7 +33,7 @@ _LISTS: Final = frozenset({"ul", "ol", "menu", "dir"})
 _STRUCTURES: Final = frozenset({*_HEADINGS, *_LISTS, "blockquote", "hr", "listing", "pre", "table", "xmp"})
 _EMPHASIS: Final = {"b": "**", "strong": "**", "i": "*", "em": "*", "s": "~~", "del": "~~", "strike": "~~"}
 _CODE: Final = frozenset({"code", "kbd", "samp", "tt"})
-_INLINE: Final = frozenset({*_EMPHASIS, *_CODE, "a", "br", "img"})
+_INLINE: Final = frozenset({*_EMPHASIS, *_CODE, "a", "br", "img", "sup"})
 _LAYOUT: Final = frozenset(
     {*_HEADINGS, "hr", "listing", "pre", "table", "xmp"}
 )  # a table with one of these has no rows to read
@@ -49,6 +49,7 @@ _SEAM: Final = re.compile(r"(?<!\\)(?:\\\\)*(?:(#[0-9]*|[%~]|&#?\w{0,40})\Z)")
 _START: Final = re.compile(
     r"^(?:([-+](?=\s|$)|#{1,6}(?=\s|$)|[-=_:|](?=[-=_:|\s]*$))|(\d{1,9})([.)](?=\s|$)))", re.MULTILINE
 )
+_EXPONENT: Final = re.compile(r"[-+\u2212]?\d{1,9}")
 _LANGUAGE: Final = re.compile(r"(?:^|\s)(?:language|lang|highlight-source)-([\w+#.-]{1,30})(?=\s|$)")
 _PERMALINK: Final = frozenset("#¶§🔗")
 _UNSAFE: Final = re.compile(r"[\s()<>\[\]|\\`*]")
@@ -96,7 +97,9 @@ def _flatten(nodes: Iterable[Any]) -> Iterator[Any]:
 
 
 def _is_group(node: Any) -> bool:
-    """Tell whether an inline element only groups others: an anchor without a target, or emphasis around whole blocks."""
+    """Tell whether an inline element only groups others: an anchor without a target, raised text that is no number, or emphasis around whole blocks."""
+    if node.name == "sup":
+        return not (len(node.children) == 1 and _EXPONENT.fullmatch((node.children[0].data or "").strip()))
     if node.name == "a":
         return not (node.attrs and node.attrs.get("href"))
     return node.name in _EMPHASIS and any(child.name in _BLOCKS or child.name in _STRUCTURES for child in node.children)
@@ -163,8 +166,8 @@ def _write_inline(node: Any, *, plain: bool = False) -> str:
     name = node.name
     if name == "#text":
         return _escape(node.data or "")
-    if name == "br":
-        return "\n"
+    if name in {"br", "sup"}:
+        return "\n" if name == "br" else f"^{node.children[0].data.strip()}"
     if name == "img":
         return _write_image(node, plain=plain)
     if name in _CODE:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from index.text.sentences import LONGEST, first_sentence, read_prose
+from index.text.sentences import LONGEST, first_sentence, plain_text, read_prose
 from syncd.documents.parser import parse
 from syncd.notes.secret_patterns import redact
 
@@ -96,3 +96,36 @@ def test_no_link_that_is_cut_takes_long(piece):
     first_sentence(document)
     read_prose(document)
     assert time.process_time() - begun < 1
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("2*3 is 6", "2*3 is 6"),
+        ("a ** b, x==y, a == b, x ~~ y", "a ** b, x==y, a == b, x ~~ y"),
+        ("`__init__` and `**kwargs` of `<b>` and `main()`", "__init__ and **kwargs of <b> and main()"),
+        ("`` a`b `` and `\\_` but \\`*c*\\`", "a`b and \\_ but `c`"),
+        ("**bold `**` text** and `one", "bold ** text and `one"),
+        ("call `curl https://x.example` or close() (<br>)", "call curl or close()"),
+        ("[[__init__]], [[a/__main__.md]] and [[a|__b__]]", "__init__, __main__ and b"),
+        ("std::vector and a::b", "std::vector and a::b"),
+        ("state:: open", "open"),
+        ("state::[[Open]] now", "Open now"),
+        ("A [state:: open] door", "A open door"),
+        ("10<sup>6</sup>, 1<sup>st</sup>, H<sub>2</sub>O, W<b>ar</b>m", "10^6, 1st, H2O, Warm"),
+        ("Issue #12 of #project, seen[^1] ([^2])", "Issue #12 of project, seen"),
+    ],
+)
+def test_only_markup_is_removed(text, plain):
+    assert plain_text(text) == plain
+
+
+def test_more_code_than_is_set_aside_keeps_its_text():
+    assert plain_text("`a` " * 5_000) == ("a " * 4_096 + "a " * 904).strip()
+
+
+def test_code_is_no_phrase_in_bold():
+    assert read_prose(note("A **bold `word`** and `**kwargs` or `**options`, a ==x y== and a == b == c.\n")).marked == (
+        "bold word",
+        "x y",
+    )

@@ -50,6 +50,7 @@ def told(html: str) -> str:
         ("<ul><li><p>a</p><p>b</p><pre>c\n d</pre></li><ul><li>e</li></ul><li></li></ul><ol><li value=9>f<pre>g\nh</pre></ol>", "- a\n\n  b\n\n  ```\n  c\n   d\n  ```\n    - e\n\n9. f\n\n   ```\n   g\n   h\n   ```"),
         ("<table><caption>a</caption><tr><td colspan=2>b<td rowspan=2>c<tr><td>d<td>e</table>", "a\n\n| b |  | c |\n| --- | --- | --- |\n| d | e |  |"),
         ("<table><tr><td><h2>a</h2><td><ul><li>b</ul></table><table><tr><td>c</table>", "## a\n\n- b\n\nc"),
+        ("<p>10<sup>6</sup> s<sup> \u22121 </sup> 1<sup>st</sup> a<sup><a href='#b'>1</a></sup> H<sub>2</sub>O</p>", "10^6 s^\u22121 1st a[1](#b) H2O"),
         ("<dl><dt>a<dd>b</dl><details><summary>c</summary>d</details><dialog>e</dialog><div role=navigation>f</div>", "a\n\nb\n\nc\n\nd"),
     ],
 )  # fmt: skip
