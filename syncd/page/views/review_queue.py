@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound
 from index.names import pluralize
-from syncd.changes.unified_diff import LineMatcher, line_end_of
+from syncd.changes.unified_diff import LineMatcher
 from syncd.links.obsidian_url import obsidian_url
 from syncd.page.web.failures import describe_failure
 from syncd.page.web.sessions import UndoStep
@@ -31,7 +31,8 @@ CHANGED: Final = "The note changed while you edited it."
 PROPERTIES_CHANGED: Final = "Only its properties changed while you edited it: save again."
 ROOT: Final = "/"  # stands for the root of the vault
 FREE_KEYS: Final = "abchimnqrstvwyz"  # each takes one suggestion; the other letters do something else
-_LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")  # with its end
+_LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|[\r\n])|[^\r\n]+")  # with its end
+_LINE_END: Final = re.compile(r"\r\n|[\r\n]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,8 +345,9 @@ def keep_line_ends(text: str, before: str) -> str:
 
     An unchanged line keeps its end, and another one gets the end that most lines have, as do lines whose comparison would
     take too long."""
-    usual = line_end_of(before)
-    if before.count("\r\n") in (0, before.count("\n")):
+    ends = _LINE_END.findall(before)
+    usual = max(("\n", "\r\n", "\r"), key=ends.count)
+    if ends.count(usual) == len(ends):
         return _with_lf(text).replace("\n", usual)
     kept, lines = _LINE.findall(before), _LINE.findall(_with_lf(text))
     ended = [line.replace("\n", usual) for line in lines]
@@ -368,7 +370,7 @@ def _match_lines(lines: Sequence[str], others: Sequence[str]) -> Iterator[tuple[
 
 
 def _with_lf(text: str) -> str:
-    return text.replace("\r\n", "\n")
+    return _LINE_END.sub("\n", text)
 
 
 def _show_unsaved(visit: Visit, path: str, text: str, error: MemexError) -> Response:

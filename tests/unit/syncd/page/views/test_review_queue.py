@@ -87,6 +87,9 @@ def test_a_taken_name_asks_for_another_folder():
         ("a\nb\r\nc\n", "a\r\nb\r\nd\r\nc\r\n", "a\nb\r\nd\nc\n"),
         ("a\r\nb\nc\r\nd", "a\r\nb\r\nc\r\nd!", "a\r\nb\nc\r\nd!"),
         ("a\r\nb", "a\r\nb\r\nc", "a\r\nb\r\nc"),
+        ("a\rb\r", "a\r\nc\r\nb\r\n", "a\rc\rb\r"),
+        ("a\rb\nc\r", "a\r\nb\r\nd\r\nc\r\n", "a\rb\nd\rc\r"),
+        ("a\rb\r\nc\n", "a\r\nb\r\nd\r\nc\r\n", "a\rb\r\nd\nc\n"),
         ("", "a\r\n", "a\n"),
     ],
 )
