@@ -51,8 +51,8 @@ ENTRIES: Final = frozenset({*WRITES, "moved"})
 class Event:
     """Describes an event in a note's history. `before` and `after` are its content; None = no longer known."""
 
-    at: int  # epoch milliseconds
-    what: str  # create, update, delete, moved; edit: manual; commit; else the kind of a move, such as promote
+    at: int  # epoch milliseconds; of what "removed" the note, a time before it
+    what: str  # create, update, delete, moved; edit, removed: manual; commit; else the kind of a move, such as promote
     path: str
     surface: str = ""  # mcp, rest, cli, daemon, file; "" for a commit
     tool: str = ""
@@ -145,8 +145,8 @@ class NoteHistory:
     def log(self, name: str, limit: int, *, patch: bool = False) -> dict[str, Any]:
         """Return the newest `limit` events of a note, newest last; with `patch`, with differences.
 
-        An event with a difference is `restorable` if its text is kept and not the present one; `exists`: whether
-        the file exists. Raises NotFound for no event."""
+        An event with a difference is `restorable` if its text is kept and not the present one, and has `additions`, as
+        in `explain_entry`; `exists`: whether the file exists. Raises NotFound for no event."""
         entries, path = self.entries(name)
         commits = self._find_commits(dict.fromkeys([path or name, *(entry.path for entry in reversed(entries))]))
         if not entries and not commits:
@@ -161,10 +161,14 @@ class NoteHistory:
         if patch:
             texts = _Texts(self, path, commits)
             texts.read_blobs(row for row in shown if row["what"] == "commit")
+            writes = {entry.seq: entry for entry in entries}
             for row in shown:
                 before, after = (texts.text(row[side]) for side in ("before", "after"))
-                row["diff"] = diff_texts(before, after, row["source"] or row["path"], row["path"])
                 row["restorable"] = bool(row["after"]) and after is not None and after != texts.present
+                row["additions"] = []
+                if after is None and row["entry"]:
+                    after, row["additions"] = texts.extended(writes[row["entry"]], entries)
+                row["diff"] = diff_texts(before, after, row["source"] or row["path"], row["path"])
         path = path or commits[0].path
         state = self._current_state(path)
         return {"path": path, "exists": state is None or state[0] != "", "events": shown, "more": more}
@@ -177,16 +181,12 @@ class NoteHistory:
         if entry.kind not in ENTRIES or not is_note(entry.path):
             return {"diff": None, "now": None, "additions": []}
         path = self.current_path(entry)
-        text = _Texts(self, path, self._find_commits(dict.fromkeys([path, entry.path]))).text
-        before, after, additions = text(entry.before), text(entry.after), list[str]()
-        for addition in find_additions(self._audit.entries_about(path=entry.path), entry):
-            if after is None:
-                after = text(addition.after)
-                additions.append(addition.tool)
+        texts = _Texts(self, path, self._find_commits(dict.fromkeys([path, entry.path])))
+        after, additions = texts.extended(entry, self._audit.entries_about(path=entry.path))
         return {
-            "diff": diff_texts(before, after, entry.path, entry.path),
+            "diff": diff_texts(texts.text(entry.before), after, entry.path, entry.path),
             "now": path if self.read_current(path) is not None else None,
-            "additions": list(dict.fromkeys(additions)),
+            "additions": additions,
         }
 
     def read_version(self, digest: str, path: str, commits: Sequence[NoteCommit] | None = None) -> bytes | None:
@@ -337,6 +337,16 @@ class _Texts:
         blobs = self._history.read_blobs(names)
         self._known |= {name: _decode(blobs[name]) if name in blobs else None for name in names}
 
+    def extended(self, write: Entry, entries: Iterable[Entry]) -> tuple[str | None, list[str]]:
+        """Return the text after a write, with the additions of the daemon without which it is not kept, and their tools."""
+        text, additions = self.text(write.after), list[str]()
+        for addition in find_additions(entries, write) if text is None else ():
+            text = self.text(addition.after)
+            additions.append(addition.tool)
+            if text is not None:
+                break
+        return text, list(dict.fromkeys(additions))
+
     def text(self, name: str | None) -> str | None:
         """Return the text with this digest, or of the blob with this name, if it was read; None when it is not kept."""
         if name is None:
@@ -379,7 +389,7 @@ def _log_events(entries: Sequence[Entry], now: tuple[str, int] | None, moves: Ma
         last = event or entry
         yielded |= {event} if event else set()
     if last is not None and now is not None and now[0] != last.after:
-        yield _hand_edit_event(now[1] or last.at, last, now[0], last.path)
+        yield _hand_edit_event(now[1], last, now[0], last.path)
 
 
 def _move_event(passage: Passage, steps: Mapping[str, tuple[str, str]]) -> Event:
@@ -412,6 +422,8 @@ def _manual_move_event(entry: Entry, source: str, before: str) -> Event:
 
 
 def _hand_edit_event(at: int, last: Entry | Event, after: str, path: str) -> Event:
+    if not after and path == last.path:  # nothing says when
+        return Event(last.at, "removed", path, surface="file", before=last.after, after="")
     return Event(max(at, last.at), "edit", path, surface="file", before=last.after, after=after)
 
 

@@ -212,9 +212,11 @@ def format_entry(entry: dict[str, Any], zone: tzinfo | None, *, color: bool) -> 
     fields = {name: value for name, value in entry.items() if name not in ("diff", "at", "additions") and value}
     lines = [f"{name:<10}{result_text.line(str(value), 1_000)}" for name, value in [("at", at), *fields.items()]]
     if entry["additions"]:
-        lines.append(f"The lines include what Memex added after this write: {', '.join(entry['additions'])}.")
+        lines.append(result_text.describe_additions(entry["additions"]))
     has_text = entry["path"] and entry["type"] != "file"
-    return "\n".join(lines + (result_text.format_diff(entry["diff"], color=color) if has_text else []))
+    return "\n".join(
+        lines + (result_text.format_diff(entry["diff"], color=color, surface=entry["surface"]) if has_text else [])
+    )
 
 
 def format_verification(result: dict[str, Any]) -> str:

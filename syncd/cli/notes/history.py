@@ -49,8 +49,9 @@ def history(id: str, patch: bool, limit: int, entry: int | None) -> None:
     """Show the history of a note, the newest event last: its writes with tool and key, and the commits that changed it.
 
     The history follows the note through renames, moves and its deletion; a path is relative to the vault. A change that
-    neither Memex nor Git recorded is listed as "changed outside Memex". With --json: {"path", "exists", "more", "events": [{"at", "what", "path", "source",
-    "surface", "tool", "key", "request", "entry", "undone", "commit", "author", "subject", "before", "after"}]}, and with -p "diff" and "restorable".
+    neither Memex nor Git recorded is listed as "changed outside Memex" or "deleted outside Memex". With --json: {"path", "exists", "more", "events": [{"at", "what", "path", "source",
+    "surface", "tool", "key", "request", "entry", "undone", "commit", "author", "subject", "before", "after"}]}, and with -p "diff", "restorable" and "additions" (tools
+    of the daemon whose later lines the diff contains too).
 
     --before prints one old version, with its properties, and into a file or pipe its bytes; --json shows the numbers of the entries. With --json: {"path", "content"}."""
     if entry is not None:
@@ -193,7 +194,10 @@ def format_timeline(result: Mapping[str, Any], zone: tzinfo | None, *, color: bo
         if "diff" in event:
             if event["restorable"] and not event["commit"]:
                 blocks.append(f"    version {event['after'][:12]}")
-            blocks += [f"    {line}" for line in result_text.format_diff(event["diff"], color=color)]
+            if event["additions"]:
+                blocks.append(f"    {result_text.describe_additions(event['additions'])}")
+            lines = result_text.format_diff(event["diff"], color=color, surface=event["surface"])
+            blocks += [f"    {line}" for line in lines]
     return "\n".join(blocks)
 
 
@@ -210,7 +214,7 @@ def _event_cells(event: Mapping[str, Any], zone: tzinfo | None, color: bool) -> 
         what = result_text.colorize(result_text.EVENT_VERBS[event["what"]], result_text.BOLD, color)
         return at, f"{what} by {result_text.line(event['author'], 40)}{how}", moved, name
     what = f"{result_text.EVENT_VERBS[event['what']]}{' (undone)' if event['undone'] else ''}"
-    who = "" if event["what"] == "edit" else result_text.line(event["key"] or event["surface"], 40)
+    who = "" if event["what"] in result_text.UNRECORDED else result_text.line(event["key"] or event["surface"], 40)
     call = result_text.colorize(f"call {event['request']}", result_text.DIM, color) if event["request"] else ""
     return (
         at,

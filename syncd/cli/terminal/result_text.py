@@ -23,6 +23,7 @@ EVENT_VERBS: Final[Mapping[str, str]] = {
     "delete": "deleted",
     "moved": "moved",
     "edit": "changed outside Memex",
+    "removed": "deleted outside Memex after this time",
     "commit": "committed",
     "promote": "promoted",
     "unpromote": "moved back to the inbox",
@@ -33,6 +34,8 @@ EVENT_VERBS: Final[Mapping[str, str]] = {
     "apply": "applied",
     "unapply": "taken back",
 }
+UNRECORDED: Final = frozenset({"edit", "removed"})  # neither Memex nor Git recorded these events
+NEVER_KEPT: Final = "Memex keeps no version of a note from before its own additions"
 SNIPPET = 280  # characters of a passage, about three lines
 _PAGE_OR_LINE_START = re.compile("[\f\r]")
 _STYLE = re.compile("(\x1b\\[[0-9]{1,2}m)")
@@ -117,12 +120,19 @@ def format_hits(results: Sequence[Mapping[str, Any]], *, color: bool = False) ->
     return "\n".join(blocks) if blocks else "nothing found"
 
 
-def format_diff(diff: Sequence[str] | None, *, color: bool) -> list[str]:
-    """Format the lines of a difference; None = unknown."""
+def format_diff(diff: Sequence[str] | None, *, color: bool, surface: str = "") -> list[str]:
+    """Format the lines of a difference, which a write over `surface` made; None = unknown."""
     if diff is None:
-        return ["(the old text is no longer kept, or is too long to compare)"]
+        return [
+            f"({NEVER_KEPT if surface == 'daemon' else 'the old text is no longer kept, or is too long to compare'})"
+        ]
     styles = {"+": GREEN, "-": RED, "@": CYAN}
     return [colorize(sanitize(line), styles.get(line[:1], ""), color and line[:1] in styles) for line in diff]
+
+
+def describe_additions(tools: Sequence[str]) -> str:
+    """Return a sentence about what changed lines include besides a write."""
+    return f"The lines include what Memex added after this write: {', '.join(tools)}."
 
 
 def format_time(epoch_ms: int, zone: tzinfo | None = UTC) -> str:

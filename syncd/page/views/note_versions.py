@@ -11,7 +11,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from index.errors import Conflict, InvalidArgument, NotFound
-from syncd.cli.terminal.result_text import EVENT_VERBS
+from syncd.cli.terminal.result_text import EVENT_VERBS, NEVER_KEPT, UNRECORDED, describe_additions
 from syncd.page.web.failures import describe_failure
 from syncd.page.web.templates import link, unpack_path
 from syncd.page.web.text_comparison import PatchLine, patch_lines
@@ -42,6 +42,7 @@ class Version:
     how: str
     undone: bool
     lines: tuple[PatchLine, ...] | None  # None: the old text is no longer kept, or too long to compare
+    remark: str = ""  # about the lines
     call: str = ""  # that can be undone
     name: str = ""  # of the text after it, if that can be restored
     way: str = ""  # the operation that moves the note back
@@ -71,6 +72,7 @@ def list_versions(events: Sequence[Mapping[str, Any]]) -> list[Version]:
             event["subject"] if event["commit"] else event["tool"],
             event["undone"],
             patch_lines(event.get("diff")),
+            _remark(event),
             call=event["request"] if _is_undoable(event) else "",
             name=event["after"] if event.get("restorable") else "",
             way=MOVES[event["what"]] if place == last_move else "",
@@ -79,8 +81,14 @@ def list_versions(events: Sequence[Mapping[str, Any]]) -> list[Version]:
     ]
 
 
+def _remark(event: Mapping[str, Any]) -> str:
+    if event.get("additions"):
+        return describe_additions(event["additions"])
+    return f"{NEVER_KEPT}." if event.get("diff") is None and event["surface"] == "daemon" else ""
+
+
 def _is_undoable(event: Mapping[str, Any]) -> bool:
-    return not event["undone"] and event["what"] not in ("commit", "edit") and event["tool"] not in OWN_WAYS
+    return not event["undone"] and event["what"] not in UNRECORDED | {"commit"} and event["tool"] not in OWN_WAYS
 
 
 # Undo of a call

@@ -197,6 +197,19 @@ def test_an_entry_shows_its_lines_also_after_memex_added_to_them(world):
     assert {"+one line", "+added"} <= set(shown[0]["diff"])
     assert shown[1]["diff"] is None
     assert {"-one line", "+two lines"} <= set(shown[2]["diff"])
+    events = log(world, kept.id, patch=True)["events"]
+    assert [(event["diff"], event["additions"]) for event in events] == [
+        (entry["diff"], entry["additions"]) for entry in shown
+    ]
+    assert [event["restorable"] for event in events] == [False, True, False]
+
+
+def test_a_note_that_a_person_deleted_has_no_event_at_a_made_up_time(world, memex):
+    kept = capture(world, "# Salt\n")
+    (world.vault / kept.path).unlink()
+    world.run()
+    assert [event["what"] for event in log(world, kept.id)["events"]] == ["create", "removed"]
+    assert memex("log", kept.id)[1].splitlines()[1].endswith("  deleted outside Memex after this time")
 
 
 def test_a_path_is_data_for_git(world):

@@ -24,6 +24,10 @@ def test_an_event_says_who_did_what_how():
         ({"undone": True}, ("changed", "claude", "kb_update_note", "")),
         ({"what": "edit", "key": "", "tool": "", "surface": "file"}, ("changed outside Memex", "", "", "")),
         (
+            {"what": "removed", "key": "", "tool": "", "surface": "file"},
+            ("deleted outside Memex after this time", "", "", ""),
+        ),
+        (
             {"what": "commit", "commit": "abc", "author": "Ann", "subject": "Fix", "key": ""},
             ("committed", "Ann", "Fix", ""),
         ),
@@ -39,6 +43,20 @@ def test_the_newest_event_comes_first_and_a_lost_text_has_no_lines():
     versions = list_versions([EVENT | {"at": 1, "diff": None}, EVENT | {"at": 2}])
     assert [version.at for version in versions] == [2, 1]
     assert versions[1].lines is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "remark"),
+    [
+        ({}, ""),
+        ({"additions": ["review"]}, "The lines include what Memex added after this write: review."),
+        ({"diff": None}, ""),
+        ({"diff": None, "surface": "daemon"}, "Memex keeps no version of a note from before its own additions."),
+    ],
+)
+def test_lines_that_include_more_or_never_were_kept_have_a_remark(fields, remark):
+    (version,) = list_versions([EVENT | fields])
+    assert version.remark == remark
 
 
 def test_only_a_text_that_can_be_restored_has_a_name():
