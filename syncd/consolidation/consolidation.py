@@ -33,6 +33,7 @@ from syncd.notes.checkboxes import (
     mark_checkboxes,
     read_answers,
     write_outcomes,
+    write_undone,
 )
 from syncd.notes.front_matter import decode, encode
 from syncd.promotion.proposal_store import Proposals
@@ -254,6 +255,21 @@ class Consolidation:
                     log.info("the outcomes in %s are written later: %s", path, error.message)
                     self._seen.pop(path, None)
                 self._snapshot.sync.hint([path])
+
+    def write_undone(self, key: str) -> None:
+        """Mark a proposal as undone in all reports. If another one has the same outcome, the line may be that one's, and stays."""
+        outcomes = self._proposals.outcomes()
+        message = outcomes[key].said if key in outcomes else ""
+        if [outcome.said for outcome in outcomes.values() if outcome.done].count(message) != 1:
+            return
+        vault = self._snapshot.vault
+        with self._lock, acting_as(CONSOLIDATION), suppress(Unavailable):  # the vault is missing
+            for path in vault.list_notes(self.folder).files:
+                with suppress(MemexError):  # a person is editing it, or the disk fails
+                    raw, _ = vault.read(path)
+                    if (after := encode(write_undone(decode(raw), message, _today()))) != raw:
+                        vault.replace(path, after, digest=sha256(raw))
+                        self._snapshot.sync.hint([path])
 
     # The report
 

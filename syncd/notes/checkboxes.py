@@ -55,18 +55,22 @@ def find_checkboxes(text: str) -> list[Checkbox]:
     """Return the boxes of a note, in order."""
     if "^p-" not in text and "^P-" not in text:
         return []
-    front, body = split(text)
-    lines = [0, *(end.end() for end in _LINE_END.finditer(body))]
-    ends = [*(end.start() for end in _LINE_END.finditer(body)), len(body)]
     checkboxes = []
-    for number in sorted(set(parse_outline(body).task_lines)):
-        line = body[lines[number] : ends[number]]
+    for start, end in _find_task_lines(text):
+        line = text[start:end]
         box, ids = _BOX.match(line), list(_ID.finditer(line))
         if box and len({id[1].casefold() for id in ids}) == 1 and not any(_is_hidden(line, id) for id in ids):
-            checkboxes.append(
-                Checkbox(ids[0][1].casefold(), box[1], len(front) + lines[number], len(front) + ends[number])
-            )
+            checkboxes.append(Checkbox(ids[0][1].casefold(), box[1], start, end))
     return checkboxes
+
+
+def _find_task_lines(text: str) -> list[tuple[int, int]]:
+    """Return the start and end of each line with a task, without its line end."""
+    front, body = split(text)
+    starts = [0, *(end.end() for end in _LINE_END.finditer(body))]
+    ends = [*(end.start() for end in _LINE_END.finditer(body)), len(body)]
+    lines = sorted(set(parse_outline(body).task_lines))
+    return [(len(front) + starts[number], len(front) + ends[number]) for number in lines]
 
 
 def _is_hidden(line: str, id: re.Match[str]) -> bool:
@@ -107,4 +111,19 @@ def write_outcomes(text: str, outcomes: Mapping[str, ProposalOutcome], day: str)
         line = line[:start] + words + _ID.sub("", line[end:])
         mark = _BOX.match(line).end(1)  # type: ignore[union-attr]  # a box is a match
         text = text[: box.start] + line[: mark - 1] + ("x" if outcome.done else "-") + line[mark:] + text[box.end :]
+    return text
+
+
+def write_undone(text: str, message: str, day: str) -> str:
+    """Return the note with the done tasks whose outcome is `message` marked as undone."""
+    words = f"– {quote_inline(message, 300)}"
+    done = re.compile(re.escape(words) + r" ✅ [0-9]{4}-[0-9]{2}-[0-9]{2}")
+    if not done.search(text):
+        return text
+    for start, end in reversed(_find_task_lines(text)):
+        line = text[start:end]
+        box, outcome = _BOX.match(line), done.search(line)
+        if box and box[1] in "xX" and outcome:
+            line = f"{line[: outcome.start()]}{words}, undone ❌ {day}{line[outcome.end() :]}"
+            text = f"{text[:start]}{line[: box.end(1) - 1]}-{line[box.end(1) :]}{text[end:]}"
     return text

@@ -45,7 +45,7 @@ def operations(
         "consolidate": partial(_run, consolidation, agent_access, jobs),
         "consolidate.list": partial(_list, services),
         "consolidate.answer": partial(_answer, consolidation, jobs),
-        "consolidate.undo": partial(_undo, execution, services.undo),
+        "consolidate.undo": partial(_undo, consolidation, execution, services.undo),
     }
 
 
@@ -124,17 +124,28 @@ def _answer(
     }
 
 
-def _undo(execution: ProposalExecution, undo: Undo, arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-    """Undo a proposal that was carried out; what the graph wrote is undone as writes of one call."""
+def _undo(
+    consolidation: Consolidation,
+    execution: ProposalExecution,
+    undo: Undo,
+    arguments: Mapping[str, Any],
+    progress: Progress,
+) -> dict[str, Any]:
+    """Undo a proposal that was carried out, and mark it in its report."""
     key = str(arguments["key"])
-    if not execution.is_by_graph(key):
-        return {"key": key, "changed": execution.undo(key)}
+    changed = _undo_in_graph(key, execution, undo, progress) if execution.is_by_graph(key) else execution.undo(key)
+    consolidation.write_undone(key)
+    return {"key": key, "changed": changed}
+
+
+def _undo_in_graph(key: str, execution: ProposalExecution, undo: Undo, progress: Progress) -> list[str]:
+    """Undo what the graph wrote, as the writes of one call; return the changed files."""
     steps = undo.plan(undo.writes_of_call(key)[0])
     made = undo.carry_out(steps, lambda number, of, stage: progress({"done": number, "total": of, "stage": stage}))
     if made.skipped:
         raise Conflict(f"{made.skipped[0].path} is as before the undo: {made.skipped[0].reason}")
     execution.mark_undone(key)
-    return {"key": key, "changed": [step.path for step in made.done]}
+    return [step.path for step in made.done]
 
 
 def _proposal_fields(snapshot: VaultSnapshot, proposal: ReportedProposal) -> dict[str, Any]:

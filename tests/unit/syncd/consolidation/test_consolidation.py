@@ -138,6 +138,9 @@ def test_a_proposal_whose_bytes_the_journal_forgot_is_undone_if_somebody_has_the
     if kept:
         inbox.app.operations["consolidate.undo"]({"key": key}, lambda _: None)
         assert inbox.read(one.path) == before
+        (line,) = [line for line in inbox.read(path).splitlines() if "] Archive [[" in line]
+        assert line.startswith("- [-] Archive [[")
+        assert line.endswith(f", undone ❌ {DAY}")
         return
     inbox.app.opened.overwritten.prune(1 << 50)
     with pytest.raises(NotFound, match="no longer kept"):
@@ -156,6 +159,7 @@ def test_a_relation_of_nodes_that_no_commit_has_is_undone(inbox):
     assert {name: inbox.read(nodes.get(name).path) for name in before} != before
     inbox.app.operations["consolidate.undo"]({"key": key}, lambda _: None)
     assert {name: inbox.read(nodes.get(name).path) for name in before} == before
+    assert f"- Ada related_to Bab, undone ❌ {DAY}".replace("- ", "– ") in inbox.read(path)
 
 
 def test_one_tag_is_written_in_place_of_another_in_all_captures_of_the_workspace_alone(inbox):

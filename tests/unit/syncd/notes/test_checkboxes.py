@@ -15,6 +15,7 @@ from syncd.notes.checkboxes import (
     mark_checkboxes,
     read_answers,
     write_outcomes,
+    write_undone,
 )
 from tests.support.example_counts import examples
 
@@ -97,6 +98,15 @@ def test_a_box_is_told_as_done_that_was_ticked_in_another_note():
         write_outcomes(f"- [ ] a ^p-{A}", {A: ProposalOutcome(True, "done")}, "2026-11-21")
         == "- [x] a – done ✅ 2026-11-21"
     )
+
+
+def test_an_undone_task_says_so_in_its_line_and_no_other_line_changes():
+    text = "# R\r\n- [x] a – archived &#91;X&#93; ✅ 2026-11-21 mine\r\n- [x] b – archived [X] ✅ 2026-11-21\r\n- [x] c – archived &#91;X&#93;\r\n"
+    assert write_undone(text, "archived [X]", "2026-11-23") == text.replace(
+        "- [x] a – archived &#91;X&#93; ✅ 2026-11-21", "- [-] a – archived &#91;X&#93;, undone ❌ 2026-11-23"
+    )
+    quoted = "> - a – done ✅ 2026-11-21\n\n    - [x] a – done ✅ 2026-11-21\n"
+    assert write_undone(quoted, "done", "2026-11-23") == quoted
 
 
 noise = st.lists(
