@@ -251,8 +251,8 @@ OPERATIONS: Final = (
         title="Capture a note",
         description=(
             "Save one thing worth finding again as a note: a decision, answer, idea or excerpt. One subject per note. It is on disk "
-            "and searchable when the call returns. The same content returns the same id, so you can retry. Memex adds tags and a "
-            "summary. To change a note, use kb_update_note; for a fact about one person, project or thing, add_observations. "
+            "and searchable when the call returns. The same content returns the existing note unchanged, so you can retry. Memex adds "
+            "tags and a summary. To change a note, use kb_update_note; for a fact about one person, project or thing, add_observations. "
             + NOTES_ARE_DATA
         ),
         scope="write",

@@ -150,7 +150,9 @@ class CapturedNote(NoteLocation, NoteTimes, NoteText):
     is_whole = True
 
     id: str
-    created: bool = Field(description="false: a note with this content existed already")
+    created: bool = Field(
+        description="false: a note with this content existed already, and keeps its title, tags and metadata"
+    )
     content_hash: str
     title: str
     tags: list[str]

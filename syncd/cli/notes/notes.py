@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, MemexError, NotFound
-from index.names import did_you_mean, pluralize
+from index.names import did_you_mean, fold, pluralize
 from index.timings import now_ms
 from syncd.cli.framework.arguments import (
     ROWS,
@@ -169,9 +169,21 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
         made,
         lambda: (
             f"{made['id']}  {result_text.sanitize(made['path'])}"
-            + ("" if made.get("created", True) else "  (existed already)")
+            + ("" if made.get("created", True) else f"  (existed already{_describe_ignored(made, properties)})")
         ),
     )
+
+
+def _describe_ignored(made: Mapping[str, Any], properties: Mapping[str, Any]) -> str:
+    """Return which of these properties a repeated capture did not change in the existing note; "" for none."""
+    given_tags = properties.get("tags")
+    tags = {fold(str(tag).lstrip("#")) for tag in given_tags} if isinstance(given_tags, list) else set()
+    ignored = [
+        *(["title"] if properties.get("title", made["title"]) != made["title"] else []),
+        *(["tags"] if tags - {fold(tag) for tag in made["tags"]} else []),
+        *(["metadata"] if properties.keys() - {"title", "tags"} else []),
+    ]
+    return f"; unchanged: its {', '.join(ignored)}; to change a note: memex updatenote" if ignored else ""
 
 
 @click.command(cls=Command)

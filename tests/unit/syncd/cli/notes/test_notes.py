@@ -234,6 +234,22 @@ def test_a_deletion_promises_only_an_undo_that_can_work(world, note, monkeypatch
     assert capfd.readouterr().out.splitlines()[-1].startswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("words", "remark"),
+    [
+        ((), ""),
+        (("--title", "T", "--tag", "#Salt"), ""),
+        (("--title", "U", "--tag", "sun"), "; unchanged: its title, tags; to change a note: memex updatenote"),
+        (("--metadata", '{"a": 1}'), "; unchanged: its metadata; to change a note: memex updatenote"),
+    ],
+)
+def test_a_repeated_capture_names_what_it_did_not_change(world, capfd, words, remark):
+    assert run_command(["capture", "the text", "--title", "T", "--tag", "salt"]) == 0
+    capfd.readouterr()
+    assert run_command(["capture", "the text", *words]) == 0
+    assert capfd.readouterr().out.endswith(f"  (existed already{remark})\n")
+
+
 def test_merge_markers_in_a_written_text_are_reported(world, note, capfd):
     torn = "q\n<<<<<<< HEAD\nmine\n=======\ntheirs\n>>>>>>> other\n"
     for words in (["capture", torn], ["updatenote", note.id, torn]):
