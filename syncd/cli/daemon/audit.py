@@ -21,6 +21,7 @@ from syncd.cli.framework.commands import (
     open_session,
     print_answer,
     print_data,
+    print_message,
     print_text,
     show_progress,
     wants_json,
@@ -34,6 +35,13 @@ BROKEN = 7
 SURFACES = ("mcp", "rest", "cli", "daemon", "file")
 EVERY_S = 1.0
 PAGE = 1_000
+# What a filter names, and where its values are listed.
+NAMED = {
+    "key": ("with the key", "memex key list"),
+    "tool": ("of the tool", "memex audit, in the column tool"),
+    "id": ("about the note", "memex audit, in the column note"),
+    "request": ("of the call", "memex audit --json, as request"),
+}
 
 
 @click.group(cls=Group, invoke_without_command=True)
@@ -90,7 +98,7 @@ def audit(
     }
     entries = ask("audit.list", {**asked, "limit": limit})
     if not follow:
-        check_workspace(ask, None if entries else wanted["workspace"])
+        _name_unknown({} if entries else asked)
         print_answer(entries, lambda: table(entries, None, color=has_color()))
         return
     after = 0
@@ -175,6 +183,15 @@ def audit_prune(before: str, target: str, force: bool) -> None:
             f"{done['pruned']:,} {what} moved to {done['file']}" if done["pruned"] else "no entry is older than that"
         ),
     )
+
+
+def _name_unknown(asked: dict[str, Any]) -> None:
+    """Report each value of a filter that no entry of the log has. Raises NotFound for an unknown workspace."""
+    check_workspace(ask, asked.get("workspace"))
+    for name, (what, where) in NAMED.items():
+        if asked.get(name) and not ask("audit.list", {name: asked[name], "limit": 1}):
+            value = result_text.line(asked[name], 200)
+            print_message(f"memex: the log has no entry {what} {value!r}; known ones: {where}")
 
 
 def _print_entries(entries: list[dict[str, Any]]) -> None:

@@ -98,6 +98,31 @@ def test_an_entry_is_shown_with_what_it_changed(served, capfd):
     assert "+one" in entry["diff"]
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--key", "nope"], "memex: the log has no entry with the key 'nope'; known ones: memex key list\n"),
+        (
+            ["--tool", "nope", "--key", "claude"],
+            "memex: the log has no entry of the tool 'nope'; known ones: memex audit, in the column tool\n",
+        ),
+        (
+            ["--id", "no/pe.md"],
+            "memex: the log has no entry about the note 'no/pe.md'; known ones: memex audit, in the column note\n",
+        ),
+        (
+            ["--call", "nope"],
+            "memex: the log has no entry of the call 'nope'; known ones: memex audit --json, as request\n",
+        ),
+        (["--key", "claude", "--until", "2020-01-01"], ""),
+    ],
+)
+def test_an_unknown_value_of_a_filter_is_named(served, capfd, words, message):
+    assert run_command(["audit", *words]) == 0
+    out, err = capfd.readouterr()
+    assert (out, err) == ("no entries\n", message)
+
+
 def test_an_unknown_workspace_is_reported(served, capfd):
     assert run_command(["audit", "--workspace", "nope"]) == 4
     assert "no workspace 'nope'" in capfd.readouterr().err
