@@ -5,7 +5,7 @@ note that changed after it was shown is not restored; a restore is one commit, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from syncd.vault.location import locate
 from syncd.vault.path_rules import is_note
 from syncd.vault.vault import Vault
 
+HEAD: Final = "head"  # in Git, the newest commit
 SHORTEST: Final = 4  # characters of a version's name
 EVENTS: Final = 10_000  # most events that are searched for a version
 Commit = Callable[[str, bytes, str], str | None]
@@ -56,7 +57,7 @@ class NoteRestore:
         self._workspaces, self._commit, self._indexed = workspaces, commit, indexed
 
     def plan(self, name: str, version: str) -> RestorePlan:
-        """Find a version of the note that `name` means: a commit, or the first characters of a version's name.
+        """Find a version of the note that `name` means: a commit, HEAD, or the first characters of a version's name.
 
         Raises NotFound for an unknown version and one that is no longer kept, InvalidArgument for an ambiguous one,
         Conflict if the note can't be written at its place."""
@@ -87,7 +88,8 @@ class NoteRestore:
             self._vault.replace(plan.path, plan.raw, digest=digest)
         self._indexed({plan.path})
         try:
-            commit = self._commit(plan.path, plan.raw, f"Restore {plan.path} as it was at {version[:10]}")
+            at = sha256(plan.raw) if version.casefold() == HEAD else version
+            commit = self._commit(plan.path, plan.raw, f"Restore {plan.path} as it was at {at[:10]}")
         except Unavailable:  # the committer commits the restored text later
             commit = None
         return result | {"commit": commit or "", "undo": AUTHOR.get().request}
@@ -103,11 +105,13 @@ class NoteRestore:
             )
         return commit
 
-    def _read_version(self, path: str, events: Collection[dict[str, Any]], version: str) -> bytes:
+    def _read_version(self, path: str, events: Sequence[dict[str, Any]], version: str) -> bytes:
         """Return the text that the name of a version means."""
         wanted = version.strip().casefold()
         if len(wanted) < SHORTEST:
             raise InvalidArgument(f"the name of a version has at least {SHORTEST} characters: memex log -p shows them")
+        if wanted == HEAD:  # no name of a version begins with these letters
+            wanted = next((event["commit"] for event in reversed(events) if event["what"] == "commit"), HEAD)
         names = {(name, event["what"] == "commit") for event in events for name in self._matching_names(event, wanted)}
         if not names:
             raise NotFound(f"{path} has no version {version[:64]!r}: memex log -p shows its versions")

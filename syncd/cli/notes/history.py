@@ -90,7 +90,7 @@ def undo(
     Undo removes created notes, restores changed notes byte for byte, and restores deleted notes with their stored files.
     Notes that you have changed since are left alone and listed; if no other notes remain, the exit code is 5. An undo is a
     call too: the command prints its id, and `memex undo ID` reverses it. --to restores any note, also a deleted one, as it was at a
-    commit or at a version that `memex log -p` names; the present text is committed first, or kept (git.past_days). With --json: {"path",
+    commit, at HEAD or at a version that `memex log -p` names; the present text is committed first, or kept (git.past_days). With --json: {"path",
     "version", "commit", "kept", "undo"}, with --dry-run {"path", "version", "now", "diff"}. Without --to: {"undo": CALL, "done": [{"id", "path",
     "entries", "by", "did"}], "skipped": [{"id", "path", "entries", "by", "reason"}]}."""
     if (id is None) == (since is None):
@@ -131,8 +131,9 @@ def _restore(id: str | None, version: str, *, dry_run: bool, yes: bool) -> int:
         raise InvalidArgument("--to needs the note: memex undo NOTE --to VERSION")
     wanted = {"id": id, "version": version}
     if not dry_run and not yes:
-        asked("restore", {**wanted, "dry_run": True})  # first, so that nobody confirms a version that is unknown
-        require_terminal("Restore this?", yes=yes)
+        plan = asked("restore", {**wanted, "dry_run": True})  # first, so that nobody confirms a version that is unknown
+        if plan["version"] != plan["now"]:
+            require_terminal("Restore this?", yes=yes)
     result = asked("restore", {**wanted, "dry_run": dry_run})
     print_answer(result, lambda: format_restore(result, color=has_color()))
     return 0

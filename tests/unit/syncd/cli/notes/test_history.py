@@ -50,6 +50,18 @@ def test_a_note_is_restored_and_the_restore_undone(world, capsys):
     assert (world.vault / "Mine.md").read_text() == "third\n"
 
 
+def test_head_is_a_version_and_the_present_version_needs_no_confirmation(world, capsys):
+    assert ask(world, "undo", "Mine.md", "--to", "HEAD", "--dry-run") == 0
+    assert capsys.readouterr().out.splitlines()[-3:] == ["-third", "+second", "nothing was changed (--dry-run)"]
+    assert ask(world, "undo", "Mine.md", "--to", "HEAD", "--yes") == 0
+    assert (world.vault / "Mine.md").read_text() == "second\n"
+    assert "as it was at HEAD" not in world.git("log", "-1", "--format=%s")
+    for version in ("HEAD", world.git("rev-parse", "HEAD~2").strip()[:10]):
+        capsys.readouterr()
+        assert ask(world, "undo", "Mine.md", "--to", version) == 0
+        assert capsys.readouterr().out == "Mine.md has this text already\n"
+
+
 def test_the_log_names_the_versions_that_are_kept(world, capsys):
     world.app.operations["capture"]({"content": "one", "metadata": {"title": "Boat"}}, lambda _: None)
     world.app.operations["updatenote"]({"id": "Boat", "text": "two"}, lambda _: None)
