@@ -45,7 +45,8 @@ ELSEWHERE: Final = "vault: process {} also serves it, with another state folder;
 UNWRITABLE: Final = "vault: Memex can't write to {}, so captures and promotions fail; give Memex's user write access, or mount the disk writable"
 CLOCK: Final = f"clock: {EARLY_CLOCK}"
 HOMELESS: Final = (
-    "inbox: it has no workspace, so agents can't capture notes; create one: `memex workspace create default`"
+    "inbox: it is missing or has no workspace, so agents can't capture notes; "
+    "put it back, or create a new one: `memex workspace create default`"
 )
 MOVED: Final = (
     "inbox: it was moved or renamed, or a workspace was moved out of it, so agents have lost their notes, and none is promoted; "

@@ -25,6 +25,7 @@ from syncd.watch.network_mounts import remote_kind
 from syncd.workspaces.api_keys import read_environment_keys
 
 # ruff: noqa: PLC0415 - importing the Git modules takes longer than running most checks
+NEW_INBOX = "memex workspace create default"
 SQLITE = (3, 37)  # the first version with STRICT tables
 INOTIFY = Path("/proc/sys/fs/inotify")
 FULL, TIGHT = 200 << 20, 2 << 30  # free bytes on a disk below which the check fails, or warns
@@ -84,7 +85,7 @@ def check_inbox(context: DoctorContext) -> Iterator[Finding]:
             "inbox",
             "wrong",
             f"{name}/ is missing, so captures fail",
-            f"memex init {quote_path(context.vault)}",
+            NEW_INBOX,
             partial(_make_inbox, context),
         )
     elif not stat.S_ISDIR(info.st_mode):
@@ -93,7 +94,7 @@ def check_inbox(context: DoctorContext) -> Iterator[Finding]:
             "inbox",
             "wrong",
             f"{name} is {what}",
-            f"mv {quote_path(folder)} {quote_path(folder)}.aside; memex init {quote_path(context.vault)}",
+            f"mv {quote_path(folder)} {quote_path(folder)}.aside; {NEW_INBOX}",
         )
     elif is_read_only(folder):
         yield Finding("inbox", "wrong", f"{name}/ {READ_ONLY}, so captures fail", REMOUNT)

@@ -14,6 +14,7 @@ import pytest
 from syncd.cli.doctor import host_checks
 from syncd.cli.doctor.doctor import DoctorContext, examine
 from syncd.cli.main import run_command
+from syncd.daemon import health
 from syncd.remote.branch_sync import UNREACHED
 from syncd.settings.settings import ServerSettings, VaultSettings
 from tests.support.clinic import only
@@ -38,7 +39,8 @@ def test_a_vault_that_may_not_be_written(clinic):
 def test_an_inbox_that_is_missing_is_made_and_one_that_is_a_link_is_not(clinic, tmp_path):
     inbox = clinic.vault / "Captures"
     shutil.rmtree(inbox)
-    assert only(clinic.look(host_checks.check_inbox)).is_ == "wrong"
+    missing = only(clinic.look(host_checks.check_inbox))
+    assert (missing.is_, f"`{missing.mend}`" in health.HOMELESS) == ("wrong", True)
     clinic.look(host_checks.check_inbox, fix=True)
     assert (inbox / "default").is_dir()
     assert only(clinic.look(host_checks.check_inbox)).is_ == "ok"
