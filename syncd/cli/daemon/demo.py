@@ -25,15 +25,18 @@ from urllib.parse import urlsplit
 
 import click
 
+from index.errors import InvalidArgument
 from index.timings import now_ms
 from syncd.cli.daemon.ready_message import WORKSPACE, print_connect_help
 from syncd.cli.daemon.serve import run
 from syncd.cli.framework.commands import Command, flags, load_settings, print_message, set_flag
 from syncd.clients.client_formats import CLIENTS, Connection, http_lines, paste_text
 from syncd.clients.daemon_address import memex_words
+from syncd.settings.known_vaults import find_vault_around, known_vaults
 from syncd.settings.settings import Settings
 from syncd.state import process_lock
 from syncd.state.folder import state_home, write_private
+from syncd.state.vault_claim import find_holder
 
 if TYPE_CHECKING:
     from syncd.app import Ready
@@ -59,7 +62,7 @@ class DemoAddress:
     "--dir",
     "folder",
     type=click.Path(file_okay=False),
-    help="The folder to keep the copy in. Default: a temporary folder, removed at the end.",
+    help="The folder to keep the copy in, outside your vaults. Default: a temporary folder, removed at the end.",
 )
 @click.option(
     "--port",
@@ -71,6 +74,8 @@ def demo(folder: str | None, port: int | None) -> None:
 
     Every demo uses the same address and key, so the lines that you pasted keep working. The copy is removed at the end,
     unless --dir names a folder for it."""
+    if folder:
+        refuse_vault(Path(folder).absolute())
     with contextlib.nullcontext(Path(folder).absolute()) if folder else _temporary_folder() as root:
         vault = root / "Demo vault"
         set_flag("vault.path", str(vault))
@@ -89,6 +94,18 @@ def demo(folder: str | None, port: int | None) -> None:
         if kept := port_to_keep(chosen.server.port, address, is_named=port is not None):
             _keep_address(DemoAddress(kept, key))
         run(chosen, partial(_announce, address=address, key=key), any_port=port is None)
+
+
+def refuse_vault(root: Path) -> None:
+    """Raise InvalidArgument if `root` is a vault or in one: the demo's keys would be among its notes."""
+    around = (root, *root.parents)
+    if find_vault_around(known_vaults(os.environ), root) or any(
+        (folder / ".obsidian").is_dir() or find_holder(folder) for folder in around
+    ):
+        raise InvalidArgument(
+            f"{root} is a vault or in one, and the demo would write its keys and its notes into it, so nothing was written; "
+            "choose another folder: memex demo --dir DIRECTORY"
+        )
 
 
 def _announce(chosen: Settings, ready: Ready, address: DemoAddress | None, key: str) -> None:

@@ -8,8 +8,19 @@ import time
 
 import pytest
 
-from syncd.cli.daemon.demo import PREFIX, DemoAddress, port_to_keep, read_address, remove_left_folders
+from index.errors import InvalidArgument
+from syncd.cli.daemon.demo import (
+    PREFIX,
+    DemoAddress,
+    port_to_keep,
+    read_address,
+    refuse_vault,
+    remove_left_folders,
+)
+from syncd.cli.framework.command_outcome import CONFIG
+from syncd.cli.main import run_command
 from syncd.state.process_lock import ProcessLock
+from syncd.state.vault_claim import VaultClaim
 
 KEY = "mx_0123456789ab_" + "0" * 64
 
@@ -103,3 +114,27 @@ def test_folders_of_dead_demos_are_removed_and_no_others(tmp_path):
             "other",
         }
     assert (outside / "kept").exists()
+
+
+@pytest.mark.parametrize("kind", ["served", "known", "of Obsidian"])
+def test_a_demo_writes_no_keys_into_a_vault(tmp_path, monkeypatch, capfd, kind):
+    vault = tmp_path / "Notes"
+    (vault / (".obsidian" if kind == "of Obsidian" else "Diary")).mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    refuse_vault(tmp_path / "Demo")
+    claim = VaultClaim(vault)
+    if kind == "served":
+        claim.require()
+    elif kind == "known":
+        (tmp_path / "config/memex").mkdir(parents=True)
+        write(tmp_path / "config/memex/config.toml", f'[vault]\npath = "{vault}"\n')
+    try:
+        for folder in (vault, vault / "Demo"):
+            with pytest.raises(InvalidArgument, match="is a vault or in one"):
+                refuse_vault(folder)
+        assert run_command(["demo", "--dir", str(vault)]) == CONFIG
+    finally:
+        claim.release()
+    assert "choose another folder: memex demo --dir DIRECTORY" in capfd.readouterr().err
+    assert [path.name for path in vault.iterdir()] == [".obsidian" if kind == "of Obsidian" else "Diary"]
