@@ -137,7 +137,7 @@ def _suggestion_fields(snapshot: VaultSnapshot, suggestions: Suggestions) -> dic
 def _dismiss(archive: Archive, arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
     shown: Mapping[str, str] = arguments.get("shown") or {}
     done, failed = _run_each(
-        arguments, lambda path: archive.dismiss(path, shown=shown.get(path)), progress, "setting aside"
+        arguments, lambda path: archive.dismiss(path, shown=shown.get(path)), progress, "dismissing"
     )
     return {"archived": done, "failed": failed}
 

@@ -130,7 +130,7 @@ def edit_queue(ask: Ask, waiting: Sequence[Mapping[str, Any]]) -> int:
         ids = [decision.path for decision in approved if (decision.folder, decision.taken) == (folder, taken)]
         shown = {path: digests[path] for path in ids}  # a capture that changed in the meantime is refused
         _add_result(result, ask("promote", {"ids": ids, "shown": shown, "to": folder, "take": list(taken) or None}))
-    if ids := [decision.path for decision in decisions if decision.word == "discard"]:
+    if ids := [decision.path for decision in decisions if decision.word == "dismiss"]:
         _add_result(result, ask("review.dismiss", {"ids": ids, "shown": {path: digests[path] for path in ids}}))
     return print_outcome(result, result["promoted"] + result["archived"])
 

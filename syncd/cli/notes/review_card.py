@@ -13,8 +13,8 @@ CHANGE_WIDTH: Final = 400  # most characters of one of these lines
 FITS: Final[Mapping[str, str]] = {
     "fits": "approve applies it to the note",
     "merges": "the note has changed since; the change still fits, as shown",
-    "conflict": "the note has changed in the same lines: edit the note or the proposal, or discard it",
-    "none": "it can't be applied: edit the proposal, or discard it",
+    "conflict": "the note has changed in the same lines: edit the note or the proposal, or dismiss it",
+    "none": "it can't be applied: edit the proposal, or dismiss it",
 }
 
 

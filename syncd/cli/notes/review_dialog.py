@@ -20,7 +20,7 @@ from syncd.cli.notes.review_file import ROOT, list_suggestions
 from syncd.cli.terminal import result_text
 
 Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Any]
-Deed: TypeAlias = Literal["approved", "discarded", "skipped"]
+Deed: TypeAlias = Literal["approved", "dismissed", "skipped"]
 PROMPT: Final = "[a]pprove  [f]older  [t]ake  [e]dit  [s]kip  [d]iscard  [u]ndo  [q]uit  [?]"
 END: Final = "that was the last one: [u]ndo, or any key to end"
 HELP: Final = """\
@@ -29,11 +29,11 @@ HELP: Final = """\
   t  take suggested tags and links: the note gets them when you approve it
   e  open the note in $EDITOR
   s  skip: leave the capture waiting (Enter and the space bar do it too)
-  d  discard: set the capture aside; `memex unarchive` brings it back
+  d  dismiss: move the capture to the archive; `memex unarchive` brings it back
   u  undo the last step, one after another
   q  quit"""
 SKIPS: Final = frozenset({"s", "", " ", "\r", "\n"})
-BACK: Final[Mapping[str, str]] = {"approved": "unpromote", "discarded": "unarchive"}
+BACK: Final[Mapping[str, str]] = {"approved": "unpromote", "dismissed": "unarchive"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Dialog:
         for entry in done:
             print_text(f"{'applied to' if entry.get('applied') else '→'} {result_text.line(entry['target'], 200)}")
             _print_details(entry)
-        return Step(self.number, "discarded" if key == "d" else "approved", done[0]["target"]) if done else None
+        return Step(self.number, "dismissed" if key == "d" else "approved", done[0]["target"]) if done else None
 
     def _has_changed(self, shown: Mapping[str, Any]) -> bool:
         """Return whether the capture must be shown again: it has changed, or waits no longer."""
@@ -155,7 +155,7 @@ class Dialog:
 
     def _counts(self) -> list[str]:
         counts = Counter(step.deed for step in self.steps)
-        return [f"{counts[deed]} {deed}" for deed in ("approved", "discarded", "skipped") if counts[deed]]
+        return [f"{counts[deed]} {deed}" for deed in ("approved", "dismissed", "skipped") if counts[deed]]
 
     def _summary(self) -> str:
         left = len(self.waiting) - self.number

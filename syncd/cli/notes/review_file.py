@@ -14,9 +14,9 @@ from typing import Any, Final, Literal, TypeAlias
 from index.errors import InvalidArgument
 from syncd.cli.terminal import result_text
 
-Word: TypeAlias = Literal["keep", "approve", "discard"]
-WORDS: Final[tuple[Word, ...]] = ("keep", "approve", "discard")
-SHORT: Final[Mapping[str, Word]] = {"k": "keep", "a": "approve", "d": "discard"}
+Word: TypeAlias = Literal["keep", "approve", "dismiss"]
+WORDS: Final[tuple[Word, ...]] = ("keep", "approve", "dismiss")
+SHORT: Final[Mapping[str, Word]] = {"k": "keep", "a": "approve", "d": "dismiss"}
 ROOT: Final = "/"  # stands for the root of the vault in the file
 ARROW: Final = "->"
 TAKE: Final = "+"  # begins a line with a suggestion that the note gets
@@ -27,7 +27,7 @@ HEAD: Final = """\
 # {count} wait for a decision. Change the first word of a line, save the file and close it:
 #   keep     (k)  leave the capture waiting
 #   approve  (a)  move it into your vault, into the folder after the arrow; you may change that ("/" = the vault itself)
-#   discard  (d)  set it aside; `memex unarchive` brings it back
+#   dismiss  (d)  move it to the archive; `memex unarchive` brings it back
 # To add a suggested tag or link to the note of a line with "approve", remove the "#" before its "+".
 # A line that you delete leaves its capture waiting. If Memex can't read a line, it changes nothing.
 """
@@ -120,7 +120,7 @@ def _decide(line: str, captures: Mapping[str, Mapping[str, Any]], decisions: dic
     match = _LINE.fullmatch(line)
     word = SHORT.get(match[1].casefold(), match[1].casefold()) if match else ""
     if match is None or word not in WORDS:
-        return "", f"a line begins with keep, approve or discard, and not with {line[:20]!r}"
+        return "", f"a line begins with keep, approve or dismiss, and not with {line[:20]!r}"
     name = match[2]
     if name not in captures:
         return "", f"no capture in this file has the id {name[:40]!r}"

@@ -179,9 +179,9 @@ def test_a_person_goes_through_them_by_single_keys(world, tmp_path):
     terminal.pressed("f", r"number.*: ")
     assert "→ Kitchen/Second.md" in terminal.typed("Kitchen")
     assert "→ Captures/Archive/default/Third.md" in (told := terminal.pressed("d"))
-    assert "4 of 4, 2 approved, 1 discarded: Fourth" in told
+    assert "4 of 4, 2 approved, 1 dismissed: Fourth" in told
     code, told = terminal.ended()
-    assert (code, "2 approved, 1 discarded, 1 left" in told) == (0, True)
+    assert (code, "2 approved, 1 dismissed, 1 left" in told) == (0, True)
     until(lambda: (world.vault / "Kitchen/Second.md").is_file())
     assert "Edited." in (world.vault / "Kitchen/Second.md").read_text()
     assert (world.vault / "Captures/default/Fourth.md").is_file()
@@ -198,7 +198,7 @@ def test_each_step_can_be_taken_back_and_an_unknown_key_says_so(world):
     terminal.pressed("a")
     terminal.pressed("d")
     terminal.pressed("s")
-    assert "3 of 4, 1 approved, 1 discarded: Third" in terminal.pressed("u")
+    assert "3 of 4, 1 approved, 1 dismissed: Third" in terminal.pressed("u")
     assert "← Captures/default/Second.md" in (told := terminal.pressed("u"))
     assert "2 of 4, 1 approved: Second" in told
     assert "← Captures/default/First.md" in (told := terminal.pressed("u"))
@@ -231,7 +231,7 @@ def test_a_terminal_without_single_keys_takes_lines(world):
 
 def test_the_state_in_which_the_file_is_saved_is_the_wish(world, tmp_path):
     edit = script(
-        tmp_path, 'sed -i -e "s/^keep first/a first/" -e "s/^keep third/discard third/" -e "/^keep fourth/d" "$1"'
+        tmp_path, 'sed -i -e "s/^keep first/a first/" -e "s/^keep third/dismiss third/" -e "/^keep fourth/d" "$1"'
     )
     code, told = Terminal(edit, "--editor").ended("")
     assert code == 0, told
@@ -248,7 +248,7 @@ def test_a_capture_that_changes_while_the_file_is_open_is_not_decided(world, tmp
         tmp_path,
         f'for name in First Third; do echo Rewritten. >> "{inbox}/$name.md"; done',
         f"{sys.executable} -m syncd.cli index",
-        'sed -i -e "s/^keep first/approve first/" -e "s/^keep second/approve second/" -e "s/^keep third/discard third/" "$1"',
+        'sed -i -e "s/^keep first/approve first/" -e "s/^keep second/approve second/" -e "s/^keep third/dismiss third/" "$1"',
     )
     code, told = Terminal(edit, "--editor").ended("")
     assert told.count("the capture changed after it was shown") == 2, told
@@ -264,7 +264,7 @@ def test_a_capture_whose_link_a_decision_of_the_file_updates_is_decided_too(worl
     world.run()
     edit = script(
         tmp_path,
-        'sed -i -e "s/^keep first.*/approve first -> A/" -e "s/^keep second.*/approve second -> B/" -e "s/^keep third/discard third/" "$1"',
+        'sed -i -e "s/^keep first.*/approve first -> A/" -e "s/^keep second.*/approve second -> B/" -e "s/^keep third/dismiss third/" "$1"',
     )
     code, told = Terminal(edit, "--editor").ended("")
     assert code == 0, told
@@ -277,7 +277,7 @@ def test_a_capture_whose_link_a_decision_of_the_file_updates_is_decided_too(worl
     ("lines", "code", "words"),
     [
         (["true"], 0, "nothing was decided"),
-        (['sed -i -e "s/^keep first/aprove first/" -e "s/^keep third/discard third/" "$1"'], 2, "nothing was changed"),
+        (['sed -i -e "s/^keep first/aprove first/" -e "s/^keep third/dismiss third/" "$1"'], 2, "nothing was changed"),
         (["exit 1"], 2, "editor"),
     ],
 )
@@ -300,7 +300,7 @@ def test_a_file_with_a_mistake_is_opened_again_as_it_was_saved(world, tmp_path):
     edit = script(
         tmp_path,
         f'if [ -e {tmp_path}/once ]; then sed -i "s/^aprove first/approve first/" "$1"',
-        f'else touch {tmp_path}/once; sed -i -e "s/^keep first/aprove first/" -e "s/^keep third/discard third/" "$1"; fi',
+        f'else touch {tmp_path}/once; sed -i -e "s/^keep first/aprove first/" -e "s/^keep third/dismiss third/" "$1"; fi',
     )
     code, told = Terminal(edit, "--editor").ended("y\n")
     assert code == 0, told

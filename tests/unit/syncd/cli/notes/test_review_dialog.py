@@ -61,7 +61,7 @@ def run(keys, paths=("a", "b", "c"), owner=None):
 def test_keys_decide_and_each_capture_is_asked_about_once():
     dialog = run("ads")
     assert dialog.ask.asked == [("promote", {**seen("a"), "to": None}), ("review.dismiss", seen("b"))]
-    assert [step.deed for step in dialog.steps] == ["approved", "discarded", "skipped"]
+    assert [step.deed for step in dialog.steps] == ["approved", "dismissed", "skipped"]
 
 
 @pytest.mark.parametrize("keys", ["x", "#", "1", "é", ["\x1b[A"], "?"])

@@ -66,8 +66,8 @@ def test_a_file_that_nobody_changed_decides_nothing_whatever_the_captures_say(ca
         ("APPROVE a1 x -> Deep/Folder", decision("a1", "approve", "Deep/Folder")),
         ("approve a1  Roof door  -> /", decision("a1", "approve", "")),
         ("approve a1  Roof door  ->", decision("a1", "approve", None)),
-        ("d a1 whatever stands here", decision("a1", "discard", None)),
-        ("  discard a1", decision("a1", "discard", None)),
+        ("d a1 whatever stands here", decision("a1", "dismiss", None)),
+        ("  dismiss a1", decision("a1", "dismiss", None)),
     ],
 )
 def test_a_changed_line_is_a_decision(line, wish):
@@ -119,9 +119,9 @@ def test_a_deleted_line_keeps_its_capture():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("aprove a1 Roof", "line 1: a line begins with keep, approve or discard, and not with 'aprove a1 Roof'"),
+        ("aprove a1 Roof", "line 1: a line begins with keep, approve or dismiss, and not with 'aprove a1 Roof'"),
         ("keep b2\napprove zz Roof", "line 2: no capture in this file has the id 'zz'"),
-        ("approve a1\ndiscard a1", "line 2: the capture a1 has a line above already"),
+        ("approve a1\ndismiss a1", "line 2: the capture a1 has a line above already"),
         ("approve", "line 1: a line begins with"),
     ],
 )
@@ -178,5 +178,5 @@ def test_one_id_in_two_workspaces_is_told_apart():
         "keep a1/2  Two",
         "keep b2  Three",
     ]
-    text = text.replace("keep a1/2", "discard a1/2").replace("keep b2", "approve b2")
-    assert parse_file(text, waiting) == [decision("a1", "discard", None, "at work"), decision("b2", "approve", None)]
+    text = text.replace("keep a1/2", "dismiss a1/2").replace("keep b2", "approve b2")
+    assert parse_file(text, waiting) == [decision("a1", "dismiss", None, "at work"), decision("b2", "approve", None)]
