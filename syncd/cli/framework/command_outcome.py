@@ -88,15 +88,48 @@ def _as_memex_error(error: Exception) -> MemexError | None:
         case click.ClickException():
             context: Any = getattr(error, "ctx", None)
             path = context.command_path if context else "memex"
-            text = error.format_message().rstrip(".")
-            if isinstance(error, click.NoSuchOption):
-                near = did_you_mean(error.option_name, error.possibilities or ())
-                text = f"no option {error.option_name!r} in `{path}`{near}"
+            text = _describe_usage(error, context)
             return InvalidArgument(f"{text}{' See' if text.endswith('?') else '; see'} `{path} --help`")
         case OSError():
             return from_os_error(error)
         case _:
             return None
+
+
+def _describe_usage(error: click.ClickException, context: click.Context | None) -> str:
+    """Return what is wrong with a command line, and which values are allowed."""
+    match error:
+        case click.NoSuchOption():
+            near = did_you_mean(error.option_name, error.possibilities or ())
+            return f"no option {error.option_name!r} in `{context.command_path if context else 'memex'}`{near}"
+        case click.BadOptionUsage() if context:
+            options = (option for option in context.command.params if error.option_name in option.opts)
+            values = next((f": {_describe_values(option, context)}" for option in options), "")
+            return f"{error.option_name} needs a value{values}"
+        case click.BadParameter(param=click.Parameter() as parameter) if _is_number(parameter) and context:
+            value, _, _ = error.message.partition(" is not ")
+            name = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.make_metavar(context)
+            return f"{name} is {_describe_values(parameter, context)}, and not {value}"
+        case _:
+            return error.format_message().rstrip(".")
+
+
+def _is_number(parameter: click.Parameter) -> bool:
+    return isinstance(parameter.type, click.types.IntParamType | click.types.FloatParamType)
+
+
+def _describe_values(parameter: click.Parameter, context: click.Context) -> str:
+    """Return the values that a parameter allows."""
+    kind = parameter.type
+    if isinstance(kind, click.Choice):
+        return f"one of {', '.join(map(str, kind.choices))}"
+    if not _is_number(parameter):
+        return parameter.make_metavar(context)
+    least, most = getattr(kind, "min", None), getattr(kind, "max", None)
+    bounds = "" if least is None else f" of at least {least:,}"
+    if most is not None:
+        bounds = f" of at most {most:,}" if least is None else f" from {least:,} to {most:,}"
+    return f"a {'whole ' if isinstance(kind, click.types.IntParamType) else ''}number{bounds}"
 
 
 def _report_bug(error: Exception, *, serving: bool) -> int:

@@ -120,6 +120,14 @@ class Command(click.Command):
     def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
         super().__init__(name, params=[*(params or []), *shared_options()], **kwargs)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words; an error names the command, also one for an option without its value."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, unless a name is empty."""
         _refuse_empty_names(ctx)

@@ -45,6 +45,27 @@ def test_each_failure_has_its_exit_code(daemon, capfd, line, exit_code):
     assert (err == "") == (exit_code == 0)
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("log x --limit abc", "--limit is a whole number from 1 to 10,000, and not 'abc'; see `memex log --help`"),
+        ("log x -n 0", "--limit is a whole number from 1 to 10,000, and not 0; see `memex log --help`"),
+        ("audit show x", "ENTRY is a whole number of at least 1, and not 'x'; see `memex audit show --help`"),
+        ("audit --before-entry x", "--before-entry is a whole number, and not 'x'; see `memex audit --help`"),
+        ("log x --limit", "--limit needs a value: a whole number from 1 to 10,000; see `memex log --help`"),
+        ("undo x --until", "--until needs a value: TIME; see `memex undo --help`"),
+        (
+            "audit --surface",
+            "--surface needs a value: one of mcp, rest, cli, daemon, file; see `memex audit --help`",
+        ),
+        ("--vault", "--vault needs a value: DIRECTORY; see `memex --help`"),
+    ],
+)
+def test_a_wrong_value_is_named_with_those_that_are_allowed(capfd, line, message):
+    assert run_command(line.split()) == 2
+    assert capfd.readouterr().err == f"memex: {message}\n"
+
+
 def test_every_error_code_has_an_exit_code():
     assert EXIT.keys() == SERVE_EXIT.keys() == CODES.keys()
 
