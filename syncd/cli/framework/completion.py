@@ -175,6 +175,13 @@ def folders(ctx: click.Context, _: click.Parameter, typed: str) -> list[Completi
     ]
 
 
+def folders_outside_inbox(ctx: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Folders of the vault without the inbox, one level at a time."""
+    chosen = _load_settings(ctx)
+    inbox = "" if chosen is None else chosen.vault.inbox
+    return [item for item in folders(ctx, parameter, typed) if not f"{item.value}/".startswith(f"{inbox}/")]
+
+
 def nodes(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Return the names of entities of the named workspace, without names that contain hidden characters; letter case is ignored."""
     asked = {"typed": typed, "limit": NEWEST, "workspace": ctx.params.get("workspace")}

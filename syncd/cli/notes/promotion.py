@@ -10,7 +10,7 @@ import click
 from index.errors import from_dict
 from syncd.cli.framework.arguments import notes_argument
 from syncd.cli.framework.commands import Command, open_session, print_answer
-from syncd.cli.framework.completion import captures, folders, promoted_notes
+from syncd.cli.framework.completion import captures, folders_outside_inbox, promoted_notes
 from syncd.cli.terminal import result_text
 
 SOME_FAILED = 5
@@ -18,7 +18,9 @@ SOME_FAILED = 5
 
 @click.command(cls=Command)
 @notes_argument("ids", "ID|PATH...", complete=captures, nargs=-1, required=True)
-@click.option("--to", metavar="FOLDER", shell_complete=folders, help='The folder of the vault; "" = its root.')
+@click.option(
+    "--to", metavar="FOLDER", shell_complete=folders_outside_inbox, help='The folder of the vault; "" = its root.'
+)
 @click.option(
     "--take", metavar="TAG|LINK", multiple=True, help="Add this suggested tag or link to the note; repeat for several."
 )

@@ -22,7 +22,7 @@ from syncd.cli.framework.commands import (
     print_text,
     wants_json,
 )
-from syncd.cli.framework.completion import archived_captures, folders, waiting_captures
+from syncd.cli.framework.completion import archived_captures, folders_outside_inbox, waiting_captures
 from syncd.cli.notes.promotion import print_outcome
 from syncd.cli.notes.review_dialog import go_through
 from syncd.cli.notes.review_file import Decision, compose_file, parse_file
@@ -68,7 +68,9 @@ def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool, 
 
 @review.command("approve")
 @notes_argument("ids", "ID|PATH...", complete=waiting_captures, nargs=-1, required=True)
-@click.option("--to", metavar="FOLDER", shell_complete=folders, help='The folder of the vault; "" = its root.')
+@click.option(
+    "--to", metavar="FOLDER", shell_complete=folders_outside_inbox, help='The folder of the vault; "" = its root.'
+)
 @click.option(
     "--take", metavar="TAG|LINK", multiple=True, help="Add this suggested tag or link to the note; repeat for several."
 )

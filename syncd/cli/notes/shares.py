@@ -10,7 +10,7 @@ import click
 
 from syncd.cli.framework.arguments import ONE_WORKSPACE, WORKSPACE
 from syncd.cli.framework.commands import Group, ask, has_color, print_answer, print_message
-from syncd.cli.framework.completion import folders
+from syncd.cli.framework.completion import folders_outside_inbox
 from syncd.cli.terminal import result_text
 
 LATER = "memex: the daemon indexes these notes for agents in the background; without a daemon, that happens at its next start"
@@ -27,7 +27,7 @@ def share() -> None:
 
 
 @share.command("add")
-@click.argument("paths", nargs=-1, required=True, metavar="FOLDER|NOTE...", shell_complete=folders)
+@click.argument("paths", nargs=-1, required=True, metavar="FOLDER|NOTE...", shell_complete=folders_outside_inbox)
 @ONE_WORKSPACE
 def share_add(paths: Sequence[str], workspace: str) -> None:
     """Share folders, with everything below them, or single notes.
@@ -42,7 +42,7 @@ def share_add(paths: Sequence[str], workspace: str) -> None:
 
 
 @share.command("remove")
-@click.argument("paths", nargs=-1, required=True, metavar="FOLDER|NOTE...", shell_complete=folders)
+@click.argument("paths", nargs=-1, required=True, metavar="FOLDER|NOTE...", shell_complete=folders_outside_inbox)
 @ONE_WORKSPACE
 def share_remove(paths: Sequence[str], workspace: str) -> None:
     """Stop sharing folders or notes; it counts at once, and nothing of them stays in the index for agents.
@@ -63,7 +63,7 @@ def share_list(workspace: str | None) -> None:
 
 
 @share.command("preview")
-@click.argument("paths", nargs=-1, metavar="[FOLDER|NOTE]...", shell_complete=folders)
+@click.argument("paths", nargs=-1, metavar="[FOLDER|NOTE]...", shell_complete=folders_outside_inbox)
 @ONE_WORKSPACE
 def share_preview(paths: Sequence[str], workspace: str) -> None:
     """List exactly the notes that agents could read if you shared these paths; without paths, those that they can read now.

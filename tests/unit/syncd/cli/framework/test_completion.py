@@ -134,6 +134,15 @@ def test_bash_completes_commands_options_and_names(served, words, found):
     assert bash(served, *words) == found
 
 
+def test_a_folder_to_promote_into_is_outside_the_inbox(home):
+    for folder in ("Captures/default", "Capturesque", "Notes"):
+        (home / "vault" / folder).mkdir(parents=True, exist_ok=True)
+    for words in (("promote", "c", "--to"), ("review", "approve", "c", "--to"), ("share", "add")):
+        assert bash(home, "memex", *words, "Cap") == ["Capturesque"]
+    assert bash(home, "memex", "promote", "c", "--to", "Captures/") == [""]
+    assert bash(home, "memex", "search", "--folder", "Cap") == ["Captures", "Capturesque"]
+
+
 def test_files_to_be_added_are_left_to_the_shell(home):
     asked = "COMP_WORDS='memex addfile a re' COMP_CWORD=3 _MEMEX_COMPLETE=bash_complete memex"
     assert shell(home, "bash", asked) == ["file,re"]
