@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,8 +24,7 @@ OPTIONS: Final = {"--state": "state", "--vault": "vault.path", "--config": "conf
 
 def memex_words(chosen: Settings) -> list[str]:
     """Return the command that starts `memex` for this vault: with its full path, because clients may have another PATH."""
-    script = Path(sys.executable).with_name("memex")
-    words = [str(script) if script.exists() else "memex"]
+    words = [_find_script()]
     if "state" in chosen.origins:
         words += ["--state", str(chosen.state)]
     elif "vault.path" in chosen.origins and chosen.origins["vault.path"] != str(chosen.file):
@@ -34,9 +34,20 @@ def memex_words(chosen: Settings) -> list[str]:
     return words
 
 
+def _find_script() -> str:
+    script = Path(sys.executable).with_name("memex")
+    return str(script) if script.exists() else "memex"
+
+
+def memex_program() -> str:
+    """Return the word that starts `memex` in the shell of this command: with its full path only if PATH has none or another one."""
+    program, on_path = _find_script(), shutil.which("memex")
+    return "memex" if on_path and os.path.realpath(on_path) == os.path.realpath(program) else program
+
+
 def memex_command(chosen: Settings) -> str:
-    """Return the command of `memex_words` as a line for a shell."""
-    return shlex.join(memex_words(chosen))
+    """Return the command of `memex_words` as a line for the shell of this command."""
+    return shlex.join([memex_program(), *memex_words(chosen)[1:]])
 
 
 def find_state(options: Sequence[str]) -> Path | None:

@@ -27,7 +27,7 @@ from syncd.cli.framework.commands import (
 from syncd.cli.framework.completion import vaults as vault_names
 from syncd.cli.terminal import result_text
 from syncd.clients.client_formats import connect_text
-from syncd.clients.daemon_address import memex_command
+from syncd.clients.daemon_address import memex_program
 from syncd.daemon.control_socket import DAEMON
 from syncd.settings.known_vaults import (
     KnownVault,
@@ -240,10 +240,8 @@ def _format_init(chosen: Settings, file: Path, key_file: Path, *, usual: bool) -
         )
         print_message(f"memex:   memex use {shlex.quote(str(vault))}")
     lines = [f"vault     {vault}", f"state     {chosen.state}", f"settings  {file}", f"your key  {key_file}", ""]
-    lines += [
-        f"Start it:\n  memex serve{how}\n",
-        connect_text(memex_command(chosen)),
-    ]
+    program = shlex.quote(memex_program())
+    lines += [f"Start it:\n  {program} serve{how}\n", connect_text(f"{program}{how}")]
     return "\n".join(lines)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from index.errors import Unavailable
-from syncd.clients.daemon_address import client_url, memex_command, memex_words, read_daemon_url
+from syncd.clients.daemon_address import client_url, memex_command, memex_program, memex_words, read_daemon_url
 from syncd.daemon.control_socket import DAEMON, ControlServer
 from syncd.settings.settings import ServerSettings, load
 
@@ -35,6 +36,25 @@ def test_a_client_calls_this_vault_whatever_its_shell(state):
     assert words[1:] == ["--state", str(state)]
     by_folder = load({"vault.path": "/v a"}, {"HOME": str(state)})
     assert memex_command(by_folder).endswith("--vault '/v a'")
+
+
+def test_a_person_gets_the_short_name_if_the_shell_finds_this_program_by_it(state, monkeypatch):
+    script = Path(sys.executable).with_name("memex")
+    if not script.exists():
+        pytest.skip("memex is not installed beside this Python")
+    folder, other = state.parent / "bin", state.parent / "other"
+    for each in (folder, other):
+        each.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    assert memex_program() == str(script)
+    (folder / "memex").symlink_to(script)
+    assert memex_program() == "memex"
+    assert memex_command(settings(state)).startswith("memex --state ")
+    assert memex_words(settings(state))[0] == str(script), "a client may have another PATH"
+    (other / "memex").write_text("#!/bin/sh\n")
+    (other / "memex").chmod(0o755)
+    monkeypatch.setenv("PATH", str(other))
+    assert memex_program() == str(script)
 
 
 def test_without_a_daemon_the_address_is_the_one_of_the_settings(state):
