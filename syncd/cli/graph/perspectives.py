@@ -68,13 +68,18 @@ def perspective_reset(workspace: str) -> None:
 
 def _change(how: str, workspace: str, **fields: str) -> None:
     result = ask(f"perspective.{how}", {"workspace": workspace, **fields})
-    print_answer(result, lambda: table(result, color=has_color()))
-    if result["coverage"] < 1:
+    print_answer(result, lambda: rows_table(result, color=has_color()))
+    if result["coverage"] < 1 and how != "remove":  # the vectors under the other perspectives stay
         print_message(LATER)
 
 
 def table(result: dict[str, Any], *, color: bool) -> str:
     """Format one line for each perspective, and the share of embedded facts."""
-    rows = [(row["name"], result_text.line(row["prompt"], 120) or "(none)") for row in result["perspectives"]]
     share = f"{result['coverage']:.1%} of the facts in {result['workspace']} are embedded under all perspectives"
-    return f"{result_text.table(rows, ('perspective', 'prompt'), color=color)}\n{share}"
+    return f"{rows_table(result, color=color)}\n{share}"
+
+
+def rows_table(result: dict[str, Any], *, color: bool) -> str:
+    """Format one line for each perspective."""
+    rows = [(row["name"], result_text.line(row["prompt"], 120) or "(none)") for row in result["perspectives"]]
+    return result_text.table(rows, ("perspective", "prompt"), color=color)

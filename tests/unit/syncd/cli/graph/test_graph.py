@@ -296,6 +296,14 @@ def test_nodes_are_found_by_what_is_known_of_them(world, said, ada):
     assert told(said, "node", "search", "-w", "work", "algorithm") == []
 
 
+def test_a_removed_perspective_leaves_no_share_of_embedded_facts_to_print(world, said, ada):
+    shown = said("perspective", "remove", "temporal")
+    assert "technical" in shown
+    assert "temporal" not in shown
+    assert "%" not in shown
+    assert "of the facts in default are embedded" in said("perspective", "list")
+
+
 def test_gaps_pairs_and_owed_summaries_are_listed(world, said, ada):
     said("node", "observe", "Lonely", "Thought of by Ada Lovelace, and by Ada Lovelace alone")
     assert told(said, "graph", "--gaps") == [
