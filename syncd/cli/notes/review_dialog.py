@@ -21,7 +21,7 @@ from syncd.cli.terminal import result_text
 
 Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Any]
 Deed: TypeAlias = Literal["approved", "dismissed", "skipped"]
-PROMPT: Final = "[a]pprove  [f]older  [t]ake  [e]dit  [s]kip  [d]iscard  [u]ndo  [q]uit  [?]"
+PROMPT: Final = "[a]pprove  [f]older  [t]ake  [e]dit  [s]kip  [d]ismiss  [u]ndo  [q]uit  [?]"
 END: Final = "that was the last one: [u]ndo, or any key to end"
 HELP: Final = """\
   a  approve: move the capture into the folder that is shown; a proposed change is applied to its note
