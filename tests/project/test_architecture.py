@@ -204,7 +204,7 @@ def purity(source: Source) -> list[str]:
         path = _file(module)
         if path and not pure(path) and not path.endswith("/__init__.py"):
             found.append(f"leans on {path}, which is not pure")
-    calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
+    calls = [node for node in source.nodes if isinstance(node, ast.Call)]
     return found + [
         f"line {call.lineno}: calls {called(call.func)}()" for call in calls if called(call.func) in IMPURE_CALLS
     ]
@@ -259,9 +259,7 @@ def shapeless(source: Source) -> list[str]:
     stems = [part for name in path.split("/") for part in name.split("_")]
     found = [f"is called {stem}" for stem in stems if stem in SHAPELESS]
     return found + [
-        f"class {node.name}"
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.ClassDef) and VAGUE.search(node.name)
+        f"class {node.name}" for node in source.nodes if isinstance(node, ast.ClassDef) and VAGUE.search(node.name)
     ]
 
 
@@ -269,13 +267,13 @@ def local_names(source: Source) -> list[str]:
     """A local or a parameter has the name of what it holds."""
     fields = {
         id(line.target)
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.ClassDef)
         for line in node.body
         if isinstance(line, ast.AnnAssign)
     }
     complaints = []
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         match node:
             case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.MatchAs(name=str(name)):
                 if name in HOLDING_ANYTHING and id(node) not in fields:
@@ -287,7 +285,7 @@ def injection(source: Source) -> list[str]:
     """Text never becomes a filter: LanceDB renders expressions wrongly, and an f-string renders anything."""
     found = []
     home = source.path == "index/storage/lancedb_table.py"
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
         method = node.func.attr

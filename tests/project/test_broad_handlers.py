@@ -70,20 +70,21 @@ def _raises_on(handler: ast.ExceptHandler) -> bool:
 
 def complaints(source: Source) -> list[str]:
     """What is wrong with the broad handlers of a module."""
-    tellers = {
-        function.name
-        for function in ast.walk(source.tree)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and _logs(function)
-    }
     problems = []
     for function, handler in broad_handlers(source):
         if (source.path, function) not in BROAD:
             problems.append(
                 f"line {handler.lineno}: {function or 'the module'} catches everything; name what it expects"
             )
-        elif not _logs(handler) and not _calls_any(handler, tellers):
+        elif not _logs(handler) and not _calls_any(handler, _tellers(source)):
             problems.append(f"line {handler.lineno}: {function} catches everything and logs nothing")
     return problems
+
+
+def _tellers(source: Source) -> set[str]:
+    """The functions of a module that log."""
+    functions = (node for node in source.nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return {function.name for function in functions if _logs(function)}
 
 
 def _logs(node: ast.AST) -> bool:

@@ -72,7 +72,7 @@ def test_every_code_and_exit_code_is_on_the_page_of_errors():
 def doctor_findings():
     """The names of all findings of `memex doctor`, as its checks write them."""
     for source in sources("syncd"):
-        for node in ast.walk(source.tree) if source.folder == "syncd/cli/doctor" else ():
+        for node in source.nodes if source.folder == "syncd/cli/doctor" else ():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding":
                 yield from (name.value for name in node.args[:1] if isinstance(name, ast.Constant))
 

@@ -66,7 +66,7 @@ def names(source: Source) -> list[str]:
 def class_names(source: Source) -> list[str]:
     """A class is not called by a participle or a riddle alone, nor by a metaphor."""
     complaints = []
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, ast.ClassDef) or node.name in CODES:
             continue
         words = [word.casefold() for word in re.findall(r"[A-Z][a-z0-9]*", node.name)]
@@ -111,7 +111,7 @@ def size(source: Source) -> list[str]:
 def functions(source: Source) -> list[str]:
     """A function that has grown too long does two things."""
     complaints = []
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             if lines > FUNCTION_LINES:

@@ -182,7 +182,7 @@ def window(source: Source) -> list[str]:
     complaints = [
         f"imports {module}, which holds the vault's own index" for module, _ in imports(source) if module in ALL_INDEXES
     ]
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         match node:
             case ast.Subscript(slice=ast.Constant(value="vault")) | ast.Attribute(attr="builds"):
                 complaints.append(f"line {node.lineno}: reaches for the vault's own index")

@@ -75,7 +75,7 @@ def tool_texts() -> Iterator[str]:
 def error_texts() -> Iterator[str]:
     """The texts of errors that the product raises."""
     for source in sources("index", "syncd", "mcp_server"):
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
                 for part in ast.walk(node.exc):
                     if isinstance(part, ast.Constant) and isinstance(part.value, str):
@@ -87,7 +87,7 @@ def program_texts() -> Iterator[tuple[str, str]]:
     for source in sources("index", "syncd", "mcp_server"):
         if source.path in DATA:
             continue
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value.split()) > 2:
                 yield f"{source.path}:{node.lineno}", node.value
         for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
@@ -98,7 +98,7 @@ def program_texts() -> Iterator[tuple[str, str]]:
 def first_sentences() -> Iterator[tuple[str, str]]:
     """The first sentence of each docstring of a public class or function, with its place."""
     for source in sources("index", "syncd", "mcp_server"):
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or node.name[0] == "_":
                 continue
             if text := ast.get_docstring(node):

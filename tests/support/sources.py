@@ -26,6 +26,11 @@ class Source:
         return _parsed(self.text)
 
     @property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Return all nodes of the tree, in the order of `ast.walk`."""
+        return _nodes(self.text)
+
+    @property
     def top(self) -> str:
         """Return the top-level package."""
         return self.path.partition("/")[0]
@@ -50,6 +55,12 @@ def _parsed(text: str) -> ast.Module:
     return ast.parse(text)
 
 
+@cache
+def _nodes(text: str) -> tuple[ast.AST, ...]:
+    """Walk through a tree once, for the same reason."""
+    return tuple(ast.walk(_parsed(text)))
+
+
 def sources(*tops: str) -> list[Source]:
     """Return all modules of these top-level packages (of the product if none is named), in the order of their paths."""
     files = (file for top in tops or PACKAGES for file in (ROOT / top).rglob("*.py"))
@@ -67,11 +78,11 @@ def imports(source: Source) -> tuple[tuple[str, bool], ...]:
 
 
 def _imports(source: Source) -> Iterator[tuple[str, bool]]:
-    tree, deep = source.tree, set()
-    for outer in ast.walk(tree):
-        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+    deep: set[int] = set()
+    for outer in source.nodes:  # an outer function comes before those inside it
+        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and id(outer) not in deep:
             deep |= {id(node) for node in ast.walk(outer)}
-    for node in ast.walk(tree):
+    for node in source.nodes:
         at_once = id(node) not in deep
         match node:
             case ast.Import(names=names):
