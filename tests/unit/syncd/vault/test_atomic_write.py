@@ -8,7 +8,6 @@ import hashlib
 import os
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import textwrap
@@ -18,53 +17,14 @@ import pytest
 
 from index.errors import Conflict, Unavailable
 from syncd.vault import atomic_write
-from syncd.vault.openat import (
-    Calls,
-    exchange_by_copy,
-    exchange_stepwise,
-    open_stepwise,
-    rename_by_claim,
-    rename_by_link,
-)
+from syncd.vault.openat import Calls
 from syncd.vault.path_rules import is_temporary
 from syncd.vault.vault import Vault
 from tests.support.disk_faults import Fault, failing, half
+from tests.support.killed_changes import CALLS, CHANGES, ONE, TWO, put_file, small_process
 from tests.support.paths import ROOT
 
-ONE, TWO = b"one\n" * 100, b"two\r\n" * 3000
-LARGE = bytes(range(256)) * 10_000  # pieces of a MiB
-DIGEST = hashlib.sha256(ONE).hexdigest()
-PLAIN = {
-    "open": open_stepwise,
-    "rename": rename_by_link,
-    "exchange": exchange_stepwise,
-}  # a system without the newer calls
-LINKLESS = {"rename": rename_by_claim, "exchange": exchange_by_copy}  # and a disk without hard links
-
-
-def put_file(vault):
-    """A file of several pieces from outside, as an upload is."""
-    source = vault.root.parent / f"{vault.root.name}.staged"
-    source.write_bytes(LARGE)
-    return vault.create_from_file("x/y/new.pdf", source, hashlib.sha256(LARGE).hexdigest())
-
-
-def go_without(vault):
-    """A file of any size, gone with something else."""
-    with vault.removing("a/old.md", vault.digest_file("a/old.md")):
-        pass
-
-
-CHANGES = {
-    "create": lambda vault: vault.create("a/new.md", TWO),
-    "create in new folders": lambda vault: vault.create("x/y/new.md", TWO),
-    "replace": lambda vault: vault.replace("a/old.md", TWO, digest=DIGEST),
-    "remove": lambda vault: vault.remove("a/old.md", digest=DIGEST),
-    "put a file": put_file,
-    "go without a file": go_without,
-    "make folders": lambda vault: vault.make_folder("x/y"),
-    "remove a folder": lambda vault: vault.remove_folder("b"),
-}
+SINGLE = [*CHANGES][:8]
 CHANGED = [*CHANGES][:6]
 FIELDS = [field.name for field in dataclasses.fields(Calls)]
 
@@ -103,9 +63,9 @@ def short(real, file, data):
     return real(file, data[:7])
 
 
-@pytest.mark.parametrize("calls", [{}, PLAIN, LINKLESS], ids=["newest calls", "oldest calls", "no links"])
+@pytest.mark.parametrize("calls", CALLS)
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EACCES], ids=errno.errorcode.get)
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", SINGLE)
 def test_a_failed_call_leaves_the_old_state_or_the_new_one(change, code, calls, fresh):
     good = fresh()
     before = state(good)
@@ -115,7 +75,7 @@ def test_a_failed_call_leaves_the_old_state_or_the_new_one(change, code, calls, 
     for field in FIELDS:
         for nth in range(1, 100):
             root = fresh()
-            fault = Fault(field, nth, failing(code), **calls)
+            fault = Fault(field, nth, failing(code), **CALLS[calls])
             vault = Vault(root, calls=fault.calls)
             try:
                 CHANGES[change](vault)
@@ -170,39 +130,35 @@ def test_a_disk_that_takes_nothing_is_not_waited_for(fresh):
     assert notes(root) == {"a/old.md": ONE}
 
 
-@pytest.mark.parametrize("calls", [{}, LINKLESS], ids=["newest calls", "no links"])
+@pytest.fixture(scope="module")
+def elsewhere():
+    with small_process() as process:
+        yield process
+
+
+@pytest.mark.parametrize("calls", ["newest calls", "no links"])
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("change", CHANGED)
-def test_a_kill_at_any_call_leaves_the_old_state_or_the_new_one(change, moment, calls, fresh):
+def test_a_kill_at_any_call_leaves_the_old_state_or_the_new_one(change, moment, calls, fresh, elsewhere):
     good = fresh()
     before = notes(good)
     CHANGES[change](Vault(good))
     after = notes(good)
-
-    def die(real, *arguments, **named):
-        if moment == "after":
-            real(*arguments, **named)
-        os.kill(os.getpid(), signal.SIGKILL)
-
     for field in FIELDS:
         for nth in range(1, 100):
             root = fresh()
-            child = os.fork()
-            if not child:
-                CHANGES[change](Vault(root, calls=Fault(field, nth, die, **calls).calls))
-                os._exit(0)
-            _, status = os.waitpid(child, 0)
+            killed = elsewhere.change(root, change, calls=calls, moment=moment, field=field, nth=nth)
             assert notes(root) in (before, after), (field, nth)
             swept = Vault(root).remove_leftovers()
             assert all(is_temporary(path.rpartition("/")[2]) for path in swept)
             assert notes(root) == {path: data for path, data in state(root).items() if data is not None}
-            if not os.WIFSIGNALED(status):
+            if not killed:
                 assert notes(root) == after
                 assert swept == []
                 break
 
 
-@pytest.mark.parametrize("calls", [{}, LINKLESS], ids=["newest calls", "no links"])
+@pytest.mark.parametrize("calls", ["newest calls", "no links"])
 def test_an_edit_that_comes_between_is_put_back(calls, fresh):
     """The person saves after the digest was compared and before the names are exchanged."""
     root = fresh()
@@ -213,11 +169,11 @@ def test_an_edit_that_comes_between_is_put_back(calls, fresh):
         return real(*arguments, **named)
 
     with pytest.raises(Conflict, match="has changed"):
-        CHANGES["replace"](Vault(root, calls=Fault("exchange", 1, save_first, **calls).calls))
+        CHANGES["replace"](Vault(root, calls=Fault("exchange", 1, save_first, **CALLS[calls]).calls))
     assert state(root) == {"a": None, "b": None, "a/old.md": b"the person's edit"}
     (root / "a/old.md").write_bytes(ONE)
     with pytest.raises(Conflict, match="has changed"):
-        CHANGES["remove"](Vault(root, calls=Fault("rename", 1, save_first, **calls).calls))
+        CHANGES["remove"](Vault(root, calls=Fault("rename", 1, save_first, **CALLS[calls]).calls))
     assert state(root) == {"a": None, "b": None, "a/old.md": b"the person's edit"}
 
 

@@ -4,35 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import hashlib
 import itertools
 import os
-import signal
 import stat
 
 import pytest
 
 from index.errors import Conflict, Unavailable
-from syncd.vault.openat import (
-    Calls,
-    exchange_by_copy,
-    exchange_stepwise,
-    open_stepwise,
-    rename_by_claim,
-    rename_by_link,
-)
-from syncd.vault.vault import Replacement, Vault
+from syncd.vault.openat import Calls
+from syncd.vault.vault import Vault
 from tests.support.disk_faults import Fault, failing
-
-ONE, TWO = b"one\n" * 100, b"two\r\n" * 3000
-DIGEST = hashlib.sha256(ONE).hexdigest()
-OLDEST = {
-    "open": open_stepwise,
-    "rename": rename_by_link,
-    "exchange": exchange_stepwise,
-}  # a system without the newer calls
-LINKLESS = {"rename": rename_by_claim, "exchange": exchange_by_copy}  # and a disk without hard links
-PATHS = ("a/old.md", "a/second.md", "b/third.md")
+from tests.support.killed_changes import CALLS, CHANGES, ONE, TOGETHER, TWO, small_process
 
 
 def state(root):
@@ -41,7 +23,7 @@ def state(root):
 
 
 def notes(root):
-    return {path: data for path, data in state(root).items() if path in PATHS}
+    return {path: data for path, data in state(root).items() if path in TOGETHER}
 
 
 @pytest.fixture
@@ -52,17 +34,16 @@ def several(tmp_path):
 
     def make(**given):
         root = tmp_path / f"{next(count)}"
-        for path in PATHS:
+        for path in TOGETHER:
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_bytes(ONE)
         vault = Vault(root, **given)
-        changes = [Replacement(path, TWO, DIGEST) for path in PATHS]
-        return root, lambda: vault.replace_all(changes)
+        return root, lambda: CHANGES["replace several"](vault)
 
     return make
 
 
-@pytest.mark.parametrize("calls", [{}, OLDEST, LINKLESS], ids=["newest calls", "oldest calls", "no links"])
+@pytest.mark.parametrize("calls", CALLS)
 def test_of_several_files_all_are_replaced_or_none(several, calls):
     root, replace_all = several()
     assert [made.size for made in replace_all()] == [len(TWO)] * 3
@@ -70,7 +51,7 @@ def test_of_several_files_all_are_replaced_or_none(several, calls):
     assert state(root).keys() == notes(root).keys() | {"a", "b"}
     for field in ("open", "write", "fchmod", "fsync", "exchange"):
         for nth in range(1, 100):
-            fault = Fault(field, nth, failing(errno.ENOSPC), **calls)
+            fault = Fault(field, nth, failing(errno.ENOSPC), **CALLS[calls])
             root, replace_all = several(calls=fault.calls)
             before = state(root)
             try:
@@ -85,24 +66,17 @@ def test_of_several_files_all_are_replaced_or_none(several, calls):
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_of_several_files_each_is_whole_when_the_process_is_killed(several, moment):
-    def die(real, *arguments, **named):
-        if moment == "after":
-            real(*arguments, **named)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    for field in ("open", "write", "fchmod", "fsync", "exchange", "unlink"):
-        for nth in range(1, 100):
-            root, replace_all = several(calls=Fault(field, nth, die).calls)
-            child = os.fork()
-            if not child:
-                replace_all()
-                os._exit(0)
-            _, status = os.waitpid(child, 0)
-            assert notes(root).keys() == {*PATHS}
-            assert {*notes(root).values()} <= {ONE, TWO}, (field, nth)
-            if not os.WIFSIGNALED(status):
-                break
-        assert nth > 3
+    with small_process() as elsewhere:
+        for field in ("open", "write", "fchmod", "fsync", "exchange", "unlink"):
+            for nth in range(1, 100):
+                root, _ = several()
+                where = {"calls": "newest calls", "moment": moment, "field": field, "nth": nth}
+                killed = elsewhere.change(root, "replace several", **where)
+                assert notes(root).keys() == {*TOGETHER}
+                assert {*notes(root).values()} <= {ONE, TWO}, (field, nth)
+                if not killed:
+                    break
+            assert nth > 3
 
 
 def test_several_files_are_synced_before_the_first_takes_its_place(several):
@@ -121,11 +95,11 @@ def test_several_files_are_synced_before_the_first_takes_its_place(several):
     assert log == ["file"] * 3 + ["exchange"] * 3 + ["folder"] * 2
 
 
-@pytest.mark.parametrize("calls", [{}, LINKLESS], ids=["newest calls", "no links"])
+@pytest.mark.parametrize("calls", ["newest calls", "no links"])
 @pytest.mark.parametrize("way", ["in place", "by a new file"])
 def test_an_edit_of_one_of_several_files_stays_when_they_are_put_back(several, way, calls):
     """The person saves the first file once it is replaced, and the second one just before."""
-    real, told = dataclasses.replace(Calls(), **calls), []
+    real, told = dataclasses.replace(Calls(), **CALLS[calls]), []
 
     def exchange(folder, temp, name):
         if name == "second.md" and not told:
