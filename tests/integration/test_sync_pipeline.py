@@ -870,7 +870,7 @@ def capturing(world: World, stop: threading.Event, kept: dict[str, str], errors:
 
 
 def test_a_rebuild_under_captures_loses_nothing_and_searches_go_on(world, tmp_path):
-    for number in range(250):
+    for number in range(100):
         world.write(f"n/{number:03}.md", f"# Head\n\nnote {number} about the merlin, word{number}\n")
     with world.serving():
         world.settled()
@@ -901,7 +901,7 @@ def test_a_rebuild_under_captures_loses_nothing_and_searches_go_on(world, tmp_pa
             number = text.rpartition("unique")[2]
             assert path in world.found(f"unique{number}", mode="text"), path
         world.settled()
-        until(lambda: len(indexed(world)) == 250 + edits + len(kept))
+        until(lambda: len(indexed(world)) == 100 + edits + len(kept))
         assert not any("index:" in told for told in world.app.health.degraded())
     assert world.dump() == world.rebuilt(tmp_path / "other")
     world.app.opened.builds.drop_retired(grace=0)
