@@ -217,7 +217,7 @@ def test_each_state_stays_as_it_was(changes):
 
 def test_nothing_is_left_of_what_was_replaced_many_times():
     state = Rows.of([row("a")], 1, DIMENSIONS, split_words)
-    for turn in range(20_000):
+    for turn in range(6_000):
         state = state.replace({"a": [row("a", 0, f"take {turn}", vector=None)]})
     assert len(state._memory.created) < 3_000
 

@@ -405,7 +405,7 @@ def test_a_large_file_comes_in_parts(world, monkeypatch):
 def test_no_more_than_a_part_of_a_file_is_held(tmp_path):
     file = tmp_path / "memory.json"
     with file.open("w") as lines:
-        for n in range(1500):
+        for n in range(600):
             lines.write(format_line(Entity(f"Node {n}", "thing", (f"{n} " + "long fact " * 2000,))) + "\n")
     answer = dict.fromkeys(("created", "changed", "unchanged", "observations", "related", "existed"), 0) | {"made": []}
     parts = []
@@ -421,7 +421,7 @@ def test_no_more_than_a_part_of_a_file_is_held(tmp_path):
         )
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    assert (sum(parts), max(parts) <= 100) == (1500, True)
+    assert (sum(parts), max(parts) <= 100) == (600, True)
     assert peak < file.stat().st_size / 3
 
 
