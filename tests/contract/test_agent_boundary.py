@@ -110,8 +110,9 @@ class Probe:
         return [
             (asked, secret)
             for asked, answer in self.heard
+            for folded in [answer.casefold()]
             for secret in SECRETS
-            if secret in answer.casefold() and secret not in asked
+            if secret in folded and secret not in asked
         ]
 
     def told(self):
