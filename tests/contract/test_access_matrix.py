@@ -519,25 +519,26 @@ def everything(rim, key, mode, note="0" * 32):
     return told
 
 
-SHORT = {  # each part twice and each fault once; the others take as long and go the same ways
-    ("store", "disk full"),
-    ("store", "a bug"),
-    ("catalog", "read error"),
-    ("catalog", "bad database"),
-    ("vault", "no permission"),
-    ("vault", "bad store"),
+# A key of one workspace and one of two, each in an era of the protocol.
+CALLERS = {"legacy": "work", "2026-07-28": "two"}
+SHORT = {  # each part for each caller, and each fault once; the others take as long and go the same ways
+    ("store", "disk full", "legacy"),
+    ("store", "a bug", "2026-07-28"),
+    ("catalog", "read error", "2026-07-28"),
+    ("catalog", "bad database", "legacy"),
+    ("vault", "no permission", "legacy"),
+    ("vault", "bad store", "2026-07-28"),
 }
 
 
 @pytest.mark.parametrize(
-    ("part", "fault"),
+    ("part", "fault", "mode"),
     [
-        pytest.param(part, fault, marks=[] if (part, fault) in SHORT else pytest.mark.slow, id=f"{part}-{fault}")
-        for part in ("store", "catalog", "vault")
-        for fault in FAULTS
+        pytest.param(*case, marks=[] if case in SHORT else pytest.mark.slow, id="-".join(case))
+        for case in itertools.product(("store", "catalog", "vault"), FAULTS, CALLERS)
     ],
 )
-def test_whatever_breaks_inside_no_answer_tells_of_it(tmp_path, fault, part, caplog):
+def test_whatever_breaks_inside_no_answer_tells_of_it(tmp_path, fault, part, mode, caplog):
     with running(tmp_path / "state") as rim:
         rim.agent_access.workspace("secret").capture("the word is xqbodyzy")
         index = rim.world.app.opened.builds.scopes["captures"].index
@@ -554,7 +555,7 @@ def test_whatever_breaks_inside_no_answer_tells_of_it(tmp_path, fault, part, cap
         else:
             setattr(holder, name, broken)
         try:
-            told = everything(rim, "work", "legacy") + everything(rim, "two", "2026-07-28")
+            told = everything(rim, CALLERS[mode], mode)
         finally:
             setattr(holder, name, whole)
         assert any(outcome in (500, 503, "error") for _, outcome, _ in told)
