@@ -94,7 +94,9 @@ def vault(name):
     return folder
 
 
-@pytest.mark.parametrize("name", ["vault_kepano", "vault_tasks_demo", "vault_oldwinter_md"])
+@pytest.mark.parametrize(
+    "name", ["vault_kepano", "vault_tasks_demo", pytest.param("vault_oldwinter_md", marks=pytest.mark.slow)]
+)
 def test_every_note_of_a_real_vault_is_a_document(name):
     folder = vault(name)
     size, began = 0, time.process_time()
