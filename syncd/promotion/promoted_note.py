@@ -9,7 +9,6 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from index.document_ids import path_id
@@ -197,7 +196,7 @@ def stem(document: Document, template: str, *, old_title: bool = False) -> str:
     current = document.path.rpartition("/")[2][:-3]
     values = {
         "title": document.title if old_title else name_of_capture(document),
-        "date": datetime.fromtimestamp(document.created_at // 1000, UTC).strftime("%Y-%m-%d"),
+        "date": iso(document.created_at)[:10],
         "source": document.source or "",
         "id": document.claimed_id or "",
     }

@@ -101,6 +101,18 @@ def test_a_file_that_no_search_finds_is_not_called_gone(memex, browser):
     assert "no longer exists" in answer.text
 
 
+@pytest.mark.parametrize("created", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z"])
+def test_a_note_from_the_end_of_the_calendar_is_shown(memex, browser, created):
+    note, capture = f"Quokka {created[:4]}.md", f"Captures/default/Quokka {created[:4]}.md"
+    for path in (note, capture):
+        memex.write(path, f"---\ncreated_at: {created}\n---\nThe quokka sleeps.\n")
+    memex.settled()
+    assert created[:10] in browser.text("/note", path=note)
+    assert note in browser.text("/search", q="quokka")
+    assert created[:10] in browser.text("/review", capture=capture)
+    assert capture in memex.run("recent")
+
+
 def test_a_version_that_nobody_knows_is_not_found(memex, browser):
     answer = browser.get(f"/note/restore?path={quote(MINE)}&version=ffffffff")
     assert answer.status_code == 404

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +215,7 @@ def table(entries: list[dict[str, Any]], zone: tzinfo | None, *, color: bool) ->
 
 def entry_cells(entry: dict[str, Any], zone: tzinfo | None) -> tuple[str, ...]:
     """Format the columns of an entry for people."""
-    at = datetime.fromtimestamp(entry["at"] / 1000, zone).strftime("%Y-%m-%d %H:%M:%S")
+    at = result_text.format_time(entry["at"], zone, timespec="seconds")
     what = entry["kind"] if entry["outcome"] == "done" else f"{entry['kind']} ({entry['outcome']})"
     who = entry["name"] or entry["key"]
     by = f"{entry['surface']} {entry.get('address', '')}".rstrip()
@@ -225,7 +225,7 @@ def entry_cells(entry: dict[str, Any], zone: tzinfo | None) -> tuple[str, ...]:
 
 def format_entry(entry: dict[str, Any], zone: tzinfo | None, *, color: bool) -> str:
     """Format the fields of an entry that have a value, one a line, and the changed lines."""
-    at = datetime.fromtimestamp(entry["at"] / 1000, zone).strftime("%Y-%m-%d %H:%M:%S")
+    at = result_text.format_time(entry["at"], zone, timespec="seconds")
     fields = {name: value for name, value in entry.items() if name not in ("diff", "at", "additions") and value}
     lines = [f"{name:<10}{result_text.line(str(value), 1_000)}" for name, value in [("at", at), *fields.items()]]
     if entry["additions"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from typing import Any
 
 import click
@@ -207,7 +207,7 @@ def runs_table(past: list[dict[str, Any]], zone: tzinfo | None, *, color: bool) 
     """Format one line for each run, newest first."""
     rows = [
         (
-            datetime.fromtimestamp(run["started_at"] / 1000, zone).strftime("%Y-%m-%d %H:%M:%S"),
+            result_text.format_time(run["started_at"], zone, timespec="seconds"),
             format_duration(run["seconds"]),
             run["error"] or "ok",
         )

@@ -330,7 +330,7 @@ def format_type(node: Mapping[str, Any]) -> str:
 
 def format_time(text: str | None) -> str:
     """Format a time in the local zone; "never" for none."""
-    return f"{datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M}" if text else "never"
+    return result_text.format_time(round(datetime.fromisoformat(text).timestamp() * 1000), None) if text else "never"
 
 
 def _format_tags(node: Mapping[str, Any]) -> str:

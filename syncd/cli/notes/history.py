@@ -6,7 +6,7 @@ needs --yes."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from typing import Any
 
 import click
@@ -203,7 +203,7 @@ def format_timeline(result: Mapping[str, Any], zone: tzinfo | None, *, color: bo
 
 
 def _event_cells(event: Mapping[str, Any], zone: tzinfo | None, color: bool) -> tuple[str, ...]:
-    at = datetime.fromtimestamp(event["at"] / 1000, zone).strftime("%Y-%m-%d %H:%M:%S")
+    at = result_text.format_time(event["at"], zone, timespec="seconds")
     moved = (
         f"{result_text.line(event['source'], 200)} → {result_text.line(event['path'], 200)}" if event["source"] else ""
     )

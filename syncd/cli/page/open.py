@@ -6,7 +6,6 @@ import os
 import sys
 import webbrowser
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 import click
@@ -79,14 +78,10 @@ def _format_sessions(listed: Sequence[dict[str, Any]]) -> str:
     if not listed:
         return "no browser has the page open"
     return "\n".join(
-        f"{session['id']}  last used {_format_time(session['seen_at'])}, since {_format_time(session['created_at'])}  "
-        f"{result_text.line(session['browser'], 100)}"
+        f"{session['id']}  last used {result_text.format_time(session['seen_at'], None)}, "
+        f"since {result_text.format_time(session['created_at'], None)}  {result_text.line(session['browser'], 100)}"
         for session in listed
     )
-
-
-def _format_time(at: int) -> str:
-    return datetime.fromtimestamp(at / 1000).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _revoke(chosen: Settings, id: str) -> None:

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, tzinfo
-from typing import Any, Final
+from datetime import UTC, tzinfo
+from typing import Any, Final, Literal
 
 from index.text.hidden_characters import escape_hidden, format_escape
 from syncd.cli.terminal.text_width import pad, width
+from syncd.notes.timestamps import zoned_time
 
 BOLD, DIM, CYAN, RESET = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 GREEN, YELLOW, RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
@@ -135,9 +136,12 @@ def describe_additions(tools: Sequence[str]) -> str:
     return f"The lines include what Memex added after this write: {', '.join(tools)}."
 
 
-def format_time(epoch_ms: int, zone: tzinfo | None = UTC) -> str:
+def format_time(
+    epoch_ms: int, zone: tzinfo | None = UTC, *, timespec: Literal["minutes", "seconds"] = "minutes"
+) -> str:
     """Format a time for people."""
-    return datetime.fromtimestamp(epoch_ms / 1000, zone).strftime("%Y-%m-%d %H:%M")
+    # Not strftime: its %Y writes the year 1 with one digit.
+    return zoned_time(epoch_ms, zone).replace(tzinfo=None).isoformat(" ", timespec)
 
 
 def table(rows: Iterable[Sequence[Any]], head: Sequence[str] = (), *, color: bool = False) -> str:

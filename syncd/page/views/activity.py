@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.names import pluralize
+from syncd.notes.timestamps import zoned_time
 from syncd.page.web.failures import describe_failure
 from syncd.page.web.templates import link
 from syncd.page.web.view import View, Visit, find_midnight, get, parse_number, post
@@ -136,7 +137,7 @@ def describe_entry(entry: Mapping[str, Any]) -> Row:
     ]
     return Row(
         seq=entry["seq"],
-        at=datetime.fromtimestamp(entry["at"] / 1000).astimezone(),
+        at=zoned_time(entry["at"]),
         verb=VERBS.get(entry["kind"], entry["kind"]),
         who=who or SURFACES.get(entry["surface"], entry["surface"]),
         tool=entry["tool"],
@@ -280,7 +281,7 @@ def parse_moment(text: str, name: str) -> int | None:
 
 def _minute(at: int | None) -> str:
     """Format epoch milliseconds as an input element takes a local time."""
-    return "" if at is None else datetime.fromtimestamp(at / 1000).astimezone().strftime("%Y-%m-%dT%H:%M")
+    return "" if at is None else zoned_time(at).replace(tzinfo=None).isoformat(timespec="minutes")
 
 
 def _midnight(days_ago: int) -> int:

@@ -16,6 +16,7 @@ from markupsafe import Markup, escape
 from index.names import pluralize
 from index.text.hidden_characters import escape_hidden
 from syncd.cli.terminal.status_page import format_duration
+from syncd.notes.timestamps import zoned_time
 
 PAGE: Final = Path(__file__).parents[1]  # the package of the page, with its templates and static files
 
@@ -58,11 +59,12 @@ def link(path: str, /, **query: Any) -> str:
 
 def clock_time(at: int) -> Markup:
     """Return a time (epoch milliseconds) as an element: the time of day today, else the date."""
-    moment = datetime.fromtimestamp(at / 1000).astimezone()
+    moment = zoned_time(at)
     today = moment.date() == datetime.now(moment.tzinfo).date()
-    shown = moment.strftime("%H:%M" if today else "%Y-%m-%d %H:%M")
+    local = moment.replace(tzinfo=None).isoformat(" ", "seconds")  # not %Y, which writes the year 1 with one digit
+    shown = local[11:16] if today else local[:16]
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        moment.isoformat(timespec="seconds"), moment.strftime("%A, %Y-%m-%d %H:%M:%S %Z"), shown
+        moment.isoformat(timespec="seconds"), f"{moment:%A}, {local} {moment:%Z}", shown
     )
 
 

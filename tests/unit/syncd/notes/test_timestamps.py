@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
 import pytest
 
 from syncd.notes.property_reader import as_time
-from syncd.notes.timestamps import iso
+from syncd.notes.timestamps import iso, zoned_time
 
 
 @pytest.mark.parametrize(
@@ -49,3 +52,27 @@ def test_what_is_no_time_is_none(value):
 def test_a_number_of_any_length_is_no_time():
     assert as_time(10**5000) is None
     assert as_time(-(10**5000)) is None
+
+
+NEW_YORK, TOKYO = ZoneInfo("America/New_York"), ZoneInfo("Asia/Tokyo")
+FIRST, LAST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("zone", [UTC, NEW_YORK, TOKYO, None])
+@pytest.mark.parametrize(
+    ("at", "moment"), [(-62_135_596_800_000, FIRST), (0, datetime.fromtimestamp(0, UTC)), (253_402_300_799_999, LAST)]
+)
+def test_every_time_of_a_note_has_a_time_in_every_zone(at, moment, zone):
+    assert zoned_time(at, zone) == moment
+    assert zoned_time(at, UTC).tzinfo is UTC
+
+
+def test_a_time_without_a_day_in_its_zone_is_in_utc():
+    assert zoned_time(-62_135_596_800_000, NEW_YORK).isoformat() == "0001-01-01T00:00:00+00:00"
+    assert zoned_time(253_402_300_799_999, TOKYO).isoformat(timespec="seconds") == "9999-12-31T23:59:59+00:00"
+    assert zoned_time(0, TOKYO).isoformat() == "1970-01-01T09:00:00+09:00"
+
+
+@pytest.mark.parametrize(("at", "year"), [(-(10**18), 1), (10**18, 9999), (10**24, 9999)])
+def test_a_time_outside_the_calendar_is_its_first_or_last_one(at, year):
+    assert zoned_time(at, NEW_YORK).year == year

@@ -339,6 +339,11 @@ def test_the_name_of_the_note(path, title, template, found):
     assert stem(note(text, path), template) == found
 
 
+def test_a_name_with_a_date_of_the_first_years_has_all_digits_of_the_year():
+    text = "---\nid: a\ncreated_at: 0001-01-01\n---\nbody\n"
+    assert stem(note(text, "Captures/default/X.md"), "{date} {title}") == "0001-01-01 X"
+
+
 def test_a_taken_name_gives_way():
     made = candidate_names("A", "A 2")
     assert [next(made) for _ in range(4)] == ["A", "A 2", "A 2", "A 3"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+from zoneinfo import ZoneInfo
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,8 +91,15 @@ def test_columns_line_up():
 
 def test_moments_are_shown_as_people_write_them():
     assert result_text.format_time(1_763_649_125_120) == "2025-11-20 14:32"
+    assert result_text.format_time(1_763_649_125_120, timespec="seconds") == "2025-11-20 14:32:05"
     assert result_text.captures_table([]) == "no captures yet"
     assert "A.md" in result_text.captures_table([{"created_at": 0, "id": "i", "path": "A.md"}])
+
+
+@pytest.mark.parametrize("zone", [UTC, ZoneInfo("America/New_York"), ZoneInfo("Asia/Tokyo"), None])
+@pytest.mark.parametrize(("at", "shown"), [(-62_135_596_800_000, "0001-01-01 "), (253_402_300_799_999, "9999-12-31 ")])
+def test_a_date_at_the_end_of_the_calendar_is_shown_in_every_zone(zone, at, shown):
+    assert result_text.format_time(at, zone).startswith(shown)
 
 
 def test_a_hit_without_a_passage_leaves_no_blank_line():

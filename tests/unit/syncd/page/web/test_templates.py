@@ -100,6 +100,18 @@ def test_a_time_of_today_is_short_and_another_has_its_date():
     assert Tags(str(clock_time(1_700_000_000_000))).text.startswith("2023-11-1")
 
 
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])
+@pytest.mark.parametrize(("at", "shown"), [(-62_135_596_800_000, "0001-01-01"), (253_402_300_799_999, "9999-12-31")])
+def test_a_date_at_the_end_of_the_calendar_is_shown_in_every_zone(monkeypatch, zone, at, shown):
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        assert Tags(str(clock_time(at))).text.startswith(shown)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
 def test_a_time_taken_has_tenths_of_a_second_below_a_minute():
     assert [time_taken(seconds) for seconds in (0, 0.04, 0.05, 12, 59.9, 60, 3_700)] == [
         "< 0.1 s", "< 0.1 s", "0.1 s", "12.0 s", "59.9 s", "1 min", "1 h",
