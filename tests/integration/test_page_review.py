@@ -316,18 +316,39 @@ def test_a_text_that_somebody_changed_meanwhile_is_shown_beside_the_entered_one(
     assert "was changed in June" in (memex.vault / path).read_text()
 
 
-def test_a_text_whose_note_has_other_properties_now_is_not_compared(memex, browser):
+@pytest.mark.parametrize("is_by_hand", [False, True])
+def test_a_text_whose_note_has_other_properties_now_is_not_compared(memex, browser, is_by_hand):
     path = capture(memex, "Filter")
     fields = form(browser.text("/review/edit", capture=path), id="main")
     file = memex.vault / path
-    file.write_text(file.read_text().replace("---\n", "---\nmood: calm\n", 1))
-    ask(memex, "index")
+    if is_by_hand:
+        file.write_text(file.read_text().replace("---\n", "---\nmood: calm\n", 1))
+        ask(memex, "index")
+    else:
+        ask(memex, "updatenote", id=path, tags=["calm"])
     answer = browser.post("/review/edit", **fields, text="My text.")
     assert answer.status_code == 409
-    assert "Only its properties changed" in answer.text
+    reason = "a person has just edited the note" if is_by_hand else "Only its properties changed"
+    assert reason in answer.text
     assert "The note as it is now" not in answer.text
     assert "My text.</textarea>" in answer.text
     assert "My text." not in file.read_text()
+
+
+def test_a_text_is_refused_with_the_reason_if_the_properties_cannot_be_read(memex, browser):
+    path = "Captures/default/Broken.md"
+    file = memex.write(path, "---\ntitle: a: b: c\ntags: [x\n---\nLine one\n")
+    ask(memex, "index")
+    fields = form(browser.text("/review/edit", capture=path), id="main")
+    for _ in range(2):
+        answer = browser.post("/review/edit", **fields, text="My text.")
+        assert answer.status_code == 409
+        assert "properties can't be read" in html.unescape(answer.text)
+        assert "Only its properties changed" not in answer.text
+        fields = form(answer.text, id="main")
+    assert "Line one" in file.read_text()
+    file.unlink()
+    ask(memex, "index", accept_removals=True)
 
 
 def test_a_text_without_a_version_overwrites_nothing(memex, browser):

@@ -386,7 +386,8 @@ def _show_unsaved(visit: Visit, path: str, text: str, error: MemexError) -> Resp
         if _with_lf(now["content"]) != _with_lf(shown):
             mistake, comparison = CHANGED, compare_texts(now["content"], text)
         elif isinstance(error, Conflict):
-            mistake = PROPERTIES_CHANGED
+            is_new = parse_number(version) != now["version"]
+            mistake = PROPERTIES_CHANGED if is_new else f"{failure.sentence.rstrip('.')}."
         shown, version = now["content"], now["version"]
     values = {"mistake": mistake, "comparison": comparison, "version": version, "shown": shown}
     return _render_editor(visit, path, text, status=failure.status, **values)
