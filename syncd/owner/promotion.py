@@ -37,7 +37,7 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
             promotions, snapshot, changes, wanted, failed=failed, shown=shown, dry_run=dry_run
         )
         if dry_run:
-            return {"promoted": [], "planned": [*map(_plan_fields, plans), *planned], "failed": failed}
+            return {"promoted": [], "planned": [*(_plan_fields(plan) for _, plan in plans), *planned], "failed": failed}
         done += _carry_out_plans(promotions, plans, progress, failed)
         return {"promoted": done, "planned": [], "failed": failed}
 
@@ -81,12 +81,12 @@ def _plan_promotions(
     wanted: Mapping[str, Any],
     *,
     shown: Mapping[str, str],
-) -> tuple[list[Plan], list[dict[str, Any]]]:
-    """Plan the promotion of each note; return the plans and the failures.
+) -> tuple[list[tuple[str, Plan]], list[dict[str, Any]]]:
+    """Plan the promotion of each note; return the plans, each with the id or path that the caller sent, and the failures.
 
     `wanted`: the folder and the suggestions to take. `shown`: by id, the SHA-256 of the capture that the owner saw; another one
     is a failure."""
-    plans: dict[str, Plan] = {}
+    plans: dict[str, tuple[str, Plan]] = {}
     failed: list[dict[str, Any]] = []
     reserved: dict[str, str] = {}
     for id in ids:
@@ -99,22 +99,23 @@ def _plan_promotions(
         except MemexError as error:
             failed.append({"id": id, "error": error.as_dict()})
         else:
-            plans.setdefault(plan.source, plan)
+            plans.setdefault(plan.source, (id, plan))
             reserve_paths(reserved, plan)
     return list(plans.values()), failed
 
 
 def _carry_out_plans(
-    promotions: Promotions, plans: Sequence[Plan], progress: Progress, failed: list[dict[str, Any]]
+    promotions: Promotions, plans: Sequence[tuple[str, Plan]], progress: Progress, failed: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Carry out promotions; return the outcomes, and add to `failed`."""
     outcomes = promotions.carry_out(
-        plans, progress=lambda number, of, stage: progress({"done": number, "total": of, "stage": stage})
+        [plan for _, plan in plans],
+        progress=lambda number, of, stage: progress({"done": number, "total": of, "stage": stage}),
     )
     done: list[dict[str, Any]] = []
-    for plan, outcome in zip(plans, outcomes, strict=True):
+    for (id, _), outcome in zip(plans, outcomes, strict=True):
         if isinstance(outcome, MemexError):
-            failed.append({"id": plan.document.claimed_id, "error": outcome.as_dict()})
+            failed.append({"id": id, "error": outcome.as_dict()})
         else:
             done.append(outcome | {"applied": False})
     return done

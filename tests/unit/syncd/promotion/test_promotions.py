@@ -181,6 +181,21 @@ def test_the_command_says_what_can_be_done_where_the_name_is_taken(world):
     assert "promote: true" in failed["error"]["message"]
 
 
+def test_a_promotion_that_fails_while_others_are_carried_out_is_named_as_the_caller_named_it(world):
+    paths = ["Captures/default/First.md", "Captures/default/Second.md"]
+    for number, path in enumerate(paths):
+        world.write(path, f"---\nid: n{number}\n---\nIts text is number {number}.\n")
+    world.run()
+
+    def edit_second(progress):
+        if progress["done"] == 1:
+            world.write(paths[1], "---\nid: n1\n---\nMine.\n")
+
+    result = world.app.operations["promote"]({"ids": paths, "to": "Birds"}, edit_second)
+    assert [entry["source"] for entry in result["promoted"]] == paths[:1]
+    assert [entry["id"] for entry in result["failed"]] == paths[1:]
+
+
 @pytest.mark.parametrize("folder", ["what?", "a|b", "Areas/x#y", "[[z]]"])
 def test_a_new_folder_has_a_name_that_links_and_other_systems_can_hold(world, folder):
     with pytest.raises(Problem):
