@@ -122,7 +122,9 @@ def test_a_proposed_change_is_shown_with_its_diff_applied_and_undone(memex, brow
     file.write_text(before.replace("open", "stuck"))
     memex.ask("index")
     assert "in the same lines" in browser.text("/review", capture=path)
-    assert browser.post("/review/promote", **card(browser, path)).status_code == 409
+    refused = browser.post("/review/promote", **card(browser, path))
+    assert refused.status_code == 409
+    assert 'class="changes"' not in refused.text
     assert "stuck" in file.read_text()
     file.unlink()
     memex.ask("index", accept_removals=True)
@@ -267,8 +269,19 @@ def test_a_name_that_is_taken_is_named_and_the_folder_kept(memex, browser):
     answer = browser.post("/review/promote", **card(browser, path), to="Projects")
     assert answer.status_code == 409
     assert "<code>Projects/Heron.md</code> already exists" in answer.text
-    assert "As you saw it" not in answer.text
+    assert 'class="changes"' not in answer.text
     assert (memex.vault / path).exists()
+
+
+def test_a_refusal_says_that_no_line_changed_if_only_properties_did(memex, browser):
+    path = capture(memex, "Filter")
+    fields = card(browser, path)
+    file = memex.vault / path
+    file.write_text(file.read_text().replace("---\n", "---\nmood: calm\n", 1))
+    ask(memex, "index")
+    answer = browser.post("/review/dismiss", **fields)
+    assert answer.status_code == 409
+    assert "No line of its text changed" in answer.text
 
 
 def test_a_capture_that_was_decided_elsewhere_no_longer_waits(memex, browser):
@@ -414,6 +427,6 @@ def test_a_text_beyond_what_a_card_shows_is_named_and_never_called_the_same(meme
     ask(memex, "updatenote", id=path, text=f"{beginning}Another end.", version=note["version"])
     answer = browser.post("/review/promote", **form(page))
     assert answer.status_code == 409
-    assert "only its properties changed" not in answer.text
+    assert "No line of its text changed" not in answer.text
     assert "only their beginnings are compared" in answer.text
     assert re.search('data-body="([0-9a-f]+)"', page)[1] != re.search('data-body="([0-9a-f]+)"', answer.text)[1]

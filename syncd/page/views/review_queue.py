@@ -76,11 +76,11 @@ def _list_waiting(visit: Visit) -> dict[str, Any]:
 
 
 def _render(visit: Visit, listing: Mapping[str, Any], path: str, *, status: int = 200, **failure: Any) -> Response:
-    """Render the view with the card at `path`. `failure`: what a refused decision entered, and why it was refused."""
+    """Render the view with the card at `path`. `failure`: what a refused decision entered and saw, and why it was refused."""
     waiting = listing["waiting"]
     card = _read_card(visit, path) if path else None
     compared = visit.query_path("compare")
-    values = {"mistake": (), "to": None, "was": None, "taken": ()} | failure
+    values = {"mistake": (), "to": None, "seen": None, "taken": ()} | failure
     return visit.render(
         "review.html",
         status=status,
@@ -90,7 +90,7 @@ def _render(visit: Visit, listing: Mapping[str, Any], path: str, *, status: int 
         next=find_next([capture["path"] for capture in waiting], path),
         compared=compared,
         comparison=_compare(visit, card, compared) if card and compared else None,
-        changes=_compare_versions(values["was"], card) if card and values["was"] is not None else None,
+        changes=_compare_versions(card, *values["seen"]) if card and values["seen"] else None,
         folders=[] if visit.is_refresh else _list_folders(visit),
         step=_steps(visit)[-1] if _steps(visit) else None,
         queue=_queue(visit),
@@ -141,9 +141,9 @@ def _compare(visit: Visit, card: Mapping[str, Any], path: str) -> Comparison | N
     return compare_texts(card["content"], other[: len(card["content"])], is_cut=True)
 
 
-def _compare_versions(was: str, card: Mapping[str, Any]) -> Comparison:
-    """Compare the capture as it was shown with the capture as it is now."""
-    return compare_texts(was, card["content"], is_cut=bool(card["more"]))
+def _compare_versions(card: Mapping[str, Any], digest: str, was: str) -> Comparison | None:
+    """Compare the capture as it was shown with the capture as it is now; None if nothing of it changed."""
+    return None if digest == card["digest"] else compare_texts(was, card["content"], is_cut=bool(card["more"]))
 
 
 def _list_folders(visit: Visit) -> list[str]:
@@ -204,7 +204,7 @@ def _decide(visit: Visit, kind: DecisionKind, **arguments: Any) -> Response:
         _record_step(visit, UndoStep(sentence, kind.undo, {"ids": [entry["target"] for entry in done]}))
         visit.session.messages.append(sentence)
     if failed:
-        return _show_failed(visit, failed, arguments.get("to"), visit.fields("take"))
+        return _show_failed(visit, failed, arguments.get("to"), shown)
     gone = {entry["source"] for entry in done}
     ways = [path for path in (here, unpack_path(visit.field("next"))) if path and path not in gone]
     return visit.redirect(link(PATH, capture=ways[0] if ways else "", **_queue(visit)))
@@ -237,15 +237,18 @@ def _name(words: str, paths: Sequence[str]) -> str:
     return f"{words} {', '.join(f'`{path}`' for path in paths[:NAMED])}{more}"
 
 
-def _show_failed(visit: Visit, failed: Sequence[Mapping[str, Any]], to: str | None, taken: Sequence[str]) -> Response:
-    """Show why decisions were refused, with the card of the first such capture: as it was shown, and as it is now."""
+def _show_failed(
+    visit: Visit, failed: Sequence[Mapping[str, Any]], to: str | None, shown: Mapping[str, str]
+) -> Response:
+    """Show why decisions were refused, with the card of the first such capture: as it was `shown`, and as it is now."""
     path = str(failed[0]["id"])
     reasons = [describe_refusal(entry) for entry in failed[:NAMED]]
     if len(failed) > NAMED:
         reasons.append(f"and {pluralize(len(failed) - NAMED, 'more capture')}")
-    card = visit.fields("shown") and path == unpack_path(visit.field("here"))
-    was = visit.field("shown") if card and failed[0]["error"]["code"] == Conflict.code else None
-    return _render(visit, _list_waiting(visit), path, status=409, mistake=reasons, to=to, was=was, taken=taken)
+    is_card = visit.fields("shown") and path == unpack_path(visit.field("here"))
+    seen = (shown[path], visit.field("shown")) if is_card else None
+    failure: dict[str, Any] = {"mistake": reasons, "to": to, "seen": seen, "taken": visit.fields("take")}
+    return _render(visit, _list_waiting(visit), path, status=409, **failure)
 
 
 def describe_refusal(failure: Mapping[str, Any]) -> str:
