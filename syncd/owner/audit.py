@@ -18,6 +18,7 @@ from syncd.history.digest_chain import ChainCheck, Entry, Head
 from syncd.history.note_history import NoteHistory
 from syncd.state.folder import sync_folder
 from syncd.vault.location import locate
+from syncd.vault.path_rules import to_printable
 from syncd.vault.vault import Vault
 
 MOST = 10_000  # entries in one answer
@@ -108,24 +109,34 @@ def _entries_up_to(entries: Iterable[Entry], last: int) -> Iterable[Entry]:
         yield entry
 
 
-def _compare_files(audit: AuditLog, vault: Vault, inbox: str) -> dict[str, list[str]]:
-    """Compare the files with the last digests in the log: changed manually, removed manually, or never logged."""
+def _compare_files(audit: AuditLog, vault: Vault, inbox: str) -> dict[str, Any]:
+    """Compare the files with the last digests in the log: changed manually, removed manually, never logged, or unread.
+
+    `unread`: why, by the path of a file or of a folder of the inbox."""
     known = audit.last_digests()
     listing = vault.list_notes(inbox)
     changed, gone = [], []
+    unread = {(name := to_printable(path) or "."): listing.skipped[name] for path in listing.unread}
     for path, after in known.items():
         try:
             digest = vault.digest_file(path).digest
         except NotFound:
             if after and listing.is_gone(path):
                 gone.append(path)
-        except MemexError:
-            continue  # an unreadable file can't be compared
+        except MemexError as error:
+            if after:
+                unread[path] = error.message.removeprefix(f"{path} ")
         else:
             if digest != after:
                 changed.append(path)
     files = (path for path in listing.files if locate(path, inbox).scope == "captures")
-    return {"changed": sorted(changed), "gone": sorted(gone), "unlogged": sorted(set(files) - known.keys())}
+    unlogged = sorted(set(files) - known.keys())
+    return {
+        "changed": sorted(changed),
+        "gone": sorted(gone),
+        "unlogged": unlogged,
+        "unread": dict(sorted(unread.items())),
+    }
 
 
 def _write_entries(target: Path, entries: Iterable[Entry]) -> None:

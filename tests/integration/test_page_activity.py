@@ -154,6 +154,20 @@ def test_a_call_that_wrote_nothing_offers_no_undo(memex, browser):
     assert "Undo this call" not in shown
 
 
+def test_the_check_of_the_log_names_files_that_it_could_not_read(memex, browser):
+    path = memex.ask("get", id=memex.capture("Unread."))["path"]
+    file = memex.vault / path
+    text = file.read_bytes()
+    file.unlink()
+    file.mkdir()
+    page = browser.text("/activity/check", run="1")
+    file.rmdir()
+    file.write_bytes(text)
+    assert "Not compared: 1" in page
+    assert f'<span class="path">{path}</span> <span class="detail">is a folder, not a note</span>' in page
+    assert "Every file in the inbox" not in page
+
+
 def test_the_log_is_checked_with_the_head_that_was_noted(memex, browser):
     assert "Check now" in browser.text("/activity/check")
     text = browser.text("/activity/check", run="1")

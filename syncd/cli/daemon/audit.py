@@ -31,7 +31,7 @@ from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
 from syncd.state.folder import expand_home
 
-BROKEN = 7
+UNPROVEN = 7
 SURFACES = ("mcp", "rest", "cli", "daemon", "file")
 EVERY_S = 1.0
 PAGE = 1_000
@@ -132,8 +132,10 @@ def audit_verify(file: Path | None, head: str | None) -> int:
     """Verify the audit log, or one that was exported to FILE: every entry must be unchanged, and none may be missing.
 
     Exits with 7 if the chain is broken, and lists where. The command also lists notes that differ from the log's last entry
-    on them: they were changed outside Memex. A process that can write to the log could replace all of it, and the chain
-    alone does not show that: note the head of the log elsewhere, and pass it to --head. With --json: {"entries", "first", "head", "broken", "breaks", "changed", "gone", "unlogged"}."""
+    on them: they were changed outside Memex. If files can't be read, it lists them with the reasons, and exits with 7. A
+    process that can write to the log could replace all of it, and the chain alone does not show that: note the head of the
+    log elsewhere, and pass it to --head.
+    With --json: {"entries", "first", "head", "broken", "breaks", "changed", "gone", "unlogged", "unread": {path: reason}}."""
     if file is None:
         result = ask("audit.verify", {"head": head})
     else:
@@ -145,7 +147,7 @@ def audit_verify(file: Path | None, head: str | None) -> int:
             check = verify_file(lines, head)
         result = asdict(check) | {"head": str(check.head)}
     print_answer(result, lambda: format_verification(result))
-    return BROKEN if result["broken"] else 0
+    return UNPROVEN if result["broken"] or result.get("unread") else 0
 
 
 @audit.command("export")
@@ -242,13 +244,14 @@ def format_verification(result: dict[str, Any]) -> str:
     if result["broken"]:
         lines = [f"the log is broken in {result['broken']:,} place{'s' if result['broken'] > 1 else ''}:"]
         lines += [f"- {result_text.line(text, 300)}" for text in result["breaks"]]
-    for key, what in (
-        ("changed", "changed outside Memex since"),
-        ("gone", "removed outside Memex"),
-        ("unlogged", "never written by Memex"),
+    for what, files in (
+        ("could not be read, and were not compared", [": ".join(row) for row in result.get("unread", {}).items()]),
+        ("changed outside Memex since", result.get("changed", [])),
+        ("removed outside Memex", result.get("gone", [])),
+        ("never written by Memex", result.get("unlogged", [])),
     ):
-        if paths := result.get(key):
-            lines.append(f"{what}: {len(paths):,}")
-            lines += [f"- {result_text.line(path, 200)}" for path in paths[:10]]
-            lines += [f"… and {len(paths) - 10:,} more: --json"] if len(paths) > 10 else []
+        if files:
+            lines.append(f"{what}: {len(files):,}")
+            lines += [f"- {result_text.line(text, 200)}" for text in files[:10]]
+            lines += [f"… and {len(files) - 10:,} more: --json"] if len(files) > 10 else []
     return "\n".join(lines)

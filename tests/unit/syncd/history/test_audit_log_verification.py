@@ -185,6 +185,22 @@ def test_verify_tells_what_was_changed_by_hand(world):
         owner(world, "audit.verify", head="nonsense")
 
 
+def test_verify_names_what_it_cannot_read_and_why(world):
+    workspace = world.app.agent_access.workspace("default")
+    record, deleted = (workspace.capture(text).record for text in ("one", "two"))
+    workspace.delete(deleted.id)
+    file = world.vault / record.path
+    assert owner(world, "audit.verify")["unread"] == {}
+    file.unlink()
+    file.mkdir()
+    assert owner(world, "audit.verify")["unread"] == {record.path: "is a folder, not a note"}
+    away = world.vault.rename(world.vault.with_name("away"))
+    unread = owner(world, "audit.verify")["unread"]
+    assert unread.keys() == {".", record.path}
+    assert all(reason.startswith("the vault's folder is missing") for reason in unread.values())
+    away.rename(world.vault)
+
+
 def test_an_entry_from_before_addresses_keeps_its_seal_and_is_read_from_its_line():
     entry = Entry(1, 2, "create", "mcp", path="a.md", after="3")
     before = [1, 2, "create", "mcp", *[""] * 7, "a.md", 0, "", "3", "done", 0]  # all that was sealed then

@@ -179,6 +179,17 @@ def test_notes_changed_by_hand_are_named_and_break_nothing(served, capfd):
     assert lines(capfd)[1:] == ["changed outside Memex since: 1", f"- {path}"]
 
 
+def test_a_note_that_cannot_be_read_is_named_with_the_reason_and_an_exit_code(served, capfd):
+    file = served.vault / "Captures/default/one.md"
+    file.unlink()
+    file.mkdir()
+    assert run_command(["audit", "verify"]) == 7
+    assert lines(capfd)[1:] == [
+        "could not be read, and were not compared: 1",
+        "- Captures/default/one.md: is a folder, not a note",
+    ]
+
+
 def test_old_entries_are_moved_into_a_file(served, capfd, tmp_path):
     target = tmp_path / "old.jsonl"
     assert run_command(["audit", "prune", "--before", "1h", "--to", str(target)]) == 0
