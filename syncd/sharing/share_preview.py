@@ -44,6 +44,6 @@ def _list_paths(vault: Vault, rules: ShareRules, workspace: str, withheld: dict[
     for entry in rules.entries.get(workspace, ()):
         listing = vault.list_notes(entry.removesuffix(BELOW))
         paths |= {path for path in listing.files if rules.shares(path, workspace)}
-        withheld |= {path: "share.never covers it" for path in listing.files if rules.is_excluded(path)}
+        withheld |= {path: reason for path in listing.files if (reason := rules.why_excluded(path))}
         withheld |= {path: f"it {reason}" for path, reason in listing.skipped.items()}
     return sorted(paths)

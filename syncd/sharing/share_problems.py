@@ -33,8 +33,8 @@ def _reason(vault: Vault, rules: ShareRules, entry: str, *, is_known: bool) -> s
     path = entry.removesuffix(BELOW)
     if not is_known:
         return "the workspace does not exist"
-    if rules.is_excluded(path):
-        return "share.never covers it"
+    if reason := rules.why_excluded(path):
+        return reason
     try:
         exists = vault.exists(path)
     except MemexError as error:

@@ -78,12 +78,22 @@ class ShareRules:
         return any(self._has_entry(path, workspace) for workspace in self.entries) and not self.is_excluded(path)
 
     def is_excluded(self, path: str) -> bool:
-        """Return whether no entry can share `path`: it lies in the inbox, or `share.never` covers it."""
+        """Return whether no entry can share `path`."""
+        return bool(self.why_excluded(path))
+
+    def why_excluded(self, path: str) -> str:
+        """Return why no entry can share `path`; "" if one can."""
         key = collision_key(path)
-        never = self._is_never(key) or self._is_never(
-            key.removesuffix(".md")
-        )  # `Private` means the note Private.md too
-        return never or is_below(key, {collision_key(self.inbox)}) or bool(objection(path))
+        if is_below(key, {collision_key(self.inbox)}):
+            return "it lies in the inbox"
+        if self._is_never(key) or self._is_never(key.removesuffix(".md")):  # `Private` means the note Private.md too
+            return "share.never covers it"
+        return f"its path {reason}" if (reason := objection(path)) else ""
+
+    def check_entry(self, entry: str) -> None:
+        """Raise InvalidArgument if an entry would share nothing, now or later."""
+        if reason := self.why_excluded(entry.removesuffix(BELOW)):
+            raise InvalidArgument(f"{entry!r} can't be shared: {reason}", field="path")
 
     def _has_entry(self, path: str, workspace: str) -> bool:
         plain = unicodedata.normalize("NFC", path)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from index.errors import InvalidArgument, NotFound, ResourceExhausted
+from index.errors import NotFound, ResourceExhausted
 from syncd.sharing.share_rules import MOST, ShareRules, make_entry
 from syncd.state.ledger import Ledger
 
@@ -24,10 +24,7 @@ class Shares:
         """Share these folders and notes with `workspace`; return all of its entries. Raises InvalidArgument."""
         added = [make_entry(path) for path in paths]
         for entry in added:
-            if self.rules.is_excluded(entry.removesuffix("/**")):
-                raise InvalidArgument(
-                    f"{entry!r} can't be shared: it lies in the inbox, or share.never covers it", field="path"
-                )
+            self.rules.check_entry(entry)
         with self._changing:
             if len({*self.entries_of(workspace), *added}) > MOST:
                 raise ResourceExhausted(f"a workspace can have at most {MOST} shares; share a common folder instead")

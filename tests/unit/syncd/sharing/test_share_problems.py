@@ -17,11 +17,12 @@ def test_each_share_that_leads_nowhere_is_named_with_its_reason(tmp_path):
     rules = ShareRules(
         "Captures",
         ("Diary",),
-        {"default": ["Diary/**", "Gone/**", "Gone.md", "Plan.md", "Refs/**"], "old": ["Refs/**"]},
+        {"default": ["Captures/x.md", "Diary/**", "Gone/**", "Gone.md", "Plan.md", "Refs/**"], "old": ["Refs/**"]},
     )
     with closing(Vault(tmp_path)) as vault:
         problems = find_share_problems(vault, rules, ["default"])
     assert [(problem.workspace, problem.entry, problem.reason) for problem in problems] == [
+        ("default", "Captures/x.md", "it lies in the inbox"),
         ("default", "Diary/**", "share.never covers it"),
         ("default", "Gone/**", "the folder does not exist"),
         ("default", "Gone.md", "the note does not exist"),

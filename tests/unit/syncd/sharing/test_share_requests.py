@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
 import pytest
 
@@ -80,6 +81,28 @@ def test_mistakes_are_named(world):
     with pytest.raises(NotFound):
         ask(world, "remove", paths=["References"])
     assert ask(world, "list") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [("Captures", "in the inbox"), ("captures/default/x.md", "in the inbox"), ("References/Private", "share.never")],
+)
+def test_what_can_never_be_shared_has_no_preview(world, path, reason):
+    for name in ("preview", "add"):
+        with pytest.raises(InvalidArgument, match=reason):
+            ask(world, name, paths=["Notes", path])
+    assert ask(world, "list") == []
+
+
+def test_a_share_that_is_excluded_since_can_be_looked_at_and_removed(tmp_path):
+    with closing(World(tmp_path)) as world:
+        world.write("Notes/Plan.md", "plan\n")
+        ask(world, "add", paths=["Notes"])
+    with closing(World(tmp_path, share=ShareSettings(never=("Notes",)))) as world:
+        preview = ask(world, "preview", paths=["Notes"])
+        assert (preview["shared"], preview["withheld"]) == ([], {"Notes/Plan.md": "share.never covers it"})
+        ask(world, "remove", paths=["Notes"])
+        assert ask(world, "list") == []
 
 
 def test_a_share_of_a_removed_workspace_can_still_be_removed(world):
