@@ -14,6 +14,7 @@ from uuid import UUID
 
 import anyio.to_thread
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -55,11 +56,13 @@ class SseConnections:
         ]
 
     async def _connect(self, request: Request) -> ASGIApp:
-        """Open the stream for a caller whose workspace exists. Raises NotFound."""
+        """Open the stream for a caller whose workspace exists; HEAD gets its headers alone. Raises NotFound."""
         caller: Caller = request.scope["memex.caller"]
         implied = caller.key.workspaces is not None and len(caller.key.workspaces) == 1
         find = partial(resolve_workspace, self._agent_access, caller, named=not implied)
         workspace = await anyio.to_thread.run_sync(find, abandon_on_cancel=True)
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
         return partial(self._serve, _Connection(caller.key.id, workspace.name, caller.workspace))
 
     async def _serve(self, connection: _Connection, scope: Scope, receive: Receive, send: Send) -> None:

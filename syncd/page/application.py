@@ -75,7 +75,15 @@ def _show_no_page(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 404 and not request.url.path.startswith(STATIC):
         return _render_failure(request, describe_failure(NotFound("there is no page at this address")))
-    return PlainTextResponse(error.detail, error.status_code)
+    headers = {"allow": ", ".join(_served_methods(request))} if error.status_code == 405 else None
+    return PlainTextResponse(error.detail, error.status_code, headers)
+
+
+def _served_methods(request: Request) -> list[str]:
+    """Return the methods that the address of a request serves, of all routes together."""
+    routes = (route for route in request.app.routes if isinstance(route, Route))
+    methods = {name for route in routes if route.path_regex.match(request.url.path) for name in route.methods or ()}
+    return sorted(methods) or ["GET", "HEAD"]  # of static files, which are no route
 
 
 def _show_crash(request: Request, error: Exception) -> Response:

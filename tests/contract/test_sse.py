@@ -88,6 +88,13 @@ def test_a_connection_without_a_workspace_that_is_there_is_refused_in_one_way(ri
     )
 
 
+def test_a_question_for_the_headers_alone_opens_no_connection(rim):
+    sent = rim.headers("work") | {"accept": "text/event-stream"}
+    with httpx2.Client(base_url=rim.url, headers=sent, timeout=20, verify=PLAIN) as client:
+        assert client.head("/sse").headers["content-type"].startswith("text/event-stream")
+        assert client.get("/healthz").status_code == 200  # over the same connection
+
+
 def test_messages_without_a_header_are_about_the_workspace_of_the_connection(rim):
     with connected(rim, "full", X_Memory_Workspace="work") as sse:
         assert not sse.call("capture_thought", content="Held by the connection.")["failed"]

@@ -140,6 +140,26 @@ def test_a_revoked_session_ends_its_stream(memex):
     assert ended.wait(30)
 
 
+def test_a_question_for_the_headers_of_the_events_ends(memex):
+    client = memex.browser().client
+    assert client.head("/events").headers["content-type"].startswith("text/event-stream")
+    assert client.get("/", timeout=20).status_code == 200  # over the same connection
+
+
+def test_a_wrong_method_is_refused_with_those_that_are_served(memex):
+    browser = memex.browser()
+    headers = {"origin": browser.page, "sec-fetch-site": "same-origin"}
+    for path, served in (
+        ("/", "GET, HEAD"),
+        ("/events", "GET, HEAD"),
+        ("/static/style.css", "GET, HEAD"),
+        ("/review/promote", "POST"),
+        ("/clients/shares/add", "GET, HEAD, POST"),
+    ):
+        answer = browser.client.put(path, headers=headers)
+        assert (answer.status_code, answer.headers["allow"]) == (405, served), path
+
+
 def test_a_port_that_is_taken_is_named_with_the_setting(memex):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

@@ -55,7 +55,9 @@ class LiveEvents:
         return self.state.stamp if self.state else ""
 
     async def answer(self, request: Request) -> Response:
-        """Answer `/events` with the stream of events."""
+        """Answer `/events` with the stream of events; HEAD gets its headers alone, and no connection stays open for it."""
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
         return StreamingResponse(self._stream(request), media_type="text/event-stream")
 
     async def _stream(self, request: Request) -> AsyncIterator[str]:
