@@ -32,7 +32,7 @@ _EMBED = compile_later(r"!\[\[[^\[\]\n]{1,500}\]\]|!\[[^\[\]\n]{0,500}\]\([^()\n
 _WIKI = compile_later(r"\[\[([^\[\]\n|]{1,500})(?:\|([^\[\]\n]{1,500}))?\]\]")
 _LINK = compile_later(r"\[([^\[\]\n]{1,500})\]\((?:[^()\n]|\([^()\n]{0,200}\)){0,1000}\)")
 _ADDRESS = compile_later(
-    r"<?\b(?:https?|ftp|file|obsidian|mailto):[^\s<>、。，）】」]+>?|\bwww\.[^\s<>]+", re.IGNORECASE
+    r"<?\b(?:(?:https?|ftp|file|obsidian|mailto):|www\.)(?:[^\s<>()、。，）】」]|\([^\s<>()]{0,500}\))+>?", re.IGNORECASE
 )
 # A link that is cut.
 _TORN = compile_later(r"!?\[{1,2}[^\[\]\n]*+(?:\](?:\((?:[^()\n]*+\([^()\n]*+\)?)?[^()\n]*+)?)?\Z")
@@ -54,7 +54,7 @@ _UNSEEN = compile_later(
     r"[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\uffff]|[\ud800-\udfff]|[\U000e0000-\U000e0fff]"
 )
 _PIECE = compile_later(r"[\U000e0000-\U000e0fff]|[^\U000e0000-\U000e0fff]+")
-_LOOSE_STOP = compile_later(r" \.(?=\s|\Z)")
+_LOOSE_END = compile_later(r" (\.(?=\s|\Z)|\))")
 _CLOSING: Final = ')]）»”"'
 _PARTICLE = compile_later("[はがをにでもとの]")  # Japanese
 _AND_SO_ON = compile_later(r"\b(?:etc|usw)\.$", re.IGNORECASE)
@@ -155,7 +155,7 @@ def plain_text(text: str) -> str:
     text = _FIELD.sub(r"\1", text)
     text = _HASH.sub("", remove_emphasis(text))
     text = _PIECE.sub(lambda match: _restore(match[0], held), text.replace("( )", ""))
-    return _LOOSE_STOP.sub(".", _BLANK.sub(" ", _UNSEEN.sub("", text))).strip()
+    return _LOOSE_END.sub(r"\1", _BLANK.sub(" ", _UNSEEN.sub("", text))).strip()
 
 
 def _hold(text: str, held: list[str]) -> str:
