@@ -30,7 +30,6 @@ from syncd.clients.client_formats import (
 from syncd.clients.entry_editor import put_entry, read_entry, remove_entry
 from syncd.clients.session_hooks import HOOK_FILES, hook_command, put_hook, remove_hook
 from syncd.state.folder import expand_home
-from syncd.workspaces.api_keys import make_secret
 
 Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Any]
 T = TypeVar("T")
@@ -224,7 +223,7 @@ def make_connection(ask: Ask, request: ConnectionRequest, url: str) -> Connectio
 
     Raises KeyInUse, and NotFound if the workspace does not exist."""
     _check_new_key(ask, request)
-    secret = make_secret()
+    secret = _make_secret()
     _replace_key(ask, request, secret)
     return request.connection(url, secret)
 
@@ -242,7 +241,7 @@ def write_entry(ask: Ask, request: ConnectionRequest, file: ClientFile, url: str
         raise ForeignEntry(f"{file} has an entry {request.name!r} whose key is not from this vault")
     secret, ends = _reusable_secret(ask, request, entry)
     earlier = None if secret else _check_new_key(ask, request)
-    made = secret or make_secret()
+    made = secret or _make_secret()
     text = servers.put(request.connection(url, made), entry if entry_key else {})  # values that the owner added stay
     written = ServerEntries(file, request, text)
     changed = written.read() != entry
@@ -257,6 +256,12 @@ def write_entry(ask: Ask, request: ConnectionRequest, file: ClientFile, url: str
     ended = _revoke_entry_key(ask, request, entry_key)
     notices = (*ended, *find_valid_keys(ask, request, entry_key, of_other_hosts=request.renew))
     return WrittenEntry(backup, changed, ends, earlier is not None, notices)
+
+
+def _make_secret() -> str:
+    from syncd.workspaces.api_keys import make_secret  # noqa: PLC0415 - it brings SQLite, which other commands don't need
+
+    return make_secret()
 
 
 def _check_new_key(ask: Ask, request: ConnectionRequest) -> dict[str, Any] | None:

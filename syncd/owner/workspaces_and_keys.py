@@ -89,14 +89,6 @@ def key_operations(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dic
         )
         return {"name": key.name, "key": secret}
 
-    def replace_key(arguments: Arguments, _: Any) -> dict[str, Any]:
-        fields = {name: arguments[name] for name in ("workspaces", "scopes", "secret")}
-        for name in fields["workspaces"]:
-            agent_access.workspace(name)
-        if not SECRET.fullmatch(fields["secret"]):
-            raise InvalidArgument("the secret of a key has the form mx_ID_SECRET")
-        return _key_fields(keys.create(arguments["name"], **fields, replaces=True, now=now_ms())[0])
-
     def list_keys(_: Arguments, __: Any) -> list[dict[str, Any]]:
         return [_key_fields(key) for key in keys.list()]
 
@@ -112,13 +104,23 @@ def key_operations(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dic
 
     return {
         "key.create": create,
-        "key.replace": replace_key,
+        "key.replace": lambda arguments, _: _replace_key(agent_access, keys, arguments),
         "key.check": check,
         "key.list": list_keys,
         "key.revoke": revoke,
         "key.rotate": lambda arguments, _: _rotate_key(keys, state, arguments),
         "key.history": history,
     }
+
+
+def _replace_key(agent_access: AgentAccess, keys: ApiKeys, arguments: Arguments) -> dict[str, Any]:
+    """Create a key with the secret that its caller has stored, and revoke the earlier key of this name."""
+    fields = {name: arguments[name] for name in ("workspaces", "scopes", "secret")}
+    for name in fields["workspaces"]:
+        agent_access.workspace(name)
+    if not SECRET.fullmatch(fields["secret"]):
+        raise InvalidArgument("the secret of a key has the form mx_ID_SECRET")
+    return _key_fields(keys.create(arguments["name"], **fields, replaces=True, now=now_ms())[0])
 
 
 def _rotate_key(keys: ApiKeys, state: Path, arguments: Arguments) -> dict[str, Any]:

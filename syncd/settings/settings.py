@@ -421,8 +421,7 @@ def _read_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, Give
         mistakes.append(f"the settings file {file} is not UTF-8 text: save it as UTF-8")
         return {}
     except (ValueError, RecursionError) as error:
-        is_malformed = isinstance(error, tomllib.TOMLDecodeError)
-        reason = str(error) if is_malformed else "a number in it is too long, or its values are nested too deep"
+        reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "too long a number, or nested too deep"
         reason = (
             "it begins with a byte order mark: save it as UTF-8 without one" if raw.startswith(BOM_UTF8) else reason
         )

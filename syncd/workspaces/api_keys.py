@@ -137,15 +137,19 @@ class ApiKeys:
             earlier = self._find_key(name)
             if earlier is not None and not replaces:
                 raise Conflict(f"a key named {name!r} exists; revoke it first, or choose another name")
-            with self._ledger.transaction():
-                if earlier is not None:
-                    self._write_revoked(earlier, now)
-                self._insert(key, _hash_secret(secret))
-                self._log_event("created", key, now)
-            if earlier is not None:
-                self._note_revoked(earlier, now)
-            self._keys[key.id] = (key, _hash_secret(secret), _NOBODY)
+            self._store(key, _hash_secret(secret), earlier, now)
         return key, secret
+
+    def _store(self, key: ApiKey, digest: bytes, earlier: ApiKey | None, now: int) -> None:
+        """Store a new key, and revoke the earlier one that it replaces."""
+        with self._ledger.transaction():
+            if earlier is not None:
+                self._write_revoked(earlier, now)
+            self._insert(key, digest)
+            self._log_event("created", key, now)
+        if earlier is not None:
+            self._note_revoked(earlier, now)
+        self._keys[key.id] = (key, digest, _NOBODY)
 
     def rotate(
         self,

@@ -94,14 +94,12 @@ def connect(
     settings of claude-desktop, codex, cursor, gemini or opencode, and shows no key. --hooks writes one command into the hooks of
     claude-code or codex, and creates no key; --remove takes it away too. With --json: {"client", "name", "workspace", "url",
     "file", "backup", "changed", "key", "lines"}."""
-    _refuse_idle_options(list=list_, hooks=hooks, remove=remove)
+    _refuse_idle_options(client, list=list_, hooks=hooks, remove=remove)
     if list_ or client is None:
         if not list_:
             raise InvalidArgument(
                 f"which client? Choose one of {', '.join(CLIENTS)}; `memex connect --list` shows the connected ones"
             )
-        if client:
-            raise InvalidArgument("--list shows all clients: leave out CLIENT")
         _print_clients()
         return
     if not ENTRY.fullmatch(name):
@@ -119,8 +117,10 @@ def connect(
             _connect(call, request, client_url(chosen), write=write)
 
 
-def _refuse_idle_options(**options: bool) -> None:
-    """Raise InvalidArgument for an option that has no effect with one of these."""
+def _refuse_idle_options(client: str | None, **options: bool) -> None:
+    """Raise InvalidArgument for an option that has no effect with one of these, and for a client with --list."""
+    if options["list"] and client:
+        raise InvalidArgument("--list shows all clients: leave out CLIENT")
     for option, idle in IDLE.items():
         for name in idle if options[option] else ():
             refuse_idle(name, f"has no effect with --{option}")
