@@ -20,7 +20,7 @@ from syncd.vault.path_rules import file_name
 
 _NUMBERED = re.compile(r"(.*) \d+(\.\w{1,10})?", re.DOTALL)
 _ENDING = re.compile(r"(.+)(\.\w{1,10})", re.DOTALL)
-_ADDED = re.compile(r"\d+|\([0-9a-f-]{8,36}\)")
+_ADDED = re.compile(r"\d+|\([A-Za-z0-9_-]{1,64}\)")  # a number, or the beginning of any `document_ids.ID`
 
 
 def bare_path(path: str) -> str:

@@ -251,6 +251,17 @@ def test_a_document_is_read_by_id_and_by_path(one, space):
         assert one.refused("kb_get", **given) == "NOT_FOUND"
 
 
+@pytest.mark.parametrize("ids", [("user-prefs", "user-goals", "project_x"), ("6F1C1C52-5D5B", "7F1C1C52-5D5B", "R")])
+def test_documents_with_one_title_are_read_at_the_addresses_that_are_listed(one, space, ids):
+    for number, id in enumerate(ids, 2):
+        written(space[0], f"Plan {number}.md", f"---\nid: {id}\ntitle: Plan\n---\ntext of {id}\n")
+    listed = rest(space[0], "GET", "/documents")[1]["documents"]
+    assert len({document["source_path"] for document in listed}) == len(ids)
+    for document in listed:
+        read = one.good("kb_get", source_path=document["source_path"])
+        assert read["document_id"] == document["document_id"], document["source_path"]
+
+
 def test_a_long_document_is_cut_at_a_line_and_read_on(one, space):
     id = space[0].capture(LONG)["id"]
     told = one.good("kb_get", id=id)

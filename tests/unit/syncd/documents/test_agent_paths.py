@@ -56,6 +56,8 @@ NAMES = st.sampled_from(
     ["Rent", "Rent 2", "Rent 3", "Rent (00000001)", "Rent (00000001) 2", "Rent 2 2", "b/Rent", "b/Rent 2", "2", " 2"]
 )
 TITLES = st.sampled_from(["its own", "none", "Something else"])
+IDS = st.sampled_from(["{at:08x}-0000", "A{at}B2-7F1C1C52", "user-prefs_{at}", "r{at}"])
+NOTES = st.lists(st.tuples(NAMES, st.integers(0, 9), TITLES, IDS), unique_by=lambda made: made[0])
 
 
 def titled(name, title):
@@ -64,12 +66,12 @@ def titled(name, title):
     return {"its own": plain, "none": None}.get(title, title)
 
 
-@given(st.lists(st.tuples(NAMES, st.integers(0, 9), TITLES), unique_by=lambda one: one[0]))
+@given(NOTES)
 def test_every_note_has_an_address_and_is_found_among_those_alike(made):
     """The law; and those with one `bare` form are all that it takes to tell them apart."""
     notes = [
-        note(f"{name}.md", titled(name, title), id=f"{at:08x}-0000", made=when)
-        for at, (name, when, title) in enumerate(made)
+        note(f"{name}.md", titled(name, title), id=id.format(at=at), made=when)
+        for at, (name, when, title, id) in enumerate(made)
     ]
     whole = assign_addresses(notes, ROOT)
     assert sorted(record.path for record in whole.values()) == sorted(one.path for one in notes)
@@ -78,11 +80,11 @@ def test_every_note_has_an_address_and_is_found_among_those_alike(made):
         assert assign_addresses(alike, ROOT).get(address) == record
 
 
-@given(st.lists(st.tuples(NAMES, st.integers(0, 9), TITLES), unique_by=lambda one: one[0]))
+@given(NOTES)
 def test_a_note_is_told_from_all_others_by_those_of_its_base_whose_files_begin_like_it(made):
     notes = [
-        note(f"{name}.md", titled(name, title), id=f"{at:08x}-0", made=when)
-        for at, (name, when, title) in enumerate(made)
+        note(f"{name}.md", titled(name, title), id=id.format(at=at), made=when)
+        for at, (name, when, title, id) in enumerate(made)
     ]
     for address, record in assign_addresses(notes, ROOT).items():
         own = base_of(address)
