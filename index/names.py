@@ -31,7 +31,7 @@ def pluralize(count: int, noun: str) -> str:
 
 def stem(path: str) -> str:
     """Return the folded base name of a note, which a short `[[link]]` to it contains."""
-    return fold(base_name(path).removesuffix(".md"))
+    return fold(base_name(path)).removesuffix(".md")
 
 
 def nearest_name(wanted: str, names: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, De
 from index.names import base_name, fold, stem
 from index.query import tag_key
 
-VERSION: Final = 16  # of the schema below
+VERSION: Final = 17  # of the schema below
 
 VIEW: Final = """create view records as select key,
   case when path = (select other.path from documents as other where other.claimed = documents.claimed
@@ -120,6 +120,12 @@ update documents set digest = '', size = -1, mtime_ns = -1, ino = -1
   where path in (select path from tags where key <> fold_tag(tag));
 """
 
+# Before version 17, the stem of a link to "A.MD" was "a.md".
+STEMS: Final = """
+update links set stem = fold_stem(target) where stem like '%.md';
+update memo_relations set stem = fold_stem(link) where stem like '%.md';
+"""
+
 COUNTED_TAGS: Final = (
     TAG_USES + "insert into tag_uses select workspace, key, tag, count(*) from tags group by workspace, key, tag;\n"  # noqa: S608 - no value of a user
 )
@@ -133,12 +139,13 @@ alter table documents add column summary_derived integer not null default 0;
 drop view records;
 {VIEW}
 update documents set digest = '', size = -1, mtime_ns = -1, ino = -1 where scope = 'captures';
-{SUPERSEDED}{FOLDED_NAMES}{NAMES}{TAG_KEYS}{COUNTED_TAGS}{UNSETTLED}""",  # noqa: S608 - no value of a user
-    11: SUPERSEDED + FOLDED_NAMES + NAMES + TAG_KEYS + COUNTED_TAGS + UNSETTLED,
-    12: FOLDED_NAMES + NAMES + TAG_KEYS + COUNTED_TAGS + UNSETTLED,
-    13: TAG_KEYS + COUNTED_TAGS + UNSETTLED,
-    14: COUNTED_TAGS + UNSETTLED,
-    15: UNSETTLED,
+{SUPERSEDED}{FOLDED_NAMES}{NAMES}{TAG_KEYS}{COUNTED_TAGS}{UNSETTLED}{STEMS}""",  # noqa: S608 - no value of a user
+    11: SUPERSEDED + FOLDED_NAMES + NAMES + TAG_KEYS + COUNTED_TAGS + UNSETTLED + STEMS,
+    12: FOLDED_NAMES + NAMES + TAG_KEYS + COUNTED_TAGS + UNSETTLED + STEMS,
+    13: TAG_KEYS + COUNTED_TAGS + UNSETTLED + STEMS,
+    14: COUNTED_TAGS + UNSETTLED + STEMS,
+    15: UNSETTLED + STEMS,
+    16: STEMS,
 }
 
 # Writable documents that name several collections; documents whose collection depends on which collections are known.

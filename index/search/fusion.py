@@ -249,7 +249,7 @@ def _find_successor(record: Record, named: Mapping[str, Sequence[Record]]) -> Re
 
 def choose_linked(link: str, paths: Collection[str]) -> str | None:
     """Choose the path that a link means, which may contain folders, among the notes of its name; None if there are none."""
-    ends = fold(f"/{link.removesuffix('.md')}.md")
+    ends = f"{fold(f'/{link}').removesuffix('.md')}.md"
     meant = [path for path in paths if fold(f"/{path}").endswith(ends)] or paths
     return choose_owner(meant) if meant else None
 

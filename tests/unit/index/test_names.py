@@ -8,12 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.names import fold, pluralize
+from index.names import fold, pluralize, stem
 
 
 @given(st.text(st.characters(max_codepoint=127)))
 def test_a_name_of_plain_letters_folds_as_any_other_name(name):
     assert fold(name) == unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+@pytest.mark.parametrize("name", ["Größe", "Größe.md", "GRÖSSE.MD", "gro\u0308ße.Md"])
+def test_the_name_of_a_note_has_one_stem_with_and_without_an_ending_of_any_case(name):
+    assert stem(f"Folder/{name}") == "grösse"
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ def test_links_are_listed_in_order_those_of_properties_last(index):
         ("Nobody.md", []),
         ("Other/gro\u0308ße.md", [("Folder/B.md", "Größe")]),
         ("A.md", []),
+        ("Other/B.MD", [("A.md", "Folder/B"), ("A.md", "b")]),
     ],
 )
 def test_candidates_have_the_name_in_any_case_and_form(index, path, candidates):

@@ -10,7 +10,7 @@ from index.catalog.catalog import Catalog
 from index.catalog.note_links import list_candidates, list_named_paths
 from index.catalog.schema import VIEW
 from index.document_ids import path_id
-from index.model import Link
+from index.model import Link, MemoRelation
 from tests.support.catalog_rows import STAT, document, write
 
 # What version 15 lacked, and what versions 14 and 12 lacked too.
@@ -106,6 +106,19 @@ def test_an_upgrade_reads_notes_again_whose_tags_have_another_key(tmp_path):
     run(path, f"update tags set key = 'r & d' where tag = 'R & D'; {NO_TAG_USES} pragma user_version = 13;")
     upgraded = Catalog.open(path)
     assert [entry.path for entry in upgraded.manifest().values() if not entry.digest] == ["A.md"]
+    upgraded.close()
+
+
+def test_an_upgrade_shortens_the_stems_of_links_with_an_ending_in_capitals(tmp_path):
+    made = Catalog.open(path := tmp_path / "captures.db")
+    relation = MemoRelation(None, "Folder/B.MD", "relates_to", 1.0, None, 1, None, None)
+    linking = document("A.md", links=(Link("markdown", "Folder/B.MD", "", None, 1),), memo_relations=(relation,))
+    made.write(upserts=[(linking, STAT, 1, True)])
+    made.close()
+    run(path, "update links set stem = 'b.md'; update memo_relations set stem = 'b.md'; pragma user_version = 16;")
+    upgraded = Catalog.open(path)
+    assert not upgraded.fresh and list_candidates(upgraded, "Folder/B.MD") == [("A.md", "Folder/B.MD")]
+    assert upgraded.rows("select stem from memo_relations") == [("b",)]
     upgraded.close()
 
 

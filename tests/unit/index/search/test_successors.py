@@ -20,7 +20,10 @@ def catalog(tmp_path):
 
 def successors(catalog, links):
     """The titles of the successors of A, where each note of `links` links to the next."""
-    notes = [note(f"Captures/{path}.md", "text", superseded_by=newer) for path, newer in links.items()]
+    notes = [
+        note(f"Captures/{path}{'' if path.endswith('.MD') else '.md'}", "text", superseded_by=newer)
+        for path, newer in links.items()
+    ]
     catalog.write(upserts=[(one, Stat(1, 1, 1), 1, True) for one in notes])
     return [
         record.title
@@ -34,6 +37,8 @@ def successors(catalog, links):
         pytest.param({"w/A": None}, [], id="no link"),
         pytest.param({"w/A": "B"}, [], id="a link to nothing"),
         pytest.param({"w/A": "B", "w/B": "c.md", "w/sub/C": None}, ["B", "C"], id="a chain"),
+        pytest.param({"w/A": "sub/B", "w/B": None, "w/sub/B.MD": None}, ["B.MD"], id="an ending in capitals"),
+        pytest.param({"w/A": "sub/B.MD", "w/B": None, "w/sub/B": None}, ["B"], id="a link with capitals"),
         pytest.param({"w/A": "B", "w/B": "C"}, ["B"], id="a chain that breaks off"),
         pytest.param({"w/A": "B", "other/B": None}, [], id="another workspace"),
         pytest.param({"w/A": "B", "w/B": "A"}, ["B"], id="a circle"),
