@@ -13,6 +13,7 @@ from typing import Final
 from index.errors import InvalidArgument, NotFound
 from index.model import Heading
 from index.names import fold
+from mcp_server.answers.best_snippet import MARK
 from mcp_server.answers.text_budget import estimate_tokens
 
 LONGEST: Final = 1_000  # characters of a line; a longer line counts as several lines
@@ -87,17 +88,12 @@ def select_lines(text: TextLines, start: int, end: int, budget: int) -> LinePart
 def find_section(text: TextLines, headings: Sequence[Heading], wanted: str) -> tuple[int, int]:
     """Return the first and the last line of the section under the heading `wanted`, given as its text or as the trail in a search hit.
 
-    Raises NotFound, which suggests similar headings."""
+    The trail may end in `MARK`, as in a hit that shows only its beginning. Raises NotFound, which suggests similar headings."""
     trails = _heading_trails(headings)
-    asked = _fold_heading(wanted)
-    at = next(
-        (
-            n
-            for n, trail in enumerate(trails)
-            if asked in (_fold_heading(SEPARATOR.join(trail)), _fold_heading(trail[-1]))
-        ),
-        None,
-    )
+    asked, places = _fold_heading(wanted), [_fold_heading(SEPARATOR.join(trail)) for trail in trails]
+    at = next((n for n, trail in enumerate(trails) if asked in (places[n], _fold_heading(trail[-1]))), None)
+    if at is None and (beginning := asked.removesuffix(MARK)) not in ("", asked):
+        at = next((n for n, name in enumerate(places) if name.startswith(beginning)), None)
     if at is None:
         names = {_fold_heading(trail[-1]): trail[-1] for trail in trails}
         last = _fold_heading(wanted.rpartition(SEPARATOR)[2])
