@@ -154,7 +154,9 @@ def _search_scopes(opened: OpenParts, query: Query, scopes: Sequence[Scope], fol
         answers.append(
             index.search(narrow) if scope == "captures" else _search_vault(index, narrow, left_out, query.limit)
         )
-    hits = place_below_successors([hit for answer in answers for hit in answer.hits])
+    hits = [hit for answer in answers for hit in answer.hits]
+    if len(answers) > 1:  # the order of one index is final: its later hits may have higher scores than a superseded one
+        hits = place_below_successors(hits)
     degraded = tuple(sentence for answer in answers for sentence in answer.degraded)
     return Answer(tuple(hits[: query.limit]), answers[0].mode, degraded)
 

@@ -132,6 +132,19 @@ def test_a_replaced_capture_is_marked_and_stands_below_the_end_of_its_chain(worl
     assert Counter(hit["stale"] for hit in search(world, query="otter gauge", limit=2)["hits"])[True] == 2
 
 
+def test_a_smaller_limit_gives_the_beginning_of_a_larger_one_although_a_superseded_note_has_half_its_score(tmp_path):
+    world = World(tmp_path)
+    for number in range(6):
+        by = "superseded_by: '[[N0]]'\n" if number == 2 else ""
+        section = f"## Part\n\n{'heron weir ' * (12 - number)}{'and other words of the bank ' * 60}\n\n"
+        world.write(f"Captures/default/N{number}.md", f"---\nid: N{number}\n{by}---\n{section * 14}")
+    world.run()
+    shown = [[hit["id"] for hit in search(world, scope="captures", limit=limit)["hits"]] for limit in range(1, 7)]
+    assert "N2" in shown[2]
+    assert shown == [shown[-1][:limit] for limit in range(1, 7)]
+    world.close()
+
+
 def test_a_note_has_the_url_at_which_obsidian_opens_it(tmp_path):
     world = World(tmp_path)
     named = replace(world.app.settings, vault=VaultSettings(path=world.vault, name="My notes"))
