@@ -275,7 +275,7 @@ def _match_names(cue: QueryCue, match: Match, units: Sequence[str]) -> tuple[flo
     The overlap, 0..1, is the share of common words among all words of both. `units`: those of the query in the passage."""
     title, *trail = match.text[: match.cut].strip().split(SEPARATOR)
     titles = [title, *title.split(ALIAS)] if ALIAS in title else [title]
-    exact = any(_is_name(name, cue.name) for name in titles)
+    exact = any(_is_name(name, cue.name) for name in titles) or _has_compound_name(match.text[: match.cut], cue.name)
     if not units:
         return 0.0, exact  # the names are parts of the text
     inside = _find_headings(match.text, match.cut) if "#" in match.text else []
@@ -294,6 +294,14 @@ def _match_names(cue: QueryCue, match: Match, units: Sequence[str]) -> tuple[flo
 def _is_name(name: str, key: str) -> bool:
     """Return whether `name` has the key `key`; an ASCII name that is shorter, as most are, has not."""
     return not (len(name) < len(key) and name.isascii()) and _name_key(name) == key
+
+
+def _has_compound_name(context: str, key: str) -> bool:
+    """Return whether a title or an alias of this context, with a separator in it, has the key `key`."""
+    if SEPARATOR not in key and ALIAS not in key:
+        return False  # as nearly all queries
+    names = f"{ALIAS}{_name_key(context)}{SEPARATOR}"
+    return f"{ALIAS}{key}{ALIAS}" in names or f"{ALIAS}{key}{SEPARATOR}" in names
 
 
 def _share_words(content: Mapping[str, str], texts: Sequence[str], units_of: Sequence[Sequence[str]]) -> list[float]:

@@ -253,6 +253,23 @@ def test_the_worst_note_that_the_query_is_the_title_of_stands_before_the_best_ot
     assert ranked[1].score < 0.9 <= ranked[0].score
 
 
+@pytest.mark.parametrize(
+    ("query", "context", "is_named"),
+    [
+        pytest.param("settings > general", "Settings > General", True, id="a title"),
+        pytest.param("settings > general", "Settings > General > Part", True, id="a title with a heading"),
+        pytest.param("Settings  >  General", "Settings > General · Options", True, id="a title with an alias"),
+        pytest.param("cats · dogs", "Pets · Cats · Dogs · Mice > Part", True, id="an alias"),
+        pytest.param("general > part", "Settings > General > Part", False, id="headings"),
+        pytest.param("settings > gen", "Settings > General", False, id="a beginning"),
+    ],
+)
+def test_a_note_whose_name_contains_a_separator_comes_first_too(query, context, is_named):
+    words = [match("best", 1e9, f"{query}, {query}", context="Menu"), match("named", 0, "x", context=context)]
+    ranked = fuse(make_cue(query), [], words, 0.0)
+    assert (ranked[0].doc_id == "named") == is_named
+
+
 def test_equals_stand_in_the_order_of_their_ids_and_passages():
     words = [match("b", 5.0, ord=2), match("a", 5.0, ord=1), match("b", 5.0, ord=1), match("a", 5.0, ord=0)]
     assert [(item.doc_id, item.ord) for item in fuse(make_cue("zebra"), [], words, 0.0)] == [("a", 0), ("b", 1)]
