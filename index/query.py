@@ -37,13 +37,16 @@ def tag_key(tag: str) -> str:
     return "/".join(part for part in (piece.strip("-") for piece in APART.sub("-", folded).split("/")) if part)
 
 
-def tag_keys(tags: Iterable[str]) -> tuple[str, ...]:
-    """Return the keys by which documents with `tags` are found: `a/b` as `a/b` and as `a`; sorted, without repeats.
+def filter_key(tag: str) -> str:
+    """Return the key by which a filter finds a tag: of its first TAG characters, as a longer one is its owner's."""
+    return tag_key(tag_of(tag))
 
-    A tag counts up to its first TAG characters, as in a filter: a longer one is its owner's."""
+
+def tag_keys(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return the keys by which documents with `tags` are found: `a/b` as `a/b` and as `a`; sorted, without repeats."""
     keys = set()
     for tag in tags:
-        parts = tag_key(tag_of(tag)).split("/")
+        parts = filter_key(tag).split("/")
         keys |= {"/".join(parts[: n + 1]) for n in range(len(parts))}
     return tuple(sorted(keys - {""}))
 
@@ -140,7 +143,7 @@ def _check_tags(field: str, value: Any) -> tuple[str, ...]:
         return ()
     if not isinstance(value, list | tuple) or len(value) > TAGS:
         raise InvalidArgument(f"{field} must be a list of at most {TAGS} tags", field=field)
-    keys = [tag_key(tag_of(_check_text(field, tag, WORD))) for tag in value]
+    keys = [filter_key(_check_text(field, tag, WORD)) for tag in value]
     if "" in keys:
         raise InvalidArgument(f"{field} must not hold an empty tag", field=field)
     return tuple(dict.fromkeys(keys))

@@ -13,9 +13,9 @@ from typing import Any, Final
 from index.document_ids import path_id
 from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Record, Stat
 from index.names import base_name, fold, stem
-from index.query import tag_key
+from index.query import filter_key
 
-VERSION: Final = 17  # of the schema below
+VERSION: Final = 18  # of the schema below
 
 VIEW: Final = """create view records as select key,
   case when path = (select other.path from documents as other where other.claimed = documents.claimed
@@ -106,7 +106,7 @@ create table meta (name text primary key, value text not null) without rowid;
 UPGRADE_FUNCTIONS: Final[Mapping[str, Callable[[str], str]]] = {
     "fold_file_name": lambda path: fold(base_name(path)),
     "fold_stem": stem,
-    "fold_tag": tag_key,
+    "fold_tag": filter_key,
 }
 FOLDED_NAMES: Final = """
 alter table documents add column file_name text not null default '';
@@ -114,7 +114,7 @@ alter table links add column stem text not null default '';
 update documents set file_name = fold_file_name(path);
 update links set stem = fold_stem(target);
 """
-# Documents with tags that no agent can write, such as `R & D`, are read again, because other keys find them now.
+# Documents with tags that no agent can write, such as `R & D` or a very long one, are read again, because other keys find them now.
 TAG_KEYS: Final = """
 update documents set digest = '', size = -1, mtime_ns = -1, ino = -1
   where path in (select path from tags where key <> fold_tag(tag));
@@ -143,9 +143,10 @@ update documents set digest = '', size = -1, mtime_ns = -1, ino = -1 where scope
     11: SUPERSEDED + FOLDED_NAMES + NAMES + TAG_KEYS + COUNTED_TAGS + UNSETTLED + STEMS,
     12: FOLDED_NAMES + NAMES + TAG_KEYS + COUNTED_TAGS + UNSETTLED + STEMS,
     13: TAG_KEYS + COUNTED_TAGS + UNSETTLED + STEMS,
-    14: COUNTED_TAGS + UNSETTLED + STEMS,
-    15: UNSETTLED + STEMS,
-    16: STEMS,
+    14: TAG_KEYS + COUNTED_TAGS + UNSETTLED + STEMS,
+    15: TAG_KEYS + UNSETTLED + STEMS,
+    16: TAG_KEYS + STEMS,
+    17: TAG_KEYS,
 }
 
 # Writable documents that name several collections; documents whose collection depends on which collections are known.
@@ -188,7 +189,7 @@ def insert_statements(
     path, values = document.path, document_columns(document, stat, chunks, embedded=embedded)
     names = ", ".join(f":{name}" for name in values)
     yield f"insert into documents ({', '.join(values)}) values ({names})", [values]  # noqa: S608 - our columns
-    tags = {(document.workspace, tag_key(tag), tag, path) for tag in document.tags}
+    tags = {(document.workspace, filter_key(tag), tag, path) for tag in document.tags}
     yield "insert into tags values (?, ?, ?, ?)", list(tags)
     if node := document.node:
         numbers = (len(node.observations), node.last_ordinal, node.unsettled, node.summary_updated_at, node.observed_at)

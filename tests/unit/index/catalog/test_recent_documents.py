@@ -11,6 +11,7 @@ from index.catalog.catalog import Catalog
 from index.catalog.recent_documents import CHANGED, list_recent
 from index.errors import InvalidArgument
 from index.model import Filter
+from index.query import make_filter
 from tests.support.catalog_rows import document, write
 from tests.support.example_counts import examples
 
@@ -79,6 +80,7 @@ def test_a_page_is_narrowed_in_every_way(catalog):
         document("a.md", tags=("Home/Garden", "x"), namespace="deep", source="cli"),
         document("b.md", tags=("home", "y"), collection="memory"),
         document("c.md", tags=("homely", "R & D"), created_at=2_000),
+        document("d.md", tags=("Long" * 40,)),
     )
 
     def paths(**given):
@@ -89,10 +91,11 @@ def test_a_page_is_narrowed_in_every_way(catalog):
     assert sorted(paths(any_tags=("y", "homely"))) == ["b.md", "c.md"]
     assert paths(tags=("r-&-d",)) == paths(tags=("R & D",)) == ["c.md"]
     assert paths(tags=("100%",)) == paths(tags=("home_",)) == []
+    assert paths(tags=make_filter(tags=["long" * 40]).tags) == ["d.md"]
     assert paths(namespace="deep") == paths(source="cli") == ["a.md"]
     assert paths(collection="memory") == ["b.md"]
     assert paths(since=2_000) == ["c.md"]
-    assert sorted(paths(until=2_000)) == ["a.md", "b.md"]
+    assert sorted(paths(until=2_000)) == ["a.md", "b.md", "d.md"]
     assert paths(workspace="' or 1=1 --") == []
 
 

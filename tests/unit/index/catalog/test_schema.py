@@ -101,7 +101,18 @@ def test_an_upgrade_counts_the_tags(tmp_path):
 
 def test_an_upgrade_reads_notes_again_whose_tags_have_another_key(tmp_path):
     made = Catalog.open(path := tmp_path / "captures.db")
-    write(made, document("A.md", tags=("R & D", "x")), document("B.md", tags=("Größe/b-c",)))
+    long = "long" * 40
+    write(
+        made,
+        document("A.md", tags=("R & D", "x")),
+        document("B.md", tags=("Größe/b-c",)),
+        document("C.md", tags=(long, "y")),
+    )
+    made.close()
+    run(path, f"update tags set key = '{long}' where tag = '{long}'; pragma user_version = 17;")
+    made = Catalog.open(path)
+    assert [entry.path for entry in made.manifest().values() if not entry.digest] == ["C.md"]
+    made.write(upserts=[(document("C.md", tags=(long,)), STAT, 1, True)])
     made.close()
     run(path, f"update tags set key = 'r & d' where tag = 'R & D'; {NO_TAG_USES} pragma user_version = 13;")
     upgraded = Catalog.open(path)
