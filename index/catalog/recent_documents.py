@@ -49,13 +49,28 @@ def list_recent(
             (f"({' or '.join([_TAGGED] * len(some))})", tuple(part for tag in some for part in _tag_parameters(tag)))
         )
     if cursor is not None:
-        moment, key = _decode_cursor(cursor)
+        moment, key = decode_cursor("cursor", cursor)
         asked.append((f"{CHANGED} <= ? and ({CHANGED} < ? or key > ?)", (moment, moment, key)))
     where = f"where {' and '.join(condition for condition, _ in asked)}" if asked else ""
     query = f"{RECORDS} {where} order by {CHANGED} desc, key limit ?"
     rows = catalog.rows(query, *(value for _, values in asked for value in values), limit + 1)
     page = [to_record(values) for values in rows[:limit]]
-    return page, _encode_cursor(page[-1]) if len(rows) > limit else None
+    return page, encode_cursor(page[-1], changed_at(page[-1])) if len(rows) > limit else None
+
+
+def list_following(
+    catalog: Catalog, cursor: str, limit: int, *, workspace: str | None, namespace: str | None
+) -> list[Record]:
+    """Return the newest documents by creation that follow the document of `cursor`; those of one time are ordered by path.
+
+    If that document is gone, all of its time are returned again, so that none is missing. Raises InvalidArgument for a
+    malformed cursor."""
+    moment, key = decode_cursor("before", cursor)
+    here = "workspace = coalesce(?1, workspace) and namespace = coalesce(?2, namespace)"
+    query = f"""{RECORDS} where {here} and created_at <= ?3 and (created_at < ?3
+        or path > coalesce((select path from documents where key = ?4 and {here}), ''))
+        order by created_at desc, path limit ?5"""  # noqa: S608 - no value of a caller
+    return [to_record(values) for values in catalog.rows(query, workspace, namespace, moment, key, limit)]
 
 
 def _tag_parameters(tag: str) -> tuple[str, int, str]:
@@ -64,16 +79,17 @@ def _tag_parameters(tag: str) -> tuple[str, int, str]:
     return key, len(key) + 1, f"{key}/"
 
 
-def _encode_cursor(last: Record) -> str:
-    """Encode a cursor from a time and a digest of the path, so that it reveals no file name."""
-    return base64.urlsafe_b64encode(f"{changed_at(last)}.{path_id(last.path)}".encode()).decode().rstrip("=")
+def encode_cursor(last: Record, moment: int) -> str:
+    """Encode a cursor from a time of a document and a digest of its path, so that it reveals no file name."""
+    return base64.urlsafe_b64encode(f"{moment}.{path_id(last.path)}".encode()).decode().rstrip("=")
 
 
-def _decode_cursor(cursor: str) -> tuple[int, str]:
+def decode_cursor(field: str, cursor: str) -> tuple[int, str]:
+    """Return the time and the key of which `encode_cursor` made this cursor. Raises InvalidArgument, which names the `field`."""
     try:
         match = _CURSOR.fullmatch(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode())
     except (binascii.Error, ValueError):
         match = None
     if match is None:
-        raise InvalidArgument("cursor must be the next_cursor of the page before", field="cursor")
+        raise InvalidArgument(f"{field} must be the next_{field} of the page before", field=field)
     return int(match[1]), match[2]

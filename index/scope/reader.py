@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from index.catalog.catalog import Catalog
 from index.catalog.note_links import list_candidates, list_links, list_named_paths
-from index.catalog.recent_documents import list_recent
+from index.catalog.recent_documents import list_following, list_recent
 from index.catalog.workspace_overview import linked_names, list_documents, newest_paths
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
@@ -185,9 +185,11 @@ class Reader:
         return name, self._store.dimensions, self._embedder.state
 
     def recent(
-        self, *, workspace: str | None, limit: int, before: int | None = None, namespace: str | None = None
+        self, *, workspace: str | None, limit: int, before: int | str | None = None, namespace: str | None = None
     ) -> list[Record]:
-        """Return the newest documents by creation, strictly older than `before`."""
+        """Return the newest documents by creation: with a time `before`, strictly older ones; with a cursor, those after its document."""
+        if isinstance(before, str):
+            return list_following(self._catalog, before, limit, workspace=workspace, namespace=namespace)
         return self._catalog.recent(workspace=workspace, limit=limit, before=before, namespace=namespace)
 
     def list_recent(

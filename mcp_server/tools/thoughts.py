@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from index.catalog.recent_documents import encode_cursor
 from index.errors import NotFound, Unavailable
 from index.model import Hit, Record
 from index.query import make_query
@@ -40,6 +41,8 @@ from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
     from syncd.workspaces.workspace import Workspace
+
+LONGEST_BATCH: Final = 200  # notes in one answer of `list_recent`
 
 
 def capture_thought(workspace: Workspace, arguments: CaptureThought, _: Settings) -> CapturedNote:
@@ -141,7 +144,7 @@ def delete_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> 
 
 def list_recent(workspace: Workspace, arguments: ListRecent, settings: Settings) -> Recent:
     """Return one batch of notes, the latest first."""
-    batch, more = _read_batch(workspace, arguments.limit, arguments.before)
+    batch, following = _read_batch(workspace, arguments.limit, arguments.before)
     texts, _ = read_contents(workspace, batch)
     notes = [(record, texts[record.id]) for record in batch if record.id in texts]
     sizes = _text_sizes([text for _, text in notes], arguments.detail, settings)
@@ -156,28 +159,29 @@ def list_recent(workspace: Workspace, arguments: ListRecent, settings: Settings)
         )
         for (record, text), size in zip(notes, sizes, strict=True)
     ]
-    return Recent(results=results, next_before=batch[-1].created_at if more else None)
+    return Recent(results=results, next_before=following)
 
 
-def _read_batch(workspace: Workspace, limit: int, before: int | None) -> tuple[Sequence[Record], bool]:
-    """Return `limit` records, and whether more records exist.
+def _read_batch(
+    workspace: Workspace, limit: int, before: int | str | None
+) -> tuple[Sequence[Record], int | str | None]:
+    """Return `limit` records, and the cursor of the next batch, None at the end.
 
     The cursor is a time, and the next batch is strictly older. Notes that were created in one millisecond therefore stay
-    in one batch, which can be longer than `limit`.
+    in one batch, which can be longer than `limit`. If they are more than `LONGEST_BATCH`, the cursor also names the last note.
     """
-    ask = limit + 1
-    while True:
-        records = workspace.recent(ask, before=before)
-        if len(records) <= limit:
-            return records, False
-        end = limit
-        while end < len(records) and records[end].created_at == records[limit - 1].created_at:
-            end += 1
-        if end < len(records):
-            return records[:end], True
-        if len(records) < ask:
-            return records, False
-        ask *= 2
+    records = workspace.recent(limit + 1, before=before)
+    moment = records[limit - 1].created_at if len(records) > limit else None
+    if moment is not None and records[limit].created_at == moment:
+        records = workspace.recent(LONGEST_BATCH + 1, before=before)
+    end = limit
+    while end < min(len(records), LONGEST_BATCH) and records[end].created_at == moment:
+        end += 1
+    if end >= len(records):
+        return records, None
+    last = records[end - 1]
+    splits_moment = records[end].created_at == last.created_at
+    return records[:end], encode_cursor(last, last.created_at) if splits_moment else last.created_at
 
 
 def read_contents(workspace: Workspace, records: Sequence[Record]) -> tuple[dict[str, str], int]:

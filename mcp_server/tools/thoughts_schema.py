@@ -131,7 +131,7 @@ class ListRecent(RequestModel):
     limit: Annotated[int, BeforeValidator(_refuse_boolean)] = Field(
         20, ge=1, le=200, description="Maximum notes to return"
     )
-    before: Time | None = Field(None, description="Created before, epoch ms: the last answer's next_before")
+    before: Time | str | None = Field(None, union_mode="left_to_right", description="next_before, or epoch ms")
     detail: Detail = Field("concise", description="full: return whole notes, however long")
 
 
@@ -252,7 +252,7 @@ class Recent(NoteText):
     """Hold a batch of notes, the latest first."""
 
     results: list[RecentThought]
-    next_before: int | None = Field(description="Pass as `before` for older notes; null: no more")
+    next_before: int | str | None = Field(description="Pass as `before` for older notes; null: no more")
 
 
 class DeletedNote(NoteText):

@@ -410,8 +410,8 @@ class Workspace:
         records |= self._index.records_at(full - records.keys())
         return assign_addresses([record for record in records.values() if self._sees(record)], root)
 
-    def recent(self, limit: int = 20, *, before: int | None = None) -> list[Record]:
-        """Return the newest documents by creation; with `before`, those created strictly before that time."""
+    def recent(self, limit: int = 20, *, before: int | str | None = None) -> list[Record]:
+        """Return the newest documents by creation: with a time `before`, strictly older ones; with a cursor, those after its document."""
         return self._index.recent(workspace=self.name, limit=limit, before=before, namespace=self.namespace)
 
     def documents(

@@ -11,6 +11,7 @@ import pytest
 from syncd.notes.front_matter import OWNED
 from syncd.notes.timestamps import iso
 from tests.support.live_server import client, run, running
+from tests.support.world import until
 
 TOOLS = {
     "capture_thought": ("POST", "/capture"),
@@ -242,6 +243,21 @@ def test_twenty_at_once_lose_nothing_and_double_nothing(rim):
     assert {hit["document_id"] for hit in found} == {told["id"] for told in distinct}
     rim.world.run()
     assert len(space.tools.recent(100)) == 21
+
+
+@pytest.mark.parametrize("dialect", ["rest", DIALECTS[-1]])
+def test_a_batch_has_an_end_although_all_notes_have_one_time(rim, dialect):
+    space = rim.space()
+    for number in range(203):
+        (space.folder / f"Day {number}.md").write_text(f"---\ncreated: 2024-03-01\n---\nday {number}\n", "utf-8")
+    until(lambda: len(space.tools.recent(300)) == 203)
+    batches, before = [], {}
+    while before is not None:
+        batch = good(space, dialect, "list_recent", limit=2, **before)
+        batches.append([note["id"] for note in batch["results"]])
+        before = None if batch["next_before"] is None else {"before": batch["next_before"]}
+    assert [len(batch) for batch in batches] == [200, 3]
+    assert len({id for batch in batches for id in batch}) == 203
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.catalog.catalog import Catalog
-from index.catalog.recent_documents import CHANGED, list_recent
+from index.catalog.recent_documents import CHANGED, encode_cursor, list_following, list_recent
 from index.errors import InvalidArgument
 from index.model import Filter
 from index.query import make_filter
@@ -103,6 +103,27 @@ def test_a_page_is_narrowed_in_every_way(catalog):
 def test_a_cursor_that_no_page_gave_is_refused(catalog, cursor):
     with pytest.raises(InvalidArgument, match="next_cursor"):
         list_recent(catalog, Filter(), 3, cursor)
+
+
+def test_documents_of_one_time_follow_the_document_of_a_cursor(catalog):
+    write(catalog, *(document(f"{n}.md", created_at=min(n, 6)) for n in range(9)))
+    write(catalog, document("Captures/b/x.md", created_at=6, workspace="b"))
+    last = catalog.record_at("7.md")
+
+    def following(record, **where):
+        cursor = encode_cursor(record, record.created_at)
+        return [
+            one.path
+            for one in list_following(catalog, cursor, 4, **{"workspace": "default", "namespace": None} | where)
+        ]
+
+    assert following(last) == ["8.md", "5.md", "4.md", "3.md"]
+    assert following(last, namespace="elsewhere") == []
+    assert following(catalog.record_at("Captures/b/x.md")) == ["6.md", "7.md", "8.md", "5.md"]  # of another workspace
+    write(catalog, removes=["7.md"])
+    assert following(last) == ["6.md", "8.md", "5.md", "4.md"]
+    with pytest.raises(InvalidArgument, match="next_before"):
+        list_following(catalog, "soon", 4, workspace="default", namespace=None)
 
 
 def test_a_cursor_tells_no_name(catalog):
