@@ -97,7 +97,9 @@ def make_filter(
         raise InvalidArgument("any_tags can't name a collection: give it as collection", field="any_tags")
     return Filter(
         workspace=None if workspace is None else _check_text("workspace", workspace, WORD),
-        namespace=None if namespace is None else _check_text("namespace", namespace, WORD),
+        namespace=None
+        if namespace is None
+        else unicodedata.normalize("NFC", _check_text("namespace", namespace, WORD)),
         collection=_check_collection(collection, every, collections),
         tags=tuple(tag for tag in every if not tag.startswith(COLLECTION_TAG)),
         type=None if type is None else _check_choice("type", type, TYPES),

@@ -7,7 +7,9 @@ it, or else the path's own id. Workspaces are independent of each other, and so 
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from index.document_ids import path_id
@@ -15,7 +17,7 @@ from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, De
 from index.names import base_name, fold, stem
 from index.query import filter_key
 
-VERSION: Final = 18  # of the schema below
+VERSION: Final = 19  # of the schema below
 
 VIEW: Final = """create view records as select key,
   case when path = (select other.path from documents as other where other.claimed = documents.claimed
@@ -107,6 +109,7 @@ UPGRADE_FUNCTIONS: Final[Mapping[str, Callable[[str], str]]] = {
     "fold_file_name": lambda path: fold(base_name(path)),
     "fold_stem": stem,
     "fold_tag": filter_key,
+    "compose": partial(unicodedata.normalize, "NFC"),
 }
 FOLDED_NAMES: Final = """
 alter table documents add column file_name text not null default '';
@@ -126,6 +129,11 @@ update links set stem = fold_stem(target) where stem like '%.md';
 update memo_relations set stem = fold_stem(link) where stem like '%.md';
 """
 
+# Before version 19, a namespace had the Unicode form of its folder on disk.
+NAMESPACES: Final = """
+update documents set digest = '', size = -1, mtime_ns = -1, ino = -1 where namespace <> compose(namespace);
+"""
+
 COUNTED_TAGS: Final = (
     TAG_USES + "insert into tag_uses select workspace, key, tag, count(*) from tags group by workspace, key, tag;\n"  # noqa: S608 - no value of a user
 )
@@ -139,14 +147,15 @@ alter table documents add column summary_derived integer not null default 0;
 drop view records;
 {VIEW}
 update documents set digest = '', size = -1, mtime_ns = -1, ino = -1 where scope = 'captures';
-{SUPERSEDED}{FOLDED_NAMES}{NAMES}{TAG_KEYS}{COUNTED_TAGS}{UNSETTLED}{STEMS}""",  # noqa: S608 - no value of a user
-    11: SUPERSEDED + FOLDED_NAMES + NAMES + TAG_KEYS + COUNTED_TAGS + UNSETTLED + STEMS,
-    12: FOLDED_NAMES + NAMES + TAG_KEYS + COUNTED_TAGS + UNSETTLED + STEMS,
-    13: TAG_KEYS + COUNTED_TAGS + UNSETTLED + STEMS,
-    14: TAG_KEYS + COUNTED_TAGS + UNSETTLED + STEMS,
-    15: TAG_KEYS + UNSETTLED + STEMS,
-    16: TAG_KEYS + STEMS,
-    17: TAG_KEYS,
+{SUPERSEDED}{FOLDED_NAMES}{NAMES}{TAG_KEYS}{COUNTED_TAGS}{UNSETTLED}{STEMS}{NAMESPACES}""",  # noqa: S608 - no value of a user
+    11: SUPERSEDED + FOLDED_NAMES + NAMES + TAG_KEYS + COUNTED_TAGS + UNSETTLED + STEMS + NAMESPACES,
+    12: FOLDED_NAMES + NAMES + TAG_KEYS + COUNTED_TAGS + UNSETTLED + STEMS + NAMESPACES,
+    13: TAG_KEYS + COUNTED_TAGS + UNSETTLED + STEMS + NAMESPACES,
+    14: TAG_KEYS + COUNTED_TAGS + UNSETTLED + STEMS + NAMESPACES,
+    15: TAG_KEYS + UNSETTLED + STEMS + NAMESPACES,
+    16: TAG_KEYS + STEMS + NAMESPACES,
+    17: TAG_KEYS + NAMESPACES,
+    18: NAMESPACES,
 }
 
 # Writable documents that name several collections; documents whose collection depends on which collections are known.

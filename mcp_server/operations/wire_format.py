@@ -5,11 +5,12 @@ Law: an error on the wire has a code and a sentence, and no stack trace, host pa
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field, field_validator
 from pydantic_core import PydanticSerializationError, from_json
 
 from index.errors import (
@@ -59,6 +60,12 @@ class RequestModel(BaseModel):
     """Validates what a caller sends, and refuses unknown fields: Memex must not silently ignore a misspelt filter."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("namespace", mode="before", check_fields=False)
+    @classmethod
+    def _compose_namespace(cls, value: object) -> object:
+        """Return a namespace in the Unicode form in which the index has it."""
+        return unicodedata.normalize("NFC", value) if isinstance(value, str) else value
 
 
 def _is_empty(value: object) -> bool:

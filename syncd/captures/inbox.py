@@ -6,10 +6,11 @@ shares with agents."""
 from __future__ import annotations
 
 import threading
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from index.errors import MemexError
+from index.errors import Conflict, MemexError
 from index.model import Document
 from index.search.reranker import Reranker
 from syncd.captures.automatic_values import AutomaticValues
@@ -24,6 +25,7 @@ from syncd.sharing.window import Window
 from syncd.telemetry.search_log import SearchLog
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.location import namespace_path
+from syncd.vault.path_rules import collision_key
 from syncd.vault.vault import Vault
 
 
@@ -59,10 +61,13 @@ class Inbox:
         """Return the path of a namespace's folder, or of a folder `inside` it; it need not exist.
 
         Raises InvalidArgument for an invalid name. Agents may read the message: it names no path."""
-        home = "/".join(filter(None, (self.folder, workspace, namespace_path(namespace))))
-        folder = f"{home}/{inside}" if inside else home
+        names = list(filter(None, namespace_path(namespace).split("/")))
+        home = folder = f"{self.folder}/{workspace}"
         shown = f"{inside} in the namespace {namespace!r}" if inside else f"the namespace {namespace!r}"
         try:
+            for name in names:
+                home = f"{home}/{self._spell_folder(home, name)}"
+            folder = f"{home}/{inside}" if inside else home
             if not self.vault.exists(home):  # an existing namespace keeps its name
                 refuse_secret("namespace", namespace)
             self.vault.check_folder(folder)
@@ -70,6 +75,21 @@ class Inbox:
             words = error.message.replace(folder, shown).replace(home, f"the namespace {namespace!r}")
             raise type(error)(words, retryable=error.retryable, **error.details) from error
         return folder
+
+    def _spell_folder(self, parent: str, name: str) -> str:
+        """Return the name of the folder `name` of `parent` in the Unicode form that it has on disk.
+
+        Raises Conflict if the name differs from an existing one only in letter case: on some disks both would be one folder."""
+        if self.vault.exists(f"{parent}/{name}"):
+            return name
+        key = collision_key(name)
+        alike = [other for other in self.vault.list_folders(parent) if collision_key(other) == key]
+        spelt = next((other for other in alike if unicodedata.normalize("NFC", other) == name), None)
+        if alike and spelt is None:
+            raise Conflict(
+                f"a folder exists whose name differs from {name!r} only in letter case; choose another namespace"
+            )
+        return spelt or name
 
     def parse_note(self, raw: bytes, path: str, *, mtime_ms: int) -> Document:
         """Parse a note of the inbox."""

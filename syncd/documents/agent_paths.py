@@ -8,7 +8,8 @@ Law: the addresses of a workspace depend on its own notes alone, and each addres
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any
@@ -65,6 +66,21 @@ def assign_addresses(records: Iterable[Record], root: str) -> dict[str, Record]:
         names = (plain, *(f"{plain[:-3]} ({part}){plain[-3:]}" for part in (record.id[:8], record.id)))
         by_address[next((name for name in names if name not in by_address), plain)] = record
     return by_address
+
+
+def find_by_form(
+    address: str, paths: Callable[[], Iterable[str]], assign: Callable[[Iterable[str]], dict[str, Record]]
+) -> Record | None:
+    """Return the note whose address differs from this one only in its Unicode form, among all `paths` of a workspace."""
+    if address.isascii():
+        return None
+    wanted = _compose(bare_path(address))
+    by_address = assign(path for path in paths() if _compose(bare_path(path)) == wanted)
+    return {_compose(other): record for other, record in by_address.items()}.get(_compose(address))
+
+
+def _compose(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
 
 
 def name_of(record: Record) -> str:

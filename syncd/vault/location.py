@@ -5,6 +5,7 @@ A capture is a file below a workspace's folder; a workspace is a folder of the i
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 
 from index.errors import InvalidArgument
@@ -46,7 +47,9 @@ def locate(path: str, inbox: str = INBOX) -> NoteLocation:
     kind = "note"
     if folders and folders[-1] in (ENTITIES, FILES):
         kind = "entity" if folders.pop() == ENTITIES else "file"
-    return NoteLocation("captures", workspace, "/".join(folders) or "default", kind)
+    # macOS may give the name of a folder in another Unicode form than people and agents type it.
+    namespace = unicodedata.normalize("NFC", "/".join(folders))
+    return NoteLocation("captures", workspace, namespace or "default", kind)
 
 
 def is_context(path: str, inbox: str = INBOX) -> bool:

@@ -30,6 +30,7 @@ from syncd.documents.agent_paths import (
     assign_addresses,
     bare_path,
     base_of,
+    find_by_form,
     name_of,
     possible_stems,
     strip_link_numbers,
@@ -329,6 +330,7 @@ class Workspace:
         if record is None and not is_note(address):
             beside = self._documents_by_base([base_of(f"{address}.md")]).get(f"{address}.md")
             record = beside if beside and beside.file else self._find_by_file(f"{self.root}{address}")
+        record = record or find_by_form(address, self._paths, self._assign_addresses)
         if record is None and shared and (window := self.window):
             return window.read_at(address).record
         if record is None:

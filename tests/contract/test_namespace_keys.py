@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from index.errors import InvalidArgument, MemexError
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound
 from index.model import Query
 from index.timings import now_ms
 from mcp_server.operations.caller import CALLER, Caller, open_workspace
@@ -239,6 +239,28 @@ def test_the_binding_is_kept_over_a_restart_and_a_rotation(bound):
 def test_what_is_no_namespace_and_what_sees_more_is_refused(bound, namespace, scopes):
     with pytest.raises(InvalidArgument):
         bound.access.keys.create("never", workspaces=None, namespace=namespace, scopes=scopes, now=now_ms())
+
+
+def test_a_folder_in_another_unicode_form_is_the_namespace_and_no_other_letter_case_is(tmp_path):
+    world = World(tmp_path)
+    world.write("Captures/default/Cafe\u0301/n.md", "---\nid: n1\n---\na pelican\n")
+    world.write("Captures/default/caf\u00e9/n.md", "---\nid: n2\n---\na pelican\n")
+    world.run()
+    whole, bound = (world.app.agent_access.workspace("default", namespace) for namespace in (None, "Caf\u00e9"))
+    try:
+        assert [record.id for record in bound.recent()] == ["n1"]
+        made = bound.capture("a heron").record
+        assert made.path == "Captures/default/Cafe\u0301/a heron.md"
+        assert (made.namespace, bound.get(made.id).content) == ("Caf\u00e9", "a heron")
+        for form in ("Caf\u00e9", "Cafe\u0301"):
+            assert bound.document_at(f"{form}/n.md").id == whole.document_at(f"{form}/n.md").id == "n1"
+        with pytest.raises(NotFound):
+            bound.document_at("caf\u00e9/n.md")
+        for namespace in ("CAF\u00c9", "cAF\u00c9/deeper"):
+            with pytest.raises(Conflict, match="letter case"):
+                whole.capture("a third heron", namespace=namespace)
+    finally:
+        world.close()
 
 
 def test_only_the_scores_of_a_key_for_the_whole_vault_depend_on_other_workspaces(tmp_path):

@@ -133,6 +133,17 @@ def test_an_upgrade_shortens_the_stems_of_links_with_an_ending_in_capitals(tmp_p
     upgraded.close()
 
 
+def test_an_upgrade_reads_notes_again_whose_namespace_has_another_unicode_form(tmp_path):
+    made = Catalog.open(path := tmp_path / "captures.db")
+    write(made, document("A.md", namespace="Cafe\u0301"), document("B.md", namespace="Caf\u00e9"))
+    made.close()
+    run(path, "pragma user_version = 18;")
+    upgraded = Catalog.open(path)
+    assert not upgraded.fresh
+    assert [entry.path for entry in upgraded.manifest().values() if not entry.digest] == ["A.md"]
+    upgraded.close()
+
+
 def test_a_catalog_of_version_15_stays_as_it_is(tmp_path):
     made = Catalog.open(path := tmp_path / "captures.db")
     write(made, document("A.md"), document("B.md"))
