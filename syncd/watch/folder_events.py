@@ -26,7 +26,7 @@ if sys.platform == "linux":
 else:
     from watchdog.observers import Observer
 
-from syncd.vault.path_rules import is_note, is_temporary, is_utf8
+from syncd.vault.path_rules import is_note, is_temporary, is_utf8, path_behind_placeholder
 
 log = logging.getLogger(__name__)
 
@@ -306,6 +306,10 @@ def paths_to_check(
         if not path.startswith(root + "/"):
             continue
         relative = path[len(root) + 1 :]
+        if not event.is_directory:
+            relative = path_behind_placeholder(
+                relative
+            )  # iCloud removes only the placeholder of a note deleted elsewhere
         if not (event.is_directory or wanted(relative)) or ignored(relative, folder=event.is_directory):
             continue
         while relative and not is_utf8(relative):

@@ -34,6 +34,9 @@ HINTS = [
     pytest.param(events.FileCreatedEvent("/vault/a.md"), [], id="another root"),
     pytest.param(events.FileCreatedEvent(b"/v/\xe9/\xe9.md"), [""], id="no Unicode at all"),
     pytest.param(events.FileModifiedEvent("/v/a.png"), [], id="no note"),
+    pytest.param(events.FileDeletedEvent("/v/a/.n.md.icloud"), ["a/n.md"], id="a placeholder of iCloud"),
+    pytest.param(events.FileDeletedEvent("/v/.trash/.n.md.icloud"), [], id="a placeholder in an ignored folder"),
+    pytest.param(events.FileDeletedEvent("/v/.n.png.icloud"), [], id="a placeholder of no note"),
 ]
 
 
@@ -107,6 +110,17 @@ def test_a_folder_that_leaves_is_let_go_and_what_happens_to_it_there_is_not_hear
     (vault / "a/inside.md").write_text("inside")
     listening.hears("a/inside.md")
     assert set(listening.paths) <= {"a", "a/inside.md"}
+
+
+@linux
+def test_a_placeholder_that_disappears_is_heard_as_its_note(vault, listening):
+    """iCloud removes a note that another device deleted, even if this device never downloaded it."""
+    (placeholder := vault / "a/.far.md.icloud").write_bytes(b"")
+    listening.hears("a/far.md")
+    time.sleep(1.0)
+    listening.paths.clear()
+    placeholder.unlink()
+    listening.hears("a/far.md")
 
 
 @linux
