@@ -25,8 +25,10 @@ from syncd.jobs.run_history import RunHistory
 from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Handler, RunningJob, Worker
 from syncd.remote.branch_sync import TICK_S
+from syncd.state import trusted_time
 from syncd.state.folder import remove_unfinished
 from syncd.sync.deep_check import DAY_S
+from syncd.sync.hand_edits import LATEST_MS
 from syncd.uploads.chunk_files import has_space
 from syncd.uploads.upload_sessions import Uploads
 from syncd.workspaces.agent_access import AgentAccess
@@ -132,14 +134,16 @@ def _check_root(opened: OpenParts) -> None:
 
 
 def _forget_old_versions(opened: OpenParts) -> None:
-    git = opened.settings.git
-    opened.overwritten.prune()
-    before = time.time_ns() // 1_000_000 - int(git.past_days * DAY_S * 1000)
+    git, now = opened.settings.git, trusted_time.trusted_ms(opened.ledger)
+    # With 0 days nothing is kept, whatever the clock showed when it was stored.
+    before = now - int(git.past_days * DAY_S * 1000) if git.past_days > 0 else LATEST_MS
+    opened.overwritten.prune(before / 1000)
     forget_bytes(opened.ledger, before=before, most=git.past_mb << 20)
+    trusted_time.advance(opened.ledger)  # at last, because a full disk fails it
 
 
 def _prune_ended_jobs(opened: OpenParts) -> None:
-    opened.queue.prune(time.time_ns() // 1_000_000 - int(opened.settings.kb.keep_days * DAY_S * 1000))
+    opened.queue.prune(trusted_time.trusted_ms(opened.ledger) - int(opened.settings.kb.keep_days * DAY_S * 1000))
 
 
 def _remove_leftovers(opened: OpenParts) -> None:

@@ -12,7 +12,6 @@ import os
 import re
 import secrets
 import threading
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,7 +21,6 @@ from typing import IO, Final
 from index.errors import Unavailable
 
 FOLDER: Final = "past"  # in the state folder
-DAY_S: Final = 86_400.0
 ROOM: Final = 0.9  # share of the limit that remains after pruning a full store
 SHARE: Final = 4  # one file may use at most this fraction (1/4) of the limit
 _NAME: Final = re.compile(r"[0-9a-f]{64}\Z")
@@ -100,16 +98,15 @@ class OverwrittenBytes:
         finally:
             copy.unlink(missing_ok=True)
 
-    def prune(self, now: float | None = None) -> int:
-        """Remove versions that are old enough, and the oldest ones beyond the size limit; return how many."""
-        then = (time.time() if now is None else now) - self._days * DAY_S
+    def prune(self, before: float = 0.0) -> int:
+        """Remove versions that were kept before then (epoch seconds), and the oldest ones beyond the size limit; return how many."""
         gone = 0
         with self._lock:
             files = sorted(self._list_kept())
             size = sum(bytes for _, bytes, _ in files)
             room = int(self._most * ROOM) if size > self._most else self._most
             for at, bytes, file in files:
-                if at >= then and size <= room:
+                if at >= before and size <= room:
                     break
                 with suppress(OSError):
                     file.unlink()

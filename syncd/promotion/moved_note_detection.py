@@ -24,6 +24,7 @@ from syncd.notes.property_reader import as_time
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
+from syncd.state.trusted_time import trusted_ms
 from syncd.vault.location import locate
 
 KEPT_MS: Final = 30 * 24 * 3600 * 1000  # how long a missing note may still turn up elsewhere
@@ -88,10 +89,10 @@ class MovedNotes:
         if self._first and self._snapshot.sync.ready.is_set():
             self._recall_captures()
             self._first = False
-        now, moved_notes, gone = time.time_ns() // 1_000_000, [], []
+        moved_notes, gone = [], []
         for id, (old, since, others) in self._left.items():
             new = self._find_note(id, others)
-            if new == old or self._exists(old) or (new is None and now - since > KEPT_MS):
+            if new == old or self._exists(old) or (new is None and trusted_ms(self._ledger) - since > KEPT_MS):
                 gone.append(id)
             elif new is not None:
                 moved_notes.append(MovedNote(id, old, new, since))

@@ -32,6 +32,7 @@ from syncd.history.change_journal import sha256
 from syncd.notes.front_matter import PropertyValue, readable_properties
 from syncd.notes.timestamps import iso
 from syncd.state.ledger import Ledger
+from syncd.state.trusted_time import trusted_ms
 from syncd.vault.vault import Vault
 
 LOCKED_S: Final = (
@@ -153,7 +154,7 @@ class HandEdits:
         """Drop the edits of notes that no longer exist, and the states of notes that left long ago."""
         for path in [path for path in self.paths if path not in there]:
             self._delete(path)
-        self._execute("DELETE FROM departed WHERE at < ?", now_ms() - AWAY_MS)
+        self._execute("DELETE FROM departed WHERE at < ?", trusted_ms(self._ledger) - AWAY_MS)
 
     def note_departures(self, index: Index, paths: Iterable[str]) -> None:
         """Keep the states of captures that leave their workspace; call it before `index` forgets them."""
