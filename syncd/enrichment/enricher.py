@@ -309,8 +309,10 @@ class Enricher:
 
     def pending_retries(self, now: int | None = None) -> list[tuple[str, str, int]]:
         """Return workspace ("" = any), id and number of failures of the waiting notes; with `now`, only of those that are due."""
-        asked = "SELECT workspace, id, failures FROM enrichment WHERE ? IS NULL OR due_at <= ? ORDER BY due_at, id"
-        return [(workspace, id, failures) for workspace, id, failures in self._ledger.query(asked, (now, now))]
+        due = "? IS NULL OR due_at <= ? OR due_at > ? + ?"  # further away than any wait: the clock was set back
+        asked = f"SELECT workspace, id, failures FROM enrichment WHERE {due} ORDER BY due_at, id"  # noqa: S608 - words of ours
+        rows = self._ledger.query(asked, (now, now, now, AGAIN_MS[1]))
+        return [(workspace, id, failures) for workspace, id, failures in rows]
 
     def remove_retry(self, workspace: str, id: str) -> None:
         """Remove the note of a workspace with this id from the retries."""

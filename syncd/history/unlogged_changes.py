@@ -118,7 +118,7 @@ class UnloggedChanges:
 
 def _is_under_way(last: Entry, change: Change) -> bool:
     """Return whether the last entry may be for a write that is about to happen: a pass holds back no commits."""
-    lately = time.time_ns() // 1_000_000 - last.at < UNDER_WAY_MS
+    lately = 0 <= time.time_ns() // 1_000_000 - last.at < UNDER_WAY_MS
     return lately and (last.surface, last.tool) == (ADOPTION.surface, ADOPTION.tool) and last.before == change.after
 
 

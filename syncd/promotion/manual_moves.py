@@ -129,8 +129,8 @@ class ManualMoves:
 
     def _is_quiet(self, note: MovedNote) -> bool:
         """Return whether nobody is editing the note: some time has passed, as Obsidian may still ask whether to update links."""
-        aged = time.time() - note.since / 1000 >= self._snapshot.settings.sync.adopt_s
-        return aged and self._is_at_rest(note.new)
+        is_recent = 0 <= time.time() - note.since / 1000 < self._snapshot.settings.sync.adopt_s
+        return not is_recent and self._is_at_rest(note.new)
 
     def _is_at_rest(self, path: str) -> bool:
         stat = self._snapshot.vault.stat(path)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from index.errors import InvalidArgument, Unavailable
+from index.timings import now_ms
 from syncd.enrichment import enricher as enriching
 from syncd.enrichment.backfill import Backfill
 from syncd.enrichment.enricher import DefectiveNote
@@ -104,6 +105,13 @@ def test_what_is_owed_is_done_for_the_others_and_the_one_waits_longer_each_time(
     assert [bool(record_of(world, record.path).summary) for record in records] == [True, False, True]
 
 
+def test_a_note_that_was_postponed_while_the_clock_was_ahead_is_due(world):
+    enricher, now = world.app.opened.enricher, now_ms()
+    enricher.add_retry("default", "n1", now + 40 * 86_400_000)
+    enricher.add_retry("default", "n2", now)
+    assert enricher.pending_retries(now) == [("default", "n1", 0)]
+
+
 def test_a_capture_that_shows_it_is_made_and_the_next_ones_have_their_tags(world):
     bad, good = capture(world, BAD), capture(world, "The plumber mended the heating.")
     assert (bad.summary, bad.tags, bool(good.summary)) == (None, (), True)
@@ -121,7 +129,7 @@ def test_an_expected_error_of_one_note_stops_neither_its_capture_nor_the_job(wor
     for record in records:
         enricher.add_retry("default", record.id, 0)
     world.app.backfill.retry_failed()
-    assert enricher.pending_retries(1) == []
+    assert enricher.pending_retries(now_ms()) == []
     assert [bool(record_of(world, record.path).summary) for record in records] == [True, False, True]
     assert (records[1].id, 1) in [(id, failures) for _, id, failures in enricher.pending_retries()]
 

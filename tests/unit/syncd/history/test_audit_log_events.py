@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from index.timings import now_ms
 from syncd.history import audit_log as log
 from syncd.history.audit_log import Author, Events, acting_as, take_back
 from tests.support.audit_entries import change, log_write, owner, sha, told, unwritable
@@ -158,3 +159,18 @@ def test_a_write_of_the_pipe_that_is_under_way_is_no_change_by_hand(world):
     world.app.opened.unlogged_changes.log_hand_edits()
     assert world.app.opened.audit.head == seen
     assert world.app.opened.unlogged_changes._paths == {path}  # looked at once more
+
+
+def test_a_write_of_the_pipe_from_while_the_clock_was_ahead_is_not_waited_for(world):
+    path, audit = "Captures/default/Entities/Ada.md", world.app.opened.audit
+    world.write(path, ada())
+    world.run()
+    world.app.opened.unlogged_changes.log_hand_edits()
+    audit.now = lambda: now_ms() + 3_600_000
+    with acting_as(log.ADOPTION):
+        log_write(audit, node("Ada", sha(ada().encode()), "9", id="ada"))
+    audit.now, seen = now_ms, audit.head
+    world.app.opened.unlogged_changes._on_commit([path])
+    world.app.opened.unlogged_changes.log_hand_edits()
+    assert audit.head != seen
+    assert world.app.opened.unlogged_changes._paths == set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import time
 
 import pytest
 
@@ -306,6 +307,17 @@ def test_a_drag_waits_until_it_is_quiet_and_git_is_done(tmp_path):
     drag(world, "Captures/default/Heron.md", "Birds/Heron.md")
     assert text(world, "Birds/Heron.md") == CAPTURE
     world.close()
+
+
+def test_a_drag_that_was_noticed_while_the_clock_was_ahead_is_finished(world, monkeypatch):
+    drag(world, "Captures/default/Heron.md", "Birds/Heron.md", run=False)
+    world.run()
+    now_ns = time.time_ns
+    with monkeypatch.context() as ahead:
+        ahead.setattr(time, "time_ns", lambda: now_ns() + 40 * 86_400 * 10**9)
+        assert len(world.app.services.manual_moves._moved_notes.find_moved()) == 1
+    drag(world, "Captures/default/Pond.md", "Birds/Pond.md")
+    assert all("promoted_at" in text(world, path) for path in ("Birds/Heron.md", "Birds/Pond.md"))
 
 
 def test_a_drag_waits_for_an_unfinished_merge(world):
