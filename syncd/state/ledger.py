@@ -12,6 +12,7 @@ import shlex
 import sqlite3
 import stat
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ WAYS_OUT = (
     "`memex key reset --yes`"
 )
 DAMAGED = f"ledger: it is damaged, so Memex refuses some calls; run `memex stop`, then {WAYS_OUT}"
+BUSY_S = 5.0  # longest wait for another process that has the file locked
 CACHE = 512  # KiB of pages that each connection keeps, of 2,000 by default: the system keeps the file in memory anyway
 CLOSED = "Memex is stopping: its ledger is closed"  # for a thread that asks after the end
 log = logging.getLogger(__name__)
@@ -52,14 +54,14 @@ class Ledger:
         try:
             # The lock below serialises all use of the connection.
             connection = sqlite3.connect(
-                path, isolation_level=None, check_same_thread=False, timeout=5, factory=SafeConnection
+                path, isolation_level=None, check_same_thread=False, timeout=BUSY_S, factory=SafeConnection
             )
-            connection.execute("PRAGMA journal_mode = WAL")
+            _switch_to_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA secure_delete = ON")  # removed texts are overwritten
             _migrate(connection, path)
             reader = sqlite3.connect(
-                path, isolation_level=None, check_same_thread=False, timeout=5, factory=SafeConnection
+                path, isolation_level=None, check_same_thread=False, timeout=BUSY_S, factory=SafeConnection
             )
             reader.execute("PRAGMA query_only = ON")
             for opened in (connection, reader):
@@ -265,12 +267,30 @@ def _ensure_private(path: Path) -> None:
         )
 
 
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    """Switch a new file to write-ahead logging. SQLite itself does not wait for another process that does so now."""
+    end = time.monotonic() + BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= end:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Apply the schema versions that the file does not have yet, all in one transaction."""
     if misfit := find_misfit(connection):
         update = "update Memex, " if misfit.startswith(NEWER) else ""
         raise Unavailable(f"the ledger {path.name} can't be used: {misfit}; {update}{WAYS_OUT}", retryable=False)
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version < len(SCHEMA):
-        steps = " ".join(SCHEMA[version:])
-        connection.executescript(f"BEGIN IMMEDIATE; {steps} PRAGMA user_version = {len(SCHEMA)}; COMMIT;")
+    if connection.execute("PRAGMA user_version").fetchone() == (len(SCHEMA),):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()  # another process may have migrated it meanwhile
+    for statement in " ".join(SCHEMA[version:]).split(";"):  # `executescript` would commit first
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {max(version, len(SCHEMA))}")
+    connection.execute("COMMIT")

@@ -5,6 +5,7 @@ import os
 import sqlite3
 import stat
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,23 @@ def _schema(path: Path) -> tuple[int, list[tuple[str, ...]]]:
     with contextlib.closing(sqlite3.connect(path)) as reader:
         (version,) = reader.execute("PRAGMA user_version").fetchone()
         return version, reader.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type, name").fetchall()
+
+
+@pytest.mark.parametrize("version", [0, 5, len(SCHEMA) - 1])
+def test_those_that_open_a_new_or_older_ledger_at_the_same_time_migrate_it_once(path, version):
+    Ledger.open(path.with_name("new.db")).close()
+    if version:
+        _older(path, version)
+    together = threading.Barrier(4)
+
+    def open_it() -> None:
+        together.wait(10)
+        Ledger.open(path).close()
+
+    with ThreadPoolExecutor(4) as threads:
+        for opened in [threads.submit(open_it) for _ in range(4)]:
+            opened.result()
+    assert _schema(path) == _schema(path.with_name("new.db"))
 
 
 @pytest.mark.parametrize("version", range(1, len(SCHEMA)))
