@@ -10,17 +10,18 @@ import stat
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from index.errors import LibrariesMissing, MemexError, Unavailable
+from index.errors import Conflict, LibrariesMissing, MemexError, Unavailable
 from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none, quote_path, remove_files, restrict_mode
 from syncd.daemon import control_socket
 from syncd.state.damage import STAGED, find_misfits, find_obstacle, take_over
 from syncd.state.folder import KEY_FILE, read_regular_file, read_vault_path
+from syncd.state.process_lock import ProcessLock
 from syncd.state.vault_claim import find_holder
 from syncd.version import installed
 
@@ -163,9 +164,8 @@ def check_daemon(context: DoctorContext) -> Iterator[Finding]:
         left = [path for name in OF_A_DAEMON if lstat_or_none(path := folder / name)]
         if left:
             names = " and ".join(path.name for path in left)
-            yield Finding(
-                "daemon", "wrong", f"a crashed daemon left {names}", "memex serve", partial(remove_files, *left)
-            )
+            fix = partial(_remove_unheld_files, folder, left)
+            yield Finding("daemon", "wrong", f"a crashed daemon left {names}", "memex serve", fix)
         elif other := find_holder(context.vault):
             says = f"process {other} serves {context.vault} with another state folder than {folder}"
             yield Finding("daemon", "wrong", says, f"name its state folder with --state, or stop it: kill {other}")
@@ -173,6 +173,12 @@ def check_daemon(context: DoctorContext) -> Iterator[Finding]:
             yield Finding("daemon", "advice", "no daemon is running, so changes are not indexed", "memex serve")
     else:
         yield from _check_running_daemon(context)
+
+
+def _remove_unheld_files(state: Path, paths: Sequence[Path]) -> str:
+    """Remove these files. Raises Conflict if a daemon has started since they were found: they may be its files."""
+    with ProcessLock.acquire(state):
+        return remove_files(*paths)
 
 
 def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
@@ -363,7 +369,7 @@ def _examine_index(context: DoctorContext) -> dict[str, str]:
 def _rebuild_index(context: DoctorContext) -> str:
     """Rebuild the index in the daemon, or in this process if no daemon runs, and return a description of the repair.
 
-    Raises Unavailable if another process than the daemon holds the vault."""
+    Raises Unavailable or Conflict if another process than the daemon holds the vault."""
     if context.daemon is not None:
         control_socket.call(context.state, "index", {"full": True})
     elif context.pid is not None:
@@ -375,8 +381,11 @@ def _rebuild_index(context: DoctorContext) -> str:
         set_up_vault(context.settings, now=time.time_ns() // 1_000_000)
         try:
             _rebuild_here(App, context)
+        except Conflict:  # a daemon or another command has started since, and uses the index
+            raise
         except (MemexError, OSError):  # the index can't even be opened: it is derived, so remove it
-            shutil.rmtree(context.state / "index", ignore_errors=True)
+            with ProcessLock.acquire(context.state):
+                shutil.rmtree(context.state / "index", ignore_errors=True)
             _rebuild_here(App, context)
     return "Memex rebuilt the index from the notes"
 

@@ -10,10 +10,12 @@ import socket
 import sqlite3
 import stat
 import sys
+from functools import partial
 
 import httpx2
 import pytest
 
+from index.errors import Conflict
 from syncd.cli.doctor import state_checks
 from syncd.cli.doctor.doctor import DoctorContext, examine
 from syncd.cli.doctor.share_checks import check_shares
@@ -22,6 +24,7 @@ from syncd.installation.vault_setup import reset_owner_key
 from syncd.settings.access import LimitsSettings
 from syncd.state import damage
 from syncd.state.ledger_schema import SCHEMA
+from syncd.state.process_lock import ProcessLock
 from syncd.state.vault_claim import VaultClaim
 from tests.support.clinic import only
 from tests.support.live_server import PLAIN, running
@@ -167,6 +170,18 @@ def test_what_a_dead_daemon_left_is_removed(clinic):
     assert not (clinic.state / "daemon.json").exists()
     assert not (clinic.state / "control.token").exists()
     assert only(clinic.look(state_checks.check_daemon)).is_ == "advice"
+
+
+def test_what_belongs_to_a_daemon_that_has_started_since_is_kept(clinic):
+    (clinic.state / "daemon.json").write_text("{}")
+    before = DoctorContext(clinic.settings, {}, None, None)
+    found = only(state_checks.check_daemon(before))
+    with ProcessLock.acquire(clinic.state):
+        for fix in (found.fix, partial(state_checks._rebuild_index, before)):
+            with pytest.raises(Conflict):
+                fix()
+    assert (clinic.state / "daemon.json").exists()
+    assert clinic.build().is_dir()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a claim does not lead to its process")
