@@ -65,6 +65,31 @@ def test_a_file_that_a_person_dropped_stays_when_its_document_is_deleted(filing)
     assert filing.noticed() == []  # and is not read again
 
 
+def test_a_file_that_a_person_dropped_in_place_of_a_missing_one_stays_when_its_document_is_deleted(filing):
+    id = filing.upload("a.pdf", PDF)
+    (filing.world.vault / FILE).unlink()
+    filing.noticed()
+    filing.world.write("Captures/default/x.pdf", PDF)
+    filing.noticed()
+    assert filing.take() == [id]
+    filing.workspace.delete(id)
+    assert (filing.world.vault / "Captures/default/x.pdf").read_bytes() == PDF
+    assert (filing.notes(), filing.noticed()) == ([], [])
+
+
+@pytest.mark.parametrize("folder", ["default/Files", "work/Files"])
+def test_a_file_that_lies_where_memex_stores_files_goes_with_its_document(filing, folder):
+    id, workspace = filing.upload("a.pdf", PDF), folder.partition("/")[0]
+    if workspace == "default":
+        (filing.world.vault / FILE).rename(filing.world.vault / "Captures/default/Files/b.pdf")
+    else:
+        (filing.world.vault / "Captures/default").rename(filing.world.vault / "Captures/work")
+    filing.noticed()
+    assert filing.take() == [id]
+    filing.world.app.agent_access.workspace(workspace).delete(id)
+    assert (filing.stored(), filing.notes()) == ({}, [])
+
+
 def test_a_document_whose_file_is_gone_can_be_deleted(filing):
     id = filing.upload("a.pdf", PDF)
     (filing.world.vault / FILE).unlink()
