@@ -55,6 +55,10 @@ class SystemServices(Protocol):
         """Return why the manager is unavailable, with what to do; "" when it answers."""
         ...
 
+    def is_of_memex(self, vault: Path | None) -> bool:
+        """Return whether Memex wrote the file, for this vault (None: for any)."""
+        ...
+
     def write(self, spec: ServiceSpec) -> None:
         """Write the file. Raises Conflict when it belongs to another vault."""
         ...
@@ -109,13 +113,16 @@ class Systemd:
             f"`loginctl enable-linger`; to only write the unit: --file-only"
         )
 
+    def is_of_memex(self, vault: Path | None) -> bool:
+        """Return whether Memex wrote the unit, for this vault (None: for any)."""
+        line = unit_files.vault_line(read_unit(self.file))
+        return bool(line) if vault is None else line == f"{unit_files.VAULT}{unit_files.quote(str(vault))}"
+
     def write(self, spec: ServiceSpec) -> None:
         """Write the unit."""
         text = unit_files.systemd_unit(self.name, spec.command, vault=str(spec.vault))
-        if self.file.exists() and unit_files.vault_line(self.file.read_text("utf-8")) != unit_files.vault_line(text):
-            raise Conflict(
-                f"{self.file} is not a service of Memex for {spec.vault}: choose another --name, or remove that file first"
-            )
+        if self.file.exists():
+            require_own_file(self, spec.vault)
         self.folder.mkdir(parents=True, exist_ok=True)
         write_private(self.file, text)
 
@@ -215,16 +222,19 @@ class Launchd:
         """Return why launchd is unavailable; "" when its command is installed."""
         return "" if shutil.which("launchctl") else "this system has no launchd; to only write the file: --file-only"
 
+    def is_of_memex(self, vault: Path | None) -> bool:
+        """Return whether Memex wrote the agent, for this vault (None: for any)."""
+        theirs = agent_vault(self.file)
+        return bool(theirs) if vault is None else theirs == str(vault)
+
     def write(self, spec: ServiceSpec) -> None:
         """Write the agent."""
         kept = {"PATH": os.environ["PATH"]} if "PATH" in os.environ else {}  # Git may be installed by Homebrew
         text = unit_files.launchd_agent(
             self.name, spec.command, log=str(self.log), environment=kept | {"MEMEX_VAULT": str(spec.vault)}
         )
-        if self.file.exists() and agent_vault(self.file) != str(spec.vault):
-            raise Conflict(
-                f"{self.file} is not a service of Memex for {spec.vault}: choose another --name, or remove that file first"
-            )
+        if self.file.exists():
+            require_own_file(self, spec.vault)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         write_private(self.file, text.decode())
@@ -264,6 +274,15 @@ class Launchd:
         done = _run("launchctl", *words)
         if done.returncode:
             raise Unavailable(f"launchctl {words[0]} failed: {_error_line(done)}")
+
+
+def require_own_file(manager: SystemServices, vault: Path | None) -> None:
+    """Raise Conflict unless Memex wrote the file, for this vault (None: for any)."""
+    if not manager.is_of_memex(vault):
+        whose = "" if vault is None else f" for {vault}"
+        raise Conflict(
+            f"{manager.file} is not a service of Memex{whose}: choose another --name, or remove the file yourself"
+        )
 
 
 def serve_command(chosen: Settings) -> list[str]:
@@ -315,6 +334,14 @@ def _writable_folders(spec: ServiceSpec) -> list[str]:
         if not any(folder.is_relative_to(other) for other in kept):
             kept.append(folder)
     return [str(folder) for folder in kept]
+
+
+def read_unit(file: Path) -> str:
+    """Return the text of a unit; "" when it can't be read, or is not UTF-8 as the units of Memex are."""
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def agent_vault(file: Path) -> str:

@@ -13,6 +13,7 @@ ENVIRONMENT = {"PYTHONUNBUFFERED": "1", "GIT_TERMINAL_PROMPT": "0"}  # of a daem
 # Each thread of glibc keeps freed memory for itself, seven blocks of each small size, and a daemon has some 60 threads; no call
 # gives this memory back. Source: https://sourceware.org/glibc/manual/latest/html_node/Memory-Allocation-Tunables.html
 LINUX_ENVIRONMENT = ENVIRONMENT | {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+VAULT = "X-MemexVault="  # begins the line of a unit that names its vault
 UNIT = """\
 # `memex service install` writes this file and overwrites changes to it. Put your own changes into a drop-in:
 #   systemctl --user edit {unit}
@@ -110,7 +111,7 @@ def systemd_unit(name: str, command: Sequence[str], *, vault: str) -> str:
 
 def vault_line(text: str) -> str:
     """Return the line of a unit that names its vault; "" when Memex did not write the unit."""
-    return next((line for line in text.splitlines() if line.startswith("X-MemexVault=")), "")
+    return next((line for line in text.splitlines() if line.startswith(VAULT)), "")
 
 
 def hardening_drop_in(writable: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from index.errors import NotFound, Unavailable
-from syncd.cli.framework.commands import Group, load_settings, print_answer, print_message, set_flag
+from syncd.cli.framework.commands import Group, flags, load_settings, print_answer, print_message, set_flag
 from syncd.settings.known_vaults import default_settings_file
 from syncd.settings.settings import Settings
 from syncd.state.folder import read_vault_path
@@ -75,8 +75,13 @@ def service_install(vault: str | None, name: str, now: bool, harden: bool, file_
 @service.command("uninstall")
 @NAME
 def service_uninstall(name: str) -> None:
-    """Stop the service and remove its file; the vault, the index and the keys stay."""
+    """Stop the service and remove its file; the vault, the index and the keys stay.
+
+    The command refuses a file that Memex did not write and, with --vault, the service of another vault."""
+    from syncd.installation.service_manager import require_own_file
+
     manager = _installed_manager(name)
+    require_own_file(manager, load_settings().vault.path if "vault.path" in flags() else None)
     manager.remove()
     print_answer(
         {"file": str(manager.file), "removed": True}, lambda: f"removed {manager.file}; notes, index and keys stay"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from syncd.cli.doctor.doctor import DoctorContext, Finding
 from syncd.installation import unit_files
-from syncd.installation.service_manager import USUAL, Systemd, agent_vault, find_manager, serve_command
+from syncd.installation.service_manager import USUAL, Systemd, agent_vault, find_manager, read_unit, serve_command
 
 
 def check_service(context: DoctorContext) -> Iterator[Finding]:
@@ -21,7 +21,7 @@ def check_service(context: DoctorContext) -> Iterator[Finding]:
             says = "not installed for this vault; the daemon stops when its terminal closes"
             yield Finding("service", "advice", says, "memex service install --now")
         return
-    units = {file: text for file in sorted(manager.folder.glob(f"{USUAL}*.service")) if (text := _read_text(file))}
+    units = {file: text for file in sorted(manager.folder.glob(f"{USUAL}*.service")) if (text := read_unit(file))}
     mine = unit_files.vault_line(unit_files.systemd_unit(USUAL, ["/memex"], vault=str(context.vault)))
     for file, text in units.items():
         if unit_files.vault_line(text) == mine:
@@ -30,13 +30,6 @@ def check_service(context: DoctorContext) -> Iterator[Finding]:
     if not manager.unavailable_reason():
         says = "not installed for this vault; the daemon stops when its terminal closes"
         yield Finding("service", "advice", says, "memex service install --now")
-
-
-def _read_text(file: Path) -> str:
-    try:
-        return file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""
 
 
 def _instructions(unit: str) -> list[str]:

@@ -106,6 +106,35 @@ def test_a_unit_of_another_vault_is_left_alone(tmp_path):
     Systemd("memex-b", tmp_path / "user").write(wish("/b"))
 
 
+@pytest.mark.parametrize("unit", [b"[Service]\nExecStart=/bin/true\n", b"[Service]\n# caf\xe9\n", None])
+def test_a_unit_that_memex_did_not_write_is_left_alone(memex, unit):
+    memex.run("init", "--yes")
+    file = memex.home / ".config/systemd/user/memex.service"
+    file.parent.mkdir(parents=True)
+    if unit is None:
+        file.mkdir()
+    else:
+        file.write_bytes(unit)
+    for words in (["install", "--file-only"], ["uninstall"]):
+        with pytest.raises(Failed) as failed:
+            memex.run("service", *words)
+        assert (failed.value.code, "is not a service of Memex" in failed.value.err) == (5, True)
+    assert file.is_dir() if unit is None else file.read_bytes() == unit
+
+
+def test_the_service_of_another_vault_is_not_removed(memex, tmp_path):
+    memex.run("init", "--yes")
+    memex.run("service", "install", "--file-only")
+    unit = memex.home / ".config/systemd/user/memex.service"
+    other = Memex(tmp_path, vault=tmp_path / "other")
+    with pytest.raises(Failed) as failed:
+        other.run("service", "uninstall")
+    assert (failed.value.code, f"for {other.vault}" in failed.value.err) == (5, True)
+    assert unit.exists()
+    memex.run("service", "uninstall")
+    assert not unit.exists()
+
+
 def test_where_a_manager_looks_is_the_platform_s(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert find_manager("", "linux", {}).file == tmp_path / ".config/systemd/user/memex.service"
