@@ -5,19 +5,23 @@ from Git or its helpers, and where they do not suffice the command fails at once
 
 from __future__ import annotations
 
+import os
 import shlex
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from index.errors import Conflict, Unavailable
 from syncd.git.child_process import ProcessResult
 from syncd.git.repository import DETACHED, Repository
 from syncd.notes.secret_patterns import redact
+from syncd.state.folder import expand_home
 
 _FORMAT: Final = "--format=%(upstream:remotename)%00%(upstream:remoteref)%00%(upstream)%00%(push:remotename)"
 _SSH: Final = "-oBatchMode=yes -oConnectTimeout=10 -oServerAliveInterval=10 -oServerAliveCountMax=3"
+_SYSTEM_FOLDER: Final = Path("/etc")  # belongs to root
 _SILENT: Final = ("http.lowSpeedLimit=1", "http.lowSpeedTime=30", "credential.interactive=false")
 _OPTIONS: Final = tuple(word for option in _SILENT for word in ("-c", option))
 # Empty rather than unset, so that no password window opens on anybody's screen.
@@ -131,7 +135,18 @@ def _silent_environ(repo: Repository) -> Mapping[str, str]:
     ssh = repo.query("config", "--get", "core.sshCommand") or "ssh"
     if ssh.split()[0].rpartition("/")[2] != "ssh":
         return _UNASKED  # another program with other options; it has no terminal to ask on either
-    return {**_UNASKED, "GIT_SSH_COMMAND": f"{ssh} {_SSH}"}
+    return {**_UNASKED, "GIT_SSH_COMMAND": f"{ssh} {_SSH}{'' if ' -F' in ssh else _settings_option()}"}
+
+
+def _settings_option() -> str:
+    """Return the option with which ssh reads only this user's settings, where the system's would end it; else "".
+
+    In a user namespace without root, such as that of `PrivateUsers=yes`, root's files belong to nobody. Then ssh refuses
+    the files that /etc/ssh/ssh_config includes."""
+    if _SYSTEM_FOLDER.stat().st_uid in (0, os.getuid()):
+        return ""
+    settings = expand_home("~/.ssh/config")
+    return f" -F {shlex.quote(str(settings)) if settings.is_file() else 'none'}"
 
 
 def _is_race(result: ProcessResult) -> bool:

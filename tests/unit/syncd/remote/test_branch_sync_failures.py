@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, Unavailable
+from syncd.remote import upstream_branch
 from syncd.remote.branch_sync import UNREACHED, SyncOutcome
 from tests.support.git_states import run
 from tests.support.remote_vault import SECRET, SyncedDevice
@@ -203,4 +204,23 @@ def test_the_persons_own_ssh_is_asked_with_its_options_and_never_for_a_password(
     run(device.vault, "config", "core.sshCommand", "ssh -i key")
     run(device.vault, "remote", "set-url", "origin", f"host:{device.bare}")
     device.remote.sync()
-    assert (folder / "said").read_text().startswith("-i key -oBatchMode=yes -oConnectTimeout=10")
+    words = (folder / "said").read_text()
+    assert words.startswith("-i key -oBatchMode=yes -oConnectTimeout=10")
+    assert "-F" not in words
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+def test_without_root_in_its_namespace_ssh_reads_only_the_settings_of_the_person(device, monkeypatch):
+    """ssh ends at a file of `/etc/ssh/ssh_config.d` that belongs to neither root nor the person."""
+    folder = device.state.parent / "etc"
+    folder.mkdir()
+    os.chown(folder, 65534, 65534)
+    monkeypatch.setattr(upstream_branch, "_SYSTEM_FOLDER", folder)
+    monkeypatch.setenv("HOME", str(folder))
+    for there, option in ((False, "none"), (True, f"{folder}/.ssh/config")):
+        if there:
+            (folder / ".ssh").mkdir()
+            (folder / ".ssh/config").write_text("Host git\n")
+        assert upstream_branch._silent_environ(device.repo)["GIT_SSH_COMMAND"].endswith(f" -F {option}")
+    run(device.vault, "config", "core.sshCommand", "ssh -F settings")
+    assert upstream_branch._silent_environ(device.repo)["GIT_SSH_COMMAND"].count("-F") == 1
