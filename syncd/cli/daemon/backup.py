@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 import time
 from collections.abc import Mapping
@@ -152,4 +153,8 @@ def _format_restored(chosen: Settings, contents: ArchiveContents, result: Mappin
         lines.append(
             f"the vault is missing at {chosen.vault.path}: put your notes there, or name another folder with --vault"
         )
-    return "\n".join([*lines, "next: memex serve (it rebuilds the index from the notes)"])
+    options = (("vault.path", "--vault"), ("state", "--state"), ("config", "--config"))
+    serve = shlex.join(
+        ["memex", "serve", *(f"{option}={flags()[name]}" for name, option in options if name in flags())]
+    )
+    return "\n".join([*lines, f"next: {serve} (it rebuilds the index from the notes)"])

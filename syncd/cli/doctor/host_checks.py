@@ -245,8 +245,9 @@ def check_clock(context: DoctorContext) -> Iterator[Finding]:
         files = opened.list_notes().files
     ahead = sorted(path for path, entry in files.items() if entry.mtime_ns / 1e9 > present + AHEAD_S)
     if ahead:
-        says = f"{len(ahead):,} notes have a time in the future, such as {ahead[0]}: they are sorted as the newest"
-        yield Finding("clock", "advice", says, "if the clock is right, save those notes again")
+        count = "one note has" if len(ahead) == 1 else f"{len(ahead):,} notes have"
+        says = f"{count} a time in the future, such as {ahead[0]}: such notes are sorted as the newest"
+        yield Finding("clock", "advice", says, "if the clock is right, save such notes again")
     else:
         yield Finding(
             "clock",

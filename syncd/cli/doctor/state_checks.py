@@ -302,7 +302,7 @@ def check_queue(context: DoctorContext) -> Iterator[Finding]:
         yield Finding("queue", "wrong", f"the file of the job {id} is missing: upload it again", f"memex job show {id}")
     old = find_unneeded(staged.folder, [job.id for job in jobs if job.kind == "file"], older_s=STRAY_S)
     if old:
-        says = f"{len(old)} staged files belong to no job"
+        says = "one staged file belongs to no job" if len(old) == 1 else f"{len(old):,} staged files belong to no job"
         yield Finding(
             "queue",
             "wrong",

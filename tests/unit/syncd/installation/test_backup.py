@@ -329,7 +329,8 @@ def test_a_damaged_ledger_is_replaced_and_kept(tmp_path, models, archive):
         with tarfile.open(memex.state / "replaced.tar.gz") as kept:
             assert kept.extractfile("state/ledger.db").read().startswith(b"no database")
         said = memex.run("restore", str(archive), "--force")
-        assert str(memex.state / "replaced-2.tar.gz") in str(said)
+        assert f"next: memex serve --vault={memex.vault} --state={memex.state} (" in said
+        assert str(memex.state / "replaced-2.tar.gz") in said
         with tarfile.open(memex.state / "replaced.tar.gz") as kept:
             assert kept.extractfile("state/ledger.db").read().startswith(b"no database")
 

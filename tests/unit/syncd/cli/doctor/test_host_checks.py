@@ -217,7 +217,8 @@ def test_a_note_from_the_future_and_a_clock_from_the_past(clinic, monkeypatch):
     assert only(clinic.look(host_checks.check_clock)).is_ == "ok"
     os.utime(clinic.vault / "A.md", (4_000_000_000, 4_000_000_000))
     found = only(clinic.look(host_checks.check_clock, fix=True))
-    assert (found.is_, "A.md" in found.says) == ("advice", True)
+    assert found.is_ == "advice"
+    assert found.says.startswith("one note has a time in the future, such as A.md")
     assert (clinic.vault / "A.md").stat().st_mtime == 4_000_000_000
     monkeypatch.setattr(host_checks, "BEFORE", 4_000_000_000)
     assert only(clinic.look(host_checks.check_clock)).is_ == "wrong"
