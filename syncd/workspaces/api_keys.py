@@ -312,11 +312,6 @@ class ApiKeys:
             with self._lock:
                 self._used = used | self._used
             raise
-        with self._lock:
-            for used_id, at in used.items():
-                if used_id in self._keys:
-                    key, newest, old = self._keys[used_id]
-                    self._keys[used_id] = (replace(key, last_used_at=at), newest, old)
 
     def _load(self) -> None:
         """Read the table, if it was never read or another process has changed the ledger."""
