@@ -22,7 +22,7 @@ def make_entry(text: str) -> str:
 
     `References`, `References/` and `References/**` mean the same folder."""
     path = unicodedata.normalize("NFC", text.strip())
-    folder = path.endswith((BELOW, "/")) or not is_note(path)
+    folder = not is_note(path)
     path = path.removesuffix(BELOW).rstrip("/")
     if path in ("", "*", "**"):
         raise InvalidArgument("name a folder or a note: the whole vault can't be shared at once", field="path")
