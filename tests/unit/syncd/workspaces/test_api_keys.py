@@ -13,6 +13,7 @@ from syncd.workspaces.api_keys import ApiKeys, make_secret, read_environment_key
 from tests.support.audit_entries import unwritable
 
 NOW = 1_700_000_000_000
+DAY = 24 * 3600 * 1000
 
 
 @pytest.fixture
@@ -122,6 +123,61 @@ def test_a_revoked_key_ends_at_once_even_when_another_process_did_it(keys, ledge
     assert not keys.is_live(key, now=NOW + 1)
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda keys, _, secret: keys.authenticate(secret, now=NOW),
+        lambda keys, key, _: keys.is_live(key, now=NOW),
+        lambda keys, key, _: keys.find_live(key.name, now=NOW),
+        lambda keys, *_: keys.is_bound("work", "team"),
+    ],
+    ids=["authenticate", "is_live", "find_live", "is_bound"],
+)
+def test_the_first_question_after_another_process_has_changed_a_key_is_answered_by_the_change(keys, ledger, ask):
+    with closing(Ledger.open(ledger.path)) as opened:
+        other = ApiKeys(opened)
+        made = other.create("laptop", workspaces=["work"], namespace="team", now=NOW)
+        assert ask(keys, *made)
+        other.revoke("laptop", now=NOW)
+        assert not ask(keys, *made)
+
+
+def test_each_command_sees_the_keys_that_another_process_has_just_made(keys, ledger):
+    with closing(Ledger.open(ledger.path)) as opened:
+        made = lambda name: ApiKeys(opened).create(name, workspaces=None, now=NOW)[1]  # noqa: E731 - one expression
+        secrets = [made("laptop")]
+        keys.revoke("laptop", now=NOW)
+        secrets.append(made("phone"))
+        keys.rotate("phone", overlap_ms=0, now=NOW)
+        secrets.append(made("owner"))
+        keys.reset("owner", make_secret(), instead_of=(), now=NOW)
+        made("tablet")
+        with pytest.raises(Conflict, match="tablet"):
+            keys.create("tablet", workspaces=None, now=NOW)
+    assert [keys.authenticate(secret, now=NOW) for secret in secrets] == [None, None, None]
+
+
+def test_a_reset_leaves_the_new_key_with_all_rights_and_the_keys_that_were_not_named(keys):
+    _, old = keys.create("owner", workspaces=None, now=NOW)
+    named, stale = keys.create("laptop", workspaces=None, now=NOW)
+    _, other = keys.create("phone", workspaces=["work"], now=NOW)
+    keys.reset("owner", secret := make_secret(), instead_of=[named.id], now=NOW + 1)
+    key = keys.authenticate(secret, now=NOW + 1)
+    assert (key.name, key.workspaces, key.scopes) == ("owner", None, {"read", "write", "admin"})
+    assert [keys.authenticate(each, now=NOW + 1) is None for each in (old, stale, other)] == [True, True, False]
+    assert [event["event"] for event in keys.history()[3:]] == ["revoked", "revoked", "created", "reset"]
+
+
+def test_the_status_names_live_keys_that_expire_within_two_weeks_and_says_when_the_ledger_fails(keys, ledger):
+    for name, days in (("soon", 14), ("later", 15), ("ended", 14)):
+        keys.create(name, workspaces=None, expires_at=NOW + days * DAY, now=NOW)
+    keys.create("always", workspaces=None, now=NOW)
+    keys.revoke("ended", now=NOW)
+    assert keys.facts(NOW) == {"live": 3, "expiring": ["soon"]}
+    ledger.close()
+    assert keys.facts(NOW)["problem"]
+
+
 def test_revoking_takes_the_live_key_of_a_name_and_twice_is_once(keys):
     old, _ = keys.create("laptop", workspaces=None, now=NOW)
     assert keys.revoke("laptop", now=NOW + 1).revoked_at == NOW + 1
@@ -229,9 +285,6 @@ def test_a_key_sees_its_workspaces_and_may_only_its_scopes(keys):
     assert not key.has_scope("read")
 
 
-DAY = 24 * 3600 * 1000
-
-
 def test_while_a_key_is_rotated_both_secrets_open_and_then_only_the_new_one(keys, ledger):
     made, old = keys.create("laptop", workspaces=["work"], scopes=["read"], now=NOW)
     rotated, new = keys.rotate("laptop", overlap_ms=DAY, now=NOW + 1)
@@ -252,6 +305,14 @@ def test_what_came_in_with_the_old_secret_goes_out_with_it(keys):
     assert keys.is_live(before, now=NOW + DAY - 1)
     assert not keys.is_live(before, now=NOW + DAY)
     assert keys.is_live(after, now=NOW + DAY)
+
+
+@pytest.mark.parametrize("expires", [None, NOW + 1, NOW + DAY + 1])
+def test_an_old_secret_expires_with_the_overlap_or_earlier_with_its_key(keys, expires):
+    _, old = keys.create("laptop", workspaces=None, expires_at=expires, now=NOW)
+    _, new = keys.rotate("laptop", overlap_ms=DAY, now=NOW)
+    assert keys.authenticate(old, now=NOW).expires_at == min(expires or NOW + DAY, NOW + DAY)
+    assert keys.authenticate(new, now=NOW).expires_at == expires
 
 
 def test_a_second_rotation_ends_the_first_secret_at_once(keys):
