@@ -10,8 +10,8 @@ import pytest
 from index.errors import InvalidArgument, NotFound
 from syncd.graph.node_request import NewNode
 from syncd.history.audit_log import CONSOLIDATION, Author, acting_as
-from syncd.history.undo import JUST_NOW, KEPT_NO_MORE, OUTSIDE, UNHOUSED
-from syncd.history.write_lineage import EDITED, GONE, MOVED, THERE
+from syncd.history.undo import JUST_NOW, KEPT_NO_MORE, OUTSIDE, UNHOUSED, UNREADABLE, UndoStep
+from syncd.history.write_lineage import EDITED, GONE, MOVED, THERE, UndoReach
 from tests.support.agent_writes import by, capture, delete, inbox, space, undo, update
 from tests.support.world import World
 
@@ -177,9 +177,43 @@ def test_all_notes_of_one_call_are_taken_back_together(world):
     with by(tool="delete_entities"):
         nodes.delete(["Ada", "Charles"])
     told = undo(world, "Captures/default/Entities/Ada.md")
-    assert {one["did"] for one in told["done"]} == {"brought back"}
+    assert [(one["path"], one["did"]) for one in told["done"]] == [
+        ("Captures/default/Entities/Charles.md", "brought back"),
+        ("Captures/default/Entities/Ada.md", "brought back"),  # last, so that a try after a crash knows the call by it
+    ]
     assert inbox(world) == before
     assert sorted(node.name for node in nodes.by_type("person")) == ["Ada", "Charles"]
+
+
+def test_of_two_callers_with_the_same_id_of_a_call_the_named_note_s_is_undone(world):
+    notes = []
+    for key in ("claude", "codex"):
+        with by(key, request="same"):
+            notes.append(space(world).capture(key).record)
+    assert [one["path"] for one in undo(world, notes[0].path)["done"]] == [notes[0].path]
+    assert list(inbox(world)) == [notes[1].path]
+
+
+def test_a_key_that_never_wrote_is_an_error_that_names_those_that_did(world):
+    capture(world, "one")
+    with pytest.raises(NotFound, match=r"no key named 'codex' .* in this time: claude$"):
+        undo(world, key="codex")
+
+
+def test_a_stored_file_is_restored_before_its_note_and_removed_after_it():
+    for digest, paths in (("a1", ["r.pdf", "r.pdf.md"]), ("", ["r.pdf.md", "r.pdf"])):
+        steps = [UndoStep(path, "", UndoReach(None), digest) for path in ("r.pdf", "r.pdf.md")]
+        assert [step.path for step in sorted(steps, key=lambda step: step.sort_key)] == paths
+
+
+def test_what_can_not_be_read_is_left_alone_and_named(world):
+    kept = capture(world, "one")
+    file = world.vault / kept.path
+    file.rename(world.vault / "mine.txt")
+    file.symlink_to(world.vault / "mine.txt")
+    told = undo(world)
+    assert (told["done"], reasons(told)) == ([], {kept.path: UNREADABLE})
+    assert (file.is_symlink(), file.exists()) == (True, True)
 
 
 def test_a_dry_run_says_the_same_and_changes_nothing(world):
