@@ -129,10 +129,8 @@ def test_undo_follows_a_renamed_note_and_not_another_with_its_id(world):
     world.run()
     there = inbox(world)
     told = undo(world, since=0)
-    assert {one["path"] for one in told["done"]} == {
-        "Captures/a/Squatter.md",
-        "Captures/default/Renamed and longer.md",
-    } or (told["skipped"])
+    assert [one["path"] for one in told["done"]] == ["Captures/a/Squatter.md"]
+    assert [one["path"] for one in told["skipped"]] == ["Captures/default/Renamed and longer.md"]
     assert "Captures/a/Squatter.md" not in inbox(world)
     assert len(inbox(world)) == len(there) - 1
 

@@ -101,11 +101,10 @@ def test_a_person_s_later_edit_is_left_alone_and_the_reason_told(world):
 def test_an_edit_between_two_writes_ends_the_way_back(world):
     kept = capture(world, "one")
     file = world.vault / kept.path
-    mine = file.read_bytes() + b"mine"
-    file.write_bytes(mine)
+    file.write_bytes(file.read_bytes() + b"mine")
     world.run()
     stamped = file.read_bytes()  # the edit, and that it is a second version
-    assert mine in (stamped, stamped.replace(b"", b"")) or b"mine" in stamped
+    assert b"mine" in stamped
     update(world, kept.id, "by the agent")
     told = undo(world)
     assert file.read_bytes() == stamped

@@ -212,10 +212,6 @@ def captures(draw):
     return draw(st.sampled_from(["", "\ufeff"])) + front.replace("\n", end) + body.replace("\n", end)
 
 
-def keys_of(text):
-    return [line.split(":")[0].strip().strip("'\"").casefold() for line in text.splitlines()]
-
-
 @given(captures())
 @example(CAPTURE)
 @example("---\nid: a\n---")

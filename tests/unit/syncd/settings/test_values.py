@@ -30,9 +30,6 @@ class Pear:
     ripe: bool = False
 
 
-FRUIT = Variants(__name__, {"apple": "Apple", "pear": "Pear"})
-
-
 class Known(Variants):
     """Variants of this file, which is not importable by its name."""
 

@@ -210,8 +210,9 @@ def test_a_damaged_page_stays_a_problem_and_its_error_names_the_way_out(path, ca
         with pytest.raises(Unavailable, match="memex key reset --yes") as caught:
             if call == "read":
                 opened.query("SELECT * FROM tended")
-            with opened.transaction():
-                opened.execute("UPDATE tended SET value = 'y'")
+            else:
+                with opened.transaction():
+                    opened.execute("UPDATE tended SET value = 'y'")
         assert not caught.value.retryable
         assert opened.query("SELECT id FROM keys") == []
         assert "memex restore BACKUP --force" in opened.problem, "a good read of another page takes nothing back"
