@@ -32,7 +32,8 @@ _EMBED = compile_later(r"!\[\[[^\[\]\n]{1,500}\]\]|!\[[^\[\]\n]{0,500}\]\([^()\n
 _WIKI = compile_later(r"\[\[([^\[\]\n|]{1,500})(?:\|([^\[\]\n]{1,500}))?\]\]")
 _LINK = compile_later(r"\[([^\[\]\n]{1,500})\]\((?:[^()\n]|\([^()\n]{0,200}\)){0,1000}\)")
 _ADDRESS = compile_later(
-    r"<?\b(?:(?:https?|ftp|file|obsidian|mailto):|www\.)(?:[^\s<>()、。，）】」]|\([^\s<>()]{0,500}\))+>?", re.IGNORECASE
+    r"<?\b(?:(?:https?|ftp|file|obsidian|mailto):|www\.)(?:[^\s<>()、。，）】」]|\([^\s<>()]{0,500}\))+>?",
+    re.IGNORECASE,
 )
 # A link that is cut.
 _TORN = compile_later(r"!?\[{1,2}[^\[\]\n]*+(?:\](?:\((?:[^()\n]*+\([^()\n]*+\)?)?[^()\n]*+)?)?\Z")

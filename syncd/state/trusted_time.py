@@ -11,9 +11,7 @@ from index.timings import now_ms
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
 
-STEP_MS: Final = (
-    24 * 3600 * 1000
-)  # after a pause of the daemon, a trusted time that lags behind catches up by this each hour
+STEP_MS: Final = 24 * 3600 * 1000  # after a pause of the daemon, the trusted time catches up by this each hour
 _NAME: Final = "clock.trusted"
 
 
