@@ -308,7 +308,7 @@ class ChunkStore:
             counted = self._work.commits
             unpruned = self._unpruned + counted
             self._compact(self._table.optimize)
-            self._compact(self._table.index_vectors)
+            self._compact(self._table.build_indices)
             version = self._compact(self._table.optimize)
             self._sync_files(indices=True)
             if prune and self._prune(version, unpruned):

@@ -61,6 +61,8 @@ INDICES: Final[dict[str, Any]] = {
     "tags": LabelList(),
     "text": FTS(**TOKENIZER),
 }
+# A new table lacks the other indices, which cover no row before maintenance; without this one, words are split otherwise.
+FIRST: Final = ("text",)
 VECTORS: Final[
     dict[str, Any]
 ] = {  # with the default sample rate, training takes a minute at 100,000 rows once some are deleted
@@ -143,7 +145,7 @@ class Table:
         if self.fresh:
             table = await self._db.create_table(NAME, schema=schema(self.dimensions))
             await table.set_unenforced_primary_key("chunk_id")
-            await _ensure_indices(table, probe=False)
+            await _ensure_indices(table, FIRST)
         await self.renew(self._db)
         known = await self.select(("doc_id", "digest"))
         self._counts = count_rows(known)
@@ -320,9 +322,10 @@ class Table:
         await table.optimize(cleanup_older_than=drop, delete_unverified=drop == DROP)
         return int(await table.version())
 
-    async def index_vectors(self) -> None:
-        """Build the vector index if there are enough vectors and it is missing, of the wrong kind or in many segments."""
+    async def build_indices(self) -> None:
+        """Create missing indices; that of vectors if there are enough, or if it is of the wrong kind or in many segments."""
         table = await self._db.open_table(NAME)
+        await _ensure_indices(table, INDICES)
         wanted = maintenance_policy.choose_vector_index(await table.count_rows("vector IS NOT NULL"))
         statistics = await table.index_stats(VECTOR_INDEX)
         if wanted != "none" and (
@@ -355,7 +358,7 @@ class Table:
         back = local and not await _is_readable(table)
         if back:
             await _restore_readable_version(table)
-        await _ensure_indices(table, probe=local)
+        await _ensure_indices(table, FIRST, probe=local)
         return torn or back
 
 
@@ -458,11 +461,12 @@ async def _restore_readable_version(table: AsyncTable) -> None:
     raise StoreDamaged("the search index can't be read back; it must be rebuilt")
 
 
-async def _ensure_indices(table: AsyncTable, *, probe: bool) -> None:
-    """Create missing indices and, with `probe`, unreadable ones."""
+async def _ensure_indices(table: AsyncTable, columns: Collection[str], *, probe: bool = False) -> None:
+    """Create the indices that these columns lack and, with `probe`, all unreadable ones."""
     present = {index.name for index in await table.list_indices()}
     for column, config in INDICES.items():
-        if f"{column}_idx" not in present or (probe and not await _can_query(table, column)):
+        is_present = f"{column}_idx" in present
+        if (not is_present and column in columns) or (is_present and probe and not await _can_query(table, column)):
             await table.create_index(column, config=config, replace=True)
     if probe and VECTOR_INDEX in present and not await _can_query(table, "vector"):
         await table.drop_index(VECTOR_INDEX)  # maintenance creates it again

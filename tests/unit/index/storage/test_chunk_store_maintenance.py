@@ -16,7 +16,7 @@ import pytest
 from index import store_failures
 from index.errors import MemexError, Unavailable
 from index.model import Filter
-from index.storage import chunk_store
+from index.storage import chunk_store, lancedb_table
 from index.storage.chunk_store import ChunkStore
 from tests.support.chunk_rows import ALL, found, near, row, unit
 from tests.support.paths import ROOT
@@ -35,6 +35,17 @@ def test_maintenance_changes_no_answer_and_removes_what_is_old(store):
     assert sum(1 for _ in store._table.folder.rglob("*")) < files / 4
     store.replace({"d7": [row("d7", 0, "afterwards")]})
     assert found(store, "afterwards") == ["d7"] and store.count() == 39
+
+
+def test_maintenance_creates_the_indices_that_a_new_store_does_not_need_yet(store):
+    def names():
+        table = store._run(store._table._db.open_table("chunks"))
+        return {index.name for index in store._run(table.list_indices())}
+
+    assert names() == {"text_idx"}
+    store.replace({"a": [row("a", 0, "words")]})
+    store.maintain()
+    assert names() == {f"{column}_idx" for column in lancedb_table.INDICES}
 
 
 def test_a_large_store_gets_a_vector_index_that_finds_what_a_scan_finds(store, monkeypatch):
