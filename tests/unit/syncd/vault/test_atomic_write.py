@@ -26,6 +26,8 @@ from tests.support.paths import ROOT
 
 SINGLE = [*CHANGES][:8]
 CHANGED = [*CHANGES][:6]
+# What stands after a call stands before the next one too.
+MOMENTS = ["before", pytest.param("after", marks=pytest.mark.slow)]
 FIELDS = [field.name for field in dataclasses.fields(Calls)]
 
 
@@ -137,7 +139,7 @@ def elsewhere():
 
 
 @pytest.mark.parametrize("calls", ["newest calls", "no links"])
-@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("change", CHANGED)
 def test_a_kill_at_any_call_leaves_the_old_state_or_the_new_one(change, moment, calls, fresh, elsewhere):
     good = fresh()

@@ -64,7 +64,9 @@ def test_of_several_files_all_are_replaced_or_none(several, calls):
         assert nth > 3
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize(
+    "moment", ["before", pytest.param("after", marks=pytest.mark.slow)]
+)  # after a call is before the next
 def test_of_several_files_each_is_whole_when_the_process_is_killed(several, moment):
     with small_process() as elsewhere:
         for field in ("open", "write", "fchmod", "fsync", "exchange", "unlink"):
