@@ -9,10 +9,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.context import contexts
+from tests.support.example_counts import examples
 from tests.support.world import World
 
 SUBJECTS = ("filter", "boiler", "sailboat", "mortgage", "telescope", "orchard")
@@ -89,7 +90,7 @@ class Owner:
 
 
 @pytest.mark.timeout(300)
-@settings(max_examples=int(os.environ.get("MEMEX_CONTEXTS", "15")), deadline=None)
+@examples(int(os.environ.get("MEMEX_CONTEXTS", "15")))
 @given(STEPS)
 def test_what_the_owner_decided_holds_after_every_step(steps):
     with pytest.MonkeyPatch.context() as patched, tempfile.TemporaryDirectory() as folder:

@@ -180,7 +180,7 @@ class Hands(RuleBasedStateMachine):
 
 
 def test_tools_hands_and_restarts_in_any_order():
-    run_machine(Hands, Hands.check, 6, 15)
+    run_machine(Hands, Hands.check, 3, 15)
 
 
 @pytest.mark.slow

@@ -572,7 +572,7 @@ class Graph(RuleBasedStateMachine):
 
 @pytest.mark.timeout(900)
 def test_any_edits_by_agents_and_people_make_the_graph_that_a_plain_model_says():
-    run_machine(Graph, Graph.equals_rebuilt, 8, 15)
+    run_machine(Graph, Graph.equals_rebuilt, 3, 15)
 
 
 @pytest.mark.slow

@@ -198,7 +198,7 @@ class Vault(RuleBasedStateMachine):
 
 
 def test_any_edits_and_crashes_leave_the_index_equal_to_a_rebuilt_one():
-    run_machine(Vault, Vault.check, 12, 20)
+    run_machine(Vault, Vault.check, 3, 20)
 
 
 @pytest.mark.slow

@@ -444,7 +444,7 @@ class Base(RuleBasedStateMachine):
 
 
 def test_whatever_agents_and_a_person_do_every_job_ends_once_and_nothing_is_lost():
-    run_machine(Base, Base.check, 4, 25)
+    run_machine(Base, Base.check, 3, 25)
 
 
 @pytest.mark.slow

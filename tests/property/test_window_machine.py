@@ -234,7 +234,7 @@ class Windows(RuleBasedStateMachine):
 
 
 def test_agents_read_exactly_what_is_shared():
-    run_machine(Windows, Windows.check, 10, 15)
+    run_machine(Windows, Windows.check, 4, 15)
 
 
 @pytest.mark.slow
