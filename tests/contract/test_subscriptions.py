@@ -16,8 +16,9 @@ from index.errors import Unavailable
 from index.timings import now_ms
 from mcp_server import server
 from mcp_server.guard.guard import WATCH_SECONDS
+from mcp_server.protocol import subscriptions
 from mcp_server.protocol.resources import context_uri, note_uri
-from mcp_server.protocol.subscriptions import STREAMS, WATCHED, Updates
+from mcp_server.protocol.subscriptions import Updates
 from syncd.context import contexts
 from syncd.settings.automation import ContextSettings
 from tests.support.live_server import client, run, running
@@ -268,34 +269,37 @@ def test_what_can_not_be_read_can_not_be_watched(rim, space, mode):
     assert run(refused("writer", [note_uri("default", "x.md")]))[:2] == (-32000, "PERMISSION_DENIED")
 
 
-def test_a_key_holds_so_many_streams_and_each_so_many_notes(rim, space):
-    for number in range(WATCHED + 1):
+def test_a_key_holds_so_many_streams_and_each_so_many_notes(rim, space, monkeypatch):
+    assert (subscriptions.STREAMS, subscriptions.WATCHED) == (32, 100)
+    monkeypatch.setattr(subscriptions, "STREAMS", streams_at_most := 4)
+    monkeypatch.setattr(subscriptions, "WATCHED", watched := 10)
+    for number in range(watched + 1):
         space.folder.joinpath(f"N{number}x.md").write_text(f"note {number}\n")
     rim.world.run()
-    every = [note_uri(space.name, f"N{number}x.md") for number in range(WATCHED + 1)]
+    every = [note_uri(space.name, f"N{number}x.md") for number in range(watched + 1)]
 
     async def work():
         async with contextlib.AsyncExitStack() as stack:
             mcp = await stack.enter_async_context(client(rim, key=space.name, mode=MODES[1]))
-            with pytest.raises(MCPError, match="100 notes"):
+            with pytest.raises(MCPError, match="10 notes"):
                 await stack.enter_async_context(mcp.listen(resource_subscriptions=every))
             async with contextlib.AsyncExitStack() as streams:
-                for _ in range(STREAMS):
-                    await streams.enter_async_context(mcp.listen(resource_subscriptions=every[:WATCHED]))
+                for _ in range(streams_at_most):
+                    await streams.enter_async_context(mcp.listen(resource_subscriptions=every[:watched]))
                 with pytest.raises(MCPError, match="already has"):
                     await stack.enter_async_context(mcp.listen(resource_subscriptions=every[:1]))
                 old = await stack.enter_async_context(client(rim, key=space.name))
                 with pytest.raises(MCPError, match="already has"):
                     await old.subscribe_resource(every[0])
             await asyncio.to_thread(settled, rim)
-            for one in every[:WATCHED]:
+            for one in every[:watched]:
                 await old.subscribe_resource(one)
             await old.subscribe_resource(every[0])
-            with pytest.raises(MCPError, match="100 notes"):
-                await old.subscribe_resource(every[WATCHED])
+            with pytest.raises(MCPError, match="10 notes"):
+                await old.subscribe_resource(every[watched])
             await old.unsubscribe_resource(every[0])
             await old.unsubscribe_resource("note://never/was")
-            await old.subscribe_resource(every[WATCHED])
+            await old.subscribe_resource(every[watched])
 
     run(work())
 

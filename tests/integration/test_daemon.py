@@ -216,7 +216,7 @@ def test_commands_answer_alike_with_the_daemon_and_without(memex):
 
 def test_a_stop_lets_a_capture_in_flight_finish(memex):
     def capture(number):
-        content = f"in flight {number} " + "waders wade " * 600
+        content = f"in flight {number} " + "waders wade " * 150
         try:
             answer = memex.rest("POST", "/capture", json={"content": content})
         except OSError:

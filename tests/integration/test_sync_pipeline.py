@@ -866,7 +866,7 @@ def capturing(world: World, stop: threading.Event, kept: dict[str, str], errors:
         except Exception as error:
             errors.append(error)
         number += 1
-        time.sleep(0.01)
+        time.sleep(0.03)
 
 
 def test_a_rebuild_under_captures_loses_nothing_and_searches_go_on(world, tmp_path):
@@ -888,7 +888,7 @@ def test_a_rebuild_under_captures_loses_nothing_and_searches_go_on(world, tmp_pa
                 assert "n/007.md" in world.found("word7", mode="text")
                 world.write(f"edit/{edits}.md", f"an edit {edits} meanwhile\n")
                 edits += 1
-                time.sleep(0.02)
+                time.sleep(0.03)
         finally:
             builder.join()
             stop.set()

@@ -305,16 +305,13 @@ def test_links_lead_where_the_rule_says(nodes):
         assert (found and found.path) == expected
 
 
-@pytest.mark.parametrize("ask", ["path", "neighbourhood"])
-def test_a_large_graph_is_walked_without_looking_at_all_of_it(ask):
+def test_a_large_graph_is_walked_without_looking_at_all_of_it():
     count, each = 5_000, 10
     made = graph(
         *(node(f"n{n}", *(("r", f"n{(n * 7 + k * k * 31 + 1) % count}") for k in range(each))) for n in range(count))
     )
     began = time.process_time()
     for n in range(20):
-        if ask == "path":
-            assert made.shortest_path(f"n{n}", f"n{count - n - 1}")
-        else:
-            assert len(made.neighbourhood(f"n{n}", 2).vertices) > each
-    assert time.process_time() - began < 5  # walked whole it is a minute
+        assert made.shortest_path(f"n{n}", f"n{count - n - 1}")
+        assert len(made.neighbourhood(f"n{n}", 2).vertices) > each
+    assert time.process_time() - began < 10  # walked whole it is a minute

@@ -200,9 +200,9 @@ def test_rows_that_became_too_many_before_they_were_loaded_are_not_read(store, m
 
 def test_nothing_is_left_of_a_perspective_that_is_gone_or_of_replaced_rows():
     state = ObservationVectors.of([], DIMENSIONS)
-    for turn in range(3_000):
+    for turn in range(1_500):
         state = state.replace({"a": facets("a", 2, turn), "b": facets("b", 1, turn)})
-    assert all(len(group.live) < 2_500 for group in state.groups.values())
+    assert all(len(group.live) < 1_250 for group in state.groups.values())
     renamed = [replace(one, type="renamed") for one in facets("a", 2, 0)]
     state = state.replace({"a": renamed, "b": []})
     assert set(state.groups) == {("default", "renamed")}
