@@ -521,13 +521,10 @@ def everything(rim, key, mode, note="0" * 32):
 
 # A key of one workspace and one of two, each in an era of the protocol.
 CALLERS = {"legacy": "work", "2026-07-28": "two"}
-SHORT = {  # each part for each caller, and each fault once; the others take as long and go the same ways
+SHORT = {  # each part once, and each caller; the others take as long and go the same ways
     ("store", "disk full", "legacy"),
-    ("store", "a bug", "2026-07-28"),
     ("catalog", "read error", "2026-07-28"),
-    ("catalog", "bad database", "legacy"),
     ("vault", "no permission", "legacy"),
-    ("vault", "bad store", "2026-07-28"),
 }
 
 
@@ -640,7 +637,12 @@ def test_a_ledger_that_can_not_be_read_lets_nobody_in_and_says_so_in_our_words(t
         assert stream.wait(30)  # whoever watches over streams has outlived it
 
 
-@pytest.mark.parametrize("kind", REAL)
+REAL_MORE = {"a note that is a pipe", "a workspace that is a file", "a catalog of nonsense"}  # others go the same ways
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow if kind in REAL_MORE else []) for kind in REAL]
+)
 def test_what_breaks_on_disk_is_told_without_where_or_what_it_was(tmp_path, kind):
     with running(tmp_path / "state") as rim:
         rim.agent_access.workspace("secret").capture("# Hidden title xqtitlezy\n\nthe word is xqbodyzy")

@@ -72,7 +72,7 @@ def edge(source, kind, to):
     return {"from": source, "to": to, "relation_type": kind}
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [pytest.param(MODES[0], marks=pytest.mark.slow), *MODES[1:]])
 def test_every_tool_answers_in_the_shape_that_was_agreed(rim, mode):
     agent = Agent(rim, mode)
     (made,) = agent.create("Ada Lovelace", observations=["Wrote an algorithm", "Knew Charles Babbage"], tags=["math"])[

@@ -530,7 +530,7 @@ def test_a_listed_origin_is_let_in_but_needs_a_key_too(tmp_path):
         assert rim.rest("GET", "/thoughts", key=None, headers=headers).status_code == 401
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_signal_stops_a_server_in_the_main_thread(tmp_path, number):
     code = textwrap.dedent(
         f"""

@@ -220,11 +220,12 @@ def tear(state: Path, harm: str) -> None:
             (state / "head").write_bytes(b"\xff\xfe\0")
 
 
-HARMS = ["manifest cut", "manifests cut", "data cut", "data gone", "index cut", "catalog zeroed", "catalog cut"]
-HARMS += ["catalog's middle", "rows lost", "head"]
+# Each part and each kind of answer is quick; what LanceDB files lose is also in unit/index/storage/test_crash_repair.py.
+HARMS = ["manifest cut", "data cut", "catalog zeroed", "rows lost", "head"]
+MORE_HARMS = ["manifests cut", "data gone", "index cut", "catalog cut", "catalog's middle"]
 
 
-@pytest.mark.parametrize("harm", HARMS)
+@pytest.mark.parametrize("harm", [*HARMS, *(pytest.param(harm, marks=pytest.mark.slow) for harm in MORE_HARMS)])
 def test_torn_files_are_mended_or_made_anew_and_never_answer_with_nothing(tmp_path, harm):
     world = World(tmp_path)
     try:
@@ -259,6 +260,7 @@ def test_torn_files_are_mended_or_made_anew_and_never_answer_with_nothing(tmp_pa
 
 
 @pytest.mark.skipif(not Clock.possible, reason="no compiler to make a clock with")
+@pytest.mark.slow  # test_health.py and test_chunk_store_maintenance.py shift the clock without a daemon
 def test_a_clock_before_1970_is_told_in_few_words_and_passes(tmp_path, monkeypatch):
     clock = Clock(tmp_path)
     for name, value in clock.environ.items():

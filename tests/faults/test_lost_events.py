@@ -438,6 +438,7 @@ def test_a_second_daemon_on_one_vault_that_is_wanted_is_told(daemon, tmp_path):
     assert daemon.status("degraded") == []
 
 
+@pytest.mark.slow  # what a lock says of its successor is in unit/syncd/state/test_process_lock.py
 def test_a_daemon_that_was_replaced_while_it_slept_ends_when_it_wakes(tmp_path):
     with Daemon(tmp_path) as stale:
         stale.signal(signal.SIGSTOP)

@@ -142,7 +142,7 @@ def test_a_signal_ends_a_daemon_whose_output_nobody_reads(memex, number):
 @pytest.mark.parametrize(
     "words",
     [
-        ("serve", "--port", "0"),
+        pytest.param(("serve", "--port", "0"), marks=pytest.mark.slow),  # as a terminal whose output nobody reads
         pytest.param(("demo", "--port", "0"), marks=pytest.mark.slow),  # its text for a person goes to stdout
     ],
 )

@@ -95,6 +95,7 @@ def test_a_dismissed_proposal_has_a_dash_in_the_report_and_does_not_come_again(m
     assert tag not in browser.text("/reports")
 
 
+@pytest.mark.slow  # unit/syncd/consolidation/test_consolidation.py holds it without the page
 def test_a_proposal_whose_note_changed_changes_nothing_and_says_so(memex):
     browser = memex.browser()
     browser.post("/reports/scan")

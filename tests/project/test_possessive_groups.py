@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import pytest
+
 from tests.support.paths import ROOT
 from tests.support.sources import Source, sources
 
@@ -43,6 +45,7 @@ def test_no_text_has_a_possessive_group():
     assert not wrong, "use index.deferred_patterns.possessive"
 
 
+@pytest.mark.slow  # it imports every module anew; the test above reads their texts
 def test_where_groups_are_misread_no_module_has_a_pattern_with_one():
     assert has_possessive_group(re._parser.parse("a(?:bc)*+"))
     assert not has_possessive_group(re._parser.parse("(?>(?:a|bc)*)[ab]*+.++"))

@@ -146,7 +146,9 @@ def test_a_query_whose_words_are_nowhere_is_answered_by_its_vector_even_if_the_e
     assert bool([call for call in scope.encoder.calls if call[0] == "query"]) is not words
 
 
-@pytest.mark.parametrize("mode", ["hybrid", "vector", "text"])
+@pytest.mark.parametrize(
+    "mode", ["hybrid", *(pytest.param(mode, marks=pytest.mark.slow) for mode in ("vector", "text"))]
+)
 def test_a_smaller_limit_gives_the_beginning_of_a_larger_one(scope, mode):
     words = ["heron", "dunlin", "smew", "whimbrel", "garganey", "avocet", "bittern", "curlew"]
     rng = random.Random(7)

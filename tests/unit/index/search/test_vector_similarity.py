@@ -92,7 +92,7 @@ def test_both_ways_of_finding_the_nearest_agree():
     assert known.any() and (some[0][known] == all_of_them[0][known]).all()
 
 
-@pytest.mark.parametrize("topics", [20, 200])
+@pytest.mark.parametrize("topics", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_cells_find_nearly_all_that_a_comparison_of_all_finds(topics):
     matrix = rows(4_000, 5, topics, width=64)
     exact = {pair[:2] for pair in most_similar_pairs(matrix, (), 300, 0.0)}

@@ -84,6 +84,7 @@ def test_a_model_in_use_that_is_no_preset_is_listed_too(vault, capfd, monkeypatc
     assert [row["name"] for row in rows if row["in_use"]] == ["nomic"]
 
 
+@pytest.mark.slow  # memex eval measures likewise, in test_evaluation.py
 def test_a_try_measures_keeps_the_result_and_changes_nothing_else(vault, capfd):
     before = files(vault), files(state()), settings_file().read_bytes()
     code, out, _ = run(capfd, "try", "minilm-int8", "--json")
