@@ -31,6 +31,7 @@ NAMES = {
         "key",
         "tool",
         "next_cursor",
+        "next_before",
         "code",
         "mode",
         "state",
