@@ -1,4 +1,4 @@
-"""List the commits that touched a note, under all names that the note has had, from Git's history.
+"""List the commits that touched a note, under all names that the note has had, and find its blob in HEAD.
 
 Laws: a path reaches Git through standard input, and Git's output is split by position, never by content. A folder has
 no commits, so that no file in it is taken for a note of its name."""
@@ -60,6 +60,14 @@ def find_creation(repo: Repository, path: str) -> NoteCommit | None:
         if not touch.before:
             break
     return first
+
+
+def find_head_blob(repo: Repository, path: str) -> str | None:
+    """Return the name of Git's blob of the note at `path` in HEAD; None when HEAD has none there."""
+    if "\n" in path or repo.head() is None:
+        return None
+    name = repo.query("cat-file", "--batch-check=%(objectname)", stdin=f"HEAD:./{path}\n")
+    return None if not name or " " in name else name  # the answer for a missing file has blanks
 
 
 def _commits_of_file(path: str, commits: Iterable[NoteCommit]) -> Iterator[NoteCommit]:

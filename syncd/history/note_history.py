@@ -18,7 +18,7 @@ from typing import Any, Final
 from index.errors import MemexError, NotFound
 from index.model import Record
 from index.scope.index import Index
-from syncd.git.note_commits import NoteCommit, list_commits
+from syncd.git.note_commits import NoteCommit, find_head_blob, list_commits
 from syncd.git.repository import Repository
 from syncd.git.repository_state import UNREADABLE
 from syncd.history.audit_log import AuditLog
@@ -200,6 +200,11 @@ class NoteHistory:
                 if hashlib.sha256(raw).hexdigest() == digest:
                     return raw
         return None
+
+    def read_head(self, path: str) -> bytes | None:
+        """Return the content of the note in HEAD, which may be a merge; None if HEAD does not have it."""
+        name = find_head_blob(self._repo, path)
+        return self._repo.read_blob(name) if name else None
 
     def text_before(self, name: str, entry: int) -> tuple[str, bytes]:
         """Return the path and the content that a note had before an entry of the log.

@@ -18,7 +18,7 @@ from syncd.vault.location import locate
 from syncd.vault.path_rules import is_note
 from syncd.vault.vault import Vault
 
-HEAD: Final = "head"  # in Git, the newest commit
+HEAD: Final = "head"  # Git's newest commit; no name of a version begins with these letters
 SHORTEST: Final = 4  # characters of a version's name
 EVENTS: Final = 10_000  # most events that are searched for a version
 Commit = Callable[[str, bytes, str], str | None]
@@ -63,7 +63,7 @@ class NoteRestore:
         Conflict if the note can't be written at its place."""
         log = self._history.log(name, EVENTS)
         path = str(log["path"])
-        raw = self._read_version(path, log["events"], version)
+        raw = self._read_head(path) if version.casefold() == HEAD else self._read_version(path, log["events"], version)
         if not is_note(path):
             raise InvalidArgument(f"{path} is not a note, and Memex keeps versions of notes only")
         where = locate(path, self._inbox)
@@ -105,13 +105,17 @@ class NoteRestore:
             )
         return commit
 
+    def _read_head(self, path: str) -> bytes:
+        raw = self._history.read_head(path)
+        if raw is None:
+            raise NotFound(f"{path} is not in HEAD, the newest commit of Git: memex log -p shows its versions")
+        return raw
+
     def _read_version(self, path: str, events: Sequence[dict[str, Any]], version: str) -> bytes:
         """Return the text that the name of a version means."""
-        wanted = version.strip().casefold()
+        wanted = version.casefold()
         if len(wanted) < SHORTEST:
             raise InvalidArgument(f"the name of a version has at least {SHORTEST} characters: memex log -p shows them")
-        if wanted == HEAD:  # no name of a version begins with these letters
-            wanted = next((event["commit"] for event in reversed(events) if event["what"] == "commit"), HEAD)
         names = {(name, event["what"] == "commit") for event in events for name in self._matching_names(event, wanted)}
         if not names:
             raise NotFound(f"{path} has no version {version[:64]!r}: memex log -p shows its versions")

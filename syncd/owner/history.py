@@ -48,7 +48,7 @@ def operations(
         return _undo_result(AUTHOR.get().request if made.done else "", made.done, made.skipped)
 
     def restore(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
-        version = str(arguments["version"])
+        version = str(arguments["version"]).strip()
         plan = restoring.plan(arguments["id"], version)
         if arguments.get("dry_run"):
             return describe_plan(plan)

@@ -84,6 +84,48 @@ def test_a_text_that_is_committed_already_makes_one_commit(tracked):
     assert commits(tracked)[1:] == before
 
 
+def test_head_is_the_text_of_a_merge(tmp_path):
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    world = World(tmp_path, git=replace(GitSettings(), quiet_s=0.0))
+    text = "".join(f"line {number}\n" for number in range(20))
+    world.git("init", "-q", "-b", "main")
+    for branch, line, edit in (("main", "", ""), ("phone", "line 2\n", "phone\n"), ("laptop", "line 17\n", "laptop\n")):
+        if line:
+            world.git("checkout", "-q", "-b", branch, "main")
+        world.write(MINE, text.replace(line, edit) if line else text)
+        world.git("add", "-A")
+        world.git("commit", "-qm", branch)
+    world.git("merge", "-q", "--no-edit", "phone")
+    merged = text.replace("line 2\n", "phone\n").replace("line 17\n", "laptop\n")
+    assert text_of(world) == merged
+    world.run()
+    answer = restore(world, MINE, "HEAD")
+    assert (answer["version"], answer["undo"]) == (digest(merged), None)  # nothing to do
+    world.write(MINE, "broken\n")
+    world.run()
+    answer = restore(world, MINE, " head ")
+    assert text_of(world) == merged
+    message = world.git("show", "-s", "--format=%s", answer["commit"])
+    assert message == f"Restore {MINE} as it was at {digest(merged)[:10]}\n"
+    world.close()
+
+
+def test_a_note_that_the_newest_commit_does_not_have_is_not_in_head(tracked):
+    tracked.git("rm", "-q", "--force", MINE)
+    tracked.git("commit", "-qm", "gone")
+    tracked.write(MINE, "back\n")
+    tracked.run()
+    with pytest.raises(NotFound, match=r"Mine\.md is not in HEAD"):
+        restore(tracked, MINE, "HEAD")
+    assert text_of(tracked) == "back\n"
+
+
+def test_head_means_nothing_without_git(world):
+    with pytest.raises(NotFound, match="is not in HEAD"):
+        restore(world, capture(world, "one").id, "HEAD")
+
+
 def test_a_restore_is_undone_and_the_undo_too(tracked):
     answer = restore(tracked, MINE, commits(tracked)[-1])
     undone = undo(tracked, answer["undo"])
