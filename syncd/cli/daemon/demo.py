@@ -97,8 +97,9 @@ def demo(folder: str | None, port: int | None) -> None:
 
 
 def refuse_vault(root: Path) -> None:
-    """Raise InvalidArgument if `root` is a vault or in one: the demo's keys would be among its notes."""
-    around = (root, *root.parents)
+    """Raise InvalidArgument if `root` is a vault or in one, also through symbolic links: the demo's keys would be among its notes."""
+    real = Path(os.path.realpath(root))
+    around = (real, *real.parents)
     if find_vault_around(known_vaults(os.environ), root) or any(
         (folder / ".obsidian").is_dir() or find_holder(folder) for folder in around
     ):

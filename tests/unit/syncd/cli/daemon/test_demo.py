@@ -119,10 +119,14 @@ def test_folders_of_dead_demos_are_removed_and_no_others(tmp_path):
 @pytest.mark.parametrize("kind", ["served", "known", "of Obsidian"])
 def test_a_demo_writes_no_keys_into_a_vault(tmp_path, monkeypatch, capfd, kind):
     vault = tmp_path / "Notes"
-    (vault / (".obsidian" if kind == "of Obsidian" else "Diary")).mkdir(parents=True)
+    (vault / "Diary").mkdir(parents=True)
+    if kind == "of Obsidian":
+        (vault / ".obsidian").mkdir()
+    before = sorted(vault.rglob("*"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     refuse_vault(tmp_path / "Demo")
+    (tmp_path / "link").symlink_to(vault / "Diary")
     claim = VaultClaim(vault)
     if kind == "served":
         claim.require()
@@ -130,11 +134,11 @@ def test_a_demo_writes_no_keys_into_a_vault(tmp_path, monkeypatch, capfd, kind):
         (tmp_path / "config/memex").mkdir(parents=True)
         write(tmp_path / "config/memex/config.toml", f'[vault]\npath = "{vault}"\n')
     try:
-        for folder in (vault, vault / "Demo"):
+        for folder in (vault, vault / "Demo", tmp_path / "link", tmp_path / "link/Demo"):
             with pytest.raises(InvalidArgument, match="is a vault or in one"):
                 refuse_vault(folder)
         assert run_command(["demo", "--dir", str(vault)]) == CONFIG
     finally:
         claim.release()
     assert "choose another folder: memex demo --dir DIRECTORY" in capfd.readouterr().err
-    assert [path.name for path in vault.iterdir()] == [".obsidian" if kind == "of Obsidian" else "Diary"]
+    assert sorted(vault.rglob("*")) == before
