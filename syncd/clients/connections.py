@@ -10,6 +10,7 @@ import shlex
 import socket
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
@@ -17,7 +18,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, from_dict
 from index.timings import now_ms
 from syncd.cli.terminal.result_text import format_time
-from syncd.clients.client_file import ClientFile, read_file, write_file
+from syncd.clients.client_file import ClientFile, read_file, undo_write, write_file
 from syncd.clients.client_formats import (
     CLIENTS,
     Client,
@@ -243,15 +244,15 @@ def write_entry(ask: Ask, request: ConnectionRequest, file: ClientFile, url: str
     earlier = None if secret else _check_new_key(ask, request)
     made = secret or _make_secret()
     text = servers.put(request.connection(url, made), entry if entry_key else {})  # values that the owner added stay
-    written = ServerEntries(file, request, text)
-    changed = written.read() != entry
+    changed = ServerEntries(file, request, text).read() != entry
     backup = write_file(file, state, text) if changed else None  # first: if it fails, the earlier key must stay valid
     if secret:
         return WrittenEntry(backup, changed, ends)
     try:
         _replace_key(ask, request, made)
-    except MemexError:
-        write_file(file, read_file(file), state.text or written.remove())
+    except BaseException:  # also Ctrl-C: the file must not keep a key that does not exist
+        with suppress(MemexError):
+            undo_write(file, state, text)
         raise
     ended = _revoke_entry_key(ask, request, entry_key)
     notices = (*ended, *find_valid_keys(ask, request, entry_key, of_other_hosts=request.renew))
@@ -309,7 +310,7 @@ def _key_of_entry(ask: Ask, entry: Any) -> dict[str, Any] | None:
 
 
 def _revoke_entry_key(ask: Ask, request: ConnectionRequest, key: Mapping[str, Any] | None) -> list[str]:
-    """Revoke the key of an entry that ends, if it was made for this client under another name of the host; return what was done."""
+    """Revoke the key of a removed or replaced entry if it was made for this client under an earlier host name; return what was done."""
     if key is None or key["revoked_at"] or key["name"] == request.key_name or not request.is_named(key["name"]):
         return []
     ask("key.revoke", {"name": key["id"]})

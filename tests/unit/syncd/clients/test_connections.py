@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from index.errors import Unavailable
 from index.timings import now_ms
 from syncd.clients.client_file import ClientFile
 from syncd.clients.client_formats import CLIENTS
@@ -36,9 +37,16 @@ def world(tmp_path, monkeypatch):
     opened.close()
 
 
-def asker(world):
-    operations = world.app.operations
-    return lambda name, arguments: operations[name](arguments, lambda _: None)
+def asker(world, error=None, secrets=None):
+    """Return the operations of the daemon; with `error`, it makes no key, and `secrets` receives the wanted secret."""
+
+    def ask(name, arguments):
+        if error is not None and name == "key.replace":
+            secrets.append(arguments["secret"])
+            raise error
+        return world.app.operations[name](arguments, lambda _: None)
+
+    return ask
 
 
 def request_of(tmp_path, client="cursor", *, name="memex", renew=False):
@@ -64,6 +72,38 @@ def test_the_key_of_an_entry_ends_with_it_although_the_host_has_a_new_name(world
         written = write_entry(ask, request_of(tmp_path, renew=renew), request.file, URL)
         assert written.notices == (f"revoked the key {before}",)
         assert list(live(world)) == [f"cursor@{host}"]
+
+
+@pytest.mark.parametrize("error", [Unavailable("the disk is full"), OSError("cut"), KeyboardInterrupt()])
+@pytest.mark.parametrize("before", [None, "", '{"theme": "dark"}\n', "connected"])
+def test_a_key_that_was_not_made_is_in_no_file(world, tmp_path, error, before):
+    request, settings = request_of(tmp_path, renew=True), tmp_path / "client.json"
+    if before == "connected":
+        write_entry(asker(world), request, request.file, URL)
+    elif before is not None:
+        settings.write_text(before)
+    text, keys, secrets = settings.read_text() if settings.exists() else None, live(world), []
+    with pytest.raises(type(error)) as raised:
+        write_entry(asker(world, error, secrets), request, request.file, URL)
+    assert raised.value is error
+    assert (settings.read_text() if settings.exists() else None) == text
+    assert live(world) == keys
+    assert not any(secrets[0] in file.read_text() for file in tmp_path.glob("client.json*"))
+
+
+def test_a_file_that_another_program_changed_meanwhile_stays_and_the_first_error_is_reported(world, tmp_path):
+    request, error = request_of(tmp_path), Unavailable("the disk is full")
+
+    def ask(name, arguments):
+        if name == "key.replace":
+            (tmp_path / "client.json").write_text("{}")
+            raise error
+        return asker(world)(name, arguments)
+
+    with pytest.raises(Unavailable) as raised:
+        write_entry(ask, request, request.file, URL)
+    assert raised.value is error
+    assert (tmp_path / "client.json").read_text() == "{}"
 
 
 def test_a_key_that_stays_valid_is_named(world, tmp_path, monkeypatch):
