@@ -58,7 +58,7 @@ def find_state(options: Sequence[str]) -> Path | None:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("MEMEX_")}
     try:
         return load(flags, environ).state
-    except InvalidArgument:
+    except (InvalidArgument, ValueError, OSError):  # no file can have the path, or this system can't read it
         return None
 
 

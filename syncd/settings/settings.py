@@ -409,22 +409,22 @@ def resolve_state_and_vault(
 def _read_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, GivenValue]:
     try:
         raw = read_named_file(file)
-        data = tomllib.loads(raw.decode())
     except FileNotFoundError:
         if must:
             mistakes.append(f"the settings file {file} does not exist")
         return {}
-    except OSError as error:
-        mistakes.append(f"the settings file {file} can't be read: {error.strerror}")
+    except (OSError, ValueError) as error:  # ValueError: no file can have this path
+        mistakes.append(f"the settings file {file} can't be read: {getattr(error, 'strerror', error)}")
         return {}
+    try:
+        data = tomllib.loads(raw.decode())
     except UnicodeDecodeError:
         mistakes.append(f"the settings file {file} is not UTF-8 text: save it as UTF-8")
         return {}
     except (ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "too long a number, or nested too deep"
-        reason = (
-            "it begins with a byte order mark: save it as UTF-8 without one" if raw.startswith(BOM_UTF8) else reason
-        )
+        if raw.startswith(BOM_UTF8):
+            reason = "it begins with a byte order mark: save it as UTF-8 without one"
         mistakes.append(f"the settings file {file} is not TOML: {reason}")
         return {}
     source = {}

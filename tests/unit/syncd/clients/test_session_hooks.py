@@ -55,6 +55,19 @@ def test_a_hook_is_added_once_and_taken_away(before):
     assert remove_hook(json.dumps(removed), COMMAND, "claude-code") == json.dumps(removed)
 
 
+@pytest.mark.parametrize("option", ["--config", "--vault", "--state"])
+@pytest.mark.parametrize("path", ["/notes/\ud83d", "/notes/\0", "/" + "long" * 2_000])
+def test_a_hook_whose_path_no_file_can_have_is_one_of_another_vault(tmp_path, monkeypatch, option, path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    command = hook_command(["memex", "--vault", str(tmp_path)], "claude-code", "default")
+    before = put_hook("", hook_command(["memex", option, path], "claude-code", "default"), "claude-code")
+    text = put_hook(before, command, "claude-code")
+    text.encode()
+    groups = json.loads(text)["hooks"]["SessionStart"]
+    assert [group["hooks"][0]["command"] for group in groups][1:] == [command]
+    assert json.loads(remove_hook(text, command, "claude-code")) == json.loads(before)
+
+
 def test_a_hook_of_another_path_or_workspace_is_replaced():
     moved = hook_command(["/usr/bin/memex", *WORDS[1:]], "claude-code", "work")
     text = put_hook(put_hook("", COMMAND, "claude-code"), moved, "claude-code")

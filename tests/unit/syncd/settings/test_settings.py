@@ -96,6 +96,12 @@ def test_a_file_that_was_named_must_exist(home, tmp_path):
         load({"vault.path": "v"}, home | {"MEMEX_CONFIG": "no.toml"}, cwd=tmp_path)
 
 
+@pytest.mark.parametrize("name", ["a\0b.toml", "\ud83d.toml"])
+def test_a_path_that_no_file_can_have_is_a_mistake(home, tmp_path, name):
+    with pytest.raises(InvalidArgument, match="can't be read: "):
+        load({"config": name, "vault.path": "v"}, home, cwd=tmp_path)
+
+
 def test_a_pipe_in_place_of_the_file_is_not_waited_for_and_an_empty_device_is_no_setting(home, tmp_path):
     os.mkfifo(pipe := tmp_path / "pipe.toml")
     with pytest.raises(InvalidArgument, match=r"pipe\.toml can't be read: not a regular file"):
