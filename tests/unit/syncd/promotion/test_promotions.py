@@ -13,6 +13,7 @@ from syncd.notes.front_matter import read_properties, split
 from syncd.promotion.plan import TakenDestination
 from syncd.promotion.promoted_note import Problem, PromotionRule
 from syncd.settings.automation import PromoteSettings
+from tests.support import agent_writes as writes
 from tests.support.promotion_vault import capture, consistent, files, promotions
 from tests.support.unreadable_tables import unreadable
 from tests.support.world import World, promote
@@ -265,6 +266,20 @@ def test_a_stored_file_goes_along_and_comes_back(world, tmp_path):
     promotions(world).unpromote("f1")
     assert files(world) == before
     consistent(world, tmp_path)
+
+
+def test_a_stored_file_goes_to_the_folder_of_the_settings(tmp_path):
+    world = World(tmp_path, promote=PromoteSettings(attachments="Assets"))
+    stored(world)
+    promote(world, "f1", to="Papers")
+    assert {"Papers/report.pdf.md", "Assets/report.pdf"} < files(world).keys()
+    world.close()
+
+
+def test_a_capture_whose_title_followed_its_text_is_called_by_the_new_title(world):
+    record = writes.capture(world, "The zebra has stripes.")
+    writes.update(world, record.id, "The tax is due in May.")
+    assert promote(world, record.id)["target"] == "Notes/The tax is due in May.md"
 
 
 def test_a_stored_file_that_another_note_needs_stays(world):

@@ -46,6 +46,18 @@ def test_nothing_is_done_while_git_or_somebody_is_at_work(world):
     assert (world.vault / "Notes/Heron.md").exists()
 
 
+def test_an_edited_capture_is_promoted_after_its_edit_has_got_its_stamp(world):
+    world.write("Captures/default/Heron.md", capture("promote: true\n") + "An edit.\n")
+    lock = world.write(".git/index.lock", "")
+    world.run()
+    lock.unlink()
+    marked(world)
+    assert (world.vault / "Captures/default/Heron.md").exists()
+    world.run()
+    marked(world)
+    assert (world.vault / "Notes/Heron.md").exists()
+
+
 def test_a_problem_is_told_in_the_capture_once_and_goes_when_it_is_solved(world):
     file = world.write("Captures/default/Heron.md", capture("promote: true\npromote_to: ../out\n"))
     world.run()

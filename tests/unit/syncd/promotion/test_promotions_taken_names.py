@@ -329,6 +329,19 @@ def test_ticking_leave_takes_the_mark_off(world):
     assert (world.vault / "Captures/default/Heron.md").read_text() == capture("promote: false\n")
 
 
+def test_links_of_a_merged_capture_lead_where_they_led_and_its_properties_stay_out(world):
+    world.write("Notes/Heron.md", "An old note.\n")
+    world.write("Captures/default/Heron.md", capture("promote: true\n") + "See [the nest](./Nest.md).\n")
+    world.write("Captures/default/Nest.md", "A nest.\n")
+    world.run()
+    marked(world)
+    world.run()
+    assert tick(world, "Append").done
+    text = (world.vault / "Notes/Heron.md").read_text()
+    assert text.startswith("An old note.\n\nThe heron stands")
+    assert text.endswith("See [the nest](../Captures/default/Nest.md).\n")
+
+
 def test_what_was_changed_since_it_was_shown_is_not_merged(world):
     taken(world)
     (world.vault / "Notes/Heron.md").write_text("edited since\n")
