@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import resource
+import shutil
 import stat
 import threading
 import time
@@ -138,6 +139,16 @@ def test_other_bytes_than_were_announced_are_not_kept(overwritten, tmp_path):
         write(b"two")
         raise KeyError
     assert list((tmp_path / "past").iterdir()) == []
+
+
+def test_bytes_whose_folder_goes_while_they_are_kept_stop_nobody_and_are_reported(overwritten, tmp_path, caplog):
+    with overwritten.keeping(sha(b"one")) as write:
+        write(b"one")
+        shutil.rmtree(tmp_path / "past")
+    assert not overwritten.holds(sha(b"one"))
+    assert "could not keep an overwritten version" in caplog.text
+    overwritten.keep(b"one")
+    assert overwritten.read(sha(b"one")) == b"one"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
