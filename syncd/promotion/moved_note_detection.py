@@ -89,10 +89,10 @@ class MovedNotes:
         if self._first and self._snapshot.sync.ready.is_set():
             self._recall_captures()
             self._first = False
-        moved_notes, gone = [], []
+        moved_notes, gone, now = [], [], trusted_ms(self._ledger)
         for id, (old, since, others) in self._left.items():
             new = self._find_note(id, others)
-            if new == old or self._exists(old) or (new is None and trusted_ms(self._ledger) - since > KEPT_MS):
+            if new == old or self._exists(old) or (new is None and now - since > KEPT_MS):
                 gone.append(id)
             elif new is not None:
                 moved_notes.append(MovedNote(id, old, new, since))

@@ -9,7 +9,7 @@ import pytest
 
 from syncd.state import trusted_time
 from syncd.state.ledger import Ledger
-from syncd.state.trusted_time import STEP_MS, advance, trusted_ms
+from syncd.state.trusted_time import EARLIEST_MS, STEP_MS, advance, trusted_ms
 from tests.support.world import World, promote
 
 HOUR_S, DAY_S = 3600, 24 * 3600
@@ -89,18 +89,23 @@ def test_everything_goes_at_once_if_nothing_is_to_be_kept(tmp_path, clock):
     world.close()
 
 
+@pytest.mark.parametrize("first_times", [(), (3,), (3, 4)], ids=["", "1970 at first", "1970 twice"])
 def test_the_trusted_time_is_never_later_than_the_clock_and_a_clock_at_its_start_does_not_delay_it(
-    tmp_path, monkeypatch
+    tmp_path, monkeypatch, first_times
 ):
-    now = 50 * STEP_MS
+    now = 0
     monkeypatch.setattr(trusted_time, "now_ms", lambda: now)
     tmp_path.chmod(0o700)
     ledger = Ledger.open(tmp_path / "ledger.db")
+    for now in first_times:
+        assert (trusted_ms(ledger), advance(ledger)) == (now, now)
+    now = EARLIEST_MS + 50 * STEP_MS
     assert (trusted_ms(ledger), advance(ledger)) == (now, now)  # the first time is the only one there is
-    now = 90 * STEP_MS
-    assert [trusted_ms(ledger), advance(ledger), advance(ledger)] == [days * STEP_MS for days in (51, 51, 52)]
+    now += 40 * STEP_MS
+    expected = [EARLIEST_MS + days * STEP_MS for days in (51, 51, 52)]
+    assert [trusted_ms(ledger), advance(ledger), advance(ledger)] == expected
     now = 3
     assert (trusted_ms(ledger), advance(ledger)) == (3, 3)
-    now = 51 * STEP_MS
+    now = EARLIEST_MS + 51 * STEP_MS
     assert advance(ledger) == now
     ledger.close()
