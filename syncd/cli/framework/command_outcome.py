@@ -106,8 +106,10 @@ def _describe_usage(error: click.ClickException, context: click.Context | None) 
             options = (option for option in context.command.params if error.option_name in option.opts)
             values = next((f": {_describe_values(option, context)}" for option in options), "")
             return f"{error.option_name} needs a value{values}"
+        case click.MissingParameter():
+            return error.format_message().rstrip(".")
         case click.BadParameter(param=click.Parameter() as parameter) if _is_number(parameter) and context:
-            value, _, _ = error.message.partition(" is not ")
+            value, _, _ = error.message.rpartition(" is not ")
             name = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.make_metavar(context)
             return f"{name} is {_describe_values(parameter, context)}, and not {value}"
         case _:
