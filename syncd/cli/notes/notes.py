@@ -16,7 +16,8 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, MemexError, NotFound
-from index.names import did_you_mean, fold, pluralize
+from index.names import did_you_mean, pluralize
+from index.query import filter_key
 from index.timings import now_ms
 from syncd.cli.framework.arguments import (
     ROWS,
@@ -44,6 +45,7 @@ from syncd.cli.framework.commands import (
 from syncd.cli.framework.completion import captures, collections, folders, workspaces
 from syncd.cli.terminal import result_text
 from syncd.cli.terminal.result_text import way_back
+from syncd.documents.capture_note import split_metadata
 
 # The fields of a hit in JSON, which scripts may rely on.
 HIT = (
@@ -176,12 +178,12 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
 
 def _describe_ignored(made: Mapping[str, Any], properties: Mapping[str, Any]) -> str:
     """Return which of these properties a repeated capture did not change in the existing note; "" for none."""
-    given_tags = properties.get("tags")
-    tags = {fold(str(tag).lstrip("#")) for tag in given_tags} if isinstance(given_tags, list) else set()
+    rest, title, tags = split_metadata(properties)
+    more = {key: value for key, value in rest.items() if value is not None}
     ignored = [
-        *(["title"] if properties.get("title", made["title"]) != made["title"] else []),
-        *(["tags"] if tags - {fold(tag) for tag in made["tags"]} else []),
-        *(["metadata"] if properties.keys() - {"title", "tags"} else []),
+        *(["title"] if title not in (None, made["title"]) else []),
+        *(["tags"] if set(map(filter_key, tags)) - set(map(filter_key, made["tags"])) else []),
+        *(["metadata"] if not more.items() <= made["metadata"].items() else []),
     ]
     return f"; unchanged: its {', '.join(ignored)}; to change a note: memex updatenote" if ignored else ""
 

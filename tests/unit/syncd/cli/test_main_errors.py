@@ -51,7 +51,10 @@ def test_each_failure_has_its_exit_code(daemon, capfd, line, exit_code):
         ("log x --limit abc", "--limit is a whole number from 1 to 10,000, and not 'abc'; see `memex log --help`"),
         ("log x -n 0", "--limit is a whole number from 1 to 10,000, and not 0; see `memex log --help`"),
         ("audit show x", "ENTRY is a whole number of at least 1, and not 'x'; see `memex audit show --help`"),
-        ("audit show 'x is not y'", "ENTRY is a whole number of at least 1, and not 'x is not y'; see `memex audit show --help`"),
+        (
+            "audit show 'x is not y'",
+            "ENTRY is a whole number of at least 1, and not 'x is not y'; see `memex audit show --help`",
+        ),
         ("audit show", "Missing argument 'ENTRY'; see `memex audit show --help`"),
         ("audit --before-entry x", "--before-entry is a whole number, and not 'x'; see `memex audit --help`"),
         ("log x --limit", "--limit needs a value: a whole number from 1 to 10,000; see `memex log --help`"),

@@ -241,10 +241,16 @@ def test_a_deletion_promises_only_an_undo_that_can_work(world, note, monkeypatch
         (("--title", "T", "--tag", "#Salt"), ""),
         (("--title", "U", "--tag", "sun"), "; unchanged: its title, tags; to change a note: memex updatenote"),
         (("--metadata", '{"a": 1}'), "; unchanged: its metadata; to change a note: memex updatenote"),
+        (("--tag", "Sea Salt"), ""),
+        (("--metadata", '{"color": "red", "ratio": [1, 2.5], "on": "2026-01-01", "none": null, "title": null}'), ""),
+        (("--metadata", '{"tags": "salt,#sea-salt"}'), ""),
+        (("--metadata", '{"color": "blue"}'), "; unchanged: its metadata; to change a note: memex updatenote"),
     ],
 )
 def test_a_repeated_capture_names_what_it_did_not_change(world, capfd, words, remark):
-    assert run_command(["capture", "the text", "--title", "T", "--tag", "salt"]) == 0
+    metadata = '{"color": "red", "ratio": [1, 2.5], "on": "2026-01-01"}'
+    first = ["--title", "T", "--tag", "salt", "--tag", "Sea Salt", "--metadata", metadata]
+    assert run_command(["capture", "the text", *first]) == 0
     capfd.readouterr()
     assert run_command(["capture", "the text", *words]) == 0
     assert capfd.readouterr().out.endswith(f"  (existed already{remark})\n")
