@@ -544,6 +544,8 @@ def test_a_collection_goes_out_with_the_graph_and_comes_in_again(world):
     ask["graph.import"]({"workspace": "other", "entities": [told]}, print)
     other = world.app.agent_access.workspace("other")
     assert other.get(other.nodes.get("Ada").id).record.collection == "recipes"
+    relation = {"from_entity": "Ada", "to_entity": "Ada", "relation_type": "knows"}  # as version 0.1 sends it
+    assert ask["graph.import"]({"workspace": "other", "relations": [relation]}, print)["related"] == 1
     told = told | {"name": "Eve", "properties": {"collection": "typo"}}
     with pytest.raises(InvalidArgument, match="recipes"):
         ask["graph.import"]({"workspace": "other", "entities": [told]}, print)

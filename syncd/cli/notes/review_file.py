@@ -16,7 +16,12 @@ from syncd.cli.terminal import result_text
 
 Word: TypeAlias = Literal["keep", "approve", "dismiss"]
 WORDS: Final[tuple[Word, ...]] = ("keep", "approve", "dismiss")
-SHORT: Final[Mapping[str, Word]] = {"k": "keep", "a": "approve", "d": "dismiss"}
+SHORT: Final[Mapping[str, Word]] = {
+    "k": "keep",
+    "a": "approve",
+    "d": "dismiss",
+    "discard": "dismiss",
+}  # "discard" until 0.1
 ROOT: Final = "/"  # stands for the root of the vault in the file
 ARROW: Final = "->"
 TAKE: Final = "+"  # begins a line with a suggestion that the note gets

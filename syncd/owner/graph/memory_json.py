@@ -123,7 +123,7 @@ def _import_entities(
 def _import_relations(nodes: Nodes, relations: Iterable[Arguments], counts: dict[str, int], *, dry_run: bool) -> None:
     """Add relations; those of an entity that the import has made belong to it, and don't count as a change of it."""
     edges = {
-        Edge(relation["from_entity"], relation["to_entity"], relation["relation_type"]): not relation["source_made"]
+        Edge(relation["from_entity"], relation["to_entity"], relation["relation_type"]): not relation.get("source_made")
         for relation in relations
     }
     if dry_run:
