@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -223,8 +224,7 @@ class Workspace:
 
     def propose_change(self, path: str, request: ChangeRequest, reason: str) -> CaptureResult:
         """Propose a change of the shared note at `path` to the owner; see `change_proposals.propose_change`."""
-        made = propose_change(self._inbox, self.name, self.window, path, request, reason=reason)
-        return CaptureResult(*made)
+        return CaptureResult(*propose_change(self._inbox, self.name, self.window, path, request, reason=reason))
 
     def _shared_note(self, id: str) -> SharedNote:
         if (window := self.window) is None:
@@ -257,8 +257,7 @@ class Workspace:
         if record.scope == "vault":
             return None, None
         entries = [entry for entry in self._inbox.audit.entries_about(id=record.id) if entry.workspace == self.name]
-        whole = not self._inbox.audit.base().seq
-        made = find_creator(entries, record.created_at, whole=whole)
+        made = find_creator(entries, record.created_at, whole=not self._inbox.audit.base().seq)
         return made, find_last_editor(entries, record.digest, record.updated_at)
 
     @property
@@ -330,12 +329,12 @@ class Workspace:
         if record is None and not is_note(address):
             beside = self._documents_by_base([base_of(f"{address}.md")]).get(f"{address}.md")
             record = beside if beside and beside.file else self._find_by_file(f"{self.root}{address}")
-        record = record or find_by_form(address, self._paths, self._assign_addresses)
         if record is None and shared and (window := self.window):
-            return window.read_at(address).record
-        if record is None:
-            raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
-        return record
+            with suppress(NotFound):
+                return window.read_at(address).record
+        if record := record or find_by_form(address, self._paths, self._assign_addresses):
+            return record
+        raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
 
     def _find_by_file(self, file: str) -> Record | None:
         """Return the document of a file at the path where a person put it, under its original name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,21 @@ def test_agents_read_what_is_shared_and_nothing_else(world):
             workspace(world).document_at(path, shared=True)
     with pytest.raises(NotFound):
         workspace(world).get("heron-1")
+
+
+def test_a_shared_note_is_found_by_its_path_before_captures_whose_paths_have_another_unicode_form(world, monkeypatch):
+    world.write("References/Grüße.md", "A zanzibar greeting.\n")
+    share(world, "References")
+    here, listed = workspace(world), []
+    capture = here.capture("Einmal Ärger", metadata={"title": "Ärger"}).record
+    paths = here._paths
+    monkeypatch.setattr(here, "_paths", lambda: [listed.append(1), *paths()][1:])
+    assert here.document_at("References/Grüße.md", shared=True).path == "References/Grüße.md"
+    assert not listed
+    assert here.document_at(unicodedata.normalize("NFD", "Ärger.md"), shared=True).id == capture.id
+    assert listed
+    with pytest.raises(NotFound, match="no document"):
+        here.document_at("Öde.md", shared=True)
 
 
 def test_nothing_is_embedded_for_the_window(world):
