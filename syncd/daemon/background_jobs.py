@@ -139,7 +139,7 @@ def _forget_old_versions(opened: OpenParts) -> None:
     before = now - int(git.past_days * DAY_S * 1000) if git.past_days > 0 else LATEST_MS
     opened.overwritten.prune(before / 1000)
     forget_bytes(opened.ledger, before=before, most=git.past_mb << 20)
-    trusted_time.advance(opened.ledger)  # at last, because a full disk fails it
+    trusted_time.advance(opened.ledger)  # last, because it fails on a full disk
 
 
 def _prune_ended_jobs(opened: OpenParts) -> None:

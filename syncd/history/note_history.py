@@ -51,7 +51,7 @@ ENTRIES: Final = frozenset({*WRITES, "moved"})
 class Event:
     """Describes an event in a note's history. `before` and `after` are its content; None = no longer known."""
 
-    at: int  # epoch milliseconds; of what "removed" the note, a time before it
+    at: int  # epoch milliseconds; for "removed", the time of the last event before the removal
     what: str  # create, update, delete, moved; edit, removed: manual; commit; else the kind of a move, such as promote
     path: str
     surface: str = ""  # mcp, rest, cli, daemon, file; "" for a commit
@@ -343,7 +343,9 @@ class _Texts:
         self._known |= {name: _decode(blobs[name]) if name in blobs else None for name in names}
 
     def extended(self, write: Entry, entries: Iterable[Entry]) -> tuple[str | None, list[str]]:
-        """Return the text after a write, with the additions of the daemon without which it is not kept, and their tools."""
+        """Return the text after a write, and the tools whose additions it contains.
+
+        If Memex does not keep that text, return the first kept text after later additions by the daemon."""
         text, additions = self.text(write.after), list[str]()
         for addition in find_additions(entries, write) if text is None else ():
             text = self.text(addition.after)

@@ -38,9 +38,9 @@ PAGE = 1_000
 # What a filter names, and where its values are listed.
 NAMED = {
     "key": ("with the key", "memex key list"),
-    "tool": ("of the tool", "memex audit, in the column tool"),
-    "id": ("about the note", "memex audit, in the column note"),
-    "request": ("of the call", "memex audit --json, as request"),
+    "tool": ("of the tool", "memex audit (column tool)"),
+    "id": ("about the note", "memex audit (column note)"),
+    "request": ("of the call", "memex audit --json (field request)"),
 }
 
 
@@ -117,8 +117,8 @@ def audit(
 def audit_show(entry: int) -> None:
     """Show all fields of the entry with the number ENTRY, and the lines that its write changed.
 
-    With --json: the fields of `memex audit`, "diff" (null: the text is no longer kept), "additions" (tools of the daemon whose later lines the
-    diff contains) and "now" (the note's current path)."""
+    With --json: the fields of `memex audit`, "diff" (null: the text is no longer kept), "additions" (the daemon's tools that added
+    lines after this write; the diff contains these lines) and "now" (the note's current path)."""
     result = ask("audit.show", {"entry": entry})
     print_answer(result, lambda: format_entry(result, None, color=has_color()))
 
@@ -193,7 +193,7 @@ def _name_unknown(asked: dict[str, Any]) -> None:
     for name, (what, where) in NAMED.items():
         if asked.get(name) and not ask("audit.list", {name: asked[name], "limit": 1}):
             value = result_text.line(asked[name], 200)
-            print_message(f"memex: the log has no entry {what} {value!r}; known ones: {where}")
+            print_message(f"memex: the log has no entry {what} {value!r}; to see the known ones: {where}")
 
 
 def _print_entries(entries: list[dict[str, Any]]) -> None:

@@ -50,8 +50,8 @@ def history(id: str, patch: bool, limit: int, entry: int | None) -> None:
 
     The history follows the note through renames, moves and its deletion; a path is relative to the vault. A change that
     neither Memex nor Git recorded is listed as "changed outside Memex" or "deleted outside Memex". With --json: {"path", "exists", "more", "events": [{"at", "what", "path", "source",
-    "surface", "tool", "key", "request", "entry", "undone", "commit", "author", "subject", "before", "after"}]}, and with -p "diff", "restorable" and "additions" (tools
-    of the daemon whose later lines the diff contains too).
+    "surface", "tool", "key", "request", "entry", "undone", "commit", "author", "subject", "before", "after"}]}, and with -p "diff", "restorable" and
+    "additions" (the daemon's tools that added lines after this write; the diff contains these lines).
 
     --before prints one old version, with its properties, and into a file or pipe its bytes; --json shows the numbers of the entries. With --json: {"path", "content"}."""
     if entry is not None:

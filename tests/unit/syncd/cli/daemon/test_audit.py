@@ -101,18 +101,18 @@ def test_an_entry_is_shown_with_what_it_changed(served, capfd):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--key", "nope"], "memex: the log has no entry with the key 'nope'; known ones: memex key list\n"),
+        (["--key", "nope"], "memex: the log has no entry with the key 'nope'; to see the known ones: memex key list\n"),
         (
             ["--tool", "nope", "--key", "claude"],
-            "memex: the log has no entry of the tool 'nope'; known ones: memex audit, in the column tool\n",
+            "memex: the log has no entry of the tool 'nope'; to see the known ones: memex audit (column tool)\n",
         ),
         (
             ["--id", "no/pe.md"],
-            "memex: the log has no entry about the note 'no/pe.md'; known ones: memex audit, in the column note\n",
+            "memex: the log has no entry about the note 'no/pe.md'; to see the known ones: memex audit (column note)\n",
         ),
         (
             ["--call", "nope"],
-            "memex: the log has no entry of the call 'nope'; known ones: memex audit --json, as request\n",
+            "memex: the log has no entry of the call 'nope'; to see the known ones: memex audit --json (field request)\n",
         ),
         (["--key", "claude", "--until", "2020-01-01"], ""),
     ],
