@@ -32,6 +32,7 @@ from syncd.history.write_lineage import (
     find_additions,
     find_manual_moves,
     id_histories,
+    is_follow_up,
     is_manual_arrival,
     writes_in_force,
 )
@@ -165,9 +166,11 @@ class NoteHistory:
             for row in shown:
                 before, after = (texts.text(row[side]) for side in ("before", "after"))
                 row["restorable"] = bool(row["after"]) and after is not None and after != texts.present
-                row["additions"] = []
+                row["additions"], row["never_kept"] = [], False
                 if after is None and row["entry"]:
                     after, row["additions"] = texts.extended(writes[row["entry"]], entries)
+                if before is None and row["entry"]:
+                    row["never_kept"] = is_follow_up(writes[row["entry"]])
                 row["diff"] = diff_texts(before, after, row["source"] or row["path"], row["path"])
         path = path or commits[0].path
         state = self._current_state(path)
@@ -177,16 +180,18 @@ class NoteHistory:
         """Return what an entry changed: `diff`, and `now`, the current path of its note; None where it is unknown or gone.
 
         Versions that Memex overwrote by its own additions are not kept. If the result of a write is one of them, the
-        diff contains the additions too, and `additions` names their tools."""
+        diff contains the additions too, and `additions` names their tools. `never_kept`: the text before this addition is one."""
         if entry.kind not in ENTRIES or not is_note(entry.path):
-            return {"diff": None, "now": None, "additions": []}
+            return {"diff": None, "now": None, "additions": [], "never_kept": False}
         path = self.current_path(entry)
         texts = _Texts(self, path, self._find_commits(dict.fromkeys([path, entry.path])))
         after, additions = texts.extended(entry, self._audit.entries_about(path=entry.path))
+        before = texts.text(entry.before)
         return {
-            "diff": diff_texts(texts.text(entry.before), after, entry.path, entry.path),
+            "diff": diff_texts(before, after, entry.path, entry.path),
             "now": path if self.read_current(path) is not None else None,
             "additions": additions,
+            "never_kept": before is None and is_follow_up(entry),
         }
 
     def read_version(self, digest: str, path: str, commits: Sequence[NoteCommit] | None = None) -> bytes | None:

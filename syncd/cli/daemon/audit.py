@@ -118,7 +118,8 @@ def audit_show(entry: int) -> None:
     """Show all fields of the entry with the number ENTRY, and the lines that its write changed.
 
     With --json: the fields of `memex audit`, "diff" (null: the text is no longer kept), "additions" (the daemon's tools that added
-    lines after this write; the diff contains these lines) and "now" (the note's current path)."""
+    lines after this write; the diff contains these lines),
+    "never_kept" (Memex keeps no text from before this addition) and "now" (the note's current path)."""
     result = ask("audit.show", {"entry": entry})
     print_answer(result, lambda: format_entry(result, None, color=has_color()))
 
@@ -228,13 +229,20 @@ def entry_cells(entry: dict[str, Any], zone: tzinfo | None) -> tuple[str, ...]:
 def format_entry(entry: dict[str, Any], zone: tzinfo | None, *, color: bool) -> str:
     """Format the fields of an entry that have a value, one a line, and the changed lines."""
     at = result_text.format_time(entry["at"], zone, timespec="seconds")
-    fields = {name: value for name, value in entry.items() if name not in ("diff", "at", "additions") and value}
+    fields = {
+        name: value for name, value in entry.items() if name not in ("diff", "at", "additions", "never_kept") and value
+    }
     lines = [f"{name:<10}{result_text.line(str(value), 1_000)}" for name, value in [("at", at), *fields.items()]]
     if entry["additions"]:
         lines.append(result_text.describe_additions(entry["additions"]))
     has_text = entry["path"] and entry["type"] != "file"
     return "\n".join(
-        lines + (result_text.format_diff(entry["diff"], color=color, surface=entry["surface"]) if has_text else [])
+        lines
+        + (
+            result_text.format_diff(entry["diff"], color=color, never_kept=entry.get("never_kept", False))
+            if has_text
+            else []
+        )
     )
 
 

@@ -50,8 +50,8 @@ def history(id: str, patch: bool, limit: int, entry: int | None) -> None:
 
     The history follows the note through renames, moves and its deletion; a path is relative to the vault. A change that
     neither Memex nor Git recorded is listed as "changed outside Memex" or "deleted outside Memex". With --json: {"path", "exists", "more", "events": [{"at", "what", "path", "source",
-    "surface", "tool", "key", "request", "entry", "undone", "commit", "author", "subject", "before", "after"}]}, and with -p "diff", "restorable" and
-    "additions" (the daemon's tools that added lines after this write; the diff contains these lines).
+    "surface", "tool", "key", "request", "entry", "undone", "commit", "author", "subject", "before", "after"}]}, and with -p "diff", "restorable",
+    "additions" (the daemon's tools that added lines after this write; the diff contains these lines) and "never_kept" (Memex keeps no text from before this addition).
 
     --before prints one old version, with its properties, and into a file or pipe its bytes; --json shows the numbers of the entries. With --json: {"path", "content"}."""
     if entry is not None:
@@ -197,7 +197,7 @@ def format_timeline(result: Mapping[str, Any], zone: tzinfo | None, *, color: bo
                 blocks.append(f"    version {event['after'][:12]}")
             if event["additions"]:
                 blocks.append(f"    {result_text.describe_additions(event['additions'])}")
-            lines = result_text.format_diff(event["diff"], color=color, surface=event["surface"])
+            lines = result_text.format_diff(event["diff"], color=color, never_kept=event.get("never_kept", False))
             blocks += [f"    {line}" for line in lines]
     return "\n".join(blocks)
 

@@ -121,12 +121,10 @@ def format_hits(results: Sequence[Mapping[str, Any]], *, color: bool = False) ->
     return "\n".join(blocks) if blocks else "nothing found"
 
 
-def format_diff(diff: Sequence[str] | None, *, color: bool, surface: str = "") -> list[str]:
-    """Format the lines of a difference, which a write over `surface` made; None = unknown."""
+def format_diff(diff: Sequence[str] | None, *, color: bool, never_kept: bool = False) -> list[str]:
+    """Format the lines of a difference; None = unknown. `never_kept`: it is an addition of Memex, which kept no text before it."""
     if diff is None:
-        return [
-            f"({NEVER_KEPT if surface == 'daemon' else 'the old text is no longer kept, or is too long to compare'})"
-        ]
+        return [f"({NEVER_KEPT if never_kept else 'the old text is no longer kept, or is too long to compare'})"]
     styles = {"+": GREEN, "-": RED, "@": CYAN}
     return [colorize(sanitize(line), styles.get(line[:1], ""), color and line[:1] in styles) for line in diff]
 

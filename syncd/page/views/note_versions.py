@@ -84,7 +84,7 @@ def list_versions(events: Sequence[Mapping[str, Any]]) -> list[Version]:
 def _remark(event: Mapping[str, Any]) -> str:
     if event.get("additions"):
         return describe_additions(event["additions"])
-    return f"{NEVER_KEPT}." if event.get("diff") is None and event["surface"] == "daemon" else ""
+    return f"{NEVER_KEPT}." if event.get("diff") is None and event.get("never_kept") else ""
 
 
 def _is_undoable(event: Mapping[str, Any]) -> bool:

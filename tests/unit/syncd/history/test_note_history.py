@@ -202,6 +202,7 @@ def test_an_entry_shows_its_lines_also_after_memex_added_to_them(world):
         (entry["diff"], entry["additions"]) for entry in shown
     ]
     assert [event["restorable"] for event in events] == [False, True, False]
+    assert [entry["never_kept"] for entry in [*shown, *events]] == [False, True, False] * 2
 
 
 def test_a_note_that_a_person_deleted_has_no_event_at_a_made_up_time(world, memex):

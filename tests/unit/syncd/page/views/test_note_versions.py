@@ -51,7 +51,8 @@ def test_the_newest_event_comes_first_and_a_lost_text_has_no_lines():
         ({}, ""),
         ({"additions": ["review"]}, "The lines include what Memex added after this write: review."),
         ({"diff": None}, ""),
-        ({"diff": None, "surface": "daemon"}, "Memex keeps no version of a note from before its own additions."),
+        ({"diff": None, "surface": "daemon"}, ""),
+        ({"diff": None, "never_kept": True}, "Memex keeps no version of a note from before its own additions."),
     ],
 )
 def test_lines_that_include_more_or_never_were_kept_have_a_remark(fields, remark):
