@@ -1,4 +1,4 @@
-"""Limit how far Memex believes a clock that is ahead when it removes old things, because a removal is final.
+"""Limit how far Memex trusts the time of a clock that is ahead when it removes old things, because a removal is final.
 
 Laws, tested: the trusted time is never later than the clock; while the clock is ahead, each hourly run of the job that
 advances it moves it by a day at most. A clock at its start, such as 1970, does not delay it."""
