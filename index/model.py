@@ -250,6 +250,7 @@ class Record:
     writable: bool
     file: str | None  # of a document of type `file`: the path of the stored file whose text it holds
     superseded_by: str | None  # of a capture that is stale: what the link to the newer one says
+    summary_derived: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -266,9 +266,11 @@ def _states_creation(text: str) -> bool:
 def visible_digest(note: Document | Record) -> str:
     """Return a digest of what agents can read and write of a note: text, title, tags, collection, summary and metadata.
 
-    A person's own marks (`promote`, `promote_to`, `review`), relations and the file's name are not included."""
+    A person's own marks (`promote`, `promote_to`, `review`), relations and the file's name are not included, nor a summary
+    that Memex derives from the text: another version of Memex may derive another one."""
     stem = note.path.rpartition("/")[2][:-3]
     title = None if note.title == stem else note.title
     filed = [note.collection, has_several(note)]
-    fields = [note.content_hash, title, sorted(note.tags), filed, note.summary, dict(note.metadata)]
+    summary = None if note.summary_derived else note.summary
+    fields = [note.content_hash, title, sorted(note.tags), filed, summary, dict(note.metadata)]
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()

@@ -21,6 +21,7 @@ def record(path: str = "Captures/default/A.md", **fields: Any) -> Record:
         "type": "note", "title": "A", "digest": "d", "content_hash": "h", "collection": "documents", "tags": (), "aliases": (),
         "summary": None, "source": "claude-code", "metadata": {}, "created_at": WRITTEN, "updated_at": None, "version": 1,
         "chunks": 1, "defects": (), "writable": True, "file": None, "superseded_by": None,
+        "summary_derived": False,
     }  # fmt: skip
     return Record(**usual | fields)
 

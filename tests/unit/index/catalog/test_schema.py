@@ -13,6 +13,8 @@ from index.document_ids import path_id
 from index.model import Link, MemoRelation
 from tests.support.catalog_rows import STAT, document, write
 
+# What version 19 lacked.
+NO_DERIVED = f"drop view records; {VIEW.replace(', summary_derived', '')}"
 # What version 15 lacked, and what versions 14 and 12 lacked too.
 NO_UNSETTLED = "drop table unsettled;"
 NO_TAG_USES = f"{NO_UNSETTLED} drop trigger tag_added; drop trigger tag_removed; drop table tag_uses;"
@@ -25,7 +27,7 @@ alter table documents drop column file_name; alter table links drop column stem;
 
 # What version 10 lacked too.
 NO_MARKS = (
-    f"{NO_NAMES} drop view records; {VIEW.replace(', owner_marks from', ' from')}"
+    f"{NO_NAMES} drop view records; {VIEW.replace(', summary_derived, claimed, owner_marks', ', claimed')}"
     "alter table documents drop column owner_marks; alter table documents drop column summary_derived;"
     "drop index documents_superseded;"
 )
@@ -141,6 +143,19 @@ def test_an_upgrade_reads_notes_again_whose_namespace_has_another_unicode_form(t
     upgraded = Catalog.open(path)
     assert not upgraded.fresh
     assert [entry.path for entry in upgraded.manifest().values() if not entry.digest] == ["A.md"]
+    upgraded.close()
+
+
+def test_an_upgrade_reads_captures_again_whose_summary_is_derived(tmp_path):
+    made = Catalog.open(path := tmp_path / "captures.db")
+    derived = document("B.md", summary="first sentence", summary_derived=True)
+    write(made, document("A.md", summary="stated"), derived)
+    made.close()
+    run(path, f"{NO_DERIVED} pragma user_version = 19;")
+    upgraded = Catalog.open(path)
+    assert not upgraded.fresh
+    assert [entry.path for entry in upgraded.manifest().values() if not entry.digest] == ["B.md"]
+    assert [record.summary_derived for record in upgraded.records_at(["A.md", "B.md"])] == [False, True]
     upgraded.close()
 
 

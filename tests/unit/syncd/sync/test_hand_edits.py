@@ -1,5 +1,8 @@
 """syncd/sync/hand_edits.py: what a person changes by hand counts as an update, once."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from index.errors import Conflict
@@ -44,6 +47,40 @@ def test_properties_count_as_far_as_agents_can_set_them(world, before, after, co
     file = written(world, f"---\nid: mine\ncreated_at: 2026-01-02\n{after}\n---\ntext", at=AT + 1)
     world.run()
     assert stamps(file) == ((2, iso(AT + 1)) if counts else (None, None))
+    settled(world)
+
+
+DERIVED = "---\nid: mine\ncreated_at: 2026-01-02\ntags: [a]\n{}---\nThe text of a note. More text.\n"
+
+
+def derive_otherwise(world, script=""):
+    """Give the catalog the summary that another version of Memex derived from the text, while Memex is closed."""
+    world.app.close()
+    (catalog,) = world.state.glob("index/*/captures.db")
+    with closing(sqlite3.connect(catalog)) as connection:
+        connection.executescript(f"update documents set summary = 'Other words.' where summary_derived; {script}")
+        assert connection.total_changes == 1
+    world.app = world._open()
+
+
+def test_a_summary_that_is_derived_otherwise_is_no_edit(world):
+    written(world, DERIVED.format(""))
+    world.run()
+    derive_otherwise(world)
+    file = written(world, DERIVED.format("review: later\n"), at=AT + 1)
+    world.run()
+    assert stamps(file) == (None, None)
+    settled(world)
+
+
+def test_after_an_upgrade_a_summary_is_derived_again_and_no_file_is_written(world):
+    file = written(world, DERIVED.format(""))
+    world.run()
+    before = file.read_bytes()
+    derive_otherwise(world, "pragma user_version = 19;")
+    outcome = world.run()
+    assert (outcome.changes, outcome.embedded) == (1, 0)
+    assert file.read_bytes() == before
     settled(world)
 
 
