@@ -49,6 +49,13 @@ if TYPE_CHECKING:
 
 SAMPLED: Final = 64  # vectors that stand for a document; those of a file of 4 MB would take 25 MB
 
+# `claimed < value || '{'`: "{" is the character after "z", the last one that an id may contain.
+KNOWN_IDS: Final = """select value from json_each(?1)
+  where exists (select 1 from documents where claimed = value and workspace = ?2)
+    or exists (select 1 from documents where key = value and workspace = ?2)
+    or length(value) = 8 and exists (select 1 from documents where claimed > value and claimed < value || '{' and workspace = ?2)
+    or length(value) = 8 and exists (select 1 from documents where key > value and key < value || '{' and workspace = ?2)"""
+
 Looks: TypeAlias = Callable[[str], tuple[Perspective, ...]]  # the perspectives of a workspace
 
 
@@ -167,6 +174,10 @@ class Reader:
             json.dumps([stem for stem in stems if "\0" not in stem]),  # SQLite would cut a value there
         )
         return [(path, given_name(title, json.loads(metadata or "{}")), kind) for path, title, kind, metadata in rows]
+
+    def known_ids(self, workspace: str, texts: Collection[str]) -> set[str]:
+        """Return those of `texts` that are an id of a document of `workspace`, or the first eight characters of one."""
+        return {text for (text,) in self._catalog.rows(KNOWN_IDS, json.dumps(list(texts)), workspace)}
 
     def tally(self, workspace: str, namespace: str | None = None) -> list[tuple[str, str, int, int, int]]:
         """Count the documents of `workspace`, or of one namespace, by type and collection, with their chunks and those without vectors."""

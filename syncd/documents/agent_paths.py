@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any
@@ -21,32 +21,37 @@ from syncd.vault.path_rules import file_name
 
 _NUMBERED = re.compile(r"(.*) \d+(\.\w{1,10})?", re.DOTALL)
 _ENDING = re.compile(r"(.+)(\.\w{1,10})", re.DOTALL)
-_ADDED = re.compile(r"\d+|\([A-Za-z0-9_-]{1,64}\)")  # a number, or the beginning of any `document_ids.ID`
+_IN_BRACKETS = re.compile(r" \(([A-Za-z0-9_-]{1,64})\)(?=[ .])")  # as `document_ids.ID`
 
 
-def bare_path(path: str) -> str:
-    """Return the common part of all paths and addresses that may mean one note: no ".md", numbers or parts of ids."""
-    whole = _strip_additions(path[:-3])
+def texts_in_brackets(paths: Iterable[str]) -> set[str]:
+    """Return the texts in brackets in these paths or addresses that may be ids or parts of ids."""
+    return {text for path in paths for text in _IN_BRACKETS.findall(path)}
+
+
+def bare_path(path: str, ids: Collection[str]) -> str:
+    """Return the common part of all paths and addresses that may mean one note: no ".md", numbers or parts of ids.
+
+    `ids` contains those of the `texts_in_brackets` that are ids, or parts of ids, of notes of the workspace."""
+    whole = _strip_additions(path[:-3], ids)
     named = _ENDING.fullmatch(whole)
-    return _strip_additions(named[1]) + named[2] if named else whole  # a stored file's number comes before its suffix
+    return _strip_additions(named[1], ids) + named[2] if named else whole  # a stored file's number precedes its suffix
 
 
-def _strip_additions(whole: str) -> str:
+def _strip_additions(whole: str, ids: Collection[str], *, numbers: bool = True) -> str:
     while True:
         head, blank, last = whole.rpartition(" ")
-        if not blank or not _ADDED.fullmatch(last):
+        is_id = last[:1] == "(" and last[-1:] == ")" and last[1:-1] in ids
+        if not blank or not (is_id or (numbers and last.isdecimal())):
             return whole
         whole = head
 
 
-def base_of(address: str) -> str:
-    """Return the common part of an address and all that may be mistaken for it: no ".md", no parts of ids."""
-    whole = address[:-3]
-    while True:
-        head, blank, last = whole.rpartition(" ")
-        if not blank or not last.startswith("(") or not _ADDED.fullmatch(last):
-            return whole
-        whole = head
+def base_of(address: str, ids: Collection[str]) -> str:
+    """Return the common part of an address and all that may be mistaken for it: no ".md", no parts of ids.
+
+    `ids` is as for `bare_path`."""
+    return _strip_additions(address[:-3], ids, numbers=False)
 
 
 def possible_stems(base: str) -> tuple[str, ...]:
@@ -69,13 +74,18 @@ def assign_addresses(records: Iterable[Record], root: str) -> dict[str, Record]:
 
 
 def find_by_form(
-    address: str, paths: Callable[[], Iterable[str]], assign: Callable[[Iterable[str]], dict[str, Record]]
+    address: str,
+    paths: Callable[[], list[str]],
+    known_ids: Callable[[set[str]], set[str]],
+    assign: Callable[[Iterable[str]], dict[str, Record]],
 ) -> Record | None:
     """Return the note whose address differs from this one only in its Unicode form, among all `paths` of a workspace."""
     if address.isascii():
         return None
-    wanted = _compose(bare_path(address))
-    by_address = assign(path for path in paths() if _compose(bare_path(path)) == wanted)
+    candidates = paths()
+    ids = known_ids(texts_in_brackets([address, *candidates]))
+    wanted = _compose(bare_path(address, ids))
+    by_address = assign(path for path in candidates if _compose(bare_path(path, ids)) == wanted)
     return {_compose(other): record for other, record in by_address.items()}.get(_compose(address))
 
 

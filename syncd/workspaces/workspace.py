@@ -27,16 +27,7 @@ from syncd.captures.repeated_content import renew_same_content
 from syncd.captures.writer import create_note, enrich_note, hide_file_name
 from syncd.changes.proposed_text import ChangeRequest
 from syncd.context.session_context import SessionContext
-from syncd.documents.agent_paths import (
-    assign_addresses,
-    bare_path,
-    base_of,
-    find_by_form,
-    name_of,
-    possible_stems,
-    strip_link_numbers,
-    strip_number,
-)
+from syncd.documents import agent_paths
 from syncd.documents.capture_note import CHANGE, before_diff, check_content, check_source, properties_of, split_metadata
 from syncd.documents.collection_membership import choose_collection
 from syncd.files.file_removal import delete_document
@@ -319,20 +310,20 @@ class Workspace:
         body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         if record.type == CHANGE:
             return before_diff(body)
-        return strip_link_numbers(body) if record.type == "entity" else body
+        return agent_paths.strip_link_numbers(body) if record.type == "entity" else body
 
     def document_at(self, address: str, *, shared: bool = False) -> Record:
         """Return the document at `address`, a path below the workspace's folder as agents see it. Raises NotFound.
 
         The address of a stored file leads to the document with its text. `shared`: also look for a shared note at this path."""
-        record = self._documents_by_base([base_of(address)]).get(address)
+        record = self._documents_by_base([address]).get(address)
         if record is None and not is_note(address):
-            beside = self._documents_by_base([base_of(f"{address}.md")]).get(f"{address}.md")
+            beside = self._documents_by_base([f"{address}.md"]).get(f"{address}.md")
             record = beside if beside and beside.file else self._find_by_file(f"{self.root}{address}")
         if record is None and shared and (window := self.window):
             with suppress(NotFound):
                 return window.read_at(address).record
-        if record := record or find_by_form(address, self._paths, self._assign_addresses):
+        if record := record or agent_paths.find_by_form(address, self._paths, self._known_ids, self._assign_addresses):
             return record
         raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
 
@@ -346,11 +337,11 @@ class Workspace:
         records = list(records)
         shared = {record.id: record.path for record in records if record.scope == "vault"}
         wanted_addresses = {
-            record.id: base_of(self._plain_address(record.path, name_of(record), record.type))
+            record.id: self._plain_address(record.path, agent_paths.name_of(record), record.type)
             for record in records
             if record.id not in shared
         }
-        by_address = self._documents_by_base(set(wanted_addresses.values()), records)
+        by_address = self._documents_by_base(wanted_addresses.values(), records)
         return shared | {record.id: address for address, record in by_address.items() if record.id in wanted_addresses}
 
     def node_addresses(self, paths: Iterable[str]) -> dict[str, str]:
@@ -364,13 +355,15 @@ class Workspace:
         wanted = fold(text)
         core = wanted.rpartition(" (")[0] or wanted  # a part of an id may follow, which paths don't contain
 
-        def rank(address: str) -> tuple[bool, str]:
-            return not fold(address).startswith(wanted), address
+        def rank(address: str) -> tuple[bool, bool, str]:
+            return not fold(address).startswith(wanted), not fold(address).startswith(core), address
 
         paths = self._paths()
-        plain = {bare_path(path) for path in paths if core in fold(f"{bare_path(path)}.md") or core in fold(path)}
+        ids = self._known_ids(agent_paths.texts_in_brackets(paths))
+        bare = {path: agent_paths.bare_path(path, ids) for path in paths}
+        plain = {name for path, name in bare.items() if core in fold(f"{name}.md") or core in fold(path)}
         alike = frozenset(sorted(plain, key=rank)[: limit + 1])
-        by_address = self._assign_addresses(path for path in paths if bare_path(path) in alike)
+        by_address = self._assign_addresses(path for path, name in bare.items() if name in alike)
         return sorted((address for address in by_address if wanted in fold(address)), key=rank)[:limit]
 
     def tags(self, limit: int) -> list[str]:
@@ -391,25 +384,27 @@ class Workspace:
         return [path[len(root) :] for path in paths]
 
     def _plain_address(self, path: str, title: str, type: str) -> str:
-        return strip_number(path.removeprefix(self.root), title, type)
+        return agent_paths.strip_number(path.removeprefix(self.root), title, type)
 
-    def _documents_by_base(self, bases: Iterable[str], known: Iterable[Record] = ()) -> dict[str, Record]:
-        """Return the documents whose addresses have one of these bases, by address; `known` documents are not read again."""
-        root, paths, wanted = self.root, set[str](), set(bases)
-        stems = {f"{root}{name}" for address_base in wanted for name in possible_stems(address_base)}
-        for path, title, kind in self._index.notes_with_stems(stems):
-            # A file's name may contain more than its title.
-            record = self._index.record_at(path) if kind == "file" else None
-            if base_of(self._plain_address(path, name_of(record) if record else title, kind)) in wanted:
-                paths.add(path[len(root) :])
-        return self._assign_addresses(paths, known)
+    def _documents_by_base(self, addresses: Collection[str], known: Iterable[Record] = ()) -> dict[str, Record]:
+        """Return the documents with the base of one of these addresses, by address; `known` documents are not read again."""
+        ids = self._known_ids(agent_paths.texts_in_brackets(addresses))
+        wanted = {agent_paths.base_of(address, ids) for address in addresses}
+        stems = {f"{self.root}{name}" for address_base in wanted for name in agent_paths.possible_stems(address_base)}
+        plain = {path: self._plain_address(path, *named) for path, *named in self._index.notes_with_stems(stems)}
+        ids = self._known_ids(agent_paths.texts_in_brackets(plain.values()))
+        paths = [path for path, address in plain.items() if agent_paths.base_of(address, ids) in wanted]
+        return self._assign_addresses((path.removeprefix(self.root) for path in paths), known)
+
+    def _known_ids(self, texts: Collection[str]) -> set[str]:
+        return self._index.known_ids(self.name, texts)
 
     def _assign_addresses(self, paths: Iterable[str], known: Iterable[Record] = ()) -> dict[str, Record]:
         root = self.root
         full = {f"{root}{path}" for path in paths}
         records = {record.path: record for record in known if record.path in full}
         records |= self._index.records_at(full - records.keys())
-        return assign_addresses([record for record in records.values() if self._sees(record)], root)
+        return agent_paths.assign_addresses([record for record in records.values() if self._sees(record)], root)
 
     def recent(self, limit: int = 20, *, before: int | str | None = None) -> list[Record]:
         """Return the newest documents by creation: with a time `before`, strictly older ones; with a cursor, those after its document."""

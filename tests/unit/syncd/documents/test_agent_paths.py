@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.model import Record
-from syncd.documents.agent_paths import assign_addresses, bare_path, base_of, possible_stems, strip_number
+from syncd.documents.agent_paths import (
+    assign_addresses,
+    bare_path,
+    base_of,
+    possible_stems,
+    strip_number,
+    texts_in_brackets,
+)
 
 ROOT = "Captures/work/"
 
@@ -66,6 +73,18 @@ def titled(name, title):
     return {"its own": plain, "none": None}.get(title, title)
 
 
+def ids_of(notes):
+    """Return everything that `Index.known_ids` knows of these notes."""
+    return {id for one in notes for id in (one.id, one.id[:8])}
+
+
+def test_brackets_of_a_title_are_no_addition():
+    address = "Meeting (Anna) (0a1b2c3d).md"
+    assert texts_in_brackets([address, "a (b) 2.pdf.md", "a(c).md", "(d).md", "(e) f.md"]) == {"Anna", "0a1b2c3d", "b"}
+    assert base_of(address, {"0a1b2c3d"}) == bare_path("Meeting (Anna) 2.md", {"0a1b2c3d"}) == "Meeting (Anna)"
+    assert base_of(address, ()) == "Meeting (Anna) (0a1b2c3d)"
+
+
 @given(NOTES)
 def test_every_note_has_an_address_and_is_found_among_those_alike(made):
     """The law; and those with one `bare` form are all that it takes to tell them apart."""
@@ -73,10 +92,10 @@ def test_every_note_has_an_address_and_is_found_among_those_alike(made):
         note(f"{name}.md", titled(name, title), id=id.format(at=at), made=when)
         for at, (name, when, title, id) in enumerate(made)
     ]
-    whole = assign_addresses(notes, ROOT)
+    whole, ids = assign_addresses(notes, ROOT), ids_of(notes)
     assert sorted(record.path for record in whole.values()) == sorted(one.path for one in notes)
     for address, record in whole.items():
-        alike = [one for one in notes if bare_path(one.path.removeprefix(ROOT)) == bare_path(address)]
+        alike = [one for one in notes if bare_path(one.path.removeprefix(ROOT), ids) == bare_path(address, ids)]
         assert assign_addresses(alike, ROOT).get(address) == record
 
 
@@ -86,13 +105,14 @@ def test_a_note_is_told_from_all_others_by_those_of_its_base_whose_files_begin_l
         note(f"{name}.md", titled(name, title), id=id.format(at=at), made=when)
         for at, (name, when, title, id) in enumerate(made)
     ]
+    ids = ids_of(notes)
     for address, record in assign_addresses(notes, ROOT).items():
-        own = base_of(address)
+        own = base_of(address, ids)
         begins = tuple(f"{ROOT}{stem}{more}" for stem in possible_stems(own) for more in (".md", " "))
         competing = [
             one
             for one in notes
             if one.path.startswith(begins)
-            and base_of(strip_number(one.path.removeprefix(ROOT), one.title, one.type)) == own
+            and base_of(strip_number(one.path.removeprefix(ROOT), one.title, one.type), ids) == own
         ]
         assert assign_addresses(competing, ROOT).get(address) == record
