@@ -61,16 +61,26 @@ def list_recent(
 def list_following(
     catalog: Catalog, cursor: str, limit: int, *, workspace: str | None, namespace: str | None
 ) -> list[Record]:
-    """Return the newest documents by creation that follow the document of `cursor`; those of one time are ordered by path.
+    """Return the newest documents by creation that come after the document of `cursor`; documents of one time are ordered by path.
 
-    If that document is gone, all of its time are returned again, so that none is missing. Raises InvalidArgument for a
-    malformed cursor."""
+    If that document is gone, all documents of its time are returned again, so that none is missed. Raises InvalidArgument
+    for a malformed cursor."""
+    query, values = following_query(cursor, limit, workspace=workspace, namespace=namespace)
+    return [to_record(row) for row in catalog.rows(query, *values)]
+
+
+def following_query(
+    cursor: str, limit: int, *, workspace: str | None, namespace: str | None
+) -> tuple[str, tuple[Any, ...]]:
+    """Return the query of `list_following` and its values; the catalog answers it from an index."""
     moment, key = decode_cursor("before", cursor)
-    here = "workspace = coalesce(?1, workspace) and namespace = coalesce(?2, namespace)"
-    query = f"""{RECORDS} where {here} and created_at <= ?3 and (created_at < ?3
-        or path > coalesce((select path from documents where key = ?4 and {here}), ''))
-        order by created_at desc, path limit ?5"""  # noqa: S608 - no value of a caller
-    return [to_record(values) for values in catalog.rows(query, workspace, namespace, moment, key, limit)]
+    places = {"workspace": workspace, "namespace": namespace}
+    asked = {f"{name} = ?": value for name, value in places.items() if value is not None}
+    here = "".join(f" and {condition}" for condition in asked)
+    query = f"""{RECORDS} where created_at <= ?{here} and (created_at < ?
+        or path > coalesce((select path from documents where key = ?{here}), ''))
+        order by created_at desc, path limit ?"""  # noqa: S608 - no value of a caller
+    return query, (moment, *asked.values(), moment, key, *asked.values(), limit)
 
 
 def _tag_parameters(tag: str) -> tuple[str, int, str]:

@@ -85,6 +85,8 @@ def find_by_form(
     candidates = paths()
     ids = known_ids(texts_in_brackets([address, *candidates]))
     wanted = _compose(bare_path(address, ids))
+    if not wanted.isascii():
+        candidates = [path for path in candidates if not path.isascii()]  # an ASCII path has no such address
     by_address = assign(path for path in candidates if _compose(bare_path(path, ids)) == wanted)
     return {_compose(other): record for other, record in by_address.items()}.get(_compose(address))
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.catalog.catalog import Catalog
-from index.catalog.recent_documents import CHANGED, encode_cursor, list_following, list_recent
+from index.catalog.recent_documents import CHANGED, encode_cursor, following_query, list_following, list_recent
 from index.errors import InvalidArgument
 from index.model import Filter
 from index.query import make_filter
@@ -140,3 +140,13 @@ def test_a_page_costs_no_sorting(catalog, where):
     told = " ".join(str(row) for row in plan)
     assert "documents_changed" in told
     assert "TEMP B-TREE" not in told
+
+
+@pytest.mark.parametrize("namespace", [None, "deep"])
+def test_documents_after_a_cursor_cost_no_sorting(catalog, namespace):
+    write(catalog, document("a.md"))
+    cursor = encode_cursor(catalog.record_at("a.md"), 1_000)
+    query, values = following_query(cursor, 9, workspace="default", namespace=namespace)
+    plan = " ".join(str(row) for row in catalog.rows(f"explain query plan {query}", *values))
+    assert "documents_recent_here (workspace=? AND created_at<?)" in plan
+    assert "TEMP B-TREE" not in plan
