@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from index.errors import NotFound
 from index.model import Record
 from syncd.captures.writer import hide_file_name, hold_commits, require_row, undo_on_failure
+from syncd.documents.owner_marks import MarkedByOwner
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
 from syncd.notes.timestamps import iso
 
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 def renew_same_content(
     inbox: Inbox, workspace: str, namespace: str | None, content_hash: str, collection: str | None, *, now: int
 ) -> Record | None:
-    """Return the note of a workspace with this content, with its `updated_at` set to `now`; None if there is none."""
+    """Return the note of a workspace with this content, with its `updated_at` set to `now`; None if there is none.
+
+    A note that its owner has marked for promotion, or is editing, stays unchanged."""
     with hold_commits(inbox.captures) as index:
         record = index.find_capture(workspace, content_hash, collection, notes_of=namespace)
         if record is None:
@@ -35,8 +38,11 @@ def renew_same_content(
         except FrontmatterError:
             return record  # a person is editing its properties
         document = inbox.parse_note(changed, record.path, mtime_ms=now)
-        with hide_file_name(record.path):
-            stat = inbox.vault.replace(record.path, changed, digest=before.digest)
+        try:
+            with hide_file_name(record.path):
+                stat = inbox.vault.replace(record.path, changed, digest=before.digest)
+        except MarkedByOwner:
+            return record
         with undo_on_failure(lambda: inbox.vault.replace(record.path, raw, digest=document.digest)):
             index.commit(index.prepare([(document, stat)], urgent=True))
         return require_row(index.record_at(record.path))

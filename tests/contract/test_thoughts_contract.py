@@ -228,6 +228,19 @@ def test_the_same_content_again_embeds_nothing_and_moves_only_updated_at(rim, di
     assert (whole["updated_at"], whole["metadata"]) == (third["updated_at"], {"n": 1})
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_same_content_again_leaves_a_note_that_its_owner_has_marked_unchanged(rim, dialect):
+    space = rim.space()
+    first = good(space, dialect, "capture_thought", content="ticked and said twice")
+    file = space.file_of(first["id"])
+    marked = file.read_bytes().replace(b"created_at:", b"promote: true\ncreated_at:")
+    assert marked != file.read_bytes()
+    file.write_bytes(marked)
+    again = good(space, dialect, "capture_thought", content="ticked and said twice")
+    assert (again["id"], again["created"]) == (first["id"], False)
+    assert file.read_bytes() == marked
+
+
 def test_twenty_at_once_lose_nothing_and_double_nothing(rim):
     space = rim.space()
     with ThreadPoolExecutor(20) as pool:
