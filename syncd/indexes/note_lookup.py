@@ -52,6 +52,20 @@ def find_note(
     return candidate.record if candidate else None
 
 
+def drop_repeated(
+    index: Index, references: Iterable[str], fits: Callable[[Record], bool] = lambda _: True
+) -> list[str]:
+    """Return the references without those that mean the same note as an earlier one, among the notes that fit."""
+    kept: dict[str, str] = {}
+    for reference in references:
+        try:
+            record = find_note([index], reference, fits)
+        except InvalidArgument:
+            record = None  # several match
+        kept.setdefault(record.path if record else reference, reference)
+    return list(kept.values())
+
+
 def missing_note(indexes: Iterable[Index], reference: str, advice: str, *, kind: str = "capture") -> NotFound:
     """Return the error that no note matches `reference`, with the nearest title, and what to do instead."""
     indexes = list(indexes)

@@ -12,6 +12,7 @@ from typing import Any
 from index.errors import Conflict, InvalidArgument, MemexError
 from syncd.documents.capture_note import CHANGE
 from syncd.history.change_journal import sha256
+from syncd.indexes import note_lookup
 from syncd.promotion.plan import Plan, TakenDestination, refuse_unseen_change, reserve_paths
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.vault_snapshot import VaultSnapshot
@@ -27,7 +28,8 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
     """Return the owner's operations on promotion, by name."""
 
     def promote(arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-        ids, shown, dry_run = _parse_ids(arguments), arguments.get("shown") or {}, bool(arguments.get("dry_run"))
+        ids = note_lookup.drop_repeated(snapshot.captures.index, _parse_ids(arguments))
+        shown, dry_run = arguments.get("shown") or {}, bool(arguments.get("dry_run"))
         wanted = {"to": arguments.get("to"), "taken": _parse_taken(arguments)}
         changes = [id for id in ids if _is_change(snapshot, id)]
         plans, failed = _plan_promotions(
@@ -86,7 +88,7 @@ def _plan_promotions(
 
     `wanted`: the folder and the suggestions to take. `shown`: by id, the SHA-256 of the capture that the owner saw; another one
     is a failure."""
-    plans: dict[str, tuple[str, Plan]] = {}
+    plans: list[tuple[str, Plan]] = []
     failed: list[dict[str, Any]] = []
     reserved: dict[str, str] = {}
     for id in ids:
@@ -99,9 +101,9 @@ def _plan_promotions(
         except MemexError as error:
             failed.append({"id": id, "error": error.as_dict()})
         else:
-            plans.setdefault(plan.source, (id, plan))
+            plans.append((id, plan))
             reserve_paths(reserved, plan)
-    return list(plans.values()), failed
+    return plans, failed
 
 
 def _carry_out_plans(

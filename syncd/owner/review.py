@@ -5,7 +5,7 @@ inbox."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -49,8 +49,8 @@ def operations(review: Review, archive: Archive, snapshot: VaultSnapshot, change
     return {
         "review.list": partial(_list_waiting, review, snapshot),
         "review.show": partial(_show_capture, review, snapshot, changes),
-        "review.dismiss": partial(_dismiss, archive),
-        "unarchive": partial(_unarchive, archive),
+        "review.dismiss": partial(_dismiss, archive, snapshot),
+        "unarchive": partial(_unarchive, archive, snapshot),
         "archived": lambda arguments, _: archive.latest(int(arguments.get("limit") or 50)),
     }
 
@@ -134,26 +134,35 @@ def _suggestion_fields(snapshot: VaultSnapshot, suggestions: Suggestions) -> dic
     }
 
 
-def _dismiss(archive: Archive, arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+def _dismiss(
+    archive: Archive, snapshot: VaultSnapshot, arguments: Mapping[str, Any], progress: Progress
+) -> dict[str, Any]:
     shown: Mapping[str, str] = arguments.get("shown") or {}
-    done, failed = _run_each(
-        arguments, lambda path: archive.dismiss(path, shown=shown.get(path)), progress, "dismissing"
-    )
+    ids = note_lookup.drop_repeated(snapshot.captures.index, _parse_ids(arguments))
+    done, failed = _run_each(ids, lambda path: archive.dismiss(path, shown=shown.get(path)), progress, "dismissing")
     return {"archived": done, "failed": failed}
 
 
-def _unarchive(archive: Archive, arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-    done, failed = _run_each(arguments, archive.bring_back, progress, "bringing back")
+def _unarchive(
+    archive: Archive, snapshot: VaultSnapshot, arguments: Mapping[str, Any], progress: Progress
+) -> dict[str, Any]:
+    index, ids = snapshot.notes.index, _parse_ids(arguments)
+    ids = note_lookup.drop_repeated(index, ids, lambda record: snapshot.is_archived(record.path))
+    done, failed = _run_each(ids, archive.bring_back, progress, "bringing back")
     return {"returned": done, "failed": failed}
 
 
-def _run_each(
-    arguments: Mapping[str, Any], work: Callable[[str], dict[str, Any]], progress: Progress, stage: str
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Apply an operation to each id; return the results and the failures."""
+def _parse_ids(arguments: Mapping[str, Any]) -> list[str]:
     ids = list(dict.fromkeys(arguments.get("ids") or ()))
     if not 1 <= len(ids) <= MOST:
         raise InvalidArgument(f"name 1 to {MOST:,} notes by their ids or paths")
+    return ids
+
+
+def _run_each(
+    ids: Sequence[str], work: Callable[[str], dict[str, Any]], progress: Progress, stage: str
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Apply an operation to each id; return the results and the failures."""
     done: list[dict[str, Any]] = []
     failed: list[dict[str, Any]] = []
     for number, id in enumerate(ids, 1):

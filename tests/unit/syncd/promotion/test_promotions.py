@@ -182,6 +182,22 @@ def test_the_command_says_what_can_be_done_where_the_name_is_taken(world):
     assert "promote: true" in failed["error"]["message"]
 
 
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_capture_that_is_named_twice_is_promoted_once_without_a_failure(world, dry_run):
+    names = {"ids": ["c1", "Captures/default/Heron.md"], "to": "Birds", "dry_run": dry_run}
+    result = world.app.operations["promote"](names, lambda _: None)
+    assert result["failed"] == []
+    assert [entry["source"] for entry in result["planned" if dry_run else "promoted"]] == ["Captures/default/Heron.md"]
+
+
+def test_a_capture_that_is_named_twice_is_archived_and_brought_back_once_without_a_failure(world):
+    operations = world.app.operations
+    result = operations["review.dismiss"]({"ids": ["c1", "Captures/default/Heron.md"]}, lambda _: None)
+    assert (len(result["archived"]), result["failed"]) == (1, [])
+    result = operations["unarchive"]({"ids": [result["archived"][0]["target"], "c1"]}, lambda _: None)
+    assert (len(result["returned"]), result["failed"]) == (1, [])
+
+
 def test_a_promotion_that_fails_while_others_are_carried_out_is_named_as_the_caller_named_it(world):
     paths = ["Captures/default/First.md", "Captures/default/Second.md"]
     for number, path in enumerate(paths):
