@@ -327,8 +327,8 @@ class Queue:
         asked += [(f"{ended} AND key = ? AND seq <= ({newest})", (key, key, most)) for (key,) in many]
         gone = 0
         for which, values in asked:
-            rows = self._ledger.query(f"SELECT id FROM queue WHERE {which}", values)  # noqa: S608 - words of ours
             with self._ledger.transaction():
+                rows = self._ledger.query(f"SELECT id FROM queue WHERE {which}", values)  # noqa: S608 - words of ours
                 self._ledger.execute(f"DELETE FROM queue WHERE {which}", values)  # noqa: S608 - words of ours
             for (id,) in rows:
                 self.staged.drop(id)

@@ -338,6 +338,24 @@ def test_jobs_are_forgotten_some_time_after_they_have_ended(queue, clock, tmp_pa
     assert queue.staged.find(old.id) is None
 
 
+def test_a_job_that_is_retried_while_old_ones_are_removed_keeps_its_file(queue, clock, tmp_path, monkeypatch):
+    job = queue.add_file("k", "w", {"name": "a"}, dropped(tmp_path / "in" / "a"))
+    queue.take("file")
+    queue.fail(job.id, InvalidArgument("unreadable"))
+    clock.pass_s(100)
+    transaction = queue._ledger.transaction
+
+    def retry_first():
+        monkeypatch.undo()
+        queue.retry(job.id)
+        return transaction()
+
+    monkeypatch.setattr(queue._ledger, "transaction", retry_first)
+    assert queue.prune(clock() - 50_000) == 0
+    assert queue.job(job.id).status == "queued"
+    assert queue.staged.find(job.id)
+
+
 def test_failed_files_of_a_key_take_no_more_than_its_share(opened, tmp_path):
     queue = opened(staged=10)
 
