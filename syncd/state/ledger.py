@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from index.catalog.sqlite_connection import DAMAGE, SafeConnection
-from index.errors import Unavailable
+from index.errors import InvalidArgument, Unavailable
 from syncd.state.ledger_schema import NEWER, SCHEMA, find_misfit
 
 SQLITE_HERE = sqlite3.sqlite_version_info  # version of Python's SQLite library
@@ -74,9 +74,14 @@ class Ledger:
         return cls(path, connection, reader)
 
     def query(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a query; none for a text that is not Unicode, because no row contains such a text."""
+        """Return the rows of a query; none for a text that is not Unicode, because no row contains such a text.
+
+        Raises InvalidArgument for a number that SQLite can't hold."""
         with self._guard_read() as connection, contextlib.suppress(UnicodeEncodeError):
-            return connection.execute(statement, parameters).fetchall()
+            try:
+                return connection.execute(statement, parameters).fetchall()
+            except OverflowError as error:
+                raise InvalidArgument("a number is too large") from error
         return []
 
     @contextlib.contextmanager

@@ -404,3 +404,18 @@ def test_commits_of_one_second_are_told_in_the_order_of_git(world):
     (world.vault / "Note.md").write_text("a\nb\nc\n")
     commit(world, "third", at)
     assert [one["subject"] for one in log(world, "Note.md")["events"]] == ["first", "second", "third"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "number"),
+    [
+        ("audit.show", "entry"),
+        ("audit.list", "before"),
+        ("audit.prune", "before"),
+        ("undo", "since"),
+        ("node.list", "days"),
+    ],
+)
+def test_a_number_of_twenty_digits_is_refused_as_too_large(world, operation, number):
+    with pytest.raises(InvalidArgument, match="too large"):
+        world.app.operations[operation]({number: 10**20 - 1}, lambda _: None)

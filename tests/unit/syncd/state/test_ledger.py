@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from index.errors import Unavailable
+from index.errors import InvalidArgument, Unavailable
 from syncd.context.use_counts import UseCounts
 from syncd.state import ledger
 from syncd.state.ledger import Ledger
@@ -86,6 +86,15 @@ def test_a_read_waits_for_no_write_and_sees_what_was_before(path):
     assert seen[2:] == [[("a",)], False]
     with pytest.raises(Unavailable):
         opened.query(row.replace("'a'", "'b'"))
+    opened.close()
+
+
+def test_a_number_that_sqlite_can_t_hold_is_refused_and_the_ledger_goes_on(path):
+    opened = Ledger.open(path)
+    with pytest.raises(InvalidArgument, match="too large"):
+        opened.query("SELECT id FROM keys WHERE created_at < ?", (1 << 63,))
+    assert opened.problem == ""
+    assert opened.query("SELECT id FROM keys WHERE created_at < ?", ((1 << 63) - 1,)) == []
     opened.close()
 
 
