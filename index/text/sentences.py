@@ -41,7 +41,8 @@ _RAISED = compile_later(r"<sup>(?=[-+\u2212]?\d+</sup>)")
 _INLINE_TAGS = compile_later(
     r"</?(?:b|code|del|em|font|i|ins|kbd|mark|s|small|span|strong|sub|sup|u)(?:\s[^<>\n]{0,500})?>", re.IGNORECASE
 )
-_TAGS = compile_later(r"</?[A-Za-z][^<>\n]{0,500}>|\{\{[^{}\n]{0,500}\}\}|<%[^%\n]{0,500}%>")
+_TAGS = compile_later(r"</?[A-Za-z][^<>\n]{0,500}>")
+_TEMPLATE = compile_later(r"\{\{[^{}\n]{0,500}\}\}|<%(?:[^%\n]|%(?!>)){0,500}%>")
 _FOOT = compile_later(r"\(\[\^[^\[\]\s]{1,100}\]\)|\[\^[^\[\]\s]{1,100}\]:?|(?:^|[ \t])\^[\w-]{1,100}$")
 _FIELD = compile_later(r"\[[\w -]{1,60}::[ \t]*([^\[\]\n]{1,300})\]")
 _LINE_FIELD = compile_later(r"^[\w -]{1,60}::(?:[ \t]+|$|(?=\[\[))")
@@ -151,16 +152,17 @@ def plain_text(text: str) -> str:
     text = _WIKI.sub(lambda match: match[2] or _hold(_shown_name(match[1]), held), text)
     text = _LINK.sub(r"\1", text)
     text = _ADDRESS.sub(" ", text)
-    text = _TAGS.sub(" ", _INLINE_TAGS.sub("", _RAISED.sub("^", text)))
+    text = _TAGS.sub(" ", _INLINE_TAGS.sub("", _RAISED.sub("^", _TEMPLATE.sub(" ", text))))
     text = _FOOT.sub("", text)
     text = _FIELD.sub(r"\1", text)
     text = _HASH.sub("", remove_emphasis(text))
     text = _PIECE.sub(lambda match: _restore(match[0], held), text.replace("( )", ""))
-    return _LOOSE_END.sub(r"\1", _BLANK.sub(" ", _UNSEEN.sub("", text))).strip()
+    text = _TEMPLATE.sub(" ", _EMBED.sub(" ", _UNSEEN.sub("", text)))  # in code and in names; Templater runs code, too
+    return _LOOSE_END.sub(r"\1", _BLANK.sub(" ", text)).strip()
 
 
 def _hold(text: str, held: list[str]) -> str:
-    """Return a character that stands for `text`, which has no markup, until it is restored."""
+    """Return a character that stands for `text` until `_restore`, so that marks inside it do not count as markup; `text` itself if no such character is left."""
     if len(held) == len(STAND_INS):
         return text
     held.append(text)

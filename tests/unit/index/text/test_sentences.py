@@ -123,6 +123,19 @@ def test_only_markup_is_removed(text, plain):
     assert plain_text(text) == plain
 
 
+@pytest.mark.parametrize(
+    "code", ["<% tp.file.title %>", "<%* tR += 7 % 2 %>", "{{secret}}", "![[Diary]]", "![a](b.png)"]
+)
+@pytest.mark.parametrize("text", ["`{}`", "``{}``", "[[{}]]", "<b>{}</b>"])
+def test_no_template_or_embed_stays_in_code(code, text):
+    if text != "[[{}]]" or "[" not in code:
+        assert plain_text(f"It is described in {text.format(code)} here.") == "It is described in here."
+
+
+def test_no_escaped_template_becomes_one():
+    assert plain_text("A <\\% x %> and &lt;% x %&gt; and !\\[\\[Diary]] here.") == "A and and here."
+
+
 def test_more_code_than_is_set_aside_keeps_its_text():
     assert plain_text("`a` " * 5_000) == ("a " * 4_096 + "a " * 904).strip()
 
