@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from index.errors import Conflict, MemexError
+from index.errors import MemexError
 from index.model import Document
 from index.search.reranker import Reranker
 from syncd.captures.automatic_values import AutomaticValues
@@ -25,7 +25,6 @@ from syncd.sharing.window import Window
 from syncd.telemetry.search_log import SearchLog
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.location import namespace_path
-from syncd.vault.path_rules import collision_key
 from syncd.vault.vault import Vault
 
 
@@ -77,19 +76,11 @@ class Inbox:
         return folder
 
     def _spell_folder(self, parent: str, name: str) -> str:
-        """Return the name of the folder `name` of `parent` in the Unicode form that it has on disk.
-
-        Raises Conflict if the name differs from an existing one only in letter case: on some disks both would be one folder."""
+        """Return `name` in the Unicode form of the folder in `parent` that has this name; `name` itself if there is none."""
         if self.vault.exists(f"{parent}/{name}"):
             return name
-        key = collision_key(name)
-        alike = [other for other in self.vault.list_folders(parent) if collision_key(other) == key]
-        spelt = next((other for other in alike if unicodedata.normalize("NFC", other) == name), None)
-        if alike and spelt is None:
-            raise Conflict(
-                f"a folder exists whose name differs from {name!r} only in letter case; choose another namespace"
-            )
-        return spelt or name
+        form, folders = unicodedata.normalize("NFC", name), self.vault.list_folders(parent)
+        return next((folder for folder in folders if unicodedata.normalize("NFC", folder) == form), name)
 
     def parse_note(self, raw: bytes, path: str, *, mtime_ms: int) -> Document:
         """Parse a note of the inbox."""
