@@ -6,6 +6,7 @@ connection, an invalid form and a key that may not write leave nothing behind.""
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -167,7 +168,7 @@ class _Form:
             elif len(texts) > 1:
                 raise InvalidArgument(f"the field {name} is given more than once", field=name)
             else:
-                arguments[name] = texts[0] or None
+                arguments[name] = (unicodedata.normalize("NFC", texts[0]) if name == "namespace" else texts[0]) or None
         return arguments
 
     def _callbacks(self) -> Mapping[str, Callable[..., None]]:

@@ -92,7 +92,7 @@ def write_operations(opened: OpenParts, agent_access: AgentAccess) -> dict[str, 
             arguments["content"],
             source=arguments.get("source"),
             metadata=arguments.get("metadata"),
-            namespace=arguments.get("namespace") or "default",
+            namespace=unicodedata.normalize("NFC", arguments.get("namespace") or "default"),
             collection=arguments.get("collection"),
         )
         return _record_fields(opened, captured.record) | {"created": captured.created}

@@ -61,8 +61,9 @@ def check_description(
     for field, text, longest in (("title", title, TITLE), ("source", source, SOURCE)):
         if text and (len(text) > longest or _HOSTILE.search(text) or not is_utf8(text)):
             raise _invalid_field(field, f"must be one line of at most {longest} characters")
-    namespace_path(namespace or "default")
-    refuse_secret("namespace", namespace or "")
+    namespace = unicodedata.normalize("NFC", namespace or "default")
+    namespace_path(namespace)
+    refuse_secret("namespace", namespace)
     if len(tags) > TAGS or not all(is_utf8(tag) for tag in tags):
         raise _invalid_field("tags", f"must be at most {TAGS} tags of Unicode text")
     named, plain_tags = choose_collection(collection, tags, known)
@@ -70,7 +71,7 @@ def check_description(
         "title": (title or "").strip() or None,
         "tags": list(dict.fromkeys(tag for plain in plain_tags if (tag := tag_of(plain)))),
         "collection": named,
-        "namespace": namespace or "default",
+        "namespace": namespace,
         "source": source,
     }
 

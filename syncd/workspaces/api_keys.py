@@ -11,6 +11,7 @@ import logging
 import re
 import secrets
 import threading
+import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -123,6 +124,7 @@ class ApiKeys:
         secret = secret or make_secret()
         _check_new_key(name, workspaces, expires_at, now)
         if namespace is not None:
+            namespace = unicodedata.normalize("NFC", namespace)
             _check_namespace(namespace, scopes)
         key = ApiKey(
             id=secret.split("_")[1],
@@ -437,7 +439,7 @@ def _key_of_row(row: tuple[object, ...]) -> ApiKey:
         last_used_at=_as_time(last_used_at),
         serial=_as_time(serial) or 1,
         old_until=_as_time(old_until),
-        namespace=None if namespace is None else str(namespace),
+        namespace=None if namespace is None else unicodedata.normalize("NFC", str(namespace)),
     )
 
 

@@ -258,7 +258,10 @@ def test_a_folder_in_another_unicode_form_is_the_namespace_and_one_in_another_le
             bound.document_at("caf\u00e9/n.md")
         for namespace in ("CAF\u00c9", "cAF\u00c9/deeper"):
             other = world.app.agent_access.workspace("default", namespace).capture("a third heron").record
-            assert (other.namespace, other.path) == (namespace, f"Captures/default/{namespace}/{other.path.rpartition('/')[2]}")
+            assert (other.namespace, other.path) == (
+                namespace,
+                f"Captures/default/{namespace}/{other.path.rpartition('/')[2]}",
+            )
     finally:
         world.close()
 

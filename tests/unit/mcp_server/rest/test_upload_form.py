@@ -107,7 +107,7 @@ def posted(rim, body):
 
 def test_a_file_becomes_a_job_with_what_is_said_of_it(rim):
     data = b"%PDF-" + os.urandom(3 * MIB + 12)
-    said = {"title": "Ein Títel", "tags": ["a b,c", "d"], "collection": "memory", "namespace": "alpha"}
+    said = {"title": "Ein Títel", "tags": ["a b,c", "d"], "collection": "memory", "namespace": "Cafe\u0301"}
     job, held = queued(rim, sent(rim, ("Réport 会議.pdf", data), data=said, headers={"x-memory-workspace": "work"}))
     assert held == data
     assert (job.workspace, job.kind, job.status) == ("work", "file", "queued")
@@ -117,7 +117,7 @@ def test_a_file_becomes_a_job_with_what_is_said_of_it(rim):
         "title": "Ein Títel",
         "tags": ["a-b", "c", "d"],
         "collection": "memory",
-        "namespace": "alpha",
+        "namespace": "Caf\u00e9",
     }
     assert job.key == rim.secrets["full"].split("_")[1]
     assert (job.author.surface, job.author.tool) == ("rest", "upload")

@@ -198,6 +198,17 @@ def test_a_folder_without_shown_notes_has_no_hits(world, folder):
     assert paths(search(world, folder=folder)) == ([] if folder != "/" else paths(search(world)))
 
 
+def test_a_capture_goes_into_a_namespace_in_whatever_unicode_form_it_is_named(tmp_path):
+    world = World(tmp_path)
+    capture = world.app.operations["capture"]
+    folders = {
+        capture({"content": f"The heron {number}.", "namespace": namespace}, lambda _: None)["path"].rpartition("/")[0]
+        for number, namespace in enumerate(("Cafe\u0301", "Caf\u00e9"))
+    }
+    assert folders == {"Captures/default/Caf\u00e9"}
+    world.close()
+
+
 def test_a_folder_does_not_depend_on_the_rank_of_its_notes(tmp_path):
     made = World(tmp_path)
     for number in range(60):

@@ -142,6 +142,13 @@ def test_the_first_question_after_another_process_has_changed_a_key_is_answered_
         assert not ask(keys, *made)
 
 
+def test_a_namespace_has_the_unicode_form_of_the_index(keys, ledger):
+    key, secret = keys.create("laptop", workspaces=None, namespace="Cafe\u0301", now=NOW)
+    assert key.namespace == keys.authenticate(secret, now=NOW).namespace == "Caf\u00e9"
+    ledger.execute("UPDATE keys SET namespace = ?", ("Cafe\u0301",))  # as an earlier version stored it
+    assert ApiKeys(ledger).authenticate(secret, now=NOW).namespace == "Caf\u00e9"
+
+
 def test_each_command_sees_the_keys_that_another_process_has_just_made(keys, ledger):
     with closing(Ledger.open(ledger.path)) as opened:
         made = lambda name: ApiKeys(opened).create(name, workspaces=None, now=NOW)[1]  # noqa: E731 - one expression
