@@ -119,4 +119,4 @@ def matches_path(path: str, within: str) -> bool:
     """Return whether a link that names folders can mean `path`."""
     if not within:
         return True
-    return f"/{fold(path.removesuffix('.md'))}".endswith(f"/{fold(within.removesuffix('.md').lstrip('/'))}")
+    return f"/{fold(path).removesuffix('.md')}".endswith(f"/{fold(within).removesuffix('.md').lstrip('/')}")

@@ -120,7 +120,7 @@ def _leads_to(item: Any, documents: tuple[Document, Document]) -> bool:
     return any(
         relation.target == document.claimed_id
         if relation.target
-        else f"/{fold(document.path)}".endswith(f"/{fold(relation.link.removesuffix('.md'))}.md")
+        else f"/{fold(document.path)}".endswith(f"/{fold(relation.link).removesuffix('.md')}.md")
         for relation in read_relations([item])[0]
         for document in documents
     )

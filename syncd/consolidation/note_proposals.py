@@ -113,7 +113,7 @@ def _list_tagged(snapshot: VaultSnapshot, workspace: str, tag: str) -> list[Reco
 
 def _shortest_link(snapshot: VaultSnapshot, path: str, source: str) -> str:
     """Return the shortest link that leads from one note to another."""
-    stem = path.rpartition("/")[2].removesuffix(".md")
+    stem = path.rpartition("/")[2][: -len(".md")]
     paths = [other for scope_index in (snapshot.captures, snapshot.notes) for other in list(scope_index.index.manifest)]
     near = Paths(other for other in paths if fold(other).endswith(f"/{fold(stem)}.md"))
     return stem if near.resolve(stem, source) == path else path.removesuffix(".md")

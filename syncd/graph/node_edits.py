@@ -135,7 +135,7 @@ def rename(graph: Graph, drafts: NoteDrafts, now: int, *, name: str, new_name: s
     other = graph.get(new_name)
     if other and other.path != vertex.path and name_key(other.name) == name_key(new_name):
         raise Conflict(f"an entity {other.name!r} already exists; choose another name", name=other.name)
-    stem = vertex.path.rpartition("/")[2].removesuffix(".md")
+    stem = vertex.path.rpartition("/")[2][: -len(".md")]
     known = [alias for alias in vertex.aliases if name_key(alias) not in (name_key(new_name), name_key(vertex.name))]
     aliases = [text for text in dict.fromkeys([new_name, vertex.name]) if name_key(text) != name_key(stem)]
     changes = {"name": None if new_name == stem else new_name, "aliases": [*aliases, *known] or None}

@@ -43,7 +43,7 @@ class ObsidianSettings:
         notes = [self._read_text(*place) for place in _TEMPLATE_NOTES]
         # The root as template folder would make every note a template.
         starts = tuple(f"{fold(folder.strip('/'))}/" for folder in folders if folder.strip("/"))
-        named = {fold(note.strip("/").removesuffix(".md") + ".md") for note in notes if note}
+        named = {fold(note.strip("/")).removesuffix(".md") + ".md" for note in notes if note}
         return lambda path: fold(path).startswith(starts) or fold(path) in named
 
     def exclusion_test(self) -> PathTest:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from index.document_ids import choose_owner
 from index.graph.graph import FEW, WORDS, Graph, Graphs
-from index.graph.vertex import Edge, Vertex, name_key, vertex_of
+from index.graph.vertex import Edge, Vertex, matches_path, name_key, vertex_of
 from index.model import Statement
 from syncd.documents.parser import parse
 from tests.support.example_counts import examples
@@ -38,6 +38,13 @@ def node(name, *relations, path=None, aliases=(), folder="Captures/w/Entities"):
         observed_at=None,
         relations=tuple(Statement(kind, target) for kind, target in relations),
     )
+
+
+@pytest.mark.parametrize("path", ["Captures/w/Entities/Bob.MD", "Captures/w/Entities/Bob.md"])
+@pytest.mark.parametrize("within", ["Entities/Bob", "entities/bob.md", "/Captures/w/Entities/BOB.MD"])
+def test_a_path_in_a_link_matches_whatever_the_letter_case_of_the_ending(path, within):
+    assert matches_path(path, within)
+    assert not matches_path(path, "other/Bob")
 
 
 def graph(*nodes):

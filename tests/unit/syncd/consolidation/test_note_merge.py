@@ -77,6 +77,7 @@ def test_the_person_s_own_marks_are_not_taken_over():
         pytest.param("target: '[[a]]'\n    id: a", False, id="to the kept note"),
         pytest.param("target: '[[x/a|A]]'\n    id: a", False, id="to the kept note, by its id"),
         pytest.param("target: '[[default/A]]'", False, id="to the kept note, by its name"),
+        pytest.param("target: '[[default/A.MD]]'", False, id="to the kept note, by its file"),
         pytest.param("target: '[[b]]'", False, id="to the copy itself"),
         pytest.param("target: '[[other/a]]'", True, id="to a note of the same name elsewhere"),
         pytest.param("target: '[[a]]'\n    id: c", True, id="to another note, by its id"),

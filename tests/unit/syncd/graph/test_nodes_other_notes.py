@@ -118,3 +118,11 @@ def test_a_relation_to_a_file_that_no_link_can_name_is_refused(world, nodes):
         pytest.skip("the file system ignores letter case")
     with pytest.raises(Conflict, match="no link can lead to 'Ada L'"):
         nodes.add_relations([Edge("Eve", "Ada L", "knows")])
+
+
+def test_a_node_gets_the_name_of_its_file_whatever_the_letter_case_of_the_ending(world, nodes):
+    path = "Captures/default/Entities/Bob.MD"
+    world.write(path, "---\nid: bob\ntype: entity\nname: Robert\n---\n\n## Observations\n\n- built it\n")
+    world.run()
+    assert nodes.rename("Robert", "Bob").aliases == ("Robert",)
+    assert "name:" not in (world.vault / path).read_text()

@@ -50,7 +50,7 @@ def test_what_can_not_be_read_names_nothing(settings, broken):
 
 def test_folders_and_notes_for_templates_are_named_by_each_plugin(settings):
     of = settings(
-        templates={"folder": "T/"}, daily_notes={"folder": "D", "template": "x/Day"}, zk_prefixer={"template": "Z.md"}
+        templates={"folder": "T/"}, daily_notes={"folder": "D", "template": "x/Day"}, zk_prefixer={"template": "Z.MD"}
     )
     assert [
         path for path in ("T/a.md", "t/b/c.md", "x/Day.md", "Z.md", "D/1.md", "Ta.md") if of.template_test()(path)
