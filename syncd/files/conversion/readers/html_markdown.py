@@ -6,7 +6,7 @@ real pages nest hundreds of them."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -110,7 +110,7 @@ def _write_blocks(nodes: Iterable[Any]) -> Iterator[tuple[str, bool]]:
     line: list[str] = []
     for node in chain(_flatten(nodes), [_BORDER]):
         if node is not _BORDER and node.name not in _STRUCTURES:
-            line.append(_write_inline(node))
+            line.append(_write_inline(node, line))
             continue
         if (text := _join(line)).strip():
             yield _START.sub(lambda mark: f"\\{mark[1]}" if mark[1] else f"{mark[2]}\\{mark[3]}", text), False
@@ -154,7 +154,7 @@ def _write_parts(nodes: Iterable[Any], *, plain: bool = False) -> list[str]:
         elif node.name in _STRUCTURES:
             parts += [" ", *_write_parts(node.children, plain=plain), " "]
         else:
-            parts.append(_write_inline(node, plain=plain))
+            parts.append(_write_inline(node, parts, plain=plain))
     return parts
 
 
@@ -162,12 +162,13 @@ def _write_line(nodes: Iterable[Any]) -> str:
     return _join(_write_parts(nodes)).replace("\n", " ")
 
 
-def _write_inline(node: Any, *, plain: bool = False) -> str:
+def _write_inline(node: Any, before: Sequence[str], *, plain: bool = False) -> str:
+    """Return the Markdown of an inline element behind the parts `before` of its line."""
     name = node.name
     if name == "#text":
         return _escape(node.data or "")
     if name in {"br", "sup"}:
-        return "\n" if name == "br" else f"^{node.children[0].data.strip()}"
+        return "\n" if name == "br" else _write_exponent(node, before)
     if name == "img":
         return _write_image(node, plain=plain)
     if name in _CODE:
@@ -182,6 +183,12 @@ def _write_inline(node: Any, *, plain: bool = False) -> str:
         return text if plain else _surround(text, _write_link(core.replace("\n", " "), node.attrs["href"].strip()))
     mark = _EMPHASIS[name]
     return _surround(text, f"{mark}{core}{mark}" if core and not core.startswith(mark) else core)
+
+
+def _write_exponent(node: Any, before: Sequence[str]) -> str:
+    # Behind a blank, Obsidian takes "^1" at the end of a line for the id of the block.
+    mark = "^" if before and before[-1] and not before[-1][-1].isspace() else ""
+    return f"{mark}{node.children[0].data.strip()}"
 
 
 def _escape(text: str) -> str:

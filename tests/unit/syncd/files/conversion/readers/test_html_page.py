@@ -51,6 +51,7 @@ def told(html: str) -> str:
         ("<table><caption>a</caption><tr><td colspan=2>b<td rowspan=2>c<tr><td>d<td>e</table>", "a\n\n| b |  | c |\n| --- | --- | --- |\n| d | e |  |"),
         ("<table><tr><td><h2>a</h2><td><ul><li>b</ul></table><table><tr><td>c</table>", "## a\n\n- b\n\nc"),
         ("<p>10<sup>6</sup> s<sup> \u22121 </sup> 1<sup>st</sup> a<sup><a href='#b'>1</a></sup> H<sub>2</sub>O</p>", "10^6 s^\u22121 1st a[1](#b) H2O"),
+        ("<p>text <sup>1</sup></p><p><sup>2</sup></p><p><b>a </b><sup>3</sup><br><sup>4</sup> <i><sup>5</sup></i></p>", "text 1\n\n2\n\n**a** 3\n4 *5*"),
         ("<dl><dt>a<dd>b</dl><details><summary>c</summary>d</details><dialog>e</dialog><div role=navigation>f</div>", "a\n\nb\n\nc\n\nd"),
     ],
 )  # fmt: skip
