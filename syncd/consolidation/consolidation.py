@@ -256,11 +256,11 @@ class Consolidation:
                     self._seen.pop(path, None)
                 self._snapshot.sync.hint([path])
 
-    def write_undone(self, key: str) -> None:
-        """Mark a proposal as undone in all reports. If another one has the same outcome, the line may be that one's, and stays."""
-        outcomes = self._proposals.outcomes()
-        message = outcomes[key].said if key in outcomes else ""
-        if [outcome.said for outcome in outcomes.values() if outcome.done].count(message) != 1:
+    def write_undone(self, key: str, is_undone: Callable[[str], bool]) -> None:
+        """Mark a proposal as undone in all reports. If another proposal has the same outcome, their lines can't be distinguished, and both stay."""
+        outcomes = {other: outcome.said for other, outcome in self._proposals.outcomes().items() if outcome.done}
+        message = outcomes.pop(key, None)
+        if message is None or any(text == message and not is_undone(other) for other, text in outcomes.items()):
             return
         vault = self._snapshot.vault
         with self._lock, acting_as(CONSOLIDATION), suppress(Unavailable):  # the vault is missing

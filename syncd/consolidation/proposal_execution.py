@@ -217,6 +217,16 @@ class ProposalExecution:
         Raises NotFound if it was not carried out, and Conflict if it is undone."""
         return self._find_standing(key).kind in BY_GRAPH
 
+    def is_undone(self, key: str) -> bool:
+        """Return whether a proposal was carried out and undone."""
+        try:
+            self._find_standing(key)
+        except Conflict:
+            return True
+        except NotFound:  # nobody knows
+            return False
+        return False
+
     def mark_undone(self, key: str) -> None:
         """Record that the writes of a proposal that the graph carried out are undone."""
         entry = self._find_standing(key)

@@ -134,7 +134,7 @@ def _undo(
     """Undo a proposal that was carried out, and mark it in its report."""
     key = str(arguments["key"])
     changed = _undo_in_graph(key, execution, undo, progress) if execution.is_by_graph(key) else execution.undo(key)
-    consolidation.write_undone(key)
+    consolidation.write_undone(key, execution.is_undone)
     return {"key": key, "changed": changed}
 
 

@@ -162,6 +162,20 @@ def test_a_relation_of_nodes_that_no_commit_has_is_undone(inbox):
     assert f"- Ada related_to Bab, undone ❌ {DAY}".replace("- ", "– ") in inbox.read(path)
 
 
+def test_an_undone_proposal_is_marked_although_an_earlier_undone_one_has_its_outcome(inbox):
+    nodes = inbox.app.agent_access.workspace("default").nodes
+    for _ in range(2):
+        ada, bab = nodes.create([NewNode("Ada", "person", ("wrote",)), NewNode("Bab", "person", ("built",))])
+        inbox.say(inbox.finding("relate", ada.id, bab.id))
+        (path,) = [inbox.run()["report"]]
+        key = inbox.tick(path, "Relate [[")
+        assert list(inbox.look().values()) == ["Ada related_to Bab"]
+        inbox.app.operations["consolidate.undo"]({"key": key}, lambda _: None)
+        assert inbox.read(path).count("– Ada related_to Bab, undone ❌") == 1
+        (inbox.world.vault / path).unlink()
+        nodes.delete(["Ada", "Bab"])
+
+
 def test_one_tag_is_written_in_place_of_another_in_all_captures_of_the_workspace_alone(inbox):
     one = inbox.capture("about #k8s in text, `#k8s` in code", tags=["k8s", "db"])
     two = inbox.capture("two", tags=["K8s", "kubernetes"])
