@@ -17,6 +17,7 @@ from syncd.captures.writer import hide_file_name
 from syncd.documents.file_note import digest_of
 from syncd.files.inbox_file_scanner import SOURCE
 from syncd.notes.front_matter import encode
+from syncd.vault.location import FILES
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
@@ -31,6 +32,7 @@ def stored_file_removals(inbox: Inbox, note: str, raw: bytes) -> list[DeletedSto
     if (
         path is None
         or document.source == SOURCE
+        or path.split("/")[-2] != FILES  # Memex stores files only there, so a person put it there
         or {record.path for record in inbox.captures.index.records_of_file(path)} - {note}
     ):
         return []

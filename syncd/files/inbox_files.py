@@ -20,7 +20,6 @@ from syncd.documents.file_names import known_ending, link_to, note_folder, numbe
 from syncd.documents.file_note import FileFacts, digest_of, is_untouched, revise, without_front_matter
 from syncd.files.file_note_writer import Converter, FileOrder, Noted, PlannedNote, is_done, read_facts, write_note
 from syncd.files.imported_files import ImportedFiles
-from syncd.files.inbox_file_scanner import SOURCE
 from syncd.notes.front_matter import FrontmatterError, edit, encode
 from syncd.notes.timestamps import iso
 from syncd.uploads.chunk_files import has_space
@@ -135,12 +134,9 @@ class InboxFiles:
         return None
 
     def _plan_new_path(self, note: str, path: str, _: object) -> tuple[list[Change], None]:
-        drafts, properties = NoteDrafts(self._inbox.vault), {"file": link_to(path)}
-        if path.rpartition("/")[0] != note_folder(path, self._inbox.folder):
-            # Memex stores no file there. A person put it there, so it stays when the document is deleted.
-            properties["source"] = SOURCE
+        drafts = NoteDrafts(self._inbox.vault)
         try:
-            drafts.set_text(note, edit(drafts.text(note), properties))
+            drafts.set_text(note, edit(drafts.text(note), {"file": link_to(path)}))
         except FrontmatterError as error:
             raise Conflict(f"the note's properties can't be changed: {error}") from error
         return drafts.changes(), None

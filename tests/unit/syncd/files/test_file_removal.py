@@ -90,6 +90,16 @@ def test_a_file_that_lies_where_memex_stores_files_goes_with_its_document(filing
     assert (filing.stored(), filing.notes()) == ({}, [])
 
 
+def test_an_uploaded_file_that_a_person_moved_keeps_its_source_and_stays_when_its_document_is_deleted(filing):
+    id, moved = filing.upload("a.pdf", PDF, source="agent-x"), filing.world.vault / "Captures/default/x.pdf"
+    (filing.world.vault / FILE).rename(moved)
+    filing.noticed()
+    assert filing.take() == [id]
+    assert filing.workspace.get(id).record.source == "agent-x"
+    filing.workspace.delete(id)
+    assert moved.read_bytes() == PDF
+
+
 def test_a_document_whose_file_is_gone_can_be_deleted(filing):
     id = filing.upload("a.pdf", PDF)
     (filing.world.vault / FILE).unlink()
