@@ -42,7 +42,7 @@ from syncd.settings.settings import Settings
 if TYPE_CHECKING:
     from syncd.workspaces.workspace import Workspace
 
-LONGEST_BATCH: Final = 200  # notes in one answer of `list_recent`
+LONGEST_BATCH: Final = 200  # most notes in one answer of `list_recent`
 
 
 def capture_thought(workspace: Workspace, arguments: CaptureThought, _: Settings) -> CapturedNote:
@@ -168,7 +168,8 @@ def _read_batch(
     """Return `limit` records, and the cursor of the next batch, None at the end.
 
     The cursor is a time, and the next batch is strictly older. Notes that were created in one millisecond therefore stay
-    in one batch, which can be longer than `limit`. If they are more than `LONGEST_BATCH`, the cursor also names the last note.
+    in one batch, which can be longer than `limit`. If more than `LONGEST_BATCH`
+    notes have one time, the batch ends among them, and the cursor also names its last note.
     """
     records = workspace.recent(limit + 1, before=before)
     moment = records[limit - 1].created_at if len(records) > limit else None

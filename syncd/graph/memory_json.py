@@ -220,7 +220,7 @@ def importable_entity(entity: Entity) -> Entity:
     """Return an entity of the graph as an import accepts it.
 
     An owner can write anything into a note. A type or source of several lines becomes one line; a number, alias or
-    metadata that Memex refuses is left out. Long facts and summaries stay, because the import shows that they are too long."""
+    metadata that Memex refuses is left out. Facts and summaries that are too long stay, because the import then names them."""
     properties = {key: value for key, value in entity.properties.items() if value is not None}
     if source := properties.get("source"):
         properties["source"] = _join_lines(source)

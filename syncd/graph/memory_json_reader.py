@@ -120,7 +120,7 @@ class _DanglingRelations:
     described: list[str] = field(default_factory=list)  # the first skipped ones, as text
 
     def filter_relations(self, all_records: Iterator[Record], made: set[bytes]) -> Iterator[dict[str, Any]]:
-        """Yield the other relations, and whether the import has `made` their source: its version and times are in the file."""
+        """Yield the relations whose ends exist, and for each whether this import has created its source (`made`): such a relation does not change the version and the times that the file gives."""
         for where, edge, _ in all_records:
             if not isinstance(edge, Edge):
                 continue

@@ -240,7 +240,7 @@ def _node_digests(record: Record, index: Index) -> str:
 
 
 def _node_times(edit: Edit, document: Document, before: int, at: int) -> dict[str, PropertyValue]:
-    """Return the times of the summary and of the facts, of those that the edit changed and whose time the editor has not set."""
+    """Return new times for the summary and for the facts: only for what the edit changed, and only if the editor has not set that time."""
     times: dict[str, PropertyValue] = {}
     if (node := document.node) is None or not edit.node:
         return times

@@ -19,7 +19,7 @@ AUDIENCE = "4714c1358e65fe4b408ad6d432a5f878f08194bdb4752441fd56faefa9b2b6f2"
 
 @cache
 def _rsa_key(kid: str, bits: int) -> rsa.RSAPrivateKey:
-    """Return one key for each name in a run: to make one takes 50 ms."""
+    """Return the same key for the same name and size during a run, because making one takes 50 ms."""
     del kid
     return rsa.generate_private_key(public_exponent=65537, key_size=bits)
 

@@ -57,7 +57,7 @@ def _parsed(text: str) -> ast.Module:
 
 @cache
 def _nodes(text: str) -> tuple[ast.AST, ...]:
-    """Walk through a tree once, for the same reason."""
+    """Return all nodes of a tree; kept, because many tests walk through the same trees."""
     return tuple(ast.walk(_parsed(text)))
 
 
