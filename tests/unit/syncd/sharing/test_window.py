@@ -16,6 +16,7 @@ from index.model import Answer, Query
 from index.search.reranker import Reranker
 from syncd.indexes import shared_index
 from syncd.settings.access import ShareSettings
+from syncd.sharing.window import CHANGED
 from syncd.workspaces.window_search import search_scopes
 from tests.support.fakes import FakeJudge
 from tests.support.world import World
@@ -115,6 +116,38 @@ def test_the_window_of_one_workspace_is_not_that_of_another(world):
     assert seen(world, name="home") == ["Diary/Secret.md"]
     assert seen(world) == ["References/Heron.md"]
     assert workspace(world, "home").search(Query("zanzibar"), scope="all").hits[0].record.path == "Diary/Secret.md"
+
+
+def test_a_note_that_is_shared_after_a_search_is_found_by_the_next_beside_another_workspace(world):
+    (world.vault / "Captures/home").mkdir()
+    share(world, "References")
+    share(world, "Diary", workspace="home")
+    assert seen(world) == ["References/Heron.md"]
+    world.write("References/Stork.md", "A zanzibar stork.\n")
+    world.run()
+    assert seen(world) == ["References/Heron.md", "References/Stork.md"]
+
+
+def test_the_next_note_takes_the_place_of_one_that_is_withheld_now(world):
+    world.write("References/Stork.md", "A zanzibar stork.\n")
+    share(world, "References")
+    (best,) = seen(world, limit=1)
+    (other,) = {"References/Heron.md", "References/Stork.md"} - {best}
+    world.write(best, "---\nshare: false\n---\n")
+    assert seen(world, limit=1) == [other]
+
+
+@pytest.mark.parametrize(("commits", "answer"), [(1, ("state 1",)), (99, (CHANGED,))])
+def test_an_answer_comes_from_one_state_of_the_index(world, commits, answer):
+    class Busy:
+        generation = 0
+
+        def search(self, query):
+            self.generation = min(self.generation + 1, commits)
+            return Answer((), query.mode, (f"state {self.generation}",))
+
+    share(world, "References")
+    assert workspace(world).window._search_one_state(Busy(), Query("zanzibar")).degraded == answer
 
 
 def test_a_note_of_another_workspace_answers_like_a_missing_one(world):
