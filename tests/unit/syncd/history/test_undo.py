@@ -212,6 +212,7 @@ def test_what_can_not_be_read_is_left_alone_and_named(world):
     file.symlink_to(world.vault / "mine.txt")
     told = undo(world)
     assert (told["done"], reasons(told)) == ([], {kept.path: UNREADABLE})
+    assert (told["skipped"][0]["id"], told["skipped"][0]["by"]) == (kept.id, ["claude"])
     assert (file.is_symlink(), file.exists()) == (True, True)
 
 
