@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from index.errors import MemexError
+from index.errors import MemexError, NotFound
 from index.model import Document
 from index.search.reranker import Reranker
 from syncd.captures.automatic_values import AutomaticValues
@@ -77,9 +77,12 @@ class Inbox:
 
     def _spell_folder(self, parent: str, name: str) -> str:
         """Return `name` in the Unicode form of the folder in `parent` that has this name; `name` itself if there is none."""
-        if self.vault.exists(f"{parent}/{name}"):
+        if name.isascii() or self.vault.exists(f"{parent}/{name}"):
             return name
-        form, folders = unicodedata.normalize("NFC", name), self.vault.list_folders(parent)
+        try:
+            form, folders = unicodedata.normalize("NFC", name), self.vault.list_folders(parent)
+        except NotFound:  # a file is there; `check_folder` names it
+            return name
         return next((folder for folder in folders if unicodedata.normalize("NFC", folder) == form), name)
 
     def parse_note(self, raw: bytes, path: str, *, mtime_ms: int) -> Document:

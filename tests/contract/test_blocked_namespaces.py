@@ -13,7 +13,19 @@ from tests.support.live_server import Rim, client, run, running
 from tests.support.world import until
 
 KEY = "work"
-BLOCKED = ("Zed.md", "ZED.MD", "a/b.md/c", "file", "file/below", "link", "link/below", "dangling", "loop", "pipe")
+BLOCKED = (
+    "Zed.md",
+    "ZED.MD",
+    "a/b.md/c",
+    "file",
+    "file/below",
+    "file/böhm",
+    "link",
+    "link/below",
+    "dangling",
+    "loop",
+    "pipe",
+)
 
 
 @pytest.fixture(scope="module")
