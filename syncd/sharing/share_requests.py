@@ -62,9 +62,8 @@ class ShareRequests:
         added = sorted({make_entry(path) for path in arguments.get("paths") or ()})
         if added or not self.shares.entries_of(workspace):
             self.require_workspace(workspace)
-        for entry in set(added).difference(
-            self.shares.entries_of(workspace)
-        ):  # those may be excluded since they were shared
+        known = self.shares.entries_of(workspace)  # they may be excluded since they were shared
+        for entry in set(added).difference(known):
             self.shares.rules.check_entry(entry)
         return self._preview(workspace, added)
 

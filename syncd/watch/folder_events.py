@@ -307,9 +307,8 @@ def paths_to_check(
             continue
         relative = path[len(root) + 1 :]
         if not event.is_directory:
-            relative = path_behind_placeholder(
-                relative
-            )  # iCloud removes only the placeholder of a note deleted elsewhere
+            # iCloud removes only the placeholder of a note that was deleted elsewhere.
+            relative = path_behind_placeholder(relative)
         if not (event.is_directory or wanted(relative)) or ignored(relative, folder=event.is_directory):
             continue
         while relative and not is_utf8(relative):

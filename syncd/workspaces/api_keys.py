@@ -31,7 +31,7 @@ LONGEST_NAME: Final = 64
 ENVIRONMENT: Final = {"mcp": "KB_MCP_API_KEY", "rest": "KB_API_KEY"}  # surface -> environment variable with its secret
 LEAST_SECRET: Final = 16  # shortest secret that a person may choose: a guessed one opens every workspace
 LATEST_MS: Final = (
-    253_370_764_800_000  # the start of the year 9999 in UTC: each earlier time is a valid `datetime` in every time zone
+    253_370_764_800_000  # the year 9999 in UTC: each earlier time is a valid `datetime` in every time zone
 )
 EXPIRING_MS: Final = 14 * 24 * 3600 * 1000  # how long before its expiry a key is reported
 

@@ -235,15 +235,9 @@ def format_entry(entry: dict[str, Any], zone: tzinfo | None, *, color: bool) -> 
     lines = [f"{name:<10}{result_text.line(str(value), 1_000)}" for name, value in [("at", at), *fields.items()]]
     if entry["additions"]:
         lines.append(result_text.describe_additions(entry["additions"]))
-    has_text = entry["path"] and entry["type"] != "file"
-    return "\n".join(
-        lines
-        + (
-            result_text.format_diff(entry["diff"], color=color, never_kept=entry.get("never_kept", False))
-            if has_text
-            else []
-        )
-    )
+    if entry["path"] and entry["type"] != "file":
+        lines += result_text.format_diff(entry["diff"], color=color, never_kept=entry.get("never_kept", False))
+    return "\n".join(lines)
 
 
 def format_verification(result: dict[str, Any]) -> str:

@@ -16,12 +16,8 @@ from syncd.cli.terminal import result_text
 
 Word: TypeAlias = Literal["keep", "approve", "dismiss"]
 WORDS: Final[tuple[Word, ...]] = ("keep", "approve", "dismiss")
-SHORT: Final[Mapping[str, Word]] = {
-    "k": "keep",
-    "a": "approve",
-    "d": "dismiss",
-    "discard": "dismiss",
-}  # "discard" until 0.1
+# "discard" is the former word, which an editor's script may still write.
+OTHER_WORDS: Final[Mapping[str, Word]] = {"k": "keep", "a": "approve", "d": "dismiss", "discard": "dismiss"}
 ROOT: Final = "/"  # stands for the root of the vault in the file
 ARROW: Final = "->"
 TAKE: Final = "+"  # begins a line with a suggestion that the note gets
@@ -123,7 +119,7 @@ def parse_file(text: str, waiting: Sequence[Mapping[str, Any]]) -> list[Decision
 def _decide(line: str, captures: Mapping[str, Mapping[str, Any]], decisions: dict[str, Decision]) -> tuple[str, str]:
     """Read a line with a decision; return the name of its capture, "" for none, and what is wrong with it, "" for nothing."""
     match = _LINE.fullmatch(line)
-    word = SHORT.get(match[1].casefold(), match[1].casefold()) if match else ""
+    word = OTHER_WORDS.get(match[1].casefold(), match[1].casefold()) if match else ""
     if match is None or word not in WORDS:
         return "", f"a line begins with keep, approve or dismiss, and not with {line[:20]!r}"
     name = match[2]
