@@ -139,13 +139,14 @@ def test_what_a_person_has_marked_is_left_alone(world):
             lambda: space.update_note("a1", "other words"),
             lambda: space.set_tags("a1", ["x"]),
             lambda: space.delete("a1"),
-            lambda: space.capture("words\n"),
             lambda: space.memos.save("other words", memo_id="a1"),
         ):
             with pytest.raises(Conflict) as refused:
                 write()
             assert refused.value.message == EDITED
             assert refused.value.retryable
+        repeated = space.capture("words\n")
+    assert (repeated.record.id, repeated.created) == ("a1", False)
     assert (world.vault / "Captures/default/A.md").read_bytes() == before
 
 

@@ -45,7 +45,6 @@ from syncd.cli.framework.commands import (
 from syncd.cli.framework.completion import captures, collections, folders, workspaces
 from syncd.cli.terminal import result_text
 from syncd.cli.terminal.result_text import way_back
-from syncd.documents.capture_note import split_metadata
 
 # The fields of a hit in JSON, which scripts may rely on.
 HIT = (
@@ -178,6 +177,8 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
 
 def _describe_ignored(made: Mapping[str, Any], properties: Mapping[str, Any]) -> str:
     """Return which of these properties a repeated capture did not change in the existing note; "" for none."""
+    from syncd.documents.capture_note import split_metadata  # noqa: PLC0415 - it imports the parser of properties
+
     rest, title, tags = split_metadata(properties)
     more = {key: value for key, value in rest.items() if value is not None}
     ignored = [
