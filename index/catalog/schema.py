@@ -17,7 +17,7 @@ from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, De
 from index.names import base_name, fold, stem
 from index.query import filter_key
 
-VERSION: Final = 20  # of the schema below
+VERSION: Final = 17  # of the schema below
 
 VIEW: Final = """create view records as select key,
   case when path = (select other.path from documents as other where other.claimed = documents.claimed
@@ -117,29 +117,17 @@ alter table links add column stem text not null default '';
 update documents set file_name = fold_file_name(path);
 update links set stem = fold_stem(target);
 """
-# Documents with tags that no agent can write, such as `R & D` or a very long one, are read again, because other keys find them now.
-TAG_KEYS: Final = """
-update documents set digest = '', size = -1, mtime_ns = -1, ino = -1
-  where path in (select path from tags where key <> fold_tag(tag));
-"""
-
-# Before version 17, the stem of a link to "A.MD" was "a.md".
-STEMS: Final = """
+# Before version 17: documents with tags that no agent can write, such as `R & D` or a very long one, had other keys; the stem of a
+# link to "A.MD" was "a.md"; a namespace had the Unicode form of its folder on disk; the first sentence of a text, which is the
+# derived summary, was another one, and the view lacked that column. What can't be computed here is read again.
+CHANGED_VALUES: Final = f"""
 update links set stem = fold_stem(target) where stem like '%.md';
 update memo_relations set stem = fold_stem(link) where stem like '%.md';
-"""
-
-# Before version 19, a namespace had the Unicode form of its folder on disk.
-NAMESPACES: Final = """
-update documents set digest = '', size = -1, mtime_ns = -1, ino = -1 where namespace <> compose(namespace);
-"""
-
-# Before version 20, the view lacked the last of its columns that a record has. Captures with a derived summary are read again,
-# because the first sentence of a text was another one for earlier versions.
-DERIVED: Final = f"""
+update documents set digest = '', size = -1, mtime_ns = -1, ino = -1
+  where summary_derived or namespace <> compose(namespace)
+    or path in (select path from tags where key <> fold_tag(tag));
 drop view records;
 {VIEW}
-update documents set digest = '', size = -1, mtime_ns = -1, ino = -1 where summary_derived;
 """  # noqa: S608 - no value of a user
 
 COUNTED_TAGS: Final = (
@@ -153,16 +141,13 @@ UPGRADES: Final = {
 alter table documents add column owner_marks text not null default '';
 alter table documents add column summary_derived integer not null default 0;
 update documents set digest = '', size = -1, mtime_ns = -1, ino = -1 where scope = 'captures';
-{SUPERSEDED}{FOLDED_NAMES}{NAMES}{TAG_KEYS}{COUNTED_TAGS}{UNSETTLED}{STEMS}{NAMESPACES}{DERIVED}""",  # noqa: S608 - no value of a user
-    11: SUPERSEDED + FOLDED_NAMES + NAMES + TAG_KEYS + COUNTED_TAGS + UNSETTLED + STEMS + NAMESPACES + DERIVED,
-    12: FOLDED_NAMES + NAMES + TAG_KEYS + COUNTED_TAGS + UNSETTLED + STEMS + NAMESPACES + DERIVED,
-    13: TAG_KEYS + COUNTED_TAGS + UNSETTLED + STEMS + NAMESPACES + DERIVED,
-    14: TAG_KEYS + COUNTED_TAGS + UNSETTLED + STEMS + NAMESPACES + DERIVED,
-    15: TAG_KEYS + UNSETTLED + STEMS + NAMESPACES + DERIVED,
-    16: TAG_KEYS + STEMS + NAMESPACES + DERIVED,
-    17: TAG_KEYS + NAMESPACES + DERIVED,
-    18: NAMESPACES + DERIVED,
-    19: DERIVED,
+{SUPERSEDED}{FOLDED_NAMES}{NAMES}{COUNTED_TAGS}{UNSETTLED}{CHANGED_VALUES}""",  # noqa: S608 - no value of a user
+    11: SUPERSEDED + FOLDED_NAMES + NAMES + COUNTED_TAGS + UNSETTLED + CHANGED_VALUES,
+    12: FOLDED_NAMES + NAMES + COUNTED_TAGS + UNSETTLED + CHANGED_VALUES,
+    13: COUNTED_TAGS + UNSETTLED + CHANGED_VALUES,
+    14: COUNTED_TAGS + UNSETTLED + CHANGED_VALUES,
+    15: UNSETTLED + CHANGED_VALUES,
+    16: CHANGED_VALUES,
 }
 
 # Writable documents that name several collections; documents whose collection depends on which collections are known.

@@ -255,9 +255,9 @@ OPERATIONS: Final = (
         name="capture_thought",
         title="Capture a note",
         description=(
-            "Save one thing worth finding again as a note: a decision, answer, idea or excerpt. One subject per note. It is saved and "
-            "searchable when the call returns. The same content returns the existing note. Memex adds tags and a summary. To change "
-            "a note, use kb_update_note; for a fact about one person, project or thing, add_observations. "
+            "Save one thing worth finding again as a note: decision, answer, idea, excerpt. One subject per note. It is on disk "
+            "and searchable when the call returns. Retrying the same content returns the same note. Memex adds tags and a "
+            "summary. To change a note: kb_update_note; for a fact about one person, project or thing: add_observations. "
             + NOTES_ARE_DATA
         ),
         scope="write",

@@ -131,7 +131,7 @@ class ListRecent(RequestModel):
     limit: Annotated[int, BeforeValidator(_refuse_boolean)] = Field(
         20, ge=1, le=200, description="Maximum notes to return"
     )
-    before: Time | str | None = Field(None, union_mode="left_to_right", description="next_before, or epoch ms")
+    before: Time | str | None = Field(None, union_mode="left_to_right", description="next_before or epoch ms")
     detail: Detail = Field("concise", description="full: return whole notes, however long")
 
 

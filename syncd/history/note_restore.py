@@ -5,7 +5,7 @@ note that changed after it was shown is not restored; a restore is one commit, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -111,7 +111,7 @@ class NoteRestore:
             raise NotFound(f"{path} is not in HEAD, the newest commit of Git: memex log -p shows its versions")
         return raw
 
-    def _read_version(self, path: str, events: Sequence[dict[str, Any]], version: str) -> bytes:
+    def _read_version(self, path: str, events: Collection[dict[str, Any]], version: str) -> bytes:
         """Return the text that the name of a version means."""
         wanted = version.casefold()
         if len(wanted) < SHORTEST:

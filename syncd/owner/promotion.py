@@ -28,7 +28,7 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
     """Return the owner's operations on promotion, by name."""
 
     def promote(arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-        ids = note_lookup.drop_repeated(snapshot.captures.index, _parse_ids(arguments))
+        ids = note_lookup.drop_repeated(snapshot.captures.index, parse_ids(arguments))
         shown, dry_run = arguments.get("shown") or {}, bool(arguments.get("dry_run"))
         wanted = {"to": arguments.get("to"), "taken": _parse_taken(arguments)}
         changes = [id for id in ids if _is_change(snapshot, id)]
@@ -44,7 +44,7 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
         return {"promoted": done, "planned": [], "failed": failed}
 
     def unpromote(arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-        ids = _parse_ids(arguments)
+        ids = parse_ids(arguments)
         done: list[dict[str, Any]] = []
         failed: list[dict[str, Any]] = []
         for number, id in enumerate(ids, 1):
@@ -61,7 +61,8 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
     return {"promote": promote, "unpromote": unpromote, "promoted": list_promoted}
 
 
-def _parse_ids(arguments: Mapping[str, Any]) -> list[str]:
+def parse_ids(arguments: Mapping[str, Any]) -> list[str]:
+    """Return the ids or paths of captures that a request names, each once. Raises InvalidArgument for none, and for too many."""
     ids = list(dict.fromkeys(arguments.get("ids") or ()))
     if not 1 <= len(ids) <= MOST:
         raise InvalidArgument(f"name 1 to {MOST:,} notes by their ids or paths")

@@ -22,6 +22,7 @@ from syncd.documents.owner_marks import OwnerMarks
 from syncd.history.change_journal import sha256
 from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
+from syncd.owner.promotion import parse_ids
 from syncd.promotion.promoted_note import Problem, choose_destination, choose_folder
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.review.archive import Archive
@@ -31,7 +32,6 @@ from syncd.review.suggestions import Suggestions
 Progress = Callable[[dict[str, Any]], None]
 Operation = Callable[[Mapping[str, Any], Progress], Any]
 
-MOST = 1_000  # captures in one call
 LISTED = 10_000  # captures in one list
 CANDIDATES = 5  # suggestions of each kind, with their reasons
 EXCERPT = 400  # characters of a similar note
@@ -138,7 +138,7 @@ def _dismiss(
     archive: Archive, snapshot: VaultSnapshot, arguments: Mapping[str, Any], progress: Progress
 ) -> dict[str, Any]:
     shown: Mapping[str, str] = arguments.get("shown") or {}
-    ids = note_lookup.drop_repeated(snapshot.captures.index, _parse_ids(arguments))
+    ids = note_lookup.drop_repeated(snapshot.captures.index, parse_ids(arguments))
     done, failed = _run_each(ids, lambda path: archive.dismiss(path, shown=shown.get(path)), progress, "dismissing")
     return {"archived": done, "failed": failed}
 
@@ -146,17 +146,10 @@ def _dismiss(
 def _unarchive(
     archive: Archive, snapshot: VaultSnapshot, arguments: Mapping[str, Any], progress: Progress
 ) -> dict[str, Any]:
-    index, ids = snapshot.notes.index, _parse_ids(arguments)
+    index, ids = snapshot.notes.index, parse_ids(arguments)
     ids = note_lookup.drop_repeated(index, ids, lambda record: snapshot.is_archived(record.path))
     done, failed = _run_each(ids, archive.bring_back, progress, "bringing back")
     return {"returned": done, "failed": failed}
-
-
-def _parse_ids(arguments: Mapping[str, Any]) -> list[str]:
-    ids = list(dict.fromkeys(arguments.get("ids") or ()))
-    if not 1 <= len(ids) <= MOST:
-        raise InvalidArgument(f"name 1 to {MOST:,} notes by their ids or paths")
-    return ids
 
 
 def _run_each(

@@ -410,8 +410,7 @@ def _read_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, Give
     try:
         raw = read_named_file(file)
     except FileNotFoundError:
-        if must:
-            mistakes.append(f"the settings file {file} does not exist")
+        mistakes += [f"the settings file {file} does not exist"] if must else []
         return {}
     except (OSError, ValueError) as error:  # ValueError: no file can have this path
         mistakes.append(f"the settings file {file} can't be read: {getattr(error, 'strerror', error)}")
@@ -421,11 +420,12 @@ def _read_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, Give
     except UnicodeDecodeError:
         mistakes.append(f"the settings file {file} is not UTF-8 text: save it as UTF-8")
         return {}
-    except (ValueError, RecursionError) as error:
-        reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "too long a number, or nested too deep"
-        if raw.startswith(BOM_UTF8):
-            reason = "it begins with a byte order mark: save it as UTF-8 without one"
+    except tomllib.TOMLDecodeError as error:
+        reason = "it begins with a byte order mark: save it as UTF-8 without one" if raw.startswith(BOM_UTF8) else error
         mistakes.append(f"the settings file {file} is not TOML: {reason}")
+        return {}
+    except (ValueError, RecursionError):
+        mistakes.append(f"the settings file {file} has a number that is too long, or values that are nested too deep")
         return {}
     source = {}
     for key, value in data.items():

@@ -30,9 +30,8 @@ SECRET: Final = re.compile(rf"{PREFIX}_[0-9a-f]{{12}}_[0-9a-f]{{64}}", re.ASCII)
 LONGEST_NAME: Final = 64
 ENVIRONMENT: Final = {"mcp": "KB_MCP_API_KEY", "rest": "KB_API_KEY"}  # surface -> environment variable with its secret
 LEAST_SECRET: Final = 16  # shortest secret that a person may choose: a guessed one opens every workspace
-LATEST_MS: Final = (
-    253_370_764_800_000  # the year 9999 in UTC: each earlier time is a valid `datetime` in every time zone
-)
+# No key ends later. The year 9999 in UTC: each earlier time is a valid `datetime` in every time zone.
+END_OF_KEYS_MS: Final = 253_370_764_800_000
 EXPIRING_MS: Final = 14 * 24 * 3600 * 1000  # how long before its expiry a key is reported
 
 log = logging.getLogger(__name__)
@@ -385,7 +384,7 @@ def _check_new_key(name: str, workspaces: Collection[str] | None, expires_at: in
 
 def _check_end(end: int | None) -> None:
     """Raise InvalidArgument for the end of a key or of an old secret that no calendar shows."""
-    if end is not None and end >= LATEST_MS:
+    if end is not None and end >= END_OF_KEYS_MS:
         raise InvalidArgument("a key, or its old secret, must end before the year 9999; choose an earlier time")
 
 

@@ -118,8 +118,8 @@ def audit_show(entry: int) -> None:
     """Show all fields of the entry with the number ENTRY, and the lines that its write changed.
 
     With --json: the fields of `memex audit`, "diff" (null: the text is no longer kept), "additions" (the daemon's tools that added
-    lines after this write; the diff contains these lines),
-    "never_kept" (Memex keeps no text from before this addition) and "now" (the note's current path)."""
+    lines after this write; the diff contains these lines), "never_kept" (Memex keeps no text from before this addition) and "now"
+    (the note's current path)."""
     result = ask("audit.show", {"entry": entry})
     print_answer(result, lambda: format_entry(result, None, color=has_color()))
 

@@ -13,7 +13,7 @@ from index.document_ids import path_id
 from index.model import Link, MemoRelation
 from tests.support.catalog_rows import STAT, document, write
 
-# What version 19 lacked.
+# What version 16 lacked.
 NO_DERIVED = f"drop view records; {VIEW.replace(', summary_derived', '')}"
 # What version 15 lacked, and what versions 14 and 12 lacked too.
 NO_UNSETTLED = "drop table unsettled;"
@@ -111,7 +111,7 @@ def test_an_upgrade_reads_notes_again_whose_tags_have_another_key(tmp_path):
         document("C.md", tags=(long, "y")),
     )
     made.close()
-    run(path, f"update tags set key = '{long}' where tag = '{long}'; pragma user_version = 17;")
+    run(path, f"update tags set key = '{long}' where tag = '{long}'; pragma user_version = 16;")
     made = Catalog.open(path)
     assert [entry.path for entry in made.manifest().values() if not entry.digest] == ["C.md"]
     made.write(upserts=[(document("C.md", tags=(long,)), STAT, 1, True)])
@@ -139,7 +139,7 @@ def test_an_upgrade_reads_notes_again_whose_namespace_has_another_unicode_form(t
     made = Catalog.open(path := tmp_path / "captures.db")
     write(made, document("A.md", namespace="Cafe\u0301"), document("B.md", namespace="Caf\u00e9"))
     made.close()
-    run(path, "pragma user_version = 18;")
+    run(path, "pragma user_version = 16;")
     upgraded = Catalog.open(path)
     assert not upgraded.fresh
     assert [entry.path for entry in upgraded.manifest().values() if not entry.digest] == ["A.md"]
@@ -151,7 +151,7 @@ def test_an_upgrade_reads_captures_again_whose_summary_is_derived(tmp_path):
     derived = document("B.md", summary="first sentence", summary_derived=True)
     write(made, document("A.md", summary="stated"), derived)
     made.close()
-    run(path, f"{NO_DERIVED} pragma user_version = 19;")
+    run(path, f"{NO_DERIVED} pragma user_version = 16;")
     upgraded = Catalog.open(path)
     assert not upgraded.fresh
     assert [entry.path for entry in upgraded.manifest().values() if not entry.digest] == ["B.md"]

@@ -73,7 +73,9 @@ def test_a_file_that_is_not_toml_is_one_mistake_among_others(home):
 @pytest.mark.parametrize("value", ["1" * 5000, "[" * 3000 + "]" * 3000])
 def test_a_value_that_no_parser_reads_is_a_mistake(home, value):
     file = write(home, f"[server]\nport = {value}\n")
-    with pytest.raises(InvalidArgument, match="too long a number, or nested too deep") as caught:
+    with pytest.raises(
+        InvalidArgument, match="a number that is too long, or values that are nested too deep"
+    ) as caught:
         load({"vault.path": "/v"}, home)
     assert str(file) in caught.value.message
 
