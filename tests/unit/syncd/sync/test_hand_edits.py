@@ -77,7 +77,7 @@ def test_after_an_upgrade_a_summary_is_derived_again_and_no_file_is_written(worl
     file = written(world, DERIVED.format(""))
     world.run()
     before = file.read_bytes()
-    derive_otherwise(world, "pragma user_version = 19;")
+    derive_otherwise(world, "pragma user_version = 16;")
     outcome = world.run()
     assert (outcome.changes, outcome.embedded) == (1, 0)
     assert file.read_bytes() == before
