@@ -109,10 +109,14 @@ class MemoRelations:
         asked = {memo.path for memo in memos}
         return [tie for tie in self._resolve_ends(_in_note_order(stated)) if tie.target.path in asked]
 
-    def is_meant_by_name(self, memo: MemoEnd) -> bool:
-        """Return whether a link with the name of this memo means it, and no note of the workspace with a better claim."""
+    def leads_to(self, memo: Record, relation: MemoRelation) -> bool:
+        """Return whether a relation of a note in the same workspace leads to this memo, as `incoming` resolves it."""
+        if relation.target is not None:
+            return relation.target == memo.id
         name = stem(memo.path)
-        meant = self._ends_by_name({name}).get((memo.workspace, name))
+        if stem(relation.link) != name:
+            return False
+        meant = self._ends_by_name({name}).get((memo.workspace, name))  # it may be a note with a better claim
         return meant is not None and meant.path == memo.path
 
     def _resolve_ends(self, rows: Sequence[Sequence[Any]]) -> list[MemoTie]:

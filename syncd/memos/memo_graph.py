@@ -20,7 +20,7 @@ from syncd.captures.batch_writer import Change, NoteDrafts, write_batch
 from syncd.captures.note_update import property_error
 from syncd.captures.writer import lock_workspace
 from syncd.documents.memo_relations import REASON, checked_tag, drop_relations, round_weight, save_relation
-from syncd.memos.memos import Memos, leads_to
+from syncd.memos.memos import Memos
 from syncd.notes.front_matter import FrontmatterError
 
 if TYPE_CHECKING:
@@ -222,4 +222,4 @@ class MemoGraph:
 
 
 def _is_same(ties: MemoRelations, tag: str, target: Record, relation: MemoRelation) -> bool:
-    return relation.tag == tag and leads_to(ties, target, relation)
+    return relation.tag == tag and ties.leads_to(target, relation)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from index.document_ids import ID, path_id
 from index.errors import Conflict, InvalidArgument, NotFound
-from index.memos.relations import NO_MEMOS, MemoRelations, end_of
-from index.model import Document, Filter, MemoRelation, Record
-from index.names import fold, stem
+from index.memos.relations import NO_MEMOS, end_of
+from index.model import Document, Filter, Record
+from index.names import fold
 from index.scope.index import Index
 from index.tracing import span
 from syncd.captures import note_update
@@ -23,10 +23,8 @@ from syncd.captures.batch_writer import Change, NoteDrafts, write_batch
 from syncd.captures.writer import check_workspace_indexed, create_note, lock_workspace
 from syncd.documents.capture_note import check_content, properties_of, split_metadata
 from syncd.documents.collection_membership import choose_collection, tag_changes
-from syncd.documents.memo_relations import drop_relations
-from syncd.documents.owner_marks import read_marks
-from syncd.files.file_removal import stored_file_removals
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode, is_publishing
+from syncd.files.document_removal import deletion_changes
+from syncd.notes.front_matter import PropertyValue, is_publishing
 from syncd.notes.secret_patterns import refuse_secret
 from syncd.vault.location import namespace_path
 
@@ -265,21 +263,9 @@ class Memos:
             raise NotFound(f"no memo {memo_id!r}: its file was removed a moment ago") from error
         document = note_update.parse_note(self._inbox, text, record)
         note_update.check_version(document, version)
-        drafts.delete(record.path)
-        ties = index.memos.ties
-        into = ties.incoming([end_of(record)])
-        count = len({tie.key for tie in (*into, *ties.outgoing([end_of(record)]))})
-        for path in {tie.source.path for tie in into} - {record.path}:
-            source = index.record_at(path)
-            if source is not None and source.writable and drafts.exists(path):
-                if read_marks(drafts.text(path)).promote:
-                    continue  # no agent may change it; the entry stays, without a target
-                try:
-                    drafts.set_text(path, drop_relations(drafts.text(path), partial(leads_to, ties, record)))
-                except FrontmatterError:
-                    continue  # its owner is editing it
-        stored = stored_file_removals(self._inbox, record.path, encode(text))
-        return [*stored, *drafts.changes()], (record, count)
+        ties, end = index.memos.ties, [end_of(record)]
+        count = len({tie.key for tie in (*ties.incoming(end), *ties.outgoing(end))})
+        return deletion_changes(self._inbox, index, record, drafts), (record, count)
 
 
 def _check_search(query: str | None, pivot: str | None, k: int, minimum: float | None, metric: Metric) -> None:
@@ -332,13 +318,6 @@ def _check_wish(
         replace=replace,
         version=version,
     )
-
-
-def leads_to(ties: MemoRelations, record: Record, relation: MemoRelation) -> bool:
-    """Return whether a relation of a note in the same workspace leads to this memo, as a list of relations resolves it."""
-    if relation.target is not None:
-        return relation.target == record.id
-    return stem(relation.link) == stem(record.path) and ties.is_meant_by_name(end_of(record))
 
 
 def merge_patch(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

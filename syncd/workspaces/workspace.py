@@ -30,7 +30,7 @@ from syncd.context.session_context import SessionContext
 from syncd.documents import agent_paths
 from syncd.documents.capture_note import CHANGE, before_diff, check_content, check_source, properties_of, split_metadata
 from syncd.documents.collection_membership import choose_collection
-from syncd.files.file_removal import delete_document
+from syncd.files.document_removal import delete_document
 from syncd.graph.nodes import Nodes
 from syncd.history.write_lineage import Hand, Writer, find_creator, find_last_editor
 from syncd.indexes.note_lookup import find_successor
@@ -449,13 +449,13 @@ class Workspace:
         return set_tags(self.name, self._inbox, id, tags, version)
 
     def delete(self, id: str) -> Record:
-        """Remove a document: its note, its chunks and their vectors; for a node also the relations to it.
+        """Remove a document: its note, its chunks and their vectors, and the relations of other notes to it.
 
         The stored file with its text is removed too, if it is still the file that was read."""
         if (node := self._changeable(id)).type == "entity":
             self.nodes.delete_note(node.path)
             return node
-        return delete_document(self._inbox, partial(self._record, id))
+        return delete_document(self._inbox, self.name, partial(self._record, id))
 
     def _record(self, id: str) -> Record:
         record = self._index.record(id, self.name)

@@ -3,6 +3,7 @@
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
+from syncd.history.audit_log import Author, acting_as
 from syncd.memos.memos import TRIES, Memos, merge_patch
 from syncd.notes.front_matter import readable_properties, split
 from tests.support.fakes import FakeEncoder, fake_embedder
@@ -380,6 +381,32 @@ def test_a_memo_goes_with_its_relations_at_both_ends(world, space):
     save(space, "b again", memo_id=b.id)
     assert entries(space.memo_graph.list()) == [(a.id, c.id, "t")]
     assert world.rebuilt(world.state.parent / "other") == world.dump()
+
+
+def delete_as_thought(world, id):
+    with acting_as(Author("mcp", "delete_thought", request="r" * 32)):
+        world.app.agent_access.workspace("default").delete(id)
+    return "r" * 32
+
+
+def delete_by_owner(world, id):
+    return world.app.operations["delete"]({"id": id}, lambda _: None)["undo"]
+
+
+@pytest.mark.parametrize("delete", [delete_as_thought, delete_by_owner])
+def test_a_memo_that_is_deleted_as_a_note_takes_the_relations_to_it_along(world, space, delete):
+    """Undoing the deletion brings the note and the relations back."""
+    a, b = save(space, "a"), save(space, "b")
+    space.memo_graph.save(a.id, b.id, "t")
+    before = files(world)
+    request = delete(world, b.id)
+    assert not (world.vault / b.path).exists()
+    assert relations_in(world, a) is None
+    assert space.memo_graph.list().ties == ()
+    world.app.operations["undo"]({"id": request}, lambda _: None)
+    world.run()
+    assert files(world) == before
+    assert entries(space.memo_graph.list()) == [(a.id, b.id, "t")]
 
 
 def test_a_delete_compares_the_version_too(space):

@@ -1,4 +1,4 @@
-"""Delete a document together with its stored file; this removal never reaches beyond the document's workspace.
+"""Delete a document together with its stored file and the relations to it; this never reaches beyond its workspace.
 
 Law, tested: a file is removed only with the one document that it was stored for, only while it holds the bytes that
 were read, and only inside this document's workspace; whatever a note claims, nothing else is removed. A file that a
@@ -7,16 +7,20 @@ person put there is theirs."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from index.errors import NotFound
+from index.memos.relations import end_of
 from index.model import Record
 from index.scope.index import Index
 from syncd.captures.batch_writer import Change, DeletedStoredFile, NoteDrafts, write_batch
-from syncd.captures.writer import hide_file_name
+from syncd.captures.writer import hide_file_name, lock_workspace
 from syncd.documents.file_note import digest_of
+from syncd.documents.memo_relations import drop_relations
+from syncd.documents.owner_marks import read_marks
 from syncd.files.inbox_file_scanner import SOURCE
-from syncd.notes.front_matter import encode
+from syncd.notes.front_matter import FrontmatterError, encode
 from syncd.vault.location import FILES
 
 if TYPE_CHECKING:
@@ -46,15 +50,30 @@ def stored_file_removals(inbox: Inbox, note: str, raw: bytes) -> list[DeletedSto
     return [DeletedStoredFile(path, file_digest)] if file_digest.digest == digest_of(raw) else []
 
 
-def delete_document(inbox: Inbox, find: Callable[[], Record]) -> Record:
-    """Delete the document that `find` finds together with its stored file, and return the document's last row.
+def deletion_changes(inbox: Inbox, index: Index, record: Record, drafts: NoteDrafts) -> list[Change]:
+    """Return the changes that delete a document together with its stored file and the relations of other notes to it."""
+    text, ties = drafts.text(record.path), index.memos.ties
+    drafts.delete(record.path)
+    for path in {tie.source.path for tie in ties.incoming([end_of(record)])} - {record.path}:
+        source = index.record_at(path)
+        if source is not None and source.writable and drafts.exists(path):
+            if read_marks(drafts.text(path)).promote:
+                continue  # no agent may change it; the entry stays, without a target
+            try:
+                drafts.set_text(path, drop_relations(drafts.text(path), partial(ties.leads_to, record)))
+            except FrontmatterError:
+                continue  # its owner is editing it
+    return [*stored_file_removals(inbox, record.path, encode(text)), *drafts.changes()]
+
+
+def delete_document(inbox: Inbox, workspace: str, find: Callable[[], Record]) -> Record:
+    """Delete the document of this workspace that `find` finds, as `deletion_changes` does; return its last row.
 
     The document must not be an entity. Raises Conflict if a person has just edited it."""
 
-    def decide(_: Index) -> tuple[list[Change], Record]:
-        record, drafts = find(), NoteDrafts(inbox.vault)
-        text = drafts.text(record.path)
-        drafts.delete(record.path)
-        return [*stored_file_removals(inbox, record.path, encode(text)), *drafts.changes()], record
+    def decide(index: Index) -> tuple[list[Change], Record]:
+        record = find()
+        return deletion_changes(inbox, index, record, NoteDrafts(inbox.vault)), record
 
-    return write_batch(inbox, decide)
+    with lock_workspace(inbox, workspace):
+        return write_batch(inbox, decide)
