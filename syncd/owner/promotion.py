@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError
@@ -15,6 +16,7 @@ from syncd.history.change_journal import sha256
 from syncd.indexes import note_lookup
 from syncd.promotion.plan import Plan, TakenDestination, refuse_unseen_change, reserve_paths
 from syncd.promotion.promotions import Promotions
+from syncd.promotion.return_to_inbox import is_promoted
 from syncd.promotion.vault_snapshot import VaultSnapshot
 
 Progress = Callable[[dict[str, Any]], None]
@@ -44,7 +46,7 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
         return {"promoted": done, "planned": [], "failed": failed}
 
     def unpromote(arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-        ids = parse_ids(arguments)
+        ids = _drop_repeated(promotions, snapshot, parse_ids(arguments))
         done: list[dict[str, Any]] = []
         failed: list[dict[str, Any]] = []
         for number, id in enumerate(ids, 1):
@@ -67,6 +69,15 @@ def parse_ids(arguments: Mapping[str, Any]) -> list[str]:
     if not 1 <= len(ids) <= MOST:
         raise InvalidArgument(f"name 1 to {MOST:,} notes by their ids or paths")
     return ids
+
+
+def _drop_repeated(promotions: Promotions, snapshot: VaultSnapshot, ids: Sequence[str]) -> list[str]:
+    """Return the ids and paths without those that mean the same promoted note or applied change as an earlier one."""
+    changes = {id: change.seq for id in ids if (change := promotions.find_applied_change(id))}
+    first = {change: id for id, change in reversed(changes.items())}
+    fits = partial(is_promoted, snapshot, promotions.journal)
+    notes = note_lookup.drop_repeated(snapshot.notes.index, [id for id in ids if id not in changes], fits)
+    return [id for id in ids if id in {*first.values(), *notes}]
 
 
 def _parse_taken(arguments: Mapping[str, Any]) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from index.errors import Conflict, NotFound
@@ -86,14 +87,7 @@ def _promoted_texts(source: FileChange, promoted: FileChange) -> tuple[bytes, by
 def _find_promotion(snapshot: VaultSnapshot, journal: ChangeJournal, reference: str) -> tuple[Entry, str]:
     """Return the promotion to undo, and the current path of the note."""
     index = snapshot.notes.index
-
-    def is_promoted(record: Record) -> bool:
-        return (
-            not snapshot.is_archived(record.path)
-            and _current_promotion(journal, index.manifest[record.path].id) is not None
-        )
-
-    candidate = choose(reference, find_candidates([index], reference, is_promoted))
+    candidate = choose(reference, find_candidates([index], reference, partial(is_promoted, snapshot, journal)))
     id = index.manifest[candidate.path].id if candidate else reference
     last = _current_promotion(journal, id)
     if last is None:
@@ -105,6 +99,12 @@ def _find_promotion(snapshot: VaultSnapshot, journal: ChangeJournal, reference: 
     if snapshot.vault.stat(path) is None:
         raise NotFound(f"the promoted note is not at {path} any more; put it back, or give it its `id` again")
     return last, path
+
+
+def is_promoted(snapshot: VaultSnapshot, journal: ChangeJournal, record: Record) -> bool:
+    """Return whether a note of the vault is there by a promotion that was not undone."""
+    entry = snapshot.notes.index.manifest.get(record.path)
+    return bool(entry and not snapshot.is_archived(record.path) and _current_promotion(journal, entry.id))
 
 
 def _current_promotion(journal: ChangeJournal, id: str) -> Entry | None:

@@ -198,6 +198,14 @@ def test_a_capture_that_is_named_twice_is_archived_and_brought_back_once_without
     assert (len(result["returned"]), result["failed"]) == (1, [])
 
 
+@pytest.mark.parametrize("names", [["c1", "Birds/Heron.md"], ["Birds/Heron.md", "Heron", "c1"]])
+def test_a_promoted_note_that_is_named_twice_returns_once_without_a_failure(world, names):
+    promote(world, "c1", to="Birds")
+    result = world.app.operations["unpromote"]({"ids": [*names, "nothing"]}, lambda _: None)
+    assert [entry["target"] for entry in result["returned"]] == ["Captures/default/Heron.md"]
+    assert [entry["id"] for entry in result["failed"]] == ["nothing"]
+
+
 def test_a_promotion_that_fails_while_others_are_carried_out_is_named_as_the_caller_named_it(world):
     paths = ["Captures/default/First.md", "Captures/default/Second.md"]
     for number, path in enumerate(paths):

@@ -214,6 +214,19 @@ def test_an_appended_text_that_the_note_has_twice_is_taken_from_its_end(world):
     assert file.read_text() == f"A first line.\n\n{body}Mine.\n\n"
 
 
+def test_a_note_that_is_named_twice_loses_one_of_two_appended_texts(world):
+    world.write("Notes/Heron.md", "An old note.\n")
+    world.write("Captures/default/Egret.md", capture().replace("c1", "c2").replace("heron", "egret"))
+    world.run()
+    merge = world.app.services.promotions.merge
+    merge("c1", "Notes/Heron.md")
+    between = (world.vault / "Notes/Heron.md").read_bytes()
+    merge("c2", "Notes/Heron.md")
+    result = world.app.operations["unpromote"]({"ids": ["Notes/Heron.md", "Notes/Heron"]}, lambda _: None)
+    assert (len(result["returned"]), result["failed"]) == (1, [])
+    assert (world.vault / "Notes/Heron.md").read_bytes() == between
+
+
 def test_an_appended_text_that_was_edited_or_whose_capture_has_a_successor_stays(world):
     taken(world)
     assert tick(world, "Append").done
