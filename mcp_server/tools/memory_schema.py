@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonVal
 
 from index.memos.metadata_filter import count_nested
 from mcp_server.operations.wire_format import NoteLocation, NoteText, Replaceable, RequestModel, refuse_hidden
+from mcp_server.tools.kb_schema import Title
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _check_metadata_size, _parse_json_text, _refuse_boolean
 from syncd.history.write_lineage import Hand
 from syncd.memos.memo_graph import DEEPEST, LISTED, WALKED, Way
@@ -45,7 +46,7 @@ class SaveMemo(RequestModel):
     content: str = Field(min_length=1, description="Text of the memo; stored byte for byte")
     namespace: Namespace = DEFAULT
     memo_id: MemoId | None = Field(None, description="The memo to change, or the id for a new memo")
-    title: str | None = Field(None, min_length=1, max_length=500, description="Default: derived from the content")
+    title: Title | None = Field(None, description="Default: derived from the content")
     metadata: Metadata | None = Field(None, description='E.g. {"project": "alpha"}; in merge mode, null removes a key')
     metadata_mode: Literal["merge", "replace"] = Field("merge", description="merge: keep the keys that you do not pass")
     version: VersionOrNone | None = Field(
