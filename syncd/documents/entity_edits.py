@@ -215,6 +215,8 @@ def retype_relations(text: str, which: Callable[[Statement], bool], new: str, *,
 
 def set_properties(text: str, changes: Mapping[str, PropertyValue], *, now: int) -> str:
     """Change properties of the node (None removes one); a new summary also sets `summary_updated_at`."""
+    if not changes:
+        return text
     stamp = {"summary_updated_at": iso(now) if changes["summary"] else None} if "summary" in changes else {}
     return _Draft(text).finish(now, {**changes, **stamp})
 

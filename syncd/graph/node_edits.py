@@ -132,6 +132,8 @@ def add_missing(
 def rename(graph: Graph, drafts: NoteDrafts, now: int, *, name: str, new_name: str) -> str:
     """Give a node another name, and keep the old one as an alias; return its path."""
     vertex = _require_read(graph, drafts, name, None)
+    if vertex.name == new_name:
+        return vertex.path
     other = graph.get(new_name)
     if other and other.path != vertex.path and name_key(other.name) == name_key(new_name):
         raise Conflict(f"an entity {other.name!r} already exists; choose another name", name=other.name)

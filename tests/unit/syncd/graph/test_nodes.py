@@ -288,6 +288,17 @@ def test_summary_and_tags_are_replaced_and_taken_away(world, nodes):
             call()
 
 
+@pytest.mark.parametrize("name", ["Ada", "Ada: a note"])
+def test_a_name_or_tags_that_a_node_has_already_are_not_written(world, nodes, name):
+    made(nodes, name)
+    nodes.set_tags(name, ["a", "b"])
+    file = world.vault / nodes.get(name).path
+    before = file.read_bytes()
+    assert nodes.rename(name, name).version == 2
+    assert nodes.set_tags(name, ["a", "b"]).version == 2
+    assert file.read_bytes() == before
+
+
 def test_a_version_that_has_passed_is_a_conflict_that_tells_the_current_one(nodes):
     made(nodes, "Ada", observations=["one"])
     assert nodes.set_summary("Ada", "a", version=1).version == 2
