@@ -346,6 +346,17 @@ class Contexts:
 
     # What Memex wrote last
 
+    def forget(self, workspace: str) -> None:
+        """Remove the note of a workspace that is being deleted, unless Memex did not write it, and what is known of it."""
+        with self._running:
+            note = self._read_note(workspace)
+            if note.raw is not None and not note.is_conflicted and not note.is_foreign:
+                self._vault.remove(self.path_of(workspace), digest=sha256(note.raw))
+            named_values.delete(self._ledger, [NAME + workspace])
+            known: tuple[dict[str, Any], ...] = (self._written, self._decided, self._absent, self._done, self._waiting)
+            for by_workspace in known:
+                by_workspace.pop(workspace, None)
+
     def _written_in(self, workspace: str) -> WrittenContext:
         if workspace not in self._written:
             known: dict[str, Any] = json.loads(named_values.read(self._ledger, NAME + workspace) or "{}")

@@ -109,10 +109,11 @@ class AgentAccess:
         return Workspace(name, self._inbox)
 
     def delete_workspace(self, name: str, *clear: Callable[[], object]) -> None:
-        """Remove an empty workspace. Raises InvalidArgument when it is not empty, and Unavailable when the vault is away.
+        """Remove an empty workspace and the note of its context.
 
-        `clear`: remove what belongs to the workspace outside the vault. They run first: if one fails, the workspace is
-        still there, and the deletion can be repeated."""
+        Raises InvalidArgument when it is not empty, and Unavailable when the vault is away. `clear`: remove what belongs to
+        the workspace outside the vault. They run first: if one fails, the workspace is still there, and the deletion can
+        be repeated."""
         self.workspace(name)
         folder = f"{self._inbox.folder}/{name}"
         filled = InvalidArgument(f"workspace {name!r} is not empty; move or delete its notes first", workspace=name)
@@ -120,6 +121,7 @@ class AgentAccess:
             raise filled
         for remove in clear:
             remove()
+        self._inbox.contexts.forget(name)
         try:
             self._inbox.vault.remove_folder(folder)
         except Conflict as error:  # something was put into it meanwhile
