@@ -23,7 +23,8 @@ from syncd.documents.capture_note import MAX_CONTENT, MAX_SOURCE, compose_note, 
 from syncd.documents.entity_edits import checked_content, checked_kind, checked_name, checked_type
 from syncd.documents.entity_lines import LARGEST
 from syncd.documents.entity_node import MAX_KIND, ONE_LINE, OWN
-from syncd.graph.node_request import check_summary
+from syncd.graph.node_request import SUMMARY, check_summary
+from syncd.notes.property_reader import LARGEST as LARGEST_PROPERTIES
 from syncd.notes.property_reader import as_time
 from syncd.notes.tag_names import check_tags
 
@@ -220,7 +221,7 @@ def importable_entity(entity: Entity) -> Entity:
     """Return an entity of the graph as an import accepts it.
 
     An owner can write anything into a note. A type or source of several lines becomes one line; a number, alias or
-    metadata that Memex refuses is left out. Facts and summaries that are too long stay, because the import then names them."""
+    metadata that Memex refuses is left out. Facts that are too long stay, because the import then names them."""
     properties = {key: value for key, value in entity.properties.items() if value is not None}
     if source := properties.get("source"):
         properties["source"] = _join_lines(source)
@@ -275,6 +276,16 @@ def _is_time(value: Any) -> bool:
         return False
 
 
+def _is_summary(value: Any) -> bool:
+    """Return whether the value is text. Raises InvalidArgument if it can't be a property of a note; an owner's may be longer than an agent's."""
+    if not isinstance(value, str):
+        return False
+    text = check_summary(value, LARGEST_PROPERTIES)
+    if len(text) > SUMMARY:
+        compose_note({"summary": text}, "-")
+    return True
+
+
 def _is_metadata(value: Any) -> bool:
     """Return whether the value is an object. Raises InvalidArgument if its items can't be properties of a note."""
     if not isinstance(value, dict):
@@ -293,7 +304,7 @@ def _is_count(value: Any) -> bool:
 # Other values of a node, by the name of the property in its note: the check, which may raise MemexError, and a description.
 _PROPERTIES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "id": (lambda value: isinstance(value, str) and ID.match(value) is not None, "an id"),
-    "summary": (lambda value: isinstance(value, str) and check_summary(value) is not None, "text"),
+    "summary": (_is_summary, "text"),
     "tags": (lambda value: _is_text_list(value) and check_tags(value) is not None, "a list of tags"),
     "aliases": (lambda value: _is_text_list(value) and all(map(checked_name, value)), "a list of names"),
     "source": (

@@ -17,7 +17,7 @@ from syncd.notes.tag_names import check_tags
 from syncd.notes.timestamps import iso
 
 FACTS: Final = 1_000  # most observations in one call
-SUMMARY: Final = 2_000  # characters
+SUMMARY: Final = 2_000  # most characters of a summary that an agent writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,17 @@ class NewNode:
     properties: Mapping[str, PropertyValue] = field(default_factory=dict)
 
 
-def check_nodes(nodes: Sequence[NewNode], most: int = FACTS) -> list[NewNode]:
-    """Check and normalize nodes to create, with at most `most` observations in all. Raises InvalidArgument."""
+def check_nodes(nodes: Sequence[NewNode], most: int = FACTS, longest: int = SUMMARY) -> list[NewNode]:
+    """Check and normalize nodes to create, with at most `most` observations in all, and summaries of at most `longest` characters.
+
+    Raises InvalidArgument."""
     wanted = [
         replace(
             node,
             name=checked_name(node.name),
             entity_type=None if node.entity_type is None else checked_kind(node.entity_type),
             observations=tuple(map(checked_content, node.observations)),
-            summary=None if node.summary is None else check_summary(node.summary),
+            summary=None if node.summary is None else check_summary(node.summary, longest),
             tags=check_tags(node.tags),
         )
         for node in nodes
@@ -60,11 +62,11 @@ def check_observation_count(counts: Iterable[int], most: int = FACTS) -> None:
         raise InvalidArgument(f"{asked:,} observations in one call; send at most {most:,}", limit=most)
 
 
-def check_summary(summary: str) -> str:
-    """Check and normalize a summary; "" = none. Raises InvalidArgument."""
+def check_summary(summary: str, longest: int = SUMMARY) -> str:
+    """Check and normalize a summary of at most `longest` characters; "" = none. Raises InvalidArgument."""
     text = summary.strip()
-    if len(text) > SUMMARY:
-        raise InvalidArgument(f"a summary can have at most {SUMMARY:,} characters", limit=SUMMARY)
+    if len(text) > longest:
+        raise InvalidArgument(f"a summary can have at most {longest:,} characters", limit=longest)
     if any("\ud800" <= c <= "\udfff" for c in text):
         raise InvalidArgument("the summary contains a lone surrogate, which is not valid text")
     return text

@@ -28,6 +28,7 @@ from syncd.graph import attention_report, node_edits, workspace_report
 from syncd.graph.node_edits import RelationsOutcome, check_size, normalize_type, unknown_node
 from syncd.graph.node_request import (
     FACTS,
+    SUMMARY,
     NewNode,
     check_nodes,
     check_observation_count,
@@ -36,6 +37,7 @@ from syncd.graph.node_request import (
 )
 from syncd.history.audit_log import Events
 from syncd.notes.front_matter import PropertyValue, decode, encode
+from syncd.notes.property_reader import LARGEST
 from syncd.notes.tag_names import check_tags
 from syncd.notes.timestamps import iso
 from syncd.vault.location import ENTITIES
@@ -162,9 +164,9 @@ class Nodes:
 
     # Writing
 
-    def create(self, entities: Sequence[NewNode], most: int = FACTS) -> list[Vertex]:
-        """Create nodes, all or none. Raises Conflict with the names that already exist."""
-        wanted = check_nodes(entities, most)
+    def create(self, entities: Sequence[NewNode], most: int = FACTS, longest: int = SUMMARY) -> list[Vertex]:
+        """Create nodes, all or none; limits as in `check_nodes`. Raises Conflict with the names that already exist."""
+        wanted = check_nodes(entities, most, longest)
         for node in wanted:
             if (collection := node.properties.get("collection")) is not None:
                 collection_of(collection, self._inbox.collections)
@@ -230,7 +232,7 @@ class Nodes:
             name=name,
             contents=[entity_edits.checked_content(text) for text in contents],
             tags=list(check_tags(tags)),
-            summary=check_summary(summary),
+            summary=check_summary(summary, LARGEST),
             dry_run=dry_run,
         )
 

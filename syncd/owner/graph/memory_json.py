@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Arguments: TypeAlias = Mapping[str, Any]
 TRIES: Final = 3  # each is lost to an agent that makes a node of that name at that moment
 TOGETHER: Final = 50  # nodes that are written in one go
-ANY: Final = 1_000_000  # observations: how many a note can hold is limited elsewhere
+ANY: Final = 1_000_000  # observations, and characters of a summary: what a note can hold is limited elsewhere
 
 
 def operations(nodes: Callable[[str], Nodes], index: Callable[[], Index]) -> dict[str, Callable[[Arguments, Any], Any]]:
@@ -102,7 +102,7 @@ def _import_entities(
         new = [entity for entity in wanted if name_key(entity.name) not in there]
         try:
             if new and not dry_run:
-                nodes.create([_new_node(entity) for entity in new], most=ANY)
+                nodes.create([_new_node(entity) for entity in new], most=ANY, longest=ANY)
             break
         except Conflict:
             if not left:

@@ -132,3 +132,22 @@ def test_what_an_owner_wrote_is_exported_as_an_import_accepts_it(world):
         "ordinals": [],
         "last_ordinal": 0,
     }
+
+
+def test_a_summary_that_the_owner_wrote_goes_out_and_comes_back_however_long_it_is(world):
+    world.app.agent_access.create_workspace("other")
+    world.write(f"{ENTITIES}/Ada.md", f"---\nid: ada\ncreated_at: 2026-01-02\nsummary: {'Long. ' * 2_000}\n---\n")
+    world.run()
+    lines = exported(world, "Ada")
+    assert len(lines[0]["summary"]) > 10_000
+    brought(world, entity("Ada"), workspace="other")  # one that has no summary yet
+    for workspace in ("other", "third"):
+        world.app.agent_access.create_workspace(workspace)
+        brought(world, *lines, workspace=workspace)
+        assert exported(world, "Ada", workspace=workspace)[0]["summary"] == lines[0]["summary"]
+
+
+def test_a_summary_that_no_note_can_hold_is_a_mistake():
+    line = json.dumps(entity("Ada", summary="é" * 40_000)).encode()
+    ((_, _, mistakes),) = parse_lines([(1, line)])
+    assert "larger than 65,536 bytes" in str(mistakes)

@@ -139,7 +139,9 @@ def test_without_a_version_too_an_agent_replaces_no_property_that_was_just_edite
 
 
 @pytest.mark.parametrize(
-    ("new", "expected"), [("summary: B\n", iso(AT + 1)), ("summary: A\n", iso(AT)), ("", None)], ids=["new", "old", "none"]
+    ("new", "expected"),
+    [("summary: B\n", iso(AT + 1)), ("summary: A\n", iso(AT)), ("", None)],
+    ids=["new", "old", "none"],
 )
 def test_a_summary_gets_the_time_of_its_edit_although_an_agent_writes_over_it(world, space, new, expected):
     times = f"created_at: 2026-01-02\nupdated_at: {iso(AT)}\nsummary_updated_at: {iso(AT)}\nlast_ordinal: 1\n"
