@@ -103,7 +103,7 @@ def make_filter(
         collection=_check_collection(collection, every, collections),
         tags=tuple(tag for tag in every if not tag.startswith(COLLECTION_TAG)),
         type=None if type is None else _check_choice("type", type, TYPES),
-        source=None if source is None else _check_text("source", source, TEXT),
+        source=None if source is None else unicodedata.normalize("NFC", _check_text("source", source, TEXT)),
         any_tags=some,
     )
 

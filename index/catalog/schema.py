@@ -118,13 +118,14 @@ update documents set file_name = fold_file_name(path);
 update links set stem = fold_stem(target);
 """
 # Before version 17: documents with tags that no agent can write, such as `R & D` or a very long one, had other keys; the stem of a
-# link to "A.MD" was "a.md"; a namespace had the Unicode form of its folder on disk; the first sentence of a text, which is the
-# derived summary, was another one, and the view lacked that column. What can't be computed here is read again.
+# link to "A.MD" was "a.md"; a namespace had the Unicode form of its folder on disk, and a source that of its property; the first
+# sentence of a text, which is the derived summary, was another one, and the view lacked that column. What can't be computed here
+# is read again.
 CHANGED_VALUES: Final = f"""
 update links set stem = fold_stem(target) where stem like '%.md';
 update memo_relations set stem = fold_stem(link) where stem like '%.md';
 update documents set digest = '', size = -1, mtime_ns = -1, ino = -1
-  where summary_derived or namespace <> compose(namespace)
+  where summary_derived or namespace <> compose(namespace) or coalesce(source, '') <> compose(coalesce(source, ''))
     or path in (select path from tags where key <> fold_tag(tag));
 drop view records;
 {VIEW}

@@ -188,7 +188,7 @@ def _assemble(note: _ParsedNote, owned: _OwnProperties, kind: _Class, mtime_ms: 
         ),  # tags in a file's text do not count: its author did not know the tags of this vault
         aliases=aliases,
         summary=owned.text("summary"),
-        source=owned.text("source"),
+        source=unicodedata.normalize("NFC", source) if (source := owned.text("source")) else source,
         metadata=metadata_of(owned.values, kind.node, aliases=aliases, stored=kind.stored),
         created_at=mtime_ms if kind.created_at is None else kind.created_at,
         updated_at=updated_at,

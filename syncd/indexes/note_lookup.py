@@ -6,6 +6,7 @@ if several notes match, the lookup picks none and names them."""
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -66,6 +67,14 @@ def drop_repeated(
     return list(kept.values())
 
 
+def spell_path(index: Index, path: str) -> str:
+    """Return `path` in the Unicode form that its file has in the index; `path` itself if there is no such file."""
+    if path.isascii() or path in index.manifest:
+        return path
+    form, paths = _compose(path), index.manifest.copy()
+    return next((known for known in paths if not known.isascii() and _compose(known) == form), path)
+
+
 def missing_note(indexes: Iterable[Index], reference: str, advice: str, *, kind: str = "capture") -> NotFound:
     """Return the error that no note matches `reference`, with the nearest title, and what to do instead."""
     indexes = list(indexes)
@@ -85,7 +94,8 @@ def find_candidates(
 ) -> list[Candidate]:
     """Find the notes that may be meant. Fast for a path and a whole id, for any number of notes."""
     indexes = list(indexes)
-    for index, path in ((index, path) for index in indexes for path in (reference, f"{reference}.md")):
+    for index, name in ((index, name) for index in indexes for name in (reference, f"{reference}.md")):
+        path = spell_path(index, name)
         if (record := index.record_at(path)) and fits(record):
             entry = index.manifest.get(path)
             named = _documents_titled(indexes, reference)
@@ -105,9 +115,10 @@ def find_candidates(
 def choose(reference: str, notes: Collection[Candidate]) -> Candidate | None:
     """Choose which of these is meant, if any. Raises InvalidArgument when several match."""
     titled = [note for note in notes if _is_titled(note, reference)]
-    if at := [note for note in notes if note.path in (reference, f"{reference}.md")]:
+    path = _compose(reference)
+    if at := [note for note in notes if _compose(note.path) in (path, f"{path}.md")]:
         first = min(at, key=lambda note: (note.record is None, len(note.path)))
-        if first.path == reference or "/" in reference or not titled:
+        if _compose(first.path) == path or "/" in reference or not titled:
             return first
         notes = [first, *titled]
     whole = [note for note in notes if note.id == reference]
@@ -140,6 +151,10 @@ def find_successor(captures: Index, record: Record, *, vault: Index | None = Non
 
     chain = follow_links(record, newer_note)
     return chain[-1] if chain else None
+
+
+def _compose(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
 
 
 def _may_mean(reference: str, id: str, path: str) -> bool:

@@ -14,6 +14,7 @@ from index.document_ids import path_id
 from index.errors import MemexError, NotFound, Unavailable
 from index.model import Answer, Query, Record
 from index.scope.index import Index
+from syncd.indexes.note_lookup import spell_path
 from syncd.indexes.shared_index import SharedIndex
 from syncd.notes.front_matter import decode, split
 from syncd.sharing.share_property import why_withheld
@@ -122,7 +123,7 @@ class WorkspaceWindow:
     def read_at(self, path: str) -> SharedNote:
         """Return the shared note at `path` as it is now; raises as `read` does."""
         with self._window.shared.read() as index:
-            return self._note(index, None if index is None else index.record_at(path), path)
+            return self._note(index, None if index is None else index.record_at(spell_path(index, path)), path)
 
     def real_ids(self, ids: Collection[str]) -> dict[str, str]:
         """Return the ids by which the audit log knows these shared notes, by the ids that agents know."""

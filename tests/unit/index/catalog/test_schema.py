@@ -6,6 +6,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from index.catalog.catalog import Catalog
 from index.catalog.note_links import list_candidates, list_named_paths
 from index.catalog.schema import VIEW
@@ -135,9 +137,10 @@ def test_an_upgrade_shortens_the_stems_of_links_with_an_ending_in_capitals(tmp_p
     upgraded.close()
 
 
-def test_an_upgrade_reads_notes_again_whose_namespace_has_another_unicode_form(tmp_path):
+@pytest.mark.parametrize("field", ["namespace", "source"])
+def test_an_upgrade_reads_notes_again_whose_namespace_or_source_has_another_unicode_form(tmp_path, field):
     made = Catalog.open(path := tmp_path / "captures.db")
-    write(made, document("A.md", namespace="Cafe\u0301"), document("B.md", namespace="Caf\u00e9"))
+    write(made, document("A.md", **{field: "Cafe\u0301"}), document("B.md", **{field: "Caf\u00e9"}), document("C.md"))
     made.close()
     run(path, "pragma user_version = 16;")
     upgraded = Catalog.open(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime
@@ -206,6 +207,21 @@ def test_a_capture_goes_into_a_namespace_in_whatever_unicode_form_it_is_named(tm
         for number, namespace in enumerate(("Cafe\u0301", "Caf\u00e9"))
     }
     assert folders == {"Captures/default/Caf\u00e9"}
+    world.close()
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_a_note_is_found_by_its_path_and_its_source_in_whatever_unicode_form_they_are_named(tmp_path, form):
+    world = World(tmp_path)
+    folders = ("Cafe\u0301", "Captures/default/Cafe\u0301", "Captures/Cafe\u0301")
+    for folder in folders:
+        world.write(f"{folder}/n.md", "---\nsource: Cafe\u0301\n---\nA heron at the weir.\n")
+    world.run()
+    name = unicodedata.normalize(form, "Caf\u00e9")
+    for folder in folders:
+        asked = folder.replace("Cafe\u0301", name)
+        assert world.app.operations["get"]({"id": f"{asked}/n"}, lambda _: None)["path"] == f"{folder}/n.md"
+    assert paths(search(world, source=name)) == sorted(f"{folder}/n.md" for folder in folders)
     world.close()
 
 

@@ -93,6 +93,8 @@ def test_a_shared_note_is_found_by_its_path_before_captures_whose_paths_have_ano
     monkeypatch.setattr(here, "_paths", lambda: [listed.append(1), *paths()][1:])
     assert here.document_at("References/Grüße.md", shared=True).path == "References/Grüße.md"
     assert not listed
+    form = unicodedata.normalize("NFD", "References/Grüße.md")
+    assert here.document_at(form, shared=True).path == "References/Grüße.md"
     assert here.document_at(unicodedata.normalize("NFD", "Ärger.md"), shared=True).id == capture.id
     assert listed
     with pytest.raises(NotFound, match="no document"):
