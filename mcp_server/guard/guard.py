@@ -27,7 +27,7 @@ from mcp_server.guard.token_bucket import TokenBuckets
 from mcp_server.http.body_limits import BodyLimit, limit_body
 from mcp_server.http.client_address import find_sender, parse_proxies
 from mcp_server.http.refusals import Refusal, refuse, with_headers
-from mcp_server.operations.caller import CALLER, TOO_FAST, Caller
+from mcp_server.operations.caller import CALLER, TOO_FAST, Caller, compose_name
 from mcp_server.rest import git_webhook
 from syncd.remote.push_webhook import PushWebhook
 from syncd.settings.access import LimitsSettings
@@ -441,11 +441,11 @@ def _surface_of(path: str) -> str:
 def _make_caller(request: _Request) -> Caller:
     key, headers, scope = request.key, request.headers, request.scope
     assert key is not None
-    toolsets = headers.get(b"x-mcp-toolsets")
+    toolsets, workspace = headers.get(b"x-mcp-toolsets"), headers.get(b"x-memory-workspace")
     names = headers.get(b"x-mcp-tool-names", b"dotted" if b"names=dotted" in scope["query_string"].split(b"&") else b"")
     return Caller(
         key=key,
-        workspace=_decode_header(headers[b"x-memory-workspace"]) if b"x-memory-workspace" in headers else None,
+        workspace=None if workspace is None else compose_name(_decode_header(workspace)),
         toolsets=None
         if toolsets is None
         else frozenset(word.strip() for word in _decode_header(toolsets).lower().split(",")),

@@ -5,6 +5,7 @@ Law: an unknown workspace, a workspace that the key may not see, and a missing b
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,7 @@ class Caller:
     """
 
     key: ApiKey
-    workspace: str | None = None  # X-Memory-Workspace
+    workspace: str | None = None  # X-Memory-Workspace, as `compose_name` returns it
     toolsets: frozenset[str] | None = None  # X-MCP-Toolsets; None = all
     readonly: bool = False  # X-MCP-Readonly
     names: Names | None = None  # X-MCP-Tool-Names
@@ -68,11 +69,24 @@ def imply_namespace(caller: Caller, asked: str | None) -> str | None:
 def visible_workspaces(agent_access: AgentAccess, caller: Caller) -> list[str]:
     """List the workspaces of the request: the one in its header, or else all that the key may see."""
     named = caller.workspace
-    return [name for name in agent_access.workspaces() if caller.key.can_see(name) and named in (None, name)]
+    return [
+        name for name in agent_access.workspaces() if caller.key.can_see(name) and named in (None, compose_name(name))
+    ]
+
+
+def compose_name(name: str) -> str:
+    """Return a workspace's name in the Unicode form in which names are compared; a Mac may give its folder another one."""
+    return unicodedata.normalize("NFC", name)
+
+
+def sees_workspace(agent_access: AgentAccess, caller: Caller, name: str) -> bool:
+    """Return whether the request may be about the workspace with this name."""
+    return compose_name(name) in map(compose_name, visible_workspaces(agent_access, caller))
 
 
 def with_workspace(caller: Caller, workspace: str) -> Caller:
     """Return the caller with this workspace ("" = unchanged). A header that names another workspace forbids the change."""
+    workspace = compose_name(workspace)
     if workspace in ("", caller.workspace):
         return caller
     return replace(caller, workspace=workspace if caller.workspace is None else "")

@@ -14,7 +14,7 @@ from mcp.types import Annotations, Resource, ResourceTemplate
 
 from index.errors import NotFound, PermissionDenied, ResourceExhausted
 from index.model import Record
-from mcp_server.operations.caller import Caller, open_workspace, resolve_workspace, visible_workspaces
+from mcp_server.operations.caller import Caller, open_workspace, resolve_workspace, sees_workspace
 from mcp_server.operations.wire_format import find_suspicious, replace_surrogates
 from syncd.notes.timestamps import iso
 
@@ -56,7 +56,7 @@ def find_note(agent_access: AgentAccess, caller: Caller, named: str) -> Resource
     if scheme == SCHEME and len(named) <= LONGEST_URI:
         folder, _, address = rest.partition("/")
         name = unquote(folder)
-        if name in visible_workspaces(agent_access, caller):
+        if sees_workspace(agent_access, caller, name):
             workspace = open_workspace(agent_access, caller, name)
             try:
                 return ResourceNote(workspace, workspace.document_at(unquote(address)))
@@ -132,7 +132,7 @@ def _read_context(agent_access: AgentAccess, caller: Caller, named: str) -> Read
 def _workspace_of_context(agent_access: AgentAccess, caller: Caller, named: str) -> Workspace:
     """Return the workspace whose context has the URI `named`. Raises NotFound."""
     name = unquote(named[len(CONTEXT_SCHEME) :]) if len(named) <= LONGEST_URI else ""
-    if name not in visible_workspaces(agent_access, caller):
+    if not sees_workspace(agent_access, caller, name):
         raise _not_found()
     return open_workspace(agent_access, caller, name)
 

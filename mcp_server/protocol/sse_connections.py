@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.errors import InvalidArgument
-from mcp_server.operations.caller import CALLER, Caller, resolve_workspace
+from mcp_server.operations.caller import CALLER, Caller, compose_name, resolve_workspace
 
 if TYPE_CHECKING:
     from syncd.workspaces.agent_access import AgentAccess
@@ -63,7 +63,7 @@ class SseConnections:
         workspace = await anyio.to_thread.run_sync(find, abandon_on_cancel=True)
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
-        return partial(self._serve, _Connection(caller.key.id, workspace.name, caller.workspace))
+        return partial(self._serve, _Connection(caller.key.id, compose_name(workspace.name), caller.workspace))
 
     async def _serve(self, connection: _Connection, scope: Scope, receive: Receive, send: Send) -> None:
         session = ""

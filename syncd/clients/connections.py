@@ -9,6 +9,7 @@ import re
 import shlex
 import socket
 import sys
+import unicodedata
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -270,7 +271,7 @@ def _check_new_key(ask: Ask, request: ConnectionRequest) -> dict[str, Any] | Non
 
     Raises KeyInUse if the earlier key is in use, and NotFound if the workspace does not exist."""
     names = [row["name"] for row in ask("workspace.list", {})]
-    if request.workspace not in names:
+    if _compose(request.workspace) not in map(_compose, names):
         raise NotFound(
             f"no workspace {request.workspace!r}; there are: {', '.join(names) or 'none'}. To create it: memex workspace create "
             f"{shlex.quote(request.workspace)}"
@@ -280,6 +281,10 @@ def _check_new_key(ask: Ask, request: ConnectionRequest) -> dict[str, Any] | Non
         seen = format_time(earlier["last_used_at"], None)
         raise KeyInUse(f"the key {request.key_name} is in use already: it was last used {seen}")
     return earlier
+
+
+def _compose(workspace: str) -> str:
+    return unicodedata.normalize("NFC", workspace)
 
 
 def _replace_key(ask: Ask, request: ConnectionRequest, secret: str) -> None:
@@ -296,7 +301,7 @@ def _reusable_secret(ask: Ask, request: ConnectionRequest, entry: Any) -> tuple[
     key = ask("key.check", {"secret": secret}) if secret and not request.renew else None
     asked = {
         "name": request.key_name,
-        "workspaces": [request.workspace],
+        "workspaces": [_compose(request.workspace)],  # as the daemon lists them
         "scopes": list(SCOPES),
         "namespace": None,
     }

@@ -66,9 +66,7 @@ def operations(
         **promotion.operations(services.promotions, services.snapshot),
         **review.operations(services.review, services.archive, services.snapshot, services.promotions.changes),
     }
-    return {
-        name: _sign_operation(name, _name_near_workspace(operation, agent_access)) for name, operation in named.items()
-    }
+    return {name: _sign_operation(name, _find_workspace(operation, agent_access)) for name, operation in named.items()}
 
 
 def _list_settings(chosen: Settings) -> dict[str, Any]:
@@ -122,10 +120,14 @@ def _history_operations(opened: OpenParts, services: VaultServices) -> dict[str,
     }
 
 
-def _name_near_workspace(operation: Operation, agent_access: AgentAccess) -> Operation:
-    """Wrap an operation so that its error on a missing workspace suggests the nearest name, which only the owner may see."""
+def _find_workspace(operation: Operation, agent_access: AgentAccess) -> Operation:
+    """Wrap an operation so that it gets the name of a workspace as its folder has it, in another Unicode form than the owner typed.
+
+    Its error on a missing workspace suggests the nearest name, which only the owner may see."""
 
     def run_with_advice(arguments: Arguments, progress: Progress) -> Any:
+        if isinstance(typed := arguments.get("workspace"), str):
+            arguments = {**arguments, "workspace": agent_access.spell_workspace(typed)}
         try:
             return operation(arguments, progress)
         except NotFound as error:

@@ -32,10 +32,11 @@ def workspace_operations(agent_access: AgentAccess, perspectives: Perspectives, 
     """Return the operations that create, list and delete workspaces, and that read their contexts."""
 
     def create(arguments: Arguments, _: Any) -> dict[str, Any]:
-        is_new = arguments["name"] not in agent_access.workspaces()
+        name = agent_access.spell_workspace(arguments["name"])
+        is_new = name not in agent_access.workspaces()
         if is_new:
-            shares.clear(arguments["name"])  # of a folder of this name that was removed by other means
-        return {"name": agent_access.create_workspace(arguments["name"]).name, "created": is_new}
+            shares.clear(name)  # of a folder of this name that was removed by other means
+        return {"name": agent_access.create_workspace(name).name, "created": is_new}
 
     def list_workspaces(_: Arguments, __: Any) -> list[dict[str, Any]]:
         return [{"name": name} for name in agent_access.workspaces()]
@@ -44,7 +45,7 @@ def workspace_operations(agent_access: AgentAccess, perspectives: Perspectives, 
         return [{"name": name, "notes": _count_notes(agent_access, name)} for name in agent_access.workspaces()]
 
     def delete(arguments: Arguments, _: Any) -> dict[str, Any]:
-        name = arguments["name"]
+        name = agent_access.spell_workspace(arguments["name"])
         agent_access.delete_workspace(name, partial(shares.clear, name), partial(perspectives.reset, name))
         return {"name": name, "deleted": True}
 

@@ -4,6 +4,7 @@ Law: agent access holds the index of the captures, and of the vault outside the 
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
@@ -81,11 +82,19 @@ class AgentAccess:
             spot.workspace for path in probe if (spot := locate(path, self._inbox.folder)).scope == "captures"
         )
 
+    def spell_workspace(self, name: str) -> str:
+        """Return a workspace's name in the Unicode form of its folder; `name` itself if there is no such workspace."""
+        if name.isascii() or name in (known := self.workspaces()):
+            return name
+        form = unicodedata.normalize("NFC", name)
+        return next((other for other in known if unicodedata.normalize("NFC", other) == form), name)
+
     def workspace(self, name: str, namespace: str | None = None, *, reads_all: bool = False) -> Workspace:
         """Return the workspace with this name, or only this namespace of it, for a caller who may read all workspaces or not.
 
         Raises NotFound if it does not exist."""
-        if name not in self.workspaces():
+        name, known = self.spell_workspace(name), self.workspaces()
+        if name not in known:
             way = (
                 "create it with `memex workspace create default`"
                 if name == "default"
@@ -99,13 +108,13 @@ class AgentAccess:
 
         Raises Conflict if the name differs from an existing one only in letter case: on some disks both would be one
         folder."""
-        known = self.workspaces()
+        name, known = self.spell_workspace(name), self.workspaces()
         if name not in known:
             refuse_secret("the workspace's name", name)
-        twin = next((other for other in known if fold(other) == fold(name)), None)
-        if twin and name not in known:
-            raise Conflict(f"a workspace {twin!r} exists; choose a name that differs in more than letter case")
-        self._inbox.vault.make_folder(f"{self._inbox.folder}/{check_workspace_name(name)}")
+            name = check_workspace_name(unicodedata.normalize("NFC", name))
+            if twin := next((other for other in known if fold(other) == fold(name)), None):
+                raise Conflict(f"a workspace {twin!r} exists; choose a name that differs in more than letter case")
+            self._inbox.vault.make_folder(f"{self._inbox.folder}/{name}")
         return Workspace(name, self._inbox)
 
     def delete_workspace(self, name: str, *clear: Callable[[], object]) -> None:
@@ -114,7 +123,7 @@ class AgentAccess:
         Raises InvalidArgument when it is not empty, and Unavailable when the vault is away. `clear`: remove what belongs to
         the workspace outside the vault. They run first: if one fails, the workspace is still there, and the deletion can
         be repeated."""
-        self.workspace(name)
+        name = self.workspace(name).name
         folder = f"{self._inbox.folder}/{name}"
         filled = InvalidArgument(f"workspace {name!r} is not empty; move or delete its notes first", workspace=name)
         if self._inbox.vault.list_names(folder):

@@ -62,7 +62,7 @@ class ApiKey:
 
     def can_see(self, workspace: str) -> bool:
         """Return whether the key may see `workspace`."""
-        return self.workspaces is None or workspace in self.workspaces
+        return self.workspaces is None or unicodedata.normalize("NFC", workspace) in self.workspaces
 
     def has_scope(self, scope: str) -> bool:
         """Return whether the key has `scope`; no scope implies another."""
@@ -129,7 +129,7 @@ class ApiKeys:
             id=secret.split("_")[1],
             name=name,
             scopes=_check_known("scope", scopes, SCOPES),
-            workspaces=None if workspaces is None else frozenset(workspaces),
+            workspaces=None if workspaces is None else _composed(workspaces),
             surfaces=_check_known("surface", surfaces, SURFACES),
             created_at=now,
             expires_at=expires_at,
@@ -430,7 +430,7 @@ def _key_of_row(row: tuple[object, ...]) -> ApiKey:
         id=str(key_id),
         name=str(name),
         scopes=frozenset(str(scopes).split(",")),
-        workspaces=None if workspaces is None else frozenset(json.loads(str(workspaces))),
+        workspaces=None if workspaces is None else _composed(json.loads(str(workspaces))),
         surfaces=frozenset(str(surfaces).split(",")),
         created_at=_as_time(created_at) or 0,
         expires_at=_as_time(expires_at),
@@ -444,6 +444,11 @@ def _key_of_row(row: tuple[object, ...]) -> ApiKey:
 
 def _as_time(value: object) -> int | None:
     return value if isinstance(value, int) else None
+
+
+def _composed(names: Collection[str]) -> frozenset[str]:
+    """Return names of workspaces in the Unicode form in which they are compared."""
+    return frozenset(unicodedata.normalize("NFC", name) for name in names)
 
 
 def _join(words: Collection[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -72,6 +73,14 @@ def test_the_key_of_an_entry_ends_with_it_although_the_host_has_a_new_name(world
         written = write_entry(ask, request_of(tmp_path, renew=renew), request.file, URL)
         assert written.notices == (f"revoked the key {before}",)
         assert list(live(world)) == [f"cursor@{host}"]
+
+
+@pytest.mark.parametrize("name", ["Caf\u00e9", "Cafe\u0301"])
+def test_a_workspace_is_connected_in_whatever_unicode_form_it_is_named(world, tmp_path, name):
+    (world.vault / "Captures/Cafe\u0301").mkdir(parents=True)
+    request = replace(request_of(tmp_path), workspace=name)
+    assert write_entry(asker(world), request, request.file, URL).changed
+    assert not write_entry(asker(world), request, request.file, URL).changed
 
 
 @pytest.mark.parametrize("error", [Unavailable("the disk is full"), OSError("cut"), KeyboardInterrupt()])

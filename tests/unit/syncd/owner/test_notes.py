@@ -222,6 +222,7 @@ def test_a_note_is_found_by_its_path_and_its_source_in_whatever_unicode_form_the
         asked = folder.replace("Cafe\u0301", name)
         assert world.app.operations["get"]({"id": f"{asked}/n"}, lambda _: None)["path"] == f"{folder}/n.md"
     assert paths(search(world, source=name)) == sorted(f"{folder}/n.md" for folder in folders)
+    assert paths(search(world, scope="captures", workspace=name)) == ["Captures/Cafe\u0301/n.md"]
     world.close()
 
 

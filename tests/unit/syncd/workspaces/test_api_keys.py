@@ -149,6 +149,13 @@ def test_a_namespace_has_the_unicode_form_of_the_index(keys, ledger):
     assert ApiKeys(ledger).authenticate(secret, now=NOW).namespace == "Caf\u00e9"
 
 
+def test_a_workspace_counts_in_either_unicode_form(keys, ledger):
+    key, secret = keys.create("laptop", workspaces=["Cafe\u0301"], now=NOW)
+    assert key.can_see("Caf\u00e9") and key.can_see("Cafe\u0301") and not key.can_see("Cafe")
+    ledger.execute("UPDATE keys SET workspaces = ?", ('["Cafe\u0301"]',))  # as an earlier version stored it
+    assert ApiKeys(ledger).authenticate(secret, now=NOW).can_see("Caf\u00e9")
+
+
 def test_each_command_sees_the_keys_that_another_process_has_just_made(keys, ledger):
     with closing(Ledger.open(ledger.path)) as opened:
         made = lambda name: ApiKeys(opened).create(name, workspaces=None, now=NOW)[1]  # noqa: E731 - one expression
