@@ -51,10 +51,14 @@ _BARE: Final = re.compile(r"(?<![\w+.-])(file|obsidian|smb)://", re.IGNORECASE)
 _SCHEME_BEGUN: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.\-]*)?(?:&[#\w]*)?")
 _ESCAPE: Final = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
 # Control characters, blanks and zero-width characters: browsers ignore some of them, and no address needs one.
-_PASSED_OVER: Final = re.compile(
-    "[\x00-\x20\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f"
-    "\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff\U000e0000-\U000e0fff]"
+_IGNORED: Final = (
+    "\x00-\x20\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f"
+    "\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff\U000e0000-\U000e0fff"
 )
+_PASSED_OVER: Final = re.compile(f"[{_IGNORED}]")
+# The beginning of a target that may be a scheme or a host, and the character behind it. To decode the entities of whole targets
+# would take seconds for a short text in which each `](` begins one, such as `](&](&`.
+_DECISIVE: Final = re.compile(possessive(rf"[\w#+.\-/\\{_IGNORED}]|&[#\w]*+;?", "*") + ".?", re.DOTALL)
 
 
 def is_allowed(target: str) -> bool:
@@ -98,13 +102,16 @@ def _forbidden_scheme(target: str) -> str:
     """Return the forbidden scheme of `target`; "" when a link may lead there."""
     if _HOST.match(target) is None and ":" not in target and "&" not in target and len(target) <= LONGEST:
         return ""
-    plain = _PASSED_OVER.sub("", _ESCAPE.sub("", html.unescape(target[:LONGEST])))
+    decisive = _DECISIVE.match(target, 0, LONGEST)
+    assert decisive is not None, "it matches any text"
+    plain = _PASSED_OVER.sub("", _ESCAPE.sub("", html.unescape(decisive[0])))
     if _HOST.match(plain):
         return HOST
     if scheme := _SCHEME.match(plain):
         name = scheme[1].lower()
         return "" if name in ALLOWED else name if len(name) <= NAME else UNCLEAR
-    return "" if len(target) <= LONGEST or _SCHEME_BEGUN.fullmatch(plain) is None else UNCLEAR
+    is_cut = len(target) > LONGEST == decisive.end()
+    return UNCLEAR if is_cut and _SCHEME_BEGUN.fullmatch(plain) else ""
 
 
 def _forbidden_targets(text: str, pattern: re.Pattern[str], after: re.Pattern[str]) -> Iterator[tuple[int, int]]:
