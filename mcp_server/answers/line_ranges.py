@@ -88,12 +88,12 @@ def select_lines(text: TextLines, start: int, end: int, budget: int) -> LinePart
 def find_section(text: TextLines, headings: Sequence[Heading], wanted: str) -> tuple[int, int]:
     """Return the first and the last line of the section under the heading `wanted`, given as its text or as the trail in a search hit.
 
-    The trail may end in `MARK`, as in a hit that shows only its beginning. Raises NotFound, which suggests similar headings."""
+    The trail may contain `MARK` in place of a part, as in a hit that shows it cut. Raises NotFound, which suggests similar headings."""
     trails = _heading_trails(headings)
     asked, places = _fold_heading(wanted), [_fold_heading(SEPARATOR.join(trail)) for trail in trails]
     at = next((n for n, trail in enumerate(trails) if asked in (places[n], _fold_heading(trail[-1]))), None)
-    if at is None and (beginning := asked.removesuffix(MARK)) not in ("", asked):
-        at = next((n for n, name in enumerate(places) if name.startswith(beginning)), None)
+    if at is None and MARK in asked:
+        at = next((n for n, name in enumerate(places) if _is_cut_from(name, asked)), None)
     if at is None:
         names = {_fold_heading(trail[-1]): trail[-1] for trail in trails}
         last = _fold_heading(wanted.rpartition(SEPARATOR)[2])
@@ -134,6 +134,12 @@ def _heading_trails(headings: Sequence[Heading]) -> list[tuple[str, ...]]:
         trail = [*(entry for entry in trail if entry.level < heading.level), heading]
         trails.append(tuple(entry.text for entry in trail))
     return trails
+
+
+def _is_cut_from(trail: str, cut: str) -> bool:
+    """Return whether `cut` is `trail` with `MARK` in place of all but its beginning, or of a part; the trail may contain `MARK` too."""
+    parts = {cut.partition(MARK)[::2], cut.rpartition(MARK)[::2]}
+    return any(begin and trail.startswith(begin) and trail.endswith(end) for begin, end in parts)
 
 
 def _fold_heading(name: str) -> str:

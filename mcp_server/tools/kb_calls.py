@@ -281,7 +281,7 @@ def _passage_answer(workspace: Workspace, hit: Hit, path: str, by: Hand) -> shap
         **_document_fields(workspace, record, path)
         | {"title": _cut_name(record.title), "tags": list(record.tags[:TAGS])},
         chunk_id=chunk_id(record.id, hit.ord),
-        heading=_cut_name(hit.heading),
+        heading=_cut_trail(hit.heading),
         score=round(hit.score, 4),
         weak=hit.weak,
         by=by,
@@ -341,3 +341,8 @@ def _document_warnings(workspace: Workspace, document_id: str | None) -> list[st
 
 def _cut_name(name: str) -> str:
     return name if len(name) <= NAME else f"{name[: NAME - 1]}{MARK}"
+
+
+def _cut_trail(trail: str) -> str:
+    """Cut a trail of headings in the middle: sections below the same long headings differ in their ends."""
+    return trail if len(trail) <= NAME else f"{trail[: NAME // 2]}{MARK}{trail[1 - NAME // 2 :]}"

@@ -117,6 +117,18 @@ def test_a_hit_has_the_fields_of_the_seed_and_its_collection_apart_from_its_tags
     assert len(one.good("kb_search", query="filter due", collection="memory")["results"]) == 1
 
 
+def test_sections_below_one_long_heading_are_read_by_the_headings_of_their_hits(one, space):
+    body = "".join(
+        f"## Section {name}\n\n{'It is due in May. ' * 100} A {name}wort.\n\n" for name in ("filter", "pump")
+    )
+    written(space[0], "Long.md", f"# {'A long heading ' * 10}\n\n{body}")
+    for name in ("filter", "pump"):
+        (hit,) = one.good("kb_search", query=f"{name}wort")["results"]
+        assert len(hit["heading"]) == 120
+        section = one.good("kb_get", id=hit["document_id"], heading=hit["heading"])
+        assert section["content"].startswith(f"## Section {name}\n")
+
+
 def test_tags_are_asked_for_together_or_one_of_them(one, space):
     for tags in (["red"], ["red", "big"], ["blue/dark"], []):
         space[0].capture(f"an apple of {tags}", metadata={"tags": tags} if tags else {})

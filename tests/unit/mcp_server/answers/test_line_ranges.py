@@ -56,6 +56,7 @@ def test_an_empty_document_has_no_lines():
         pytest.param("## Deeper", "## Deeper\n\nb\n\n", id="as the outline writes it; the first of several"),
         pytest.param("Two > Deeper", "## Deeper\n\nd\n", id="by its trail"),
         pytest.param("Two > De…", "## Deeper\n\nd\n", id="by the beginning of its trail"),
+        pytest.param("Tw…per", "## Deeper\n\nd\n", id="by its trail without the middle"),
         pytest.param("Two", "# Two\n\nc\n\n## Deeper\n\nd\n", id="up to the end"),
     ],
 )
@@ -70,7 +71,7 @@ def test_an_unknown_heading_is_refused_and_those_near_are_named():
     with pytest.raises(NotFound) as refused:
         find_section(text, headings, "Deepest")
     assert refused.value.details["headings"] == ["Deeper"]
-    for wanted in ("…", "Two > Done…"):
+    for wanted in ("…", "Two > Done…", "Tw…Done", "…per"):
         with pytest.raises(NotFound):
             find_section(text, headings, wanted)
     with pytest.raises(NotFound) as refused:
