@@ -173,7 +173,10 @@ class Reader:
             "or (path > stem || ' ' and path < stem || '!')",
             json.dumps([stem for stem in stems if "\0" not in stem]),  # SQLite would cut a value there
         )
-        return [(path, given_name(title, json.loads(metadata or "{}")), kind) for path, title, kind, metadata in rows]
+        return [
+            (path, given_name(title, json.loads(metadata)) if metadata else title, kind)
+            for path, title, kind, metadata in rows
+        ]
 
     def known_ids(self, workspace: str, texts: Collection[str]) -> set[str]:
         """Return those of `texts` that are an id of a document of `workspace`, or the first eight characters of one."""

@@ -116,12 +116,20 @@ def strip_number(path: str, title: str, type: str) -> str:
     The file was named after `title`. If the note has another title by now, any number at the end of its name counts as
     added."""
     folder, slash, name = path.rpartition("/")
-    titled = node_name(title) if type == "entity" else file_name(title)
+    if name[:-3] == title:
+        return path
+    titled = _wanted_stem(title, type)
     plain = _strip_number(name[:-3], titled)
     retitled = type not in ("entity", "file") and titled != plain and title != name[:-3]
     if retitled and (numbered := _NUMBERED.fullmatch(plain)):
         plain = numbered[1] + (numbered[2] or "")
     return f"{folder}{slash}{plain}{path[-3:]}"
+
+
+@lru_cache(maxsize=1_024)  # a workspace may have thousands of notes with one title
+def _wanted_stem(title: str, type: str) -> str:
+    """Return the name that a file gets from the title of its note, unless the name is taken."""
+    return node_name(title) if type == "entity" else file_name(title)
 
 
 def find_numbers(page: Page) -> list[tuple[int, int]]:

@@ -133,11 +133,17 @@ def node_name(name: str) -> str:
 
 
 def free_name(title: str, created_at: int, taken: Callable[[str], bool]) -> str:
-    """Return an unused base name for a new note; a second note of the same name would change what `[[links]]` mean."""
+    """Return an unused base name for a new note; a second note of the same name would change what `[[links]]` mean.
+
+    Of many numbers that are taken, only a few are looked up: a workspace may have thousands of notes of one name."""
     name = file_name(title) or f"Capture {iso(created_at)[:19].replace(':', '.').replace('T', ' ')}"
     if not taken(fold(name)):
         return name
-    number = 2
-    while taken(fold(f"{name} {number}")):
-        number += 1
-    return f"{name} {number}"
+    last, step = 1, 1
+    while taken(fold(f"{name} {last + step}")):
+        last, step = last + step, 2 * step
+    free = last + step
+    while free - last > 1:
+        middle = (last + free) // 2
+        last, free = (middle, free) if taken(fold(f"{name} {middle}")) else (last, middle)
+    return f"{name} {free}"

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.model import Record
+from syncd.documents import agent_paths
 from syncd.documents.agent_paths import (
     assign_addresses,
     bare_path,
@@ -16,6 +17,7 @@ from syncd.documents.agent_paths import (
     strip_number,
     texts_in_brackets,
 )
+from syncd.vault.path_rules import file_name
 
 ROOT = "Captures/work/"
 
@@ -49,6 +51,15 @@ def shown(*notes):
 )
 def test_an_address_leaves_out_the_number_that_a_taken_name_brought(path, title, address):
     assert shown(note(path, title)) == {path: address}
+
+
+def test_the_name_of_a_title_is_formed_once_for_many_notes(monkeypatch):
+    formed = []
+    monkeypatch.setattr(agent_paths, "file_name", lambda title: formed.append(title) or file_name(title))
+    for number in range(2, 100):
+        assert strip_number(f"Zugfahrt {number}.md", "Zugfahrt", "note") == "Zugfahrt.md"
+        assert strip_number(f"Zug {number}.md", f"Zug {number}", "note") == f"Zug {number}.md"
+    assert formed == ["Zugfahrt"]
 
 
 def test_of_two_with_one_title_the_older_has_the_plain_address():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from index.names import fold
 from syncd.documents.file_names import (
     CONFLICT_COPY,
+    free_name,
     known_ending,
     last_name,
     link_to,
@@ -108,6 +109,17 @@ def test_what_a_file_is_called(given_name, media_type, stored):
 )
 def test_an_instruction_file_is_renamed_and_no_other(name, renamed):
     assert rename_instruction_file(name) == renamed
+
+
+@given(st.sets(st.integers(2, 40)), st.integers(0, 5_000))
+def test_a_free_name_is_new_and_found_with_few_looks_among_many_taken_names(others, many):
+    taken = {"rover", *(f"rover {number}" for number in (*others, *range(2, many)))}
+    looks = []
+    name = free_name("Rover", 0, lambda folded: looks.append(folded) or folded in taken)
+    assert name.casefold() not in taken
+    number = int(name.partition(" ")[2])
+    assert number == 2 or f"rover {number - 1}" in taken
+    assert len(looks) < 40
 
 
 def test_a_secret_in_a_name_does_not_go_where_names_go():
