@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from typing import BinaryIO, Final
 
@@ -13,6 +14,11 @@ from syncd.files.conversion.readers.reader_result import MarkdownReading, Reader
 
 _CHARSET: Final = re.compile(rb"""<meta[^>]{1,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE)
 _WIDE: Final = re.compile(rb"utf-?(?:16|32)|ucs-?[24]", re.IGNORECASE)
+# Encodings that a page may state, and those that browsers read instead (https://encoding.spec.whatwg.org/#names-and-labels).
+_INSTEAD: Final = {
+    "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874",
+    "shift_jis": "cp932", "euc_kr": "cp949", "gb2312": "gb18030", "gbk": "gb18030", "big5": "big5hkscs",
+}  # fmt: skip
 LARGEST: Final = 64 << 20  # most bytes of HTML; its tree takes many times as much memory
 
 
@@ -39,7 +45,8 @@ def _decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
     # A page whose statement can be read as ASCII is in no encoding of wider units.
     if stated and not _WIDE.match(stated[1]) and not raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
         try:
-            return raw.decode(stated[1].decode("ascii")), ()
+            name = codecs.lookup(stated[1].decode("ascii")).name
+            return raw.decode(_INSTEAD.get(name, name)), ()
         except (LookupError, ValueError):
             pass  # an unknown encoding, or not the page's real one
     return decode(raw)

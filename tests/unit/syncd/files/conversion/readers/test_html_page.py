@@ -115,6 +115,25 @@ def test_nothing_takes_long(text):
     assert time.process_time() - begun < 1
 
 
+@pytest.mark.parametrize(
+    ("stated", "encoding", "text"),
+    [
+        ("iso-8859-1", "cp1252", "“It’s” – pages 10–20 cost €100… more™"),
+        ("us-ascii", "cp1252", "It’s €100 – 10–20"),
+        ("iso-8859-9", "cp1254", "“İstanbul” – €5"),
+        ("iso-8859-11", "cp874", "“ราคา” – €5"),
+        ("shift_jis", "cp932", "㈱山田 ①番 髙橋"),
+        ("ks_c_5601-1987", "cp949", "똠방각하 펲시"),
+        ("gb2312", "gb18030", "朱镕基"),
+        ("big5", "big5hkscs", "深水埗 嘅"),
+    ],
+)
+def test_an_older_encoding_that_a_page_states_is_read_as_browsers_read_it(stated, encoding, text):
+    html = f'<html><head><meta charset="{stated}"></head><body><p>{text}</p></body></html>'
+    read = read_html(io.BytesIO(html.encode(encoding)), BOUNDS)
+    assert (read.text.strip(), read.warnings) == (text, ())
+
+
 @pytest.mark.parametrize("stated", ["utf-16", "UTF-16LE", "utf16", "utf-32"])
 @pytest.mark.parametrize("end", ["", " "])
 def test_a_statement_of_an_encoding_in_which_it_could_not_be_read_is_ignored(stated, end):
