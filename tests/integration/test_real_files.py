@@ -186,7 +186,7 @@ def test_text_is_read_in_any_encoding(name):
 def test_japanese_text_of_an_old_encoding_is_read():
     found = read(FILES / "shift-jis.txt")
     assert found.text == (FILES / "src" / "brief.txt").read_text()
-    assert found.warnings == ("the encoding was guessed: shift_jis",)
+    assert found.warnings == ("the encoding was guessed: cp932",)
 
 
 def test_markdown_stays_as_it_is():

@@ -9,6 +9,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, BinaryIO, Final
 
 import charset_normalizer
@@ -29,11 +30,12 @@ _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
 )  # fmt: skip
-# Common encodings, the likeliest first; without this list, a few German words may be guessed as Mac Icelandic.
+# Common encodings of text without a mark, the likeliest first; those of Windows contain older ones. Without this list, a few German words may be guessed as Mac Icelandic.
 _LIKELY: Final = [
     "cp1252", "cp1250", "cp1255", "cp1251", "cp1253", "cp1254", "cp1256", "koi8_r",
-    "shift_jis", "euc_jp", "iso2022_jp", "gb18030", "big5", "euc_kr",
+    "cp932", "euc_jp", "gb18030", "big5", "cp949",
 ]  # fmt: skip
+_JAPANESE: Final = re.compile(rb"\x1b\$[@B]")  # begins Japanese characters in ISO-2022-JP, whose bytes are all ASCII
 _STRING: Final = (
     r'"[^"\\]*+' + possessive(r'\\.[^"\\]*+', "*") + '"'
 )  # a choice for each character would take 100 bytes of memory each
@@ -49,6 +51,9 @@ def decode(raw: bytes, *, cut: bool = False) -> tuple[str, tuple[str, ...]]:
     for mark, name in _MARKS:
         if raw.startswith(mark):
             return _decode_as(name, raw, cut=cut), ()
+    if _JAPANESE.search(raw):
+        with suppress(UnicodeDecodeError):
+            return _decode_as("iso2022_jp", raw, cut=cut, errors="strict"), ()
     sample = raw[:SAMPLE]
     guess = guess_utf16(sample)
     if guess is None and has_stray_nulls(sample):
@@ -65,8 +70,8 @@ def decode(raw: bytes, *, cut: bool = False) -> tuple[str, tuple[str, ...]]:
     return text, (SOME,)
 
 
-def _decode_as(name: str, raw: bytes, *, cut: bool) -> str:
-    return codecs.getincrementaldecoder(name)("replace").decode(raw, final=not cut)
+def _decode_as(name: str, raw: bytes, *, cut: bool, errors: str = "replace") -> str:
+    return codecs.getincrementaldecoder(name)(errors).decode(raw, final=not cut)
 
 
 def _guess_encoding(raw: bytes) -> str | None:

@@ -36,16 +36,26 @@ WEEK = "来週の会議は水曜日の午後三時に変更となります。資
         ("cp1254", "Pijamalı hasta yağız şoföre çabucak güvendi. İstanbul'da güzel bir gün."),
         ("cp1255", "דג סקרן שט בים מאוכזב ולפתע מצא חברה"),
         ("cp1256", "نص حكيم له سر قاطع وذو شأن عظيم مكتوب على ثوب أخضر"),
-        ("shift_jis", WEEK), ("euc_jp", WEEK), ("utf-16-le", "Grüße aus Köln"), ("utf-16-be", "Grüße aus Köln"),
+        ("shift_jis", WEEK), ("cp932", "会社名,担当者,金額\n㈱山田商事,髙橋一郎,1000\n①鈴木工業,佐藤花子,2000\n"), ("euc_jp", WEEK),
+        ("utf-16-le", "Grüße aus Köln"), ("utf-16-be", "Grüße aus Köln"),
         ("gb18030", "今天下午三点在会议室开会，请大家准时参加，并带上资料。"),
         ("big5", "今天下午三點在會議室開會，請大家準時參加，並帶上資料。"),
         ("euc_kr", "내일 오후 세 시에 회의실에서 회의가 있습니다. 자료를 가져오세요."),
+        ("cp949", "회사,이름\n뷁샾 컴퍼니,똠방각하 펲시\n서울 특별시의 회사,김철수\n"),
     ],
 )  # fmt: skip
 def test_an_encoding_without_a_mark_is_guessed_and_told(encoding, text):
     found, warnings = decode(text.encode(encoding))
     assert found == text
     assert "guessed" in warnings[0]
+
+
+def test_japanese_text_of_seven_bits_is_no_ascii():
+    raw = f"Termin: {WEEK}".encode("iso2022_jp")
+    assert decode(raw) == (f"Termin: {WEEK}", ())
+    assert decode(raw[:-6], cut=True) == (f"Termin: {WEEK[:-2]}", ())
+    shell = "\x1b$@ and \x1b[1m bold \xe9"
+    assert decode(shell.encode()) == (shell, ())
 
 
 @given(st.text(), st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]))
