@@ -14,6 +14,7 @@ from syncd.files.conversion.readers.clean_text import escape_inline, format_rows
 from syncd.files.conversion.readers.html_page import convert_html
 from syncd.files.conversion.readers.office_archive import open_archive, read_title
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
+from syncd.files.conversion.readers.word_markup import rewrite_markup
 
 CELLS: Final = 20_000_000  # most cells of one sheet, including empty ones; all are in memory at once
 _STYLES: Final = """
@@ -27,6 +28,15 @@ p[style-name='Quotations'] => blockquote > p:fresh
 p[style-name='Intense Quote'] => blockquote > p:fresh
 """
 
+_CHECKBOX: Final = re.compile(r'<input (checked="checked" )?type="checkbox" />')
+# Elements that mammoth reports as left out, and whose text Word shows.
+_LEFT_OUT: Final = {
+    "oMath": "equations were left out",
+    "oMathPara": "equations were left out",
+    "altChunk": "inserted documents were left out",
+    "subDoc": "inserted documents were left out",
+}
+_ELEMENT: Final = re.compile("[}: ]")  # precedes the name of the element in a message
 _REFERENCE: Final = re.compile(r"\[\\\[(\d{1,6})\\\]\]\(#(?:foot|end)note-\d{1,6}\)")
 _NOTE: Final = re.compile(r"^(\d{1,6})\. (.*) \[↑\]\(#(?:foot|end)note-ref-\d{1,6}\)$", re.MULTILINE)
 
@@ -37,11 +47,20 @@ def read_docx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
         named = read_title(archive)
     file.seek(0)
     try:
-        made = mammoth.convert_to_html(file, style_map=_STYLES, convert_image=_omit, ignore_empty_paragraphs=True)
+        made = mammoth.convert_to_html(
+            rewrite_markup(file),
+            style_map=_STYLES,
+            convert_image=_omit,
+            ignore_empty_paragraphs=True,
+        )
     except RecursionError as error:
         raise TooLarge("the document is nested too deeply") from error
-    text = _REFERENCE.sub(r"[^\1]", convert_html(made.value)[0])
-    return MarkdownReading(_NOTE.sub(r"[^\1]: \2", text), title=named)
+    html = _CHECKBOX.sub(lambda box: "☒" if box[1] else "☐", made.value)
+    text = _REFERENCE.sub(r"[^\1]", convert_html(html)[0])
+    messages = [message.message for message in made.messages]
+    lost = {_LEFT_OUT[name] for message in messages if (name := _ELEMENT.split(message)[-1]) in _LEFT_OUT}
+    lost |= {"symbols of unknown fonts were left out" for message in messages if message.startswith("A w:sym element")}
+    return MarkdownReading(_NOTE.sub(r"[^\1]: \2", text), title=named, warnings=tuple(sorted(lost)))
 
 
 def _omit(_: Any) -> list[Any]:

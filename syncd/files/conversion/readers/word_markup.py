@@ -1,0 +1,65 @@
+"""Rewrite the markup of a Word file for `mammoth`, which leaves out the text of some elements.
+
+`open_archive` has refused every entity before a part is parsed. Law, tested: a file without such markup stays as it is."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import BinaryIO, Final
+from xml.etree.ElementTree import Element, XMLParser, tostring
+from zipfile import ZIP_DEFLATED, ZipFile
+
+_NAMESPACES: Final = (
+    "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
+    "http://purl.oclc.org/ooxml/wordprocessingml/main",
+)
+# Elements that mammoth ignores with their text, and elements that it reads as these must be read.
+_READ_AS: Final = {
+    "fldSimple": "smartTag", "ruby": "smartTag", "rubyBase": "smartTag", "bdo": "smartTag", "dir": "smartTag",
+    "cr": "br", "ptab": "tab",
+}  # fmt: skip
+_REWRITTEN: Final = re.compile(rb"<[\w.-]*:?(?:fldSimple|ruby|bdo|dir|cr|ptab|txbxContent)[\s/>]")
+_ALTERNATIVES: Final = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+
+
+def rewrite_markup(file: BinaryIO) -> BinaryIO:
+    """Return the Word file, or a copy in memory that `mammoth` reads as Word shows the file. Raises ParseError."""
+    with ZipFile(file) as archive:
+        parts = {name: archive.read(name) for name in archive.NameToInfo if name.endswith((".xml", ".rels"))}
+    rewritten = {name: _rewrite_part(part) for name, part in parts.items() if _REWRITTEN.search(part)}
+    file.seek(0)
+    if not rewritten:
+        return file
+    copy = io.BytesIO()
+    with ZipFile(copy, "w", ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, part in (parts | rewritten).items():
+            archive.writestr(name, part)
+    copy.seek(0)
+    return copy
+
+
+def _rewrite_part(part: bytes) -> bytes:
+    parser = XMLParser()  # noqa: S314 - `open_archive` has refused entities
+    parser.feed(part)
+    root: Element = parser.close()
+    for namespace in (f"{{{name}}}" for name in _NAMESPACES):
+        for name, other in _READ_AS.items():
+            for element in list(root.iter(f"{namespace}{name}")):
+                element.tag = f"{namespace}{other}"
+        _convert_text_boxes(root, namespace)
+    rewritten: bytes = tostring(root, "utf-8")
+    return rewritten
+
+
+def _convert_text_boxes(root: Element, namespace: str) -> None:
+    """Turn text boxes that have no older form into this form, the only one that mammoth reads."""
+    box = f"{namespace}txbxContent"
+    for drawing in list(root.iter(f"{namespace}drawing")):
+        if boxes := list(drawing.iter(box)):
+            drawing.tag, drawing[:] = f"{namespace}pict", boxes
+    for content in list(root.iter(f"{_ALTERNATIVES}AlternateContent")):
+        boxed = [form for form in content if next(form.iter(box), None) is not None]
+        if boxed and boxed[-1].tag != f"{_ALTERNATIVES}Fallback":
+            boxed[0].tag = f"{_ALTERNATIVES}Fallback"
+            content[:] = boxed[:1]

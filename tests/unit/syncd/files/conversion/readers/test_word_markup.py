@@ -1,0 +1,71 @@
+"""A Word file says in the note what it says in Word: no text is lost with its markup."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits
+from syncd.files.conversion.readers.word_and_excel import read_docx
+from syncd.files.conversion.readers.word_markup import rewrite_markup
+from tests.support.paths import FILES
+from tests.support.sample_files import docx, paragraph
+
+BOUNDS = ReaderLimits(pages=10, inflated=1 << 20, text=100_000)
+W14 = "xmlns:w14='http://schemas.microsoft.com/office/word/2010/wordml'"
+MATH = "<m:oMath xmlns:m='http://schemas.openxmlformats.org/officeDocument/2006/math'><m:r><m:t>E=mc2</m:t></m:r></m:oMath>"
+MC = "xmlns:mc='http://schemas.openxmlformats.org/markup-compatibility/2006'"
+BOX = f"<w:txbxContent>{paragraph('boxed')}</w:txbxContent>"
+DRAWING = f"<w:drawing><a:shape xmlns:a='urn:a'>{BOX}</a:shape></w:drawing>"
+
+
+def run(text: str, properties: str = "") -> str:
+    return f"<w:r><w:rPr>{properties}</w:rPr><w:t xml:space='preserve'>{text}</w:t></w:r>"
+
+
+def checkbox(value: int) -> str:
+    return (
+        f"<w:sdt {W14}><w:sdtPr><w14:checkbox><w14:checked w14:val='{value}'/></w14:checkbox></w:sdtPr>"
+        f"<w:sdtContent>{run('x')}</w:sdtContent></w:sdt>"
+    )
+
+
+def read(body: str, **parts: str) -> MarkdownReading:
+    return read_docx(io.BytesIO(docx(f"<w:p>{body}</w:p>", **parts)), BOUNDS)
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (f"{run('Figure ')}<w:fldSimple w:instr=' SEQ Figure '>{run('1')}</w:fldSimple>{run(': Boiler')}", "Figure 1: Boiler"),
+        (f"{run('今日は')}<w:r><w:ruby><w:rubyPr/><w:rt>{run('とう')}</w:rt><w:rubyBase>{run('東')}</w:rubyBase></w:ruby></w:r>{run('へ')}", "今日は東へ"),
+        (f"{run('a ')}<w:bdo w:val='rtl'>{run('שלום')}</w:bdo><w:dir w:val='rtl'>{run(' עולם')}</w:dir>{run(' b')}", "a שלום עולם b"),
+        ("<w:r><w:t>one</w:t><w:cr/><w:t>two</w:t></w:r>", "one\ntwo"),
+        (f"{run('Smoker: ')}{checkbox(1)}{run(' yes ')}{checkbox(0)}{run(' no')}", "Smoker: ☒ yes ☐ no"),
+        (f"{run('a')}<w:r>{DRAWING}</w:r>", "a\n\nboxed"),
+        (f"{run('a')}<w:r><mc:AlternateContent {MC}><mc:Choice>{DRAWING}</mc:Choice><mc:Fallback/></mc:AlternateContent></w:r>", "a\n\nboxed"),
+        (f"{run('a')}<w:r><mc:AlternateContent {MC}><mc:Choice>{DRAWING}</mc:Choice><mc:Fallback><w:pict>{BOX}</w:pict></mc:Fallback></mc:AlternateContent></w:r>", "a\n\nboxed"),
+    ],
+    ids=["a field", "ruby text", "directions", "a line break", "checkboxes", "a text box", "one in a new form", "one in both forms"],
+)  # fmt: skip
+def test_text_is_not_lost_with_its_markup(body, text):
+    assert (read(body).text.strip(), read(body).warnings) == (text, ())
+
+
+@pytest.mark.parametrize(
+    ("body", "warning"),
+    [
+        (MATH, "equations were left out"),
+        ("<w:altChunk/>", "inserted documents were left out"),
+        ("<w:r><w:sym w:font='Foo' w:char='F0E9'/></w:r>", "symbols of unknown fonts were left out"),
+    ],
+)
+def test_text_that_cannot_be_read_is_told(body, warning):
+    assert read(f"{run('text')}{body}{body}").warnings == (warning,)
+
+
+@pytest.mark.parametrize("name", ["report.docx", "rich.docx"])
+def test_a_file_without_such_markup_stays_as_it_is(name):
+    with (FILES / name).open("rb") as file:
+        assert rewrite_markup(file) is file
