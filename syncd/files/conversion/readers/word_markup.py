@@ -1,4 +1,4 @@
-"""Rewrite the markup of a Word file for `mammoth`, which leaves out the text of some elements.
+"""Rewrite the markup of a Word file for `mammoth`, which leaves out the text of some elements and shows hidden text.
 
 `open_archive` has refused every entity before a part is parsed. Law, tested: a file without such markup stays as it is."""
 
@@ -19,8 +19,9 @@ _READ_AS: Final = {
     "fldSimple": "smartTag", "ruby": "smartTag", "rubyBase": "smartTag", "bdo": "smartTag", "dir": "smartTag",
     "cr": "br", "ptab": "tab",
 }  # fmt: skip
-_REWRITTEN: Final = re.compile(rb"<[\w.-]*:?(?:fldSimple|ruby|bdo|dir|cr|ptab|txbxContent)[\s/>]")
+_REWRITTEN: Final = re.compile(rb"<[\w.-]*:?(?:fldSimple|ruby|bdo|dir|cr|ptab|txbxContent|vanish)[\s/>]")
 _ALTERNATIVES: Final = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_OFF: Final = ("0", "false", "off")
 
 
 def rewrite_markup(file: BinaryIO) -> BinaryIO:
@@ -44,6 +45,10 @@ def _rewrite_part(part: bytes) -> bytes:
     parser.feed(part)
     root: Element = parser.close()
     for namespace in (f"{{{name}}}" for name in _NAMESPACES):
+        for run in root.iter(f"{namespace}r"):
+            marks = run.findall(f"{namespace}rPr/{namespace}vanish")
+            if any(mark.get(f"{namespace}val") not in _OFF for mark in marks):  # fields span several runs
+                run[:] = [child for child in run if child.tag in (f"{namespace}fldChar", f"{namespace}instrText")]
         for name, other in _READ_AS.items():
             for element in list(root.iter(f"{namespace}{name}")):
                 element.tag = f"{namespace}{other}"

@@ -1,4 +1,4 @@
-"""A Word file says in the note what it says in Word: no text is lost with its markup."""
+"""A Word file says in the note what it says in Word: no text is lost with its markup, and hidden text stays hidden."""
 
 from __future__ import annotations
 
@@ -51,6 +51,22 @@ def read(body: str, **parts: str) -> MarkdownReading:
 )  # fmt: skip
 def test_text_is_not_lost_with_its_markup(body, text):
     assert (read(body).text.strip(), read(body).warnings) == (text, ())
+
+
+@pytest.mark.parametrize("mark", ["<w:vanish/>", "<w:vanish w:val='1'/>"])
+def test_hidden_text_is_left_out(mark):
+    assert read(f"{run('shown')}{run(' HIDDEN', mark)}").text.strip() == "shown"
+
+
+def test_text_that_is_no_longer_hidden_is_read():
+    assert read(run("shown", "<w:vanish w:val='0'/>")).text.strip() == "shown"
+
+
+def test_a_link_whose_field_is_partly_hidden_is_read():
+    field = "<w:r><w:rPr><w:vanish/></w:rPr><w:fldChar w:fldCharType='{}'/><w:t>HIDDEN</w:t></w:r>"
+    instruction = '<w:r><w:instrText>HYPERLINK "https://e.example"</w:instrText></w:r>'
+    body = field.format("begin") + instruction + field.format("separate") + run("link") + field.format("end")
+    assert read(body + run(" after")).text.strip() == "[link](https://e.example) after"
 
 
 @pytest.mark.parametrize(
