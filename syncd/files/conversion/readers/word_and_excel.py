@@ -50,6 +50,7 @@ def read_docx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
         made = mammoth.convert_to_html(
             rewrite_markup(file),
             style_map=_STYLES,
+            include_embedded_style_map=False,
             convert_image=_omit,
             ignore_empty_paragraphs=True,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 
 import pytest
 
@@ -79,6 +80,13 @@ def test_a_link_whose_field_is_partly_hidden_is_read():
 )
 def test_text_that_cannot_be_read_is_told(body, warning):
     assert read(f"{run('text')}{body}{body}").warnings == (warning,)
+
+
+def test_a_file_does_not_choose_what_is_read_of_it():
+    file = io.BytesIO(docx(paragraph("shown")))
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("mammoth/style-map", "p => !")
+    assert read_docx(file, BOUNDS).text.strip() == "shown"
 
 
 @pytest.mark.parametrize("name", ["report.docx", "rich.docx"])
