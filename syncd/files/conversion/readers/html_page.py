@@ -19,6 +19,9 @@ _INSTEAD: Final = {
     "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874",
     "shift_jis": "cp932", "euc_kr": "cp949", "gb2312": "gb18030", "gbk": "gb18030", "big5": "big5hkscs",
 }  # fmt: skip
+_XHTML: Final = re.compile(r"\A\s*<\?xml\s|<html\s[^>]{0,1000}\bxmlns\s*=", re.IGNORECASE)
+_VOID: Final = "area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr"  # elements without an end tag
+_EMPTY_TAG: Final = re.compile(rf"""<(?!(?:{_VOID})[\s/])([a-z][\w:.-]*)(\s[^<>]*["'\s])?/>""", re.IGNORECASE)
 LARGEST: Final = 64 << 20  # most bytes of HTML; its tree takes many times as much memory
 
 
@@ -28,6 +31,8 @@ def read_html(file: BinaryIO, _: ReaderLimits) -> MarkdownReading:
     if len(raw) > LARGEST:
         raise TooLarge(f"the page has more than {LARGEST >> 20} MiB of HTML")
     text, warnings = _decode(raw)
+    if _XHTML.search(text, 0, 4096):  # as HTML, an empty tag such as <title/> would be open to the end of the page
+        text = _EMPTY_TAG.sub(r"<\1\2></\1>", text)
     markdown_, title = convert_html(text)
     return MarkdownReading(markdown_, title=title, warnings=warnings)
 

@@ -115,6 +115,26 @@ def test_nothing_takes_long(text):
     assert time.process_time() - begun < 1
 
 
+@pytest.mark.parametrize("begin", ['<?xml version="1.0"?>\n', ""])
+@pytest.mark.parametrize(
+    ("head", "body", "text"),
+    [
+        ("<title/>", "<p>a</p>", "a"),
+        ('<title>T</title><script src="x.js" />', "<p>a</p>", "a"),
+        ("", "<textarea/><iframe src='x'/><nav/><object data='/y/'/><p>a<br/>b</p><hr/>c<img src='d' alt='e'/>", "a\nb\n\n---\n\nc[e](d)"),
+        ("", "<p>a</p><h2 id='b'/><p>c <a href=d/e/>f</a></p>", "a\n\nc [f](d/e/)"),
+    ],
+)  # fmt: skip
+def test_an_empty_element_of_xhtml_ends_at_once(begin, head, body, text):
+    html = f'{begin}<html xmlns="http://www.w3.org/1999/xhtml"><head>{head}</head><body>{body}</body></html>'
+    assert read_html(io.BytesIO(html.encode()), BOUNDS).text.strip() == text
+
+
+def test_an_empty_tag_of_html_opens_an_element():
+    html = "<!doctype html><title>a</title><p>b <span hidden/>c</p>"
+    assert read_html(io.BytesIO(html.encode()), BOUNDS).text.strip() == "b"
+
+
 @pytest.mark.parametrize(
     ("stated", "encoding", "text"),
     [
