@@ -104,7 +104,7 @@ def _read_file(read: Reader, file: BinaryIO, asked: dict[str, Any]) -> dict[str,
         "title": title or None,
         "pages": reading.pages,
         "cut": cut,
-        "warnings": list(reading.warnings),
+        "warnings": list(reading.warnings or ("the file contains no text",) * (not text.strip())),
     }
 
 

@@ -128,6 +128,21 @@ def test_text_beyond_the_limit_is_cut_between_paragraphs(tmp_path):
     assert found.text.endswith(" für Wörter\n")
 
 
+@pytest.mark.parametrize(
+    ("name", "raw"),
+    [
+        ("frames.html", b"<html><frameset cols='*'><frame src='a.html'></frameset></html>"),
+        ("blank.docx", docx("<w:p/>")),
+        ("blank.csv", b"\n \n"),
+        ("blank.txt", b" \n"),
+    ],
+)
+def test_a_file_without_text_says_so(tmp_path, name, raw):
+    (tmp_path / name).write_bytes(raw)
+    found = read(tmp_path / name)
+    assert (found.text.strip(), found.warnings) == ("", ("the file contains no text",))
+
+
 HOSTILE = {
     "page.html": (
         '<p><a href="&#1;javascript:alert(1)">one</a> <a href="shell:x">two</a> <a href="https://e.example/">three</a></p>'
