@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,10 +16,20 @@ from index.errors import Conflict, NotFound, Unavailable
 from index.model import Record
 from index.names import fold
 from syncd.captures.batch_writer import Change, NoteDrafts, write_batch
-from syncd.captures.writer import hide_file_name, lock_workspace
+from syncd.captures.value_renewal import Renewal, renew_values
+from syncd.captures.writer import hide_file_name, lock_workspace, record_values
 from syncd.documents.file_names import known_ending, link_to, note_folder, numbered_names, stored_name
 from syncd.documents.file_note import FileFacts, digest_of, is_untouched, revise, without_front_matter
-from syncd.files.file_note_writer import Converter, FileOrder, Noted, PlannedNote, is_done, read_facts, write_note
+from syncd.files.file_note_writer import (
+    SAMPLE,
+    Converter,
+    FileOrder,
+    Noted,
+    PlannedNote,
+    is_done,
+    read_facts,
+    write_note,
+)
 from syncd.files.imported_files import ImportedFiles
 from syncd.notes.front_matter import FrontmatterError, edit, encode
 from syncd.notes.timestamps import iso
@@ -99,25 +110,31 @@ class InboxFiles:
         if digest_of(raw) != file_digest.digest:
             file_facts = without_front_matter(read_facts(self._converter, order, copy, order.name, file_digest))
             with lock_workspace(self._inbox, order.workspace):
-                write_batch(self._inbox, partial(self._plan_revision, record.path, path, file_facts))
+                renewal = write_batch(self._inbox, partial(self._plan_revision, record, path, file_facts))
+                record_values(self._inbox, record, renewal.values, retry=renewal.retry)
         return record.id
 
-    def _plan_revision(self, note: str, path: str, file_facts: FileFacts, _: object) -> tuple[list[Change], None]:
-        drafts = NoteDrafts(self._inbox.vault)
-        raw = encode(drafts.text(note))
+    def _plan_revision(
+        self, record: Record, path: str, file_facts: FileFacts, _: object
+    ) -> tuple[list[Change], Renewal]:
+        drafts, note = NoteDrafts(self._inbox.vault), record.path
+        raw = encode(text := drafts.text(note))
         if digest_of(raw) == file_facts.digest:
-            return [], None
+            return [], Renewal()
         if not is_untouched(raw):
             raise Conflict(
                 "the file has changed, but its note was edited manually, so the note stays unchanged; "
                 "to read the file again, delete the note and retry the job"
             )
-        now, version = iso(self._inbox.now()), drafts.version(note) + 1
+        revised = partial(revise, raw, path=path, updated_at=iso(self._inbox.now()), version=drafts.version(note) + 1)
+        before = self._inbox.parse_note(raw, note, mtime_ms=record.created_at)
         try:
-            drafts.set_text(note, revise(raw, file_facts, path, updated_at=now, version=version))
+            brief = revised(facts=replace(file_facts, text=file_facts.text[:SAMPLE]))
+            renewal = renew_values(self._inbox, record, before, text, after=brief, from_caller={"title"})
+            drafts.set_text(note, edit(revised(facts=file_facts), renewal.changes))
         except FrontmatterError as error:
             raise Conflict(f"the note's properties can't be changed: {error}") from error
-        return drafts.changes(), None
+        return drafts.changes(), renewal
 
     def _find_moved(self, path: str, workspace: str, digest: str) -> Record | None:
         """Return the document whose file was moved to `path`, with its link updated; None if there is none."""

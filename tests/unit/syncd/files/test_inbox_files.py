@@ -11,7 +11,7 @@ from index.errors import Conflict, NotFound, Unavailable
 from index.model import Query
 from syncd.files.conversion.converter import Unreadable
 from syncd.installation.backup import irreplaceable_files
-from syncd.notes.front_matter import read_properties, split
+from syncd.notes.front_matter import edit, read_properties, split
 from tests.support.disk_faults import Fault, failing
 from tests.support.file_world import Filing
 
@@ -101,6 +101,35 @@ def test_a_changed_file_changes_its_note_in_place(filing):
     filing.world.write(PATH, b"%PDF-The narwhal wakes.")
     assert read(filing) == id
     assert filing.workspace.get(id).record.version == before.version + 1
+
+
+WALRUS = b"%PDF-The walrus sleeps on the ice. A walrus is a large mammal of the sea, and it eats clams."
+BAKERY = b"%PDF-The revenue of the bakery grew. The bakery sold twice as much bread, and it opens a shop."
+
+
+def test_the_automatic_values_of_a_changed_file_follow_its_text(filing):
+    filing.world.write(PATH, WALRUS)
+    read(filing)
+    assert "walrus" in said(filing)["summary"]
+    for text, word in ((BAKERY, "bakery"), (WALRUS, "walrus")):
+        filing.world.write(PATH, text)
+        read(filing)
+        values = said(filing)
+        assert word in values["summary"]
+        assert any(word in tag for tag in values["tags"])
+
+
+def test_values_that_a_person_has_set_stay_when_the_file_changes(filing):
+    filing.world.write(PATH, WALRUS)
+    read(filing)
+    note = filing.world.vault / NOTE
+    front, body = split(note.read_text())
+    note.write_text(edit(front, {"summary": "Mine.", "tags": ["mine"]}) + body)
+    filing.world.run()
+    filing.world.write(PATH, BAKERY)
+    read(filing)
+    values = said(filing)
+    assert (values["summary"], values["tags"]) == ("Mine.", ["mine"])
 
 
 def test_a_text_that_a_person_has_edited_is_not_written_over(filing):
