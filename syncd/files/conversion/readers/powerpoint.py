@@ -32,15 +32,24 @@ _FALSE: Final = ("0", "false")
 
 
 def read_pptx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
-    """Read a presentation: visible slides in order, with tables and notes; no pictures."""
+    """Read a presentation: visible slides in order, with tables, diagrams and notes; no pictures."""
     text: list[str] = []
-    pages = 0
+    pages, hidden, has_equations = 0, 0, False
     with open_archive(file, "ppt/", limits) as archive:
-        for slide in _visible_slides(archive):
+        for slide in _slides(archive):
+            if slide.root.get("show") in _FALSE:
+                hidden += 1
+                continue
             pages += 1
             if pages <= limits.pages:
                 text.append(_format_slide(archive, slide, pages))
-        return MarkdownReading("\n\n".join(text), title=read_title(archive), pages=pages, cut=pages > limits.pages)
+                has_equations = has_equations or any(_name(element) == "oMath" for element in slide.root.iter())
+        named = read_title(archive)
+    warnings = ["one hidden slide was left out" if hidden == 1 else f"{hidden:,} hidden slides were left out"]
+    warnings = warnings * (hidden > 0) + ["equations were left out"] * has_equations
+    return MarkdownReading(
+        "\n\n".join(text), title=named, pages=pages, cut=pages > limits.pages, warnings=tuple(warnings)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +68,12 @@ class _Part:
     root: Element
     relations: Mapping[str, _Relation]
 
-    def first_target(self, kind: str) -> str | None:
-        """Return the name of the part to which the first relation of a kind leads; None if there is none."""
-        related = (link.target for link in self.relations.values() if link.kind == kind and not link.is_external)
-        return next(related, None)
+    def targets(self, kind: str) -> list[str]:
+        """Return the names of the parts to which the relations of a kind lead."""
+        return [link.target for link in self.relations.values() if link.kind == kind and not link.is_external]
 
 
-def _visible_slides(archive: ZipFile) -> Iterator[_Part]:
+def _slides(archive: ZipFile) -> Iterator[_Part]:
     package = _read_relations(archive, "")
     main = next((link.target for link in package.values() if link.kind == "officeDocument"), "ppt/presentation.xml")
     presentation = _read_part(archive, main)
@@ -74,9 +82,7 @@ def _visible_slides(archive: ZipFile) -> Iterator[_Part]:
             relation = presentation.relations.get(_relation_id(listed))
             if relation is None:
                 raise UnreadableFile("the file is damaged: a slide of it is missing")
-            slide = _read_part(archive, relation.target)
-            if slide.root.get("show") not in _FALSE:
-                yield slide
+            yield _read_part(archive, relation.target)
 
 
 def _format_slide(archive: ZipFile, slide: _Part, number: int) -> str:
@@ -86,7 +92,8 @@ def _format_slide(archive: ZipFile, slide: _Part, number: int) -> str:
     name = " ".join(" ".join(_plain_text(shape).split()) for shape in heads).strip() or f"Slide {number}"
     blocks = [f"## {escape_inline(name)}"]
     blocks += [_format_shape(shape, slide) for shape in shapes if shape not in heads]
-    if (target := slide.first_target("notesSlide")) is not None:
+    blocks += [_format_diagram(_read_part(archive, target)) for target in slide.targets("diagramData")]
+    for target in slide.targets("notesSlide")[:1]:
         notes = _read_part(archive, target)
         bodies = (shape for shape in _shape_tree(notes) if _placeholder_type(shape) == "body")
         if (body := next(bodies, None)) is not None and (text := _format_paragraphs(body, notes, listed=False)):
@@ -103,6 +110,8 @@ def _visible_shapes(shapes: list[Element], depth: int = 0) -> Iterator[Element]:
     if depth > DEEPEST:
         raise TooLarge("the presentation is nested too deeply")
     for shape in shapes:
+        if _name(shape) == "AlternateContent":  # the first form of a shape that PowerPoint knows, and older forms
+            yield from _visible_shapes(list(shape[0]) if len(shape) else [], depth + 1)
         if _name(shape) not in _SHAPES or any(
             named.get("hidden") in _TRUE for named in _children(_properties(shape), "cNvPr")
         ):
@@ -131,6 +140,14 @@ def _format_shape(shape: Element, slide: _Part) -> str:
     if kind in _FURNITURE:
         return ""
     return _format_paragraphs(shape, slide, listed=kind not in (None, "subTitle"))
+
+
+def _format_diagram(diagram: _Part) -> str:
+    """Format the texts of a diagram (SmartArt) as a list."""
+    points = (point for points in _children(diagram.root, "ptLst") for point in _children(points, "pt"))
+    paragraphs = (paragraph for point in points for text in _children(point, "t") for paragraph in _children(text, "p"))
+    texts = (escape_start(_format_runs(paragraph, diagram).strip()) for paragraph in paragraphs)
+    return "\n".join(f"- {text}" for text in texts if text)
 
 
 def _table_rows(frame: Element) -> list[list[str]]:

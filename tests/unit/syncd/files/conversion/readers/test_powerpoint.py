@@ -97,6 +97,7 @@ def test_a_presentation_is_read_in_full_without_what_is_hidden(name, text, title
     with (FILES / name).open("rb") as file:
         reading = read_pptx(file, LIMITS)
     assert (reading.text, reading.title, reading.pages, reading.cut) == (text, title, pages, False)
+    assert reading.warnings == (("one hidden slide was left out",) if name == "rich.pptx" else ())
 
 
 def test_slides_beyond_the_limit_are_counted_and_left_out():
@@ -144,6 +145,30 @@ def shape(text: str, properties: str = "") -> str:
 @pytest.mark.parametrize("office", [OFFICE, STRICT])
 def test_both_namespaces_of_the_standard_are_read(office):
     assert read_pptx(deck(shape("words"), office=office), LIMITS).text == "## Slide 1\n\nwords"
+
+
+def test_a_shape_in_two_forms_is_read_in_the_newer_one():
+    forms = "<p:AlternateContent><p:Choice>{}</p:Choice><p:Fallback>{}</p:Fallback></p:AlternateContent>"
+    equation = "<a:r><a:t>The law: </a:t></a:r><m><oMath><r><t>E=mc2</t></r></oMath></m>"
+    newer = f"<p:sp><p:nvSpPr><p:nvPr/></p:nvSpPr><p:txBody><a:p>{equation}</a:p></p:txBody></p:sp>"
+    reading = read_pptx(deck(forms.format(newer, shape("older")) + "<p:AlternateContent/>"), LIMITS)
+    assert (reading.text, reading.warnings) == ("## Slide 1\n\nThe law:", ("equations were left out",))
+
+
+def test_the_texts_of_a_diagram_are_a_list():
+    point = "<d:pt><d:t><a:p><a:r><a:t>{}</a:t></a:r></a:p></d:t></d:pt>"
+    diagram = f'<d:dataModel xmlns:d="urn:d" xmlns:a="urn:a"><d:ptLst><d:pt/>{point.format("Plan")}{point.format("- #do")}</d:ptLst></d:dataModel>'
+    noted = relations("notesSlide:../notes/one.xml", "diagramData:../notes/two.xml")
+    file = deck(shape("words"), noted=noted)
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("ppt/notes/two.xml", diagram)
+    assert read_pptx(file, LIMITS).text == "## Slide 1\n\nwords\n\n- Plan\n- \\- \\#do"
+
+
+def test_hidden_slides_are_told():
+    hidden = '<p:sld xmlns:p="urn:p" show="0"/>'
+    reading = read_pptx(deck(slide=hidden), LIMITS)
+    assert (reading.text, reading.pages, reading.warnings) == ("", 0, ("one hidden slide was left out",))
 
 
 def test_a_level_that_no_slide_has_is_none():
