@@ -7,6 +7,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from typing import BinaryIO, Final
 
 import pypdfium2
@@ -28,6 +29,7 @@ def read_pdf(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     Raises UnreadableFile."""
     try:
         document = pypdfium2.PdfDocument(file)
+        document.init_forms()
         count = len(document)
         named = " ".join(document.get_metadata_value("Title").split())
     except pypdfium2.PdfiumError as error:
@@ -64,6 +66,9 @@ def read_pdf(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
 
 def _read_lines(document: pypdfium2.PdfDocument, number: int) -> Iterator[Line]:
     """Yield the lines of a page in the order in which the file draws them."""
+    if document.formenv:  # only then are the values of form fields part of the page
+        with closing(document[number]) as page, suppress(pypdfium2.PdfiumError):
+            page.flatten()
     page = document[number]
     try:
         held = page.get_textpage()
