@@ -31,7 +31,7 @@ def read_pdf(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
         document = pypdfium2.PdfDocument(file)
         document.init_forms()
         count = len(document)
-        named = " ".join(document.get_metadata_value("Title").split())
+        named = _read_title(document)
     except pypdfium2.PdfiumError as error:
         if getattr(error, "err_code", None) == pdfium.FPDF_ERR_PASSWORD:
             raise UnreadableFile("the file is protected by a password; save it without one") from error
@@ -59,9 +59,15 @@ def read_pdf(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
         warnings.append(f"{empty - broken:,} of {len(pages):,} pages contain no text")
     if len(pages) < count:
         warnings.append(f"the first {len(pages):,} of {count:,} pages were read")
-    return MarkdownReading(
-        compose(pages), title=named or None, pages=count, cut=len(pages) < count, warnings=tuple(warnings)
-    )
+    return MarkdownReading(compose(pages), title=named, pages=count, cut=len(pages) < count, warnings=tuple(warnings))
+
+
+def _read_title(document: pypdfium2.PdfDocument) -> str | None:
+    """Return the title in the document's properties; None if there is none, or one that ends within a character."""
+    try:
+        return " ".join(document.get_metadata_value("Title").split()) or None
+    except UnicodeDecodeError:
+        return None
 
 
 def _read_lines(document: pypdfium2.PdfDocument, number: int) -> Iterator[Line]:

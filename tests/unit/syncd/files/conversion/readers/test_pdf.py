@@ -30,3 +30,11 @@ def form(appearance: bytes) -> io.BytesIO:
 def test_the_values_of_a_form_are_read(appearance):
     reading = read_pdf(form(appearance), LIMITS)
     assert (reading.text, reading.warnings) == ("Name:\n\nAda Lovelace", ())
+
+
+@pytest.mark.parametrize("title", [b"<FEFF0041D83D>", b"<FEFFDC00>"])
+def test_a_title_that_ends_within_a_character_is_none(title):
+    raw = pdf(["Words."]).replace(b"xref\n0", b"6 0 obj\n<< /Title %s >>\nendobj\nxref\n0" % title, 1)
+    raw = raw.replace(b"trailer <<", b"trailer << /Info 6 0 R").replace(b"startxref\n", b"startxref\n1")
+    reading = read_pdf(io.BytesIO(raw), LIMITS)
+    assert (reading.text, reading.title) == ("Words.", None)
