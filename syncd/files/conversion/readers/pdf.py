@@ -39,27 +39,36 @@ def read_pdf(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     if count < 1:
         raise UnreadableFile("the file is damaged: it has no pages")
     pages: list[list[Line]] = []
-    size, broken = 0, 0
+    size, broken, shortened = 0, 0, 0
     for number in range(min(count, limits.pages)):
         if size > limits.text:
             break
         try:
-            pages.append(list(_read_lines(document, number)))
+            lines, is_whole = _read_lines(document, number)
+            pages.append(lines)
+            shortened += not is_whole
         except pypdfium2.PdfiumError:
             pages.append([])
             broken += 1
         size += sum(len(line.text) for line in pages[-1])
     if broken == len(pages):
         raise UnreadableFile("the file is damaged: none of its pages can be read")
-    empty = sum(not page for page in pages)
     warnings = [f"{broken:,} pages are damaged"] * (broken > 0)
-    if empty == len(pages):
-        warnings.append("the file contains no text: its pages are pictures, and Memex does not read text in pictures")
-    elif empty > broken:
-        warnings.append(f"{empty - broken:,} of {len(pages):,} pages contain no text")
+    warnings += _describe_missing_text(pages, broken)
+    if shortened:
+        warnings.append(f"only the first {LONG:,} characters of a page were read")
     if len(pages) < count:
         warnings.append(f"the first {len(pages):,} of {count:,} pages were read")
-    return MarkdownReading(compose(pages), title=named, pages=count, cut=len(pages) < count, warnings=tuple(warnings))
+    is_cut = len(pages) < count or shortened > 0
+    return MarkdownReading(compose(pages), title=named, pages=count, cut=is_cut, warnings=tuple(warnings))
+
+
+def _describe_missing_text(pages: list[list[Line]], broken: int) -> list[str]:
+    """Return the warning about pages without text; `broken` pages are empty because they are damaged."""
+    empty = sum(not page for page in pages)
+    if empty == len(pages):
+        return ["the file contains no text: its pages are pictures, and Memex does not read text in pictures"]
+    return [f"{empty - broken:,} of {len(pages):,} pages contain no text"] if empty > broken else []
 
 
 def _read_title(document: pypdfium2.PdfDocument) -> str | None:
@@ -70,8 +79,8 @@ def _read_title(document: pypdfium2.PdfDocument) -> str | None:
         return None
 
 
-def _read_lines(document: pypdfium2.PdfDocument, number: int) -> Iterator[Line]:
-    """Yield the lines of a page in the order in which the file draws them."""
+def _read_lines(document: pypdfium2.PdfDocument, number: int) -> tuple[list[Line], bool]:
+    """Return the lines of a page in the order in which the file draws them, and whether these are all."""
     if document.formenv:  # only then are the values of form fields part of the page
         with closing(document[number]) as page, suppress(pypdfium2.PdfiumError):
             page.flatten()
@@ -79,7 +88,7 @@ def _read_lines(document: pypdfium2.PdfDocument, number: int) -> Iterator[Line]:
     try:
         held = page.get_textpage()
         try:
-            yield from _Page(held).lines()
+            return list(_Page(held).lines()), held.count_chars() <= LONG
         finally:
             held.close()
     finally:

@@ -6,6 +6,7 @@ import io
 
 import pytest
 
+from syncd.files.conversion.readers import pdf as reader
 from syncd.files.conversion.readers.pdf import read_pdf
 from syncd.files.conversion.readers.reader_result import ReaderLimits
 from tests.support.sample_files import pdf
@@ -38,3 +39,14 @@ def test_a_title_that_ends_within_a_character_is_none(title):
     raw = raw.replace(b"trailer <<", b"trailer << /Info 6 0 R").replace(b"startxref\n", b"startxref\n1")
     reading = read_pdf(io.BytesIO(raw), LIMITS)
     assert (reading.text, reading.title) == ("Words.", None)
+
+
+def test_a_page_that_is_too_long_is_cut_and_says_so(monkeypatch):
+    monkeypatch.setattr(reader, "LONG", 10)
+    whole, long = read_pdf(io.BytesIO(pdf(["Ten chars."])), LIMITS), read_pdf(io.BytesIO(pdf(["Eleven char"])), LIMITS)
+    assert (whole.text, whole.cut, whole.warnings) == ("Ten chars.", False, ())
+    assert (long.text, long.cut, long.warnings) == (
+        "Eleven cha",
+        True,
+        ("only the first 10 characters of a page were read",),
+    )
