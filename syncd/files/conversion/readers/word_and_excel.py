@@ -38,7 +38,8 @@ _LEFT_OUT: Final = {
 }
 _ELEMENT: Final = re.compile("[}: ]")  # precedes the name of the element in a message
 _REFERENCE: Final = re.compile(r"\[\\\[(\d{1,6})\\\]\]\(#(?:foot|end)note-\d{1,6}\)")
-_NOTE: Final = re.compile(r"^(\d{1,6})\. (.*) \[↑\]\(#(?:foot|end)note-ref-\d{1,6}\)$", re.MULTILINE)
+# Lines and paragraphs of a note after the first are indented.
+_NOTE: Final = re.compile(r"^(\d{1,6})\. (.*(?:\n+ {3}.*)*) \[↑\]\(#(?:foot|end)note-ref-\d{1,6}\)$", re.MULTILINE)
 
 
 def read_docx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
@@ -61,7 +62,13 @@ def read_docx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     messages = [message.message for message in made.messages]
     lost = {_LEFT_OUT[name] for message in messages if (name := _ELEMENT.split(message)[-1]) in _LEFT_OUT}
     lost |= {"symbols of unknown fonts were left out" for message in messages if message.startswith("A w:sym element")}
-    return MarkdownReading(_NOTE.sub(r"[^\1]: \2", text), title=named, warnings=tuple(sorted(lost)))
+    return MarkdownReading(_NOTE.sub(_write_note, text), title=named, warnings=tuple(sorted(lost)))
+
+
+def _write_note(match: re.Match[str]) -> str:
+    """Return a footnote of Markdown, whose further lines have an indentation of four blanks."""
+    number, text = match[1], match[2]
+    return f"[^{number}]: {text.replace(chr(10) + ' ' * (len(number) + 2), chr(10) + ' ' * 4)}"
 
 
 def _omit(_: Any) -> list[Any]:

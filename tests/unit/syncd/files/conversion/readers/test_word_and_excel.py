@@ -1,13 +1,16 @@
-"""Values of a sheet as a person would read them, in a time that grows with the sheet and not faster."""
+"""Footnotes of a Word file, and values of a sheet as a person would read them, in a time that grows with the sheet and not faster."""
 
 from __future__ import annotations
 
 import datetime as dt
+import io
 import time
 
 import pytest
 
-from syncd.files.conversion.readers.word_and_excel import _format_value, _split_into_blocks
+from syncd.files.conversion.readers.reader_result import ReaderLimits
+from syncd.files.conversion.readers.word_and_excel import _NOTE, _format_value, _split_into_blocks, read_docx
+from tests.support.sample_files import W, docx, paragraph
 
 
 @pytest.mark.parametrize(
@@ -31,3 +34,29 @@ def test_many_rows_take_no_longer_than_they_are_many():
     begun = time.process_time()
     list(_split_into_blocks(iter([["x", 1.0, "y"]] * 50_000)))
     assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize(
+    ("note", "text"),
+    [
+        (paragraph("First"), "First"),
+        (paragraph("First") + paragraph("Second"), "First\n\n    Second"),
+        ("<w:p><w:r><w:t>First</w:t><w:br/><w:t>Second</w:t></w:r></w:p>", "First\n    Second"),
+    ],
+    ids=["one line", "two paragraphs", "a line break"],
+)
+def test_each_footnote_has_its_text(note, text):
+    numbers = range(1, 12)
+    body = "".join(f"<w:p><w:r><w:footnoteReference w:id='{number}'/></w:r></w:p>" for number in numbers)
+    notes = "".join(f"<w:footnote w:id='{number}'>{note}</w:footnote>" for number in numbers)
+    file = io.BytesIO(docx(body, word__footnotes=f"<w:footnotes {W}>{notes}</w:footnotes>"))
+    lines = read_docx(file, ReaderLimits(pages=10, inflated=1 << 20, text=100_000)).text
+    assert "".join(f"[^{number}]\n\n" for number in numbers) in lines
+    assert "\n".join(f"[^{number}]: {text}" for number in numbers) in lines
+    assert "footnote" not in lines
+
+
+def test_a_long_item_that_is_no_footnote_takes_no_longer_than_it_is_long():
+    begun = time.process_time()
+    assert _NOTE.search("1. item\n" + "   more [↑\n\n" * 100_000) is None
+    assert time.process_time() - begun < 2
