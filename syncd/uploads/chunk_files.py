@@ -6,6 +6,7 @@ message of a disk failure names no path of this machine."""
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -142,18 +143,37 @@ def find_uploads(root: Path) -> Iterator[ChunkFiles]:
 def remove_leftovers(root: Path, kept: frozenset[str], *, before: int) -> list[str]:
     """Remove leftovers below `root` whose names are not in `kept`, and return the names of what was removed.
 
-    An upload that was changed after `before` (epoch milliseconds) stays."""
+    An upload that was changed after `before` (epoch milliseconds) stays, and so does a file that a command is writing."""
     with hiding_disk_errors():
         root.mkdir(mode=0o700, exist_ok=True)
         there = [path for path in root.iterdir() if path.name not in kept]
     gone = []
     for path in there:
-        with suppress(OSError):  # another thread or process has removed it
+        with suppress(OSError):  # another thread or process has removed it, or is writing it
             old = path.lstat().st_mtime_ns // 1_000_000 <= before
             if path.name.startswith(GONE) or (old and OURS.fullmatch(path.name)):
-                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+                if path.is_symlink():
+                    path.unlink()
+                elif path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    _remove_unlocked(path)
                 gone.append(path.name)
     return gone
+
+
+def lock_file(file: int) -> None:
+    """Lock an open file until it is closed, so that `remove_leftovers` does not remove it. Raises OSError if it is locked."""
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _remove_unlocked(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        lock_file(file)
+        path.unlink()
+    finally:
+        os.close(file)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from index.errors import (
 )
 from syncd.documents.file_types import HEAD, media_type_of
 from syncd.state.folder import expand_home
-from syncd.uploads.chunk_files import ALONE, BLOCK, hiding_disk_errors, new_file, write_all
+from syncd.uploads.chunk_files import ALONE, BLOCK, hiding_disk_errors, lock_file, new_file, write_all
 from syncd.uploads.upload_request import check_filename
 
 _WILD: Final = frozenset("*?[")
@@ -157,6 +157,7 @@ class StagedFile:
         self._open = ExitStack()
         with hiding_disk_errors():
             self._file = self._open.enter_context(new_file(self._path))
+            lock_file(self._file)  # the input may pause for longer than the daemon keeps an unfinished upload
 
     def write(self, piece: bytes) -> None:
         """Append a piece. Raises ResourceExhausted if the file becomes too large, Unavailable if the disk lacks space."""

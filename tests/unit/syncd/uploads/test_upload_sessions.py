@@ -5,12 +5,14 @@ import random
 import shutil
 import threading
 import uuid
+from contextlib import closing
 from hashlib import sha256
 
 import pytest
 
 from index.errors import InvalidArgument, MemexError, NotFound, ResourceExhausted, Unavailable
 from syncd.uploads.chunk_files import GONE
+from syncd.uploads.local_files import StagedFile
 from syncd.uploads.upload_sessions import LIVES_MS, Uploads
 from tests.support.upload_place import SMALL, refused
 
@@ -228,6 +230,18 @@ def test_what_a_crash_left_is_collected_and_nothing_else_touched(place):
         [live, "notes.txt", "folder"]
     )
     assert place.vault.is_dir()
+
+
+def test_a_file_that_a_command_still_writes_is_not_collected(place):
+    with closing(StagedFile(place.state, largest=100, free=0)) as staged:
+        staged.write(b"abc")
+        (path,) = (place.state / "uploads").glob("*.file")
+        os.utime(path, (1, 1))
+        assert place.uploads.remove_stale() == []
+        staged.write(b"def")
+        assert (path.read_bytes(), staged.finish().size) == (b"abcdef", 6)
+        os.utime(path, (1, 1))
+        assert place.uploads.remove_stale() == [path.name]
 
 
 def test_a_file_that_still_arrives_is_not_collected(place):
