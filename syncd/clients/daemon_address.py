@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from index.errors import InvalidArgument, Unavailable
 from syncd.daemon import control_socket
 from syncd.daemon.control_socket import DAEMON
+from syncd.settings.known_vaults import CHOICE, default_settings_file
 from syncd.settings.server_addresses import local_url
 from syncd.settings.settings import Settings, load
 
@@ -46,8 +47,18 @@ def memex_program() -> str:
 
 
 def memex_command(chosen: Settings) -> str:
-    """Return the command of `memex_words` as a line for the shell of this command."""
-    return shlex.join([memex_program(), *memex_words(chosen)[1:]])
+    """Return the command of `memex_words` as a line for any shell of this user: without the settings file that it uses by default."""
+    options = memex_words(chosen)[1:]
+    usual = default_settings_file(os.environ)
+    if options == ["--config", str(usual)] and not usual.with_name(CHOICE).exists():
+        options = []
+    return shlex.join([memex_program(), *options])
+
+
+def init_command(chosen: Settings) -> str:
+    """Return the command that sets up this vault with the same state folder."""
+    named = "state" in chosen.origins
+    return shlex.join(["memex", "init", str(chosen.vault.path), *(["--state", str(chosen.state)] if named else [])])
 
 
 def find_state(options: Sequence[str]) -> Path | None:

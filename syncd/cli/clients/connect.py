@@ -22,6 +22,7 @@ from syncd.cli.framework.commands import (
     print_message,
 )
 from syncd.cli.framework.completion import workspaces
+from syncd.cli.framework.printed_commands import complete_commands
 from syncd.cli.terminal import result_text
 from syncd.clients.client_file import ClientFile
 from syncd.clients.client_formats import CLIENTS, paste_text
@@ -237,7 +238,7 @@ def _print_clients() -> None:
 
     def text() -> str:
         if not rows:
-            return f"no client is connected; to connect one: memex connect {next(iter(CLIENTS))}"
+            return complete_commands(f"no client is connected; to connect one: memex connect {next(iter(CLIENTS))}")
         cells = []
         for key, row in zip(keys, rows, strict=True):
             seen = result_text.format_time(row["last_used_at"], None) if row["last_used_at"] else "never"
@@ -245,7 +246,7 @@ def _print_clients() -> None:
             state = result_text.format_key_state(key, now_ms())
             cells.append((row["name"], where, ",".join(row["scopes"]), state, seen, row["revoke"]))
         heads = ("client", "workspace", "may", "key", "last seen", "to end it")
-        return result_text.table(cells, heads, color=has_color())
+        return result_text.table(cells, heads, color=has_color(), longest=400)
 
     print_answer(rows, text)
 
@@ -253,7 +254,7 @@ def _print_clients() -> None:
 def _client_row(key: dict[str, Any]) -> dict[str, Any]:
     named = key["name"] if re.fullmatch(r"[\w@.-]+", key["name"]) else key["id"]
     shown = {name: key[name] for name in ("name", "id", "workspaces", "scopes", "last_used_at")}
-    return shown | {"revoke": f"memex key revoke {named}"}
+    return shown | {"revoke": complete_commands(f"memex key revoke {named}")}
 
 
 def _answer(request: ConnectionRequest, url: str | None, backup: Path | None, *, changed: bool) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from dataclasses import replace
 
 import click
 
@@ -18,6 +19,7 @@ from syncd.cli.framework.commands import (
     show_progress,
     wants_json,
 )
+from syncd.cli.framework.printed_commands import complete_commands
 
 # ruff: noqa: PLC0415 - what the checks need takes longer to import than most commands to run
 WRONG = 7
@@ -55,11 +57,12 @@ def doctor(fix: bool) -> int:
             looks = iter(
                 [Finding("settings", "wrong", error.message, "fix the settings named above, then: memex doctor")]
             )
-        for finding in looks:
+        for look in looks:
+            finding = replace(look, says=complete_commands(look.says), mend=complete_commands(look.mend))
             findings.append(finding)
             if not wants_json():
                 progress({})
                 print_text(format_finding(finding, width=width, color=has_color()))
     result = {"well": is_healthy(findings), "findings": [finding.as_dict() for finding in findings]}
-    print_answer(result, lambda: "\n" + format_summary(findings, color=has_color()))
+    print_answer(result, lambda: "\n" + complete_commands(format_summary(findings, color=has_color())))
     return 0 if result["well"] else WRONG

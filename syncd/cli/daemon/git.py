@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from index.errors import Conflict, NotFound
+from index.errors import Conflict
 from index.names import pluralize
 from syncd.cli.framework.commands import (
     Command,
@@ -19,12 +19,12 @@ from syncd.cli.framework.commands import (
     load_settings,
     print_answer,
     print_message,
+    require_set_up,
     wants_json,
 )
 from syncd.cli.terminal import result_text
 from syncd.git.hooks import HOOKS, REMOTE_HOOKS, Hook, find, install, uninstall, update_exclude_file
 from syncd.git.repository import Repository
-from syncd.state.folder import read_vault_path
 
 REPO = click.option(
     "--repo",
@@ -119,8 +119,7 @@ def _open_repository(remote: Path | None) -> Repository:
 
 def _state_folder() -> Path:
     chosen = load_settings()
-    if read_vault_path(chosen.state) is None:
-        raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `memex init` first")
+    require_set_up(chosen)
     return chosen.state
 
 

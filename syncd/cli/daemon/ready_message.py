@@ -31,18 +31,27 @@ PATIENCE_S = 60.0  # how long the example search waits for the first listing
 def print_summary(chosen: Settings, ready: Ready) -> None:
     """Print a few lines that suit a log as well as a terminal."""
     print_message(f"memex: serving {chosen.vault.path} at {ready.url}")
-    print_message("memex: to connect a client: memex connect claude-code (`memex connect --help` lists the others)")
+    command = memex_command(chosen)
+    print_message(
+        f"memex: to connect a client: {command} connect claude-code (`memex connect --help` lists the others)"
+    )
     if not ready.first_listing(SOON_S):
-        print_message("memex: indexing; searches find the notes indexed so far, and `memex status` shows the progress")
+        print_message(
+            f"memex: indexing; searches find the notes indexed so far, and `{command} status` shows the progress"
+        )
     ready.first_listing(None)
     try:
         now = control_socket.call(chosen.state, "status", {}, timeout=60)
     except MemexError:
         return  # the daemon was stopped meanwhile
-    counts = ", ".join(f"{now[scope]['documents']} notes in the {scope}" for scope in ("vault", "captures"))
+    counts = ", ".join(
+        f"{pluralize(now[scope]['documents'], 'note')} in the {scope}" for scope in ("vault", "captures")
+    )
     defective = len({note["path"] for note in now["defects"]})
     attention = (
-        f"; {pluralize(defective, 'note')} need{'s' * (defective == 1)} attention: memex status" if defective else ""
+        f"; {pluralize(defective, 'note')} need{'s' * (defective == 1)} attention: {command} status"
+        if defective
+        else ""
     )
     print_message(f"memex: ready: {counts}{attention}")
 

@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from index.errors import NotFound, Unavailable
-from syncd.cli.framework.commands import Group, flags, load_settings, print_answer, print_message, set_flag
+from syncd.cli.framework.commands import (
+    Group,
+    flags,
+    load_settings,
+    print_answer,
+    print_message,
+    require_set_up,
+    set_flag,
+)
 from syncd.settings.known_vaults import default_settings_file
 from syncd.settings.settings import Settings
-from syncd.state.folder import read_vault_path
 
 if TYPE_CHECKING:
     from syncd.installation.service_manager import Launchd, Systemd
@@ -46,8 +53,7 @@ def service_install(vault: str | None, name: str, now: bool, harden: bool, file_
 
     set_flag("vault.path", vault)
     chosen = load_settings()
-    if read_vault_path(chosen.state) is None:
-        raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `memex init` on it first")
+    require_set_up(chosen)
     manager = find_manager(name, sys.platform, os.environ)
     if not file_only and (why := manager.unavailable_reason()):
         raise Unavailable(why, retryable=False)

@@ -25,6 +25,7 @@ from syncd.cli.framework.commands import (
     print_text,
     wants_json,
 )
+from syncd.cli.framework.printed_commands import complete_commands
 from syncd.cli.terminal import result_text
 from syncd.cli.terminal.status_page import add_daemon, render_page, verdict
 from syncd.clients.daemon_address import read_daemon_url
@@ -122,7 +123,9 @@ def _print_status(facts: dict[str, Any], everything: bool) -> None:
 
 def _render_page(facts: dict[str, Any], everything: bool) -> str:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
-    return render_page(facts, at=now_ms(), width=min(width, 120), color=has_color(), everything=everything)
+    return render_page(
+        facts, at=now_ms(), width=min(width, 120), color=has_color(), everything=everything, complete=complete_commands
+    )
 
 
 def _watch(every: float, everything: bool, *, counted: bool) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import json
 import logging
 import os
-import shlex
 import shutil
 import sys
 import threading
@@ -18,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from index.errors import Conflict, NotFound, Unavailable
+from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.names import did_you_mean
 from index.timings import now_ms
 from syncd.cli.framework import help_text
+from syncd.cli.framework.printed_commands import FLAGS, complete_commands
 from syncd.cli.terminal import result_text
+from syncd.clients.daemon_address import init_command
 from syncd.daemon import control_socket
 from syncd.settings.known_vaults import choose_settings_file, known_vaults
 from syncd.settings.settings import Settings, load
@@ -55,7 +56,7 @@ WITHOUT_ENCODER = frozenset(
     }
 )
 MAKES_INDEX = ("index", "check")
-FLAGS, JSON, VAULT_SAID = "memex.flags", "memex.json", "memex.vault"
+JSON, VAULT_SAID = "memex.json", "memex.vault"
 Event = Mapping[str, Any]
 
 logger = logging.getLogger("memex")
@@ -129,9 +130,13 @@ class Command(click.Command):
             raise
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, unless a name is empty."""
+        """Run the command, unless a name is empty; the commands in an error act on the vault of this one."""
         _refuse_empty_names(ctx)
-        return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        except MemexError as error:
+            error.message = complete_commands(error.message)
+            raise
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the summary, the arguments or commands, examples, then the options."""
@@ -189,6 +194,12 @@ def load_settings() -> Settings:
     return chosen
 
 
+def require_set_up(chosen: Settings) -> None:
+    """Raise NotFound, with the command that sets the vault up, if the state folder belongs to no vault yet."""
+    if read_vault_path(chosen.state) is None:
+        raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `{init_command(chosen)}`")
+
+
 def wants_json() -> bool:
     """Check whether the answer is printed as JSON."""
     return bool(click.get_current_context().find_root().meta.get(JSON))
@@ -231,9 +242,10 @@ def print_note(note: Mapping[str, Any]) -> None:
 
 
 def print_message(text: str) -> None:
-    """Print a message to stderr, or log it if the log is structured.
+    """Print a message to stderr, or log it if the log is structured; its commands act on the vault of this one.
 
     A closed terminal, or a pipe without a reader, does not end the command."""
+    text = complete_commands(text)
     if log.is_structured():
         logger.info("%s", text.removeprefix("memex: "))
         return
@@ -399,16 +411,10 @@ def _await_encoder(app: App, progress: Callable[[Event], None]) -> None:
 
 
 def _open_app(chosen: Settings, *, fresh: bool, later: bool) -> contextlib.AbstractContextManager[App]:
-    if not fresh and read_vault_path(chosen.state) is None:
-        raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `{_init_command(chosen)}`")
+    if not fresh:
+        require_set_up(chosen)
     from syncd.app import App  # noqa: PLC0415 - as below
     from syncd.installation.vault_setup import set_up_vault  # noqa: PLC0415 - importing this takes longer than an answer of the daemon
 
     set_up_vault(chosen, now=now_ms())
     return App.open(chosen, later=later)
-
-
-def _init_command(chosen: Settings) -> str:
-    """Compose the command that sets up this vault with the same state folder."""
-    named = chosen.origins.keys() & {"state"}
-    return shlex.join(["memex", "init", str(chosen.vault.path), *(["--state", str(chosen.state)] if named else [])])

@@ -23,7 +23,8 @@ from click.shell_completion import (
 from index.errors import MemexError
 from index.model import COLLECTIONS
 from index.names import fold
-from syncd.cli.framework.commands import FLAGS, Command
+from syncd.cli.framework.commands import Command
+from syncd.cli.framework.printed_commands import FLAGS
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
 from syncd.jobs.job_names import shell_word

@@ -12,6 +12,7 @@ from index.errors import InvalidArgument, NotFound
 from syncd.cli.framework.arguments import ROWS, YES, confirm, cut_rows, read_stdin, require_terminal, tags_option
 from syncd.cli.framework.commands import Group, ask, has_color, load_settings, print_answer, print_message
 from syncd.cli.framework.completion import nodes, workspaces
+from syncd.cli.framework.printed_commands import way_back
 from syncd.cli.terminal import result_text
 
 WORKSPACE = click.option(
@@ -276,7 +277,7 @@ def format_deleted(gone: Mapping[str, Any], *, kept: bool) -> str:
         f"deleted {result_text.line(note['name'])}  {result_text.line(note['path'], 300)}  {note['id']}"
         for note in gone["notes"]
     ]
-    return "\n".join([*lines, result_text.way_back(gone["undo"], kept=kept)])
+    return "\n".join([*lines, way_back(gone["undo"], kept=kept)])
 
 
 def format_nodes(result: Mapping[str, Any], *, color: bool = False) -> str:

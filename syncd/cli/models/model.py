@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from index.errors import Conflict, InvalidArgument, Unavailable
 from index.timings import now_ms
 from syncd.cli.framework.commands import (
     Group,
@@ -20,13 +20,14 @@ from syncd.cli.framework.commands import (
     load_settings,
     print_answer,
     print_message,
+    require_set_up,
     show_progress,
 )
 from syncd.cli.framework.completion import models
 from syncd.cli.models.measurement_text import format_measurement
 from syncd.cli.terminal import result_text
 from syncd.settings.settings import Settings, load
-from syncd.state.folder import expand_home, read_vault_path
+from syncd.state.folder import expand_home
 from syncd.state.process_lock import holder_pid
 
 if TYPE_CHECKING:
@@ -149,8 +150,7 @@ def measure(present: Settings, changed: Settings) -> dict[str, Any]:
     from syncd.measurement.comparison import compare_setups, make_setup, read_sample
     from syncd.telemetry.search_log import read_searches
 
-    if read_vault_path(present.state) is None:
-        raise NotFound(f"{present.vault.path} is not set up for Memex yet: run `memex init` with it")
+    require_set_up(present)
     searches = [entry["query"] for entry in read_searches(present.state)]
     with show_progress() as progress:
         notes = read_sample(present, progress)

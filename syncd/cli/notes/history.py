@@ -25,6 +25,7 @@ from syncd.cli.framework.arguments import (
 from syncd.cli.framework.commands import Command, has_color, open_session, print_answer, print_message, print_note
 from syncd.cli.framework.commands import ask as asked
 from syncd.cli.framework.completion import captures, keys
+from syncd.cli.framework.printed_commands import way_back
 from syncd.cli.terminal import result_text
 
 ALL_SKIPPED = 5
@@ -150,7 +151,7 @@ def format_restore(result: Mapping[str, Any], *, color: bool) -> str:
     lines = ["  ".join(["restored", path, *([f"commit {result['commit'][:10]}"] if result["commit"] else [])])]
     if result["kept"]:
         lines.append(f"the text before is in commit {result['kept'][:10]}")
-    return "\n".join([*lines, result_text.way_back(result["undo"])])
+    return "\n".join([*lines, way_back(result["undo"])])
 
 
 def _confirm_many(plan: Mapping[str, Any]) -> None:
@@ -176,7 +177,7 @@ def format_undo(result: Mapping[str, Any], *, dry_run: bool = False) -> str:
     if dry_run:
         lines.append("nothing was changed (--dry-run)")
     elif result["undo"]:
-        lines.append(result_text.way_back(result["undo"]))
+        lines.append(way_back(result["undo"]))
     return "\n".join(lines)
 
 

@@ -43,8 +43,8 @@ from syncd.cli.framework.commands import (
     wants_json,
 )
 from syncd.cli.framework.completion import captures, collections, folders, workspaces
+from syncd.cli.framework.printed_commands import way_back
 from syncd.cli.terminal import result_text
-from syncd.cli.terminal.result_text import way_back
 
 # The fields of a hit in JSON, which scripts may rely on.
 HIT = (

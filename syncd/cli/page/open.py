@@ -11,12 +11,11 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, NotFound
-from syncd.cli.framework.commands import Command, flags, load_settings, print_answer
+from syncd.cli.framework.commands import Command, flags, load_settings, print_answer, require_set_up
 from syncd.cli.page.process import ask_page, make_link, stop_page
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
 from syncd.settings.settings import Settings
-from syncd.state.folder import read_vault_path
 
 
 @click.command("open", cls=Command)
@@ -49,8 +48,7 @@ def open_(view: str | None, no_browser: bool, sessions: bool, revoke: str | None
 
 
 def _open(chosen: Settings, view: str, *, browser: bool) -> None:
-    if read_vault_path(chosen.state) is None:
-        raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `memex init`")
+    require_set_up(chosen)
     link = make_link(chosen, flags(), view)
     opened = browser and _has_display() and webbrowser.open(link["url"])
     shown = (

@@ -90,13 +90,6 @@ def format_links(note: Mapping[str, Any]) -> str:
     return "\n".join(dict.fromkeys(shown)) or "no links"
 
 
-def way_back(call: str, *, kept: bool = True) -> str:
-    """Return the command that undoes a call. `kept`: whether Memex keeps the versions that a call replaces or deletes."""
-    if not kept:
-        return f"Memex kept no copy (git.past_days = 0); to undo this if Git has the note: memex undo {call}"
-    return f"to undo this: memex undo {call}"
-
-
 def colorize(text: str, style: str, color: bool) -> str:
     """Return `text` in a style, if `color` is true."""
     return f"{style}{text}{RESET}" if color and text else text
@@ -142,9 +135,9 @@ def format_time(
     return zoned_time(epoch_ms, zone).replace(tzinfo=None).isoformat(" ", timespec)
 
 
-def table(rows: Iterable[Sequence[Any]], head: Sequence[str] = (), *, color: bool = False) -> str:
-    """Format rows in columns of the needed width; the last column is not padded."""
-    texts = [[line(str(cell), 100) for cell in row] for row in rows]
+def table(rows: Iterable[Sequence[Any]], head: Sequence[str] = (), *, color: bool = False, longest: int = 100) -> str:
+    """Format rows in columns of the needed width, each cell cut at `longest` characters; the last column is not padded."""
+    texts = [[line(str(cell), longest) for cell in row] for row in rows]
     widths = [max(map(width, column)) for column in zip(*([list(head)] if head else []), *texts, strict=True)]
     lines = [_row(cells, widths) for cells in texts]
     return "\n".join([colorize(_row(head, widths), DIM, color), *lines] if head else lines)

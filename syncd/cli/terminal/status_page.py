@@ -68,19 +68,27 @@ def _with_git_advice(problem: str, now: Mapping[str, Any]) -> str:
 
 
 def render_page(
-    now: Mapping[str, Any], *, at: int, width: int = 80, color: bool = False, everything: bool = False
+    now: Mapping[str, Any],
+    *,
+    at: int,
+    width: int = 80,
+    color: bool = False,
+    everything: bool = False,
+    complete: Callable[[str], str] = str,
 ) -> str:
-    """Render the whole page. `at`: the present time in epoch milliseconds; `everything`: don't cut lists."""
+    """Render the whole page. `at`: the present time in epoch milliseconds; `everything`: don't cut lists.
+
+    `complete`: completes the commands in a text."""
     status = verdict(now)
     style = {"well": GREEN, "busy": YELLOW, "unwell": RED}[status.is_]
     mark = {"well": "●", "busy": "◐", "unwell": "▲"}[status.is_]
-    lines = [f"{colorize(mark, style, color)} {colorize(status.says, BOLD, color)}"]
+    lines = [f"{colorize(mark, style, color)} {colorize(complete(status.says), BOLD, color)}"]
     for problem in status.problems:
-        lines += _hang_indent("  - ", problem, width)
+        lines += _hang_indent("  - ", complete(problem), width)
     lines.append("")
     for label, text in _page_rows(now, at, None if everything else FEW):
         item = text.startswith("- ")
-        lines += _hang_indent(pad(label, LABEL) + "- " * item, text.removeprefix("- "), width)
+        lines += _hang_indent(pad(label, LABEL) + "- " * item, complete(text.removeprefix("- ")), width)
     return "\n".join(lines)
 
 

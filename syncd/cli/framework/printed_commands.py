@@ -1,0 +1,56 @@
+"""Add the vault's options to the commands in a message, so that a copied command acts on the same vault.
+
+Law, tested: a text without such a command stays unchanged, and a second run changes nothing."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Final
+
+import click
+
+from syncd.state.folder import expand_home
+
+FLAGS: Final = "memex.flags"  # where the context of a command line keeps the settings that were given as flags
+OPTIONS: Final = {"vault.path": "--vault", "state": "--state", "config": "--config"}
+# Commands that name their vault themselves, or need none.
+_WITHOUT_VAULT: Final = frozenset({"init", "use", "vaults", "demo", "help", "completion"})
+# A command, not the name of a note: after a backtick, punctuation, or a verb.
+_COMMAND: Final = re.compile(r"(?:^|(?<=[`(])|(?<=[:;,(] )|(?<=\brun )|(?<=\bsee ))memex (?=([a-z]+)\b)", re.MULTILINE)
+
+
+def vault_options() -> list[str]:
+    """Return the options that name a vault on this command line, with absolute paths."""
+    context = click.get_current_context(silent=True)
+    named = context.find_root().meta.get(FLAGS, {}) if context else {}
+    return [
+        word
+        for name, option in OPTIONS.items()
+        if name in named
+        for word in (option, str(Path.cwd() / expand_home(named[name])))
+    ]
+
+
+def complete_commands(text: str) -> str:
+    """Add the options that name a vault on this command line to each command of Memex in `text`."""
+    if not (options := vault_options()):
+        return text
+    commands = click.get_current_context().find_root().command
+    names = commands.commands if isinstance(commands, click.Group) else {}
+    program = shlex.join(["memex", *options])
+
+    def complete(match: re.Match[str]) -> str:
+        return f"{program} " if match[1] in names and match[1] not in _WITHOUT_VAULT else match[0]
+
+    return _COMMAND.sub(complete, text)
+
+
+def way_back(call: str, *, kept: bool = True) -> str:
+    """Return the command that undoes a call. `kept`: whether Memex keeps the versions that a call replaces or deletes."""
+    if not kept:
+        return complete_commands(
+            f"Memex kept no copy (git.past_days = 0); to undo this if Git has the note: memex undo {call}"
+        )
+    return complete_commands(f"to undo this: memex undo {call}")

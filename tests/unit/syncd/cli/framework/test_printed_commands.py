@@ -1,0 +1,77 @@
+"""A printed command acts on the vault that the command line named."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from syncd.cli.framework.printed_commands import FLAGS, complete_commands, way_back
+from syncd.cli.main import memex, run_command
+
+pytestmark = pytest.mark.usefixtures("clean")
+
+
+def complete(text, **named):
+    with click.Context(memex) as context:
+        context.meta[FLAGS] = named
+        return complete_commands(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("memex serve", "memex --state /s serve"),
+        ("to start it: memex stop; memex serve", "to start it: memex --state /s stop; memex --state /s serve"),
+        ("run `memex key create`, or see memex status", "run `memex --state /s key create`, or see memex --state /s status"),
+        ("run `memex init VAULT`", "run `memex init VAULT`"),
+        ("memex: 'My memex status.md' is gone, memexes too", "memex: 'My memex status.md' is gone, memexes too"),
+    ],
+)  # fmt: skip
+def test_commands_in_a_message_get_the_options_once(text, shown):
+    assert complete(text, state="/s") == shown
+    assert complete(shown, state="/s") == shown
+    assert complete(text) == text
+    assert complete(text, **{"server.port": 1}) == text
+
+
+def test_paths_are_absolute_and_quoted():
+    shown = complete("memex status", **{"vault.path": "a b", "config": "c.toml"})
+    assert shlex.split(shown) == ["memex", "--vault", f"{Path.cwd()}/a b", "--config", f"{Path.cwd()}/c.toml", "status"]
+
+
+def test_a_printed_command_acts_on_the_vault_of_the_command_that_printed_it(tmp_path, monkeypatch, capfd):
+    for name in ("home", "first", "second"):
+        (tmp_path / name).mkdir()
+    for name in ("first", "second"):
+        (tmp_path / name / "Note.md").write_text("about herons")
+        assert run_command(["init", str(tmp_path / name)]) == 0
+        assert (
+            run_command(["--vault", str(tmp_path / name), "key", "create", "--name", "a@b", "--workspace", "default"])
+            == 0
+        )
+    monkeypatch.chdir(tmp_path)
+    named, vault = ["--vault", str(tmp_path / "second")], f"memex --vault {tmp_path / 'second'}"
+
+    def printed(*words, code=0):
+        capfd.readouterr()
+        assert run_command([*named, *words]) == code or code is None
+        return " ".join("".join(capfd.readouterr()).split())
+
+    assert f"{vault} key revoke a@b" in printed("connect", "--list")
+    assert json.loads(printed("connect", "--list", "--json"))[0]["revoke"] == f"{vault} key revoke a@b"
+    assert f"{vault} connect gemini --write" in printed("connect", "gemini")
+    assert f"to start it: {vault} serve" in printed("status")
+    assert f"→ {vault} serve" in printed("doctor", code=None)
+    assert f"`{vault} connect --list`" in printed("connect", code=2)
+    assert "memex key revoke a@b" not in printed("connect", "--list")
+
+
+def test_the_way_back_of_a_call_names_the_vault():
+    with click.Context(memex) as context:
+        context.meta[FLAGS] = {"vault.path": "/v"}
+        assert way_back("0d43") == "to undo this: memex --vault /v undo 0d43"
+        assert way_back("0d43", kept=False).endswith("if Git has the note: memex --vault /v undo 0d43")
