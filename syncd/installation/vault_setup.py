@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import re
+import shlex
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +17,13 @@ from pathlib import Path
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.installation.first_notes import write_first_notes
-from syncd.settings.known_vaults import default_settings_file, find_vault, known_vaults
+from syncd.settings.known_vaults import (
+    default_settings_file,
+    find_vault,
+    find_vault_around,
+    is_same_folder,
+    known_vaults,
+)
 from syncd.settings.settings import Settings, load
 from syncd.state.damage import check_shapes, set_aside, set_ledger_aside, set_staged_aside
 from syncd.state.folder import (
@@ -41,6 +48,7 @@ log = logging.getLogger(__name__)
 
 OWNER = "owner"
 LOOKED_AT = 50_000  # most entries of a folder that are searched for a note
+OF_EVERY_VAULT = ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")  # variables that apply to every vault
 HEAD = "# Memex reads this file; `memex config` lists every setting with its value and its meaning.\n"
 
 
@@ -52,7 +60,7 @@ def set_up_vault(settings: Settings, *, now: int, again: bool = False, welcome: 
     path = settings.vault.path
     refuse_home(path)
     if not path.is_dir():
-        raise NotFound(f"there is no folder {path}: check the path, or create the folder with `memex init --create`")
+        raise _no_folder(settings)
     check_shapes(settings.state)
     claim(settings.state, path)
     _keep_lost_queue(settings.state)
@@ -70,6 +78,40 @@ def set_up_vault(settings: Settings, *, now: int, again: bool = False, welcome: 
         return ensure_owner_key(settings.state, ApiKeys(ledger), now=now, again=again)
     finally:
         ledger.close()
+
+
+def _no_folder(settings: Settings) -> NotFound:
+    path, state = settings.vault.path, settings.state
+    if read_vault_path(state) is None:
+        return NotFound(
+            f"there is no folder {path}: check the path, or create the folder with "
+            f"`{shlex.join(['memex', 'init', '--create', str(path)])}`"
+        )
+    return NotFound(
+        f"the folder of the vault {path} is missing: mount its disk, or move it back; if you renamed or moved it, name its new "
+        f"folder: `memex init VAULT --state {shlex.quote(str(state))}` keeps all keys"
+    )
+
+
+def is_registered(settings: Settings, environ: Mapping[str, str]) -> bool:
+    """Return whether the vault was set up, or a settings file or a state folder was named for it."""
+    return (
+        "state" in settings.origins
+        or read_vault_path(settings.state) is not None
+        or settings.origins.get("vault.path") == str(settings.file)
+        or find_vault(known_vaults(environ), settings.vault.path) is not None
+    )
+
+
+def refuse_inside_vault(folder: Path, environ: Mapping[str, str]) -> None:
+    """Raise InvalidArgument for a folder inside a known vault: both vaults would index its notes."""
+    known = known_vaults(environ)
+    around = find_vault_around([vault for vault in known if not is_same_folder(vault.path, folder)], folder)
+    outer = next((vault.path for vault in known if vault.file == around), None)
+    if outer is not None:
+        raise InvalidArgument(
+            f"{folder} is inside the vault {outer}, which has its notes already: name a folder outside it"
+        )
 
 
 def _keep_lost_queue(state: Path) -> None:
@@ -201,10 +243,13 @@ def reset_owner_key(state: Path, *, now: int) -> OwnerKeyReset:
 def ensure_settings_file(settings: Settings, named: str | None, environ: Mapping[str, str]) -> tuple[Path, bool]:
     """Return the settings file of this vault, written if it is missing, and whether Memex reads it without --config.
 
+    If a settings file names a missing folder and this vault's state folder, the vault was moved: the file gets the new path.
     If the default settings file belongs to another vault, this vault gets a separate file beside it. Raises Conflict if
     the file to use belongs to another vault."""
     usual = Path.cwd() / expand_home(named) if named else default_settings_file(environ)
-    if not named and (known := find_vault(known_vaults(environ), settings.vault.path)):
+    if not named and (
+        known := find_vault(known_vaults(environ), settings.vault.path) or _follow_move(settings, environ)
+    ):
         return known, known == usual
     if _claim_settings_file(usual, settings, environ):
         return usual, True
@@ -218,11 +263,24 @@ def ensure_settings_file(settings: Settings, named: str | None, environ: Mapping
     return file, False
 
 
+def _follow_move(settings: Settings, environ: Mapping[str, str]) -> Path | None:
+    """Write the new path of a moved vault into its settings file, and return the file; None if there is none."""
+    calm = {name: value for name, value in environ.items() if name in OF_EVERY_VAULT}
+    for known in known_vaults(environ):
+        with contextlib.suppress(InvalidArgument):
+            if not known.path.is_dir() and load({"config": str(known.file)}, calm).state == settings.state:
+                text = known.file.read_bytes().decode()
+                if moved := relocate_settings(text, vault=settings.vault.path, state=settings.state):
+                    write_settings_file(known.file, moved)
+                    return known.file
+    return None
+
+
 def _claim_settings_file(file: Path, settings: Settings, environ: Mapping[str, str]) -> bool:
     """Return whether `file` names this vault. Write it if it is missing, and add the vault if it names none.
 
     Raises Conflict if the vault can't be added."""
-    calm = {name: value for name, value in environ.items() if name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")}
+    calm = {name: value for name, value in environ.items() if name in OF_EVERY_VAULT}
     unasked = settings.state == default_state_folder(settings.vault.path, calm)
     state = "" if unasked else f"state = {toml_string(settings.state)}\n\n"
     vault = f"[vault]\npath = {toml_string(settings.vault.path)}\n"
@@ -274,6 +332,28 @@ def _line_end(text: str) -> str:
 def write_settings_file(file: Path, text: str) -> None:
     """Write the target of `file`, because a person may keep the settings elsewhere behind a symbolic link."""
     write_private(Path(os.path.realpath(file)), text)
+
+
+def relocate_settings(text: str, *, vault: Path, state: Path | None) -> str | None:
+    """Return a settings file's text with another vault and state folder (None: the default state folder).
+
+    Returns None if the text can't be changed line by line."""
+    lines, section = [], ""
+    for line in text.splitlines():
+        name = line.partition("=")[0].strip()
+        if line.lstrip().startswith("["):
+            section = line.strip()
+        if section == "" and name == "state":
+            continue
+        lines.append(f"path = {toml_string(vault)}" if section == "[vault]" and name == "path" else line)
+    head = [f"state = {toml_string(state)}"] if state else []
+    made = "\n".join([*head, *lines]) + "\n"
+    try:
+        parsed = tomllib.loads(made)
+    except tomllib.TOMLDecodeError:
+        return None
+    right = parsed.get("vault", {}).get("path") == str(vault) and parsed.get("state") == (str(state) if state else None)
+    return made if right else None
 
 
 def toml_string(path: Path) -> str:

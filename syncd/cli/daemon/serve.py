@@ -26,10 +26,12 @@ from syncd.cli.daemon.ready_message import print_connect_help, print_summary
 from syncd.cli.framework.commands import (
     STARTING_S,
     Command,
+    flags,
     flush_output_in_time,
     load_settings,
     print_answer,
     print_message,
+    require_set_up,
     set_flag,
 )
 from syncd.cli.framework.completion import workspaces
@@ -38,6 +40,7 @@ from syncd.daemon import control_socket
 from syncd.daemon.service_watchdog import ServiceWatchdog, Supervisor
 from syncd.settings.settings import TOOLSETS, Settings
 from syncd.state import process_lock
+from syncd.state.folder import read_vault_path
 from syncd.telemetry import log
 
 if TYPE_CHECKING:
@@ -63,6 +66,7 @@ def serve(host: str | None, port: int | None, connect: bool, any_port: bool, for
     set_flag("server.host", host)
     set_flag("server.port", port)
     chosen = load_settings()
+    _refuse_new_vault(chosen)
     any_port = any_port and "server.port" not in chosen.origins
     on_ready = print_connect_help if connect else print_summary
     run(chosen, on_ready, alone=not force, welcome=connect or None, any_port=any_port)
@@ -128,6 +132,7 @@ def stop(timeout: float) -> None:
     while (pid := process_lock.holder_pid(state)) == 0 and time.monotonic() < end:
         time.sleep(0.1)  # it has not written its process id yet
     if pid is None:
+        _refuse_unknown_vault(chosen)
         print_answer({"stopped": False, "pid": None, "by": None}, lambda: f"no daemon runs for {vault}")
         return
     process = _open_process(pid, state)
@@ -141,6 +146,25 @@ def stop(timeout: float) -> None:
         time.sleep(0.1)
     how = "on request" if by == "request" else "after SIGTERM, because it did not answer"
     print_answer({"stopped": True, "pid": pid, "by": by}, lambda: f"process {pid} ended {how}; it served {vault}")
+
+
+def _refuse_new_vault(chosen: Settings) -> None:
+    """Raise NotFound for a folder that nobody has set up, and for which no state folder is named: commands would not know it."""
+    from syncd.installation.vault_setup import is_registered, refuse_home
+
+    if chosen.vault.path.is_dir() and not is_registered(chosen, os.environ):
+        refuse_home(chosen.vault.path)
+        require_set_up(chosen)
+
+
+def _refuse_unknown_vault(chosen: Settings) -> None:
+    """Raise NotFound if an option names a vault or state folder that was never set up: another daemon may be meant."""
+    named = flags()
+    if not named.keys() & {"state", "vault.path"} or read_vault_path(chosen.state) is not None:
+        return
+    unknown = chosen.state if "state" in named else chosen.vault.path
+    what = "the state folder of a vault" if "state" in named else "a vault that is set up"
+    raise NotFound(f"{unknown} is not {what}, so nothing was stopped; to list the vaults: memex vaults")
 
 
 def _ask_to_stop(state: Path, pid: int) -> str:

@@ -27,7 +27,7 @@ from syncd.cli.framework.commands import (
 from syncd.cli.framework.completion import vaults as vault_names
 from syncd.cli.terminal import result_text
 from syncd.clients.client_formats import connect_text
-from syncd.clients.daemon_address import memex_program
+from syncd.clients.daemon_address import init_command, memex_program
 from syncd.daemon.control_socket import DAEMON
 from syncd.settings.known_vaults import (
     KnownVault,
@@ -182,10 +182,13 @@ def _find_known(text: str) -> KnownVault:
 
 
 def _confirm_folder(chosen: Settings, *, create: bool, yes: bool) -> None:
-    """Ask before setting up a folder that does not look like a vault; a vault that is set up already needs no question."""
-    from syncd.installation.vault_setup import has_notes
+    """Ask before setting up a folder that does not look like a vault; a vault that is set up already needs no question.
+
+    Raises InvalidArgument for a folder inside a vault."""
+    from syncd.installation.vault_setup import has_notes, refuse_inside_vault
 
     folder = chosen.vault.path
+    refuse_inside_vault(folder, os.environ)
     if not folder.is_dir() or read_vault_path(chosen.state) == folder or (create and not any(folder.iterdir())):
         return
     if not has_notes(folder):
@@ -217,7 +220,7 @@ def _choose_git(chosen: Settings, wish: str | None, *, asks: bool) -> bool | Non
             question = "The vault is not under Git. Put it under Git, and let Memex commit what it writes?"
             return click.confirm(question, default=False, err=True) or None
         print_message(
-            "memex: the vault is not under Git, so nothing is committed; to change that: memex init VAULT --git commit"
+            f"memex: the vault is not under Git, so nothing is committed; to change that: {init_command(chosen)} --git commit"
         )
     elif state.state != "no-git":
         if asks:
@@ -226,7 +229,7 @@ def _choose_git(chosen: Settings, wish: str | None, *, asks: bool) -> bool | Non
             )
             return click.confirm(question, default=True, err=True)
         print_message(
-            "memex: Memex commits what it writes, never your edits; to turn this off: memex init VAULT --git off"
+            f"memex: Memex commits what it writes, never your edits; to turn this off: {init_command(chosen)} --git off"
         )
     return None
 

@@ -326,7 +326,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
     "stop": (
         ("memex stop", "stop the daemon of this vault"),
-        ("memex stop --state /tmp/memex-demo-k3x/state --timeout 10", "stop a demo; give up after 10 seconds"),
+        ("memex stop --state /var/tmp/memex-demo-k3x/state --timeout 10", "stop a demo; give up after 10 seconds"),
     ),
     "sync": (
         ("memex sync", "pull, then push"),

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -296,3 +297,45 @@ def test_the_list_is_there_at_once(folders):
         )
         took.append(os.times().children_user + os.times().children_system - begun[1])
     assert min(took) < 0.6
+
+
+@pytest.mark.parametrize("inner", ["Captures", "deep", ""])
+def test_a_folder_inside_a_vault_is_refused_and_the_vault_again_is_not(folders, capfd, inner):
+    before = tree(folders / "second")
+    assert run_command(["init", str(folders / "second" / inner)]) == (2 if inner else 0)
+    assert (f"inside the vault {folders / 'second'}" in capfd.readouterr().err) == bool(inner)
+    assert tree(folders / "second") == before
+
+
+def test_a_folder_that_was_never_set_up_is_not_served(folders, capfd):
+    (folders / "third").mkdir()
+    before = tree(folders)
+    assert run_command(["serve", "--vault", str(folders / "third")]) == 69
+    assert f"run `memex init {folders / 'third'}`" in capfd.readouterr().err
+    assert tree(folders) == before
+
+
+@pytest.mark.parametrize(("option", "code"), [("--state", 4), ("--vault", 4), (None, 0)])
+def test_a_stop_of_an_unknown_vault_is_refused(folders, capfd, option, code):
+    words = [option, str(folders / "typo")] if option else []
+    assert run_command(["stop", *words]) == code
+    shown = "".join(capfd.readouterr())
+    assert ("typo" in shown) == bool(option)
+    assert ("no daemon runs for" in shown) == (option is None)
+
+
+def test_a_vault_that_was_moved_keeps_its_state_and_its_settings_file(folders, capfd):
+    assert run_command(["config", "--json", "--vault", str(folders / "first")]) == 0
+    state = next(row["value"] for row in json.loads(capfd.readouterr().out) if row["name"] == "state")
+    key, files = (Path(state) / "key").read_text(), tree(settings_folder(os.environ))
+    (folders / "first").rename(folders / "renamed")
+    assert run_command(["status"]) == 4
+    advice = capfd.readouterr().err
+    assert f"`memex init VAULT --state {state}`" in advice
+    assert "--create" not in advice
+    assert run_command(["init", str(folders / "renamed"), "--state", state]) == 0
+    assert meant(capfd) == str(folders / "renamed")
+    assert (Path(state) / "key").read_text() == key
+    assert tree(settings_folder(os.environ)) == files
+    assert run_command(["vaults", "--json"]) == 0
+    assert not any(row["problem"] for row in json.loads(capfd.readouterr().out))
