@@ -107,7 +107,7 @@ def _describe_usage(error: click.ClickException, context: click.Context | None) 
             values = next((f": {_describe_values(option, context)}" for option in options), "")
             return f"{error.option_name} needs a value{values}"
         case click.MissingParameter():
-            return error.format_message().rstrip(".")
+            return " ".join(error.format_message().split()).rstrip(".")  # click puts each choice on a line
         case click.BadParameter(param=click.Parameter() as parameter) if _is_number(parameter) and context:
             value, _, _ = error.message.rpartition(" is not ")
             name = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.make_metavar(context)

@@ -46,10 +46,11 @@ class Bash(BashComplete):
 
 
 SHELLS: dict[str, type[ShellComplete]] = {"bash": Bash, "zsh": ZshComplete, "fish": FishComplete}
+# The folder and the file from which a shell loads completions, and what else it needs.
 KEEP = {
-    "bash": "~/.local/share/bash-completion/completions/memex   (bash 4.4 or newer)",
-    "zsh": '"${fpath[1]}/_memex"   (or another folder of $fpath)',
-    "fish": "~/.config/fish/completions/memex.fish",
+    "bash": ("~/.local/share/bash-completion/completions", "memex", "   (bash 4.4 or newer)"),
+    "zsh": ("~/.zfunc", "_memex", "\n# Then in ~/.zshrc: fpath=(~/.zfunc $fpath); autoload -Uz compinit; compinit"),
+    "fish": ("~/.config/fish/completions", "memex.fish", ""),
 }
 add_completion_class(Bash)
 
@@ -59,12 +60,15 @@ add_completion_class(Bash)
 def completion(shell: str) -> None:
     """Print a completion script for a shell: commands, options, and names from the daemon.
 
-    For one session, run: eval "$(memex completion bash)" (or zsh), or: memex completion fish | source. To keep it, write the
-    script to the file that its last line names."""
+    For one session, run: eval "$(memex completion bash)", or zsh instead of bash, which first needs: autoload -Uz compinit; compinit.
+    In fish: memex completion fish | source. To keep it, run the command that the end of the script names."""
     root = click.get_current_context().find_root().command
     source = SHELLS[shell](root, {}, "memex", "_MEMEX_COMPLETE")
     script = source.source_template % source.source_vars()  # source() would start bash to ask for its version
-    click.echo(f"{script.strip()}\n\n# To keep it: memex completion {shell} > {KEEP[shell]}")
+    folder, file, more = KEEP[shell]
+    click.echo(
+        f"{script.strip()}\n\n# To keep it: mkdir -p {folder} && memex completion {shell} > {folder}/{file}{more}"
+    )
 
 
 def workspaces(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:

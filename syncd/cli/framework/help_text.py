@@ -55,7 +55,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
     "completion": (
         ('eval "$(memex completion bash)"', "for this shell session"),
-        ("memex completion fish > ~/.config/fish/completions/memex.fish", "for every later fish session"),
+        ("memex completion fish | source", "for this session of fish"),
     ),
     "config": (
         ("memex config", "list each setting with its meaning, in the format of a settings file"),

@@ -56,6 +56,10 @@ def test_each_failure_has_its_exit_code(daemon, capfd, line, exit_code):
             "ENTRY is a whole number of at least 1, and not 'x is not y'; see `memex audit show --help`",
         ),
         ("audit show", "Missing argument 'ENTRY'; see `memex audit show --help`"),
+        (
+            "completion",
+            "Missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish; see `memex completion --help`",
+        ),
         ("audit --before-entry x", "--before-entry is a whole number, and not 'x'; see `memex audit --help`"),
         ("log x --limit", "--limit needs a value: a whole number from 1 to 10,000; see `memex log --help`"),
         ("undo x --until", "--until needs a value: TIME; see `memex undo --help`"),
@@ -209,7 +213,7 @@ def test_an_answer_with_a_path_that_is_not_utf8_is_still_an_answer(daemon, capfd
 def test_the_bridge_is_told_when_no_daemon_runs(tmp_path, capfd):
     (tmp_path / "v").mkdir()
     assert run_command(["mcp", "--vault", str(tmp_path / "v"), "--state", str(tmp_path / "s")]) == 7
-    assert "memex serve" in capfd.readouterr().err
+    assert f"`memex --vault {tmp_path / 'v'} --state {tmp_path / 's'} serve`" in capfd.readouterr().err
 
 
 def test_the_bridge_warns_when_it_takes_the_owners_key(daemon, capfd, monkeypatch, tmp_path):

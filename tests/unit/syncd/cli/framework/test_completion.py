@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import pty
+import re
 import select
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from functools import cache
 
 import pytest
 
+from syncd.cli.main import run_command
 from syncd.daemon.control_socket import ControlServer
 from tests.support.command_line import HEAVY
 from tests.support.paths import ROOT
@@ -221,3 +223,15 @@ def test_a_key_press_imports_nothing_heavy(served):
     )
     assert done.stdout == "plain,work\n"
     assert not HEAVY & set(ast.literal_eval(done.stderr))
+
+
+@pytest.mark.parametrize(("shell", "kept"), [("bash", "memex"), ("zsh", "_memex"), ("fish", "memex.fish")])
+def test_the_line_that_keeps_the_script_works_in_an_empty_home(tmp_path, capfd, shell, kept):
+    assert run_command(["completion", shell]) == 0
+    script = capfd.readouterr().out
+    (line,) = re.findall(r"^# To keep it: (.*?)(?:   .*)?$", script, re.MULTILINE)
+    (tmp_path / "memex").write_text("#!/bin/sh\necho script\n")
+    (tmp_path / "memex").chmod(0o755)
+    environ = {"HOME": str(tmp_path / "home"), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run(["sh", "-c", line], check=True, env=environ)
+    assert [path.name for path in (tmp_path / "home").rglob("*") if path.is_file()] == [kept]
