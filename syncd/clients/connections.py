@@ -81,7 +81,7 @@ class ConnectionRequest:
     @property
     def revoked(self) -> str:
         """Return a sentence about the client's earlier key, for the case that it was revoked."""
-        return f"revoked the earlier key {self.key_name}: lines that you pasted with it no longer work"
+        return f"revoked the earlier key {self.key_name}: settings with it no longer work"
 
     def connection(self, url: str, secret: str) -> Connection:
         """Return the connection for the client's settings."""
@@ -228,6 +228,16 @@ def make_connection(ask: Ask, request: ConnectionRequest, url: str) -> Connectio
     secret = _make_secret()
     _replace_key(ask, request, secret)
     return request.connection(url, secret)
+
+
+def has_valid_entry(ask: Ask, request: ConnectionRequest) -> bool:
+    """Return whether the client's file has the requested connection with a valid key, which a new key would revoke; False with `renew`."""
+    if request.file is None:
+        return False
+    with suppress(MemexError):  # the person pastes the lines into a file that Memex can't read
+        entry = ServerEntries(request.file, request, read_file(request.file).text).read()
+        return bool(_reusable_secret(ask, request, entry)[0])
+    return False
 
 
 def write_entry(ask: Ask, request: ConnectionRequest, file: ClientFile, url: str) -> WrittenEntry:

@@ -355,7 +355,7 @@ class ApiKeys:
         """Revoke a key in memory, once the ledger has it so."""
         revoked = replace(key, revoked_at=now)
         self._keys[key.id] = (revoked, *self._keys[key.id][1:])
-        log.warning("key %s (%r) was revoked", key.id, key.name)
+        log.info("key %s (%r) was revoked", key.id, key.name)
         return revoked
 
     def _log_event(self, event: str, key: ApiKey, now: int) -> None:

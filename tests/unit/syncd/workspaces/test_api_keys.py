@@ -380,6 +380,7 @@ def test_another_process_sees_a_rotation_and_says_so(keys, ledger, caplog):
 
 
 def test_what_became_of_keys_is_written_down_and_logged_without_secrets(keys, caplog):
+    caplog.set_level("INFO")
     key, first = keys.create("laptop", workspaces=None, now=NOW)
     _, second = keys.rotate("laptop", overlap_ms=0, now=NOW + 1)
     keys.revoke("laptop", now=NOW + 2)

@@ -202,7 +202,7 @@ def test_a_key_in_use_is_not_replaced_unless_it_is_wished(world, capfd):
     assert run_command(["connect", "claude-code"]) == 0  # it was never used, so nobody misses it
     out, err = capfd.readouterr()
     second = SECRET.search(out)[0]
-    assert "memex: revoked the earlier key claude-code@desk: lines that you pasted with it no longer work\n" in err
+    assert "memex: revoked the earlier key claude-code@desk: settings with it no longer work\n" in err
     assert opened_by(world, first) is None
     assert opened_by(world, second)
     assert run_command(["connect", "claude-code"]) == 5
@@ -490,3 +490,11 @@ def test_a_hooks_file_that_can_not_be_edited_does_not_keep_the_key(world, capfd,
     assert f"{file} was not changed: " in err
     assert "It may still contain the hook" in err
     assert keys(world).keys() == {"owner"}
+
+
+def test_no_new_key_is_printed_while_the_file_has_a_valid_one(world, capfd):
+    assert run_command(["connect", "cursor", "--write"]) == 0
+    before = keys(world)
+    assert run_command(["connect", "cursor"]) == 0
+    assert "mcp.json already has this connection" in capfd.readouterr().out
+    assert keys(world) == before
