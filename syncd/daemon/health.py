@@ -281,7 +281,8 @@ class Health:
         inbox = (self._inbox, *(f"{self._inbox}/{name}" for name in self._workspaces()))
         if not self._vault.can_write():
             return [UNWRITABLE.format("the vault")]
-        return [] if all(map(self._vault.can_write, inbox)) else [UNWRITABLE.format("a folder of the inbox")]
+        closed = UNWRITABLE.format("a folder of the inbox (memex doctor names it)")
+        return [] if all(map(self._vault.can_write, inbox)) else [closed]
 
     def _workspace_sentences(self) -> list[str]:
         if self._manual_moves.is_inbox_moved:

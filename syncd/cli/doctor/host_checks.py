@@ -46,7 +46,7 @@ def check_vault(context: DoctorContext) -> Iterator[Finding]:
             "vault",
             "wrong",
             f"{root} can't be opened: {error.strerror}",
-            f"ls -ld {quote_path(root)}; is its disk mounted?",
+            f"ls -ld {quote_path(root)}; is its disk mounted? If you renamed or moved it: memex init VAULT --state {quote_path(context.state)}",
         )
         return
     if not stat.S_ISDIR(info.st_mode):
@@ -98,12 +98,22 @@ def check_inbox(context: DoctorContext) -> Iterator[Finding]:
         )
     elif is_read_only(folder):
         yield Finding("inbox", "wrong", f"{name}/ {READ_ONLY}, so captures fail", REMOUNT)
-    elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        yield Finding(
-            "inbox", "wrong", f"Memex has no permission to read and write {name}/", f"chmod u+rwx {quote_path(folder)}"
-        )
+    elif closed := closed_folders(folder):
+        for path in closed:
+            shown = path.relative_to(context.vault)
+            says, mend = f"Memex has no permission to read and write {shown}/", f"chmod u+rwx {quote_path(path)}"
+            yield Finding("inbox", "wrong", says, mend)
     else:
         yield Finding("inbox", "ok", f"Memex can read and write {name}/")
+
+
+def closed_folders(inbox: Path) -> list[Path]:
+    """Return the inbox, or the folders in it, that this user can't read and write; links are not followed."""
+    may = os.R_OK | os.W_OK | os.X_OK
+    if not os.access(inbox, may):
+        return [inbox]
+    below = (Path(parent) / name for parent, names, _ in os.walk(inbox) for name in names)
+    return sorted(path for path in below if not path.is_symlink() and not os.access(path, may))
 
 
 def _make_inbox(context: DoctorContext) -> str:
@@ -278,7 +288,12 @@ def check_port(context: DoctorContext) -> Iterator[Finding]:
             probe.bind((server.host, server.port))
         except OSError as error:
             says = f"the daemon can't listen on {server.host}:{server.port}: {error.strerror}"
-            yield Finding("port", "wrong", says, f"memex serve --port 0, or: ss -ltnp 'sport = :{server.port}'")
+            yield Finding(
+                "port",
+                "wrong",
+                says,
+                f"memex serve --any-port, or set server.port; to find the process: ss -ltnp 'sport = :{server.port}'",
+            )
         else:
             yield Finding(
                 "port", "ok", f"{server.host}:{server.port} is free" if server.port else "the daemon picks a free port"

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from index.errors import Conflict, LibrariesMissing, MemexError, Unavailable
 from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none, quote_path, remove_files, restrict_mode
+from syncd.cli.doctor.host_checks import closed_folders
+from syncd.clients.daemon_address import init_command
 from syncd.daemon import control_socket
 from syncd.state.damage import STAGED, find_misfits, find_obstacle, take_over
 from syncd.state.folder import KEY_FILE, read_regular_file, read_vault_path
@@ -58,7 +60,7 @@ def check_state(context: DoctorContext) -> Iterator[Finding]:
             "state",
             "wrong",
             f"{folder} is missing: this vault is not set up",
-            f"memex init {quote_path(context.vault)}",
+            init_command(context.settings),
         )
         return
     if not stat.S_ISDIR(info.st_mode):
@@ -190,8 +192,10 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
     settling = not context.daemon["ready"] or context.daemon.get("encoder", {}).get("state") == "loading"
     for sentence in context.daemon["degraded"]:
         part, _, rest = str(sentence).partition(": ")
-        if part in ("git", "sandbox") or (
-            part == "inbox" and not (context.vault / context.settings.vault.inbox).is_dir()
+        if (
+            part in ("git", "sandbox")
+            or (part == "inbox" and not (context.vault / context.settings.vault.inbox).is_dir())
+            or ("memex doctor names" in rest and closed_folders(context.vault / context.settings.vault.inbox))
         ):
             continue  # another check reports it, with its repair
         way = re.search("`(memex [^`]+)`", rest) or re.search(": (memex [^:]+)$", rest)
@@ -228,9 +232,7 @@ def check_ledger(context: DoctorContext) -> Iterator[Finding]:
     info = lstat_or_none(path)
     if info is None:
         if lstat_or_none(context.state) is not None:
-            yield Finding(
-                "ledger", "wrong", f"{path} is missing, so no key works", f"memex init {quote_path(context.vault)}"
-            )
+            yield Finding("ledger", "wrong", f"{path} is missing, so no key works", init_command(context.settings))
         return
     if info.st_uid != os.geteuid():
         return  # `check_state` reports it

@@ -244,3 +244,15 @@ def test_a_key_of_the_environment_that_is_too_short_is_told(clinic):
     assert finding.says == "KB_API_KEY has 7 characters, but a key needs at least 16"
     assert "memex key create" in finding.mend
     assert list(examine(clinic.settings, {"KB_API_KEY": "x" * 16}, [host_checks.check_environment], fix=False)) == []
+
+
+@pytest.mark.parametrize("closed", [".", "default", "default/deep"])
+def test_a_folder_of_the_inbox_that_is_closed_is_named_with_the_command_that_opens_it(clinic, monkeypatch, closed):
+    (clinic.vault / "Captures/default/deep").mkdir()
+    folder = clinic.vault / "Captures" / closed
+    may = os.access  # root may write everywhere, so its rights are faked
+    monkeypatch.setattr(os, "access", lambda path, mode, **more: path != folder and may(path, mode, **more))
+    look = only(clinic.look(host_checks.check_inbox))
+    assert look.is_ == "wrong"
+    assert f"read and write {folder.relative_to(clinic.vault)}/" in look.says
+    assert look.mend == f"chmod u+rwx {folder}"
