@@ -318,9 +318,9 @@ def _listen(settings: ServerSettings) -> socket.socket:
         listener.close()
         match error.errno:
             case errno.EADDRINUSE:
-                way_out = "is taken by another process; choose another port with server.port or --port"
+                way_out = "is taken by another process; `memex serve --any-port` picks a free port, or set server.port"
             case errno.EACCES:
-                way_out = "is not allowed for this user; choose a port above 1023 with server.port or --port"
+                way_out = "is not allowed for this user; set server.port to a port above 1023"
             case _:
                 way_out = f"can't be opened for listening ({error.strerror}); set server.host"
         raise Unavailable(f"{where} {way_out}", retryable=error.errno == errno.EADDRINUSE) from error

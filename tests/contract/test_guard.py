@@ -475,7 +475,11 @@ def test_a_read_that_outlasts_a_stop_is_refused_with_its_reason(tmp_path, monkey
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        pytest.param({}, "is taken by another process; choose another port with server.port", id="taken"),
+        pytest.param(
+            {},
+            "is taken by another process; `memex serve --any-port` picks a free port, or set server.port",
+            id="taken",
+        ),
         pytest.param({"host": "192.0.2.1"}, "set server.host", id="not this machine's"),
         pytest.param({"host": "no.such.name.invalid"}, "set server.host", id="not an address"),
     ],
