@@ -54,9 +54,8 @@ def doctor(fix: bool) -> int:
             checks = (*SETTINGS_CHECKS, *STATE_CHECKS, *HOST_CHECKS, *SERVICE_CHECKS, *SHARE_CHECKS, *AGENT_CHECKS)
             looks = examine(load_settings(), os.environ, checks, fix=fix, progress=progress)
         except InvalidArgument as error:
-            looks = iter(
-                [Finding("settings", "wrong", error.message, "fix the settings named above, then: memex doctor")]
-            )
+            mend = "correct the settings named above, then: memex doctor" if "mistakes" in error.details else ""
+            looks = iter([Finding("settings", "wrong", error.message, mend)])
         for look in looks:
             finding = replace(look, says=complete_commands(look.says), mend=complete_commands(look.mend))
             findings.append(finding)

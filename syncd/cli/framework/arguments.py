@@ -103,7 +103,9 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     require_terminal(question, yes=yes)
-    click.confirm(result_text.sanitize(question), abort=True, err=True)
+    if not click.confirm(result_text.sanitize(question), err=True):
+        print_message("memex: nothing was changed")
+        raise click.Abort
 
 
 def require_terminal(question: str, *, yes: bool) -> None:

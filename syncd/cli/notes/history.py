@@ -167,7 +167,8 @@ def format_undo(result: Mapping[str, Any], *, dry_run: bool = False) -> str:
     """Format the undone and the skipped notes."""
     if not result["done"] and not result["skipped"]:
         return "nothing to undo"
-    lines = _format_notes(result["done"])
+    lines = ["this would be done:"] if dry_run and result["done"] else []
+    lines += _format_notes(result["done"])
     if result["skipped"]:
         lines.append(f"left alone: {len(result['skipped']):,}")
         lines += [

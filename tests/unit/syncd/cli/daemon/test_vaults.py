@@ -64,6 +64,7 @@ def test_a_folder_without_a_note_is_set_up_after_a_question(tmp_path, monkeypatc
     assert "--yes" in capfd.readouterr().err
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     assert run_command(["init", "--create", str(folder)]) == 130
+    assert "memex: nothing was changed" in capfd.readouterr().err
     assert tree(tmp_path) == before
     monkeypatch.setattr(sys, "stdin", Terminal("y\nn\nn\n"))
     assert run_command(["init", str(folder)]) == 0
@@ -339,3 +340,21 @@ def test_a_vault_that_was_moved_keeps_its_state_and_its_settings_file(folders, c
     assert tree(settings_folder(os.environ)) == files
     assert run_command(["vaults", "--json"]) == 0
     assert not any(row["problem"] for row in json.loads(capfd.readouterr().out))
+
+
+def test_the_doctor_names_settings_to_correct_only_where_some_are_wrong(tmp_path, monkeypatch, capfd):
+    assert run_command(["doctor", "--json"]) == 7
+    (look,) = json.loads(capfd.readouterr().out)["findings"]
+    assert "memex init VAULT" in look["says"]
+    assert look["mend"] == ""
+    monkeypatch.setenv("MEMEX_SERVER__PORT", "x")
+    assert run_command(["doctor", "--json"]) == 7
+    (look,) = json.loads(capfd.readouterr().out)["findings"]
+    assert look["mend"].startswith("correct the settings named above")
+
+
+def test_the_doctor_sets_a_vault_up_with_the_state_folder_that_was_named(folders, capfd):
+    state = folders / "no state"
+    assert run_command(["doctor", "--json", "--vault", str(folders / "first"), "--state", str(state)]) == 7
+    looks = {look["check"]: look["mend"] for look in json.loads(capfd.readouterr().out)["findings"]}
+    assert looks["state"] == f"memex init {folders / 'first'} --state '{state}'"

@@ -149,3 +149,9 @@ def test_an_undo_of_a_note_takes_back_only_the_call_that_was_shown(world, capsys
     assert "was written to after you were asked, so nothing was undone" in capsys.readouterr().err
     texts = [(world.vault / f"Captures/default/{name}.md").read_text() for name in ("One", "Two")]
     assert ["later" in texts[0], "Two again" in texts[1]] == [True, True]
+
+
+@pytest.mark.parametrize("command", ["log", "undo"])
+def test_an_unknown_name_may_be_that_of_a_deleted_note(world, capsys, command):
+    assert ask(world, command, "Gone") == 4
+    assert "name a deleted note by its path or id" in capsys.readouterr().err
