@@ -328,17 +328,20 @@ class Catalog:
         upserts: Sequence[tuple[Document, Stat, int, bool]] = (),
         removes: Collection[str] = (),
         facets: Mapping[str, tuple[str, int, int]] = MappingProxyType({}),
+        unsettled: Collection[str] = (),
     ) -> int:
         """Write documents, each with its stat, its number of chunks and whether these have vectors, and remove paths, in one transaction.
 
         `facets` describe entities with observations, by path: the perspectives under which they are stored, the number
-        of observations with all vectors, and the number of rows. Returns the generation, which grows with every change."""
+        of observations with all vectors, and the number of rows. `unsettled`: the keys of those whose rows a store keeps only
+        in memory for now. Returns the generation, which grows with every change."""
         if not upserts and not removes:
             return self.generation
         with self._db.transaction() as writer:
             paths = [*removes, *(document.path for document, *_ in upserts)]
             writer.executemany("delete from documents where path = ?", [(path,) for path in paths])
             writer.executemany("delete from unsettled where key = ?", [(path_id(path),) for path in paths])
+            writer.executemany("insert into unsettled values (?)", [(key,) for key in unsettled])
             for document, stat, chunks, embedded in upserts:
                 try:
                     for statement, values in insert_statements(document, stat, chunks, embedded=embedded):
@@ -348,15 +351,8 @@ class Catalog:
                 if facet := facets.get(document.path):
                     assert document.node is not None, "facets of a note that is no node"
                     perspectives, done, rows = facet
-                    stored = (
-                        document.path,
-                        document.workspace,
-                        perspectives,
-                        len(document.node.observations),
-                        done,
-                        rows,
-                    )
-                    writer.execute("insert into facets values (?, ?, ?, ?, ?, ?)", stored)
+                    about = (document.path, document.workspace, perspectives, len(document.node.observations))
+                    writer.execute("insert into facets values (?, ?, ?, ?, ?, ?)", (*about, done, rows))
             writer.execute(
                 "insert into meta values ('generation', '1') on conflict do update set value = cast(value as integer) + 1"
             )
@@ -383,6 +379,12 @@ class Catalog:
             return
         with self._db.transaction() as writer:
             writer.executemany("insert or ignore into unsettled values (?)", [(key,) for key in keys])
+
+    def settle(self, keys: Collection[str]) -> None:
+        """Record that the rows of these documents are in the stores."""
+        if keys:
+            with self._db.transaction() as writer:
+                writer.executemany("delete from unsettled where key = ?", [(key,) for key in keys])
 
     def take_unsettled(self) -> set[str]:
         """Return the documents whose rows were being replaced when the process ended or the write failed; their digests become unknown."""
@@ -451,11 +453,15 @@ class Catalog:
         return to_record(rows[0]) if rows else None
 
 
-def read_row_counts(path: Path) -> tuple[dict[str, int], dict[str, int]]:
+def read_row_counts(path: Path) -> tuple[dict[str, int], dict[str, int], set[str]]:
     """Read the number of chunks and of facets of each document from the catalog at `path`, without changing it.
 
+    The third result: the keys of documents whose rows may not be in the stores yet; the next start reads their files again.
     Raises Unavailable with the reason if the catalog can't be read."""
-    chunks, facets = sqlite_file.query_read_only(
-        path, "select key, chunks from documents", "select key, rows from facets join documents using (path)"
+    chunks, facets, unsettled = sqlite_file.query_read_only(
+        path,
+        "select key, chunks from documents",
+        "select key, rows from facets join documents using (path)",
+        "select key from unsettled",
     )
-    return dict(chunks), dict(facets)
+    return dict(chunks), dict(facets), {key for (key,) in unsettled}

@@ -59,14 +59,14 @@ class Observations:
         """Return whether rows may be missing."""
         return any(store.may_lack_rows for store in self.open_stores)
 
-    def replace(self, documents: Mapping[str, Collection[Row]]) -> None:
-        """Replace the rows of these documents; a document without rows has no observations any more."""
+    def replace(self, documents: Mapping[str, Collection[Row]], *, buffered: bool = False) -> None:
+        """Replace the rows of these documents, as `ChunkStore.replace` does; without rows a document has no observations."""
         if self._store is None:
             if not any(documents.values()):
                 return
             self._store = self._create_store()
             documents = {**dict.fromkeys(self._store.row_counts(), ()), **documents}  # drops rows that a crash left
-        self._store.replace(documents)
+        self._store.replace(documents, buffered=buffered)
 
     def _create_store(self) -> ChunkStore:
         try:

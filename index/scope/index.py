@@ -1,7 +1,7 @@
 """Write documents to the index of one scope: a catalog and two stores that stay consistent.
 
-Law: a document's rows are in the stores before the catalog lists them. After a crash in between, the catalog is behind the
-stores; the next pass then reads the documents again whose numbers of rows differ, and those whose rows were being replaced."""
+Law: a document's rows are in the stores before the catalog lists them, or the catalog marks the document until they are. After a
+crash, the next pass reads the marked documents again, and those whose numbers of rows differ."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from index.observations.observation_store import Observations
 from index.observations.perspectives import DEFAULTS, hash_perspectives
 from index.process_memory import one_large_text, release_unused
 from index.scope.integrity_check import describe_difference, store_uris
+from index.scope.late_writes import LateWrites
 from index.scope.prepared_document import MANY, ChunkRows, PreparedDocument, has_same_rows, prepare
 from index.scope.reader import Looks, Reader
 from index.scope.vector_reuse import Vectors, VectorSource
@@ -67,9 +68,11 @@ class Index(Reader):
         self.lock = threading.RLock()
         self.mending, self._reconciled, self._is_reconciling = False, not later, False
         self._vectors = Vectors(store, observations)
+        self._cut_and_embed = partial(prepare, sizes=sizes, perspectives=perspectives)
         self.on_commit: Callable[[Collection[str]], object] | None = None  # given the paths; quick, raises nothing
         self.memos = MemoRows(catalog, store, lambda: self.manifest, self._usable_embedder)
         self._postponed = 0  # how often maintenance was postponed since it ran last
+        self._late_writes = LateWrites(catalog, lambda: self._stores, self.lock)
         self._orphans: set[str] = set()  # keys of rows without a row in the catalog; the next commit removes them
         if not later:
             self._reconcile_stores()
@@ -116,10 +119,11 @@ class Index(Reader):
         return index
 
     def close(self) -> None:
-        """Release all stores; nothing is pending."""
+        """Write what only memory has, and release all stores."""
         with self.lock:
             self._store.close()
             self._observations.close()
+            self._late_writes.close()
             self._catalog.close()
 
     # Writing
@@ -147,32 +151,13 @@ class Index(Reader):
             raise Unavailable(self._embedder.problem or "the encoder is not ready yet; try again in a few seconds")
         known = self._vectors if lent is None else self._vectors.with_lent(lent)
         made = iter(
-            self._cut_and_embed(changed, embedder, known, urgent=urgent, later=later, progress=progress)
+            self._cut_and_embed(
+                changed, embedder=embedder, vectors=known, urgent=urgent, later=later, progress=progress
+            )
             if changed
             else ()
         )
         return [next(made) if same is None else same for same in kept]
-
-    def _cut_and_embed(
-        self,
-        documents: Sequence[tuple[Document, Stat]],
-        embedder: Embedder | None,
-        vectors: Vectors,
-        *,
-        urgent: bool,
-        later: bool = False,
-        progress: Callable[[int], None] | None = None,
-    ) -> list[PreparedDocument]:
-        return prepare(
-            documents,
-            sizes=self.sizes,
-            embedder=embedder,
-            vectors=vectors,
-            perspectives=self.perspectives,
-            urgent=urgent,
-            later=later,
-            progress=progress,
-        )
 
     def _keep_rows(self, document: Document, stat: Stat) -> PreparedDocument | None:
         """Return the prepared document if its stored rows can stay; None if they must be replaced."""
@@ -189,7 +174,9 @@ class Index(Reader):
         document, stat = prepared.document, prepared.stat
         if prepared.kept is None or self._keep_rows(document, stat):
             return prepared
-        (made,) = self._cut_and_embed([(document, stat)], self._usable_embedder(), self._vectors, urgent=False)
+        (made,) = self._cut_and_embed(
+            [(document, stat)], embedder=self._usable_embedder(), vectors=self._vectors, urgent=False
+        )
         return made
 
     def commit(
@@ -220,6 +207,7 @@ class Index(Reader):
             try:
                 self._write(ready, gone, chunks, facets)
             except BaseException:
+                self._late_writes.abandon(chunks.keys())
                 self._forget_rows([*gone, *(new.document.path for new in ready)])
                 raise
             self._remember(ready, gone)
@@ -241,7 +229,12 @@ class Index(Reader):
             replaced = [new.document.path for new in ready if new.kept is None]
             self._catalog.mark_unsettled([path_id(path) for path in replaced if path in self.manifest])
             with span("store", chunks=sum(map(len, chunks.values())), facets=sum(map(len, facets.values()))):
-                foreground.run_both(partial(self._store.replace, chunks), partial(self._observations.replace, facets))
+                foreground.run_both(
+                    partial(self._store.replace, chunks, buffered=True),
+                    partial(self._observations.replace, facets, buffered=True),
+                )
+            paths = [*gone, *(new.document.path for new in ready)]
+            unwritten = self._late_writes.find({path_id(path) for path in paths})
             self._catalog.write(
                 upserts=[(new.document, new.stat, new.chunk_count, new.has_all_vectors) for new in ready],
                 removes=gone,
@@ -250,7 +243,9 @@ class Index(Reader):
                     for new in ready
                     if new.facets
                 },
+                unsettled=unwritten,
             )
+            self._late_writes.add(unwritten)
 
     def _remember(self, ready: Sequence[PreparedDocument], gone: Collection[str]) -> None:
         """Update the data in memory to match the catalog and the stores."""
@@ -451,6 +446,7 @@ class Index(Reader):
         """Compact the stores if it is worth the time, while searches and commits continue. Return whether it was.
 
         While a large text is in memory, this is postponed to a later call, because both need much memory."""
+        self._late_writes.finish()
         due = [store for store in self._stores if force or store.needs_maintenance()]
         alone = bool(due) and one_large_text.acquire(blocking=False)
         if due and not alone and not force and self._postponed < POSTPONED:

@@ -103,8 +103,8 @@ def prepare(
     vectors: Vectors,
     perspectives: Callable[[str], tuple[Perspective, ...]],
     urgent: bool,
-    later: bool,
-    progress: Callable[[int], None] | None,
+    later: bool = False,
+    progress: Callable[[int], None] | None = None,
 ) -> list[PreparedDocument]:
     """Cut `documents` and embed the texts without a stored vector in one call, without storing anything.
 

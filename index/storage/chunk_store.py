@@ -1,11 +1,9 @@
 """The chunk store of one scope replaces the chunks of a document, reads them, and searches them by vector and by words.
 
-Any thread may call it. LanceDB runs on one private event loop. There is one writer: `replace` deletes and adds rows
-through its own handle and then gives readers a new handle, so that they see both changes as one step. Maintenance runs
-in parallel on a third handle. If both change the same rows, LanceDB rejects the maintenance, never the write, and the
-maintenance retries.
+Any thread may call it; `store_writer.py` writes. Maintenance runs in parallel on a handle of its own. If both change the same
+rows, LanceDB rejects the maintenance, never the write, and the maintenance retries.
 
-Law, tested: after `replace` returns, the next search finds the rows, and they survive a crash and a power cut."""
+Law, tested: after `replace` returns, the next search finds the rows, and they survive a crash and a power cut, or are among `unwritten`."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
@@ -26,14 +24,13 @@ from index.errors import IndexUnusable, ResourceExhausted, Unavailable
 from index.foreground import SHORT_S, foreground
 from index.model import Filter
 from index.process_memory import release_unused
-from index.storage import arrow_rows, crash_repair, lancedb_table, maintenance_policy
-from index.storage.chunk_rows import Match, Row, VectorBatch, check_encodable, check_pool, check_rows
+from index.storage import arrow_rows, lancedb_table, maintenance_policy
+from index.storage.chunk_rows import Match, Row, VectorBatch, check_encodable, check_pool
 from index.storage.crash_repair import StoreDamaged
-from index.storage.event_loop_thread import EventLoopThread
 from index.storage.lancedb_table import DROP, HeldRows, HeldVectors, discard
-from index.storage.reader_gate import ReaderGate
 from index.storage.resident_rows import Rows, nearest_similarities, spread, to_unit_length
-from index.store_failures import log_cause, to_unavailable
+from index.storage.store_writer import StoreWriter, fits
+from index.store_failures import log_cause
 from index.tracing import span
 
 __all__ = ["ChunkStore", "Match", "Row", "StoreDamaged", "discard"]
@@ -51,31 +48,17 @@ HoldVectors: TypeAlias = Callable[[Iterable[VectorBatch], int], HeldVectors]  # 
 T = TypeVar("T")
 
 
-class ChunkStore:
+class ChunkStore(StoreWriter):
     """Stores the chunks of one scope."""
 
     def __init__(self, uri: str, dimensions: int, options: Mapping[str, str] | None, hold: HoldVectors | None) -> None:
         self._hold_vectors = hold
-        self._table = lancedb_table.Table(uri, dimensions=dimensions)
-        self._gate = ReaderGate()
-        self._writing, self._keeping = threading.Lock(), threading.Lock()
-        self._recalling = threading.Lock()
-        self._missed: list[Mapping[str, Collection[Row]]] | None = None  # writes since the rows began to load
+        self._keeping, self._recalling = threading.Lock(), threading.Lock()
         self._closing = False
         self._too_large = 0  # number of rows that did not fit into memory; a tenth fewer are tried again
-        self._unsure = False  # the last write failed, so the table may contain more than readers see
-        self._durable: set[str] = set()
         self._unpruned = 0
         self._failures = 0  # consecutive failed searches
-        self._loop = EventLoopThread()
-        try:
-            self._run(self._table.open(options or {}))
-            rows, commits, dirty = self._run(self._table.maintenance_counts())
-        except BaseException:
-            self._loop.close()
-            raise
-        now = time.monotonic()
-        self._work = maintenance_policy.WrittenRows(rows=rows, commits=commits, dirty=dirty, written=now, kept=now)
+        super().__init__(uri, dimensions, options)
 
     @classmethod
     def open(
@@ -86,46 +69,6 @@ class ChunkStore:
         `hold` makes what is kept in memory of more than HELD rows; without it, nothing is kept of them. Raises
         StoreDamaged if the store can't be repaired; then `discard` it, open it again and fill it from the files."""
         return cls(uri, dimensions, options, hold)
-
-    @property
-    def dimensions(self) -> int:
-        """Return the number of dimensions of its vectors."""
-        return self._table.dimensions
-
-    @property
-    def may_lack_rows(self) -> bool:
-        """Return whether opening restored an older version, so that rows may be missing and no digest can be trusted."""
-        return self._table.healed
-
-    def replace(self, documents: Mapping[str, Collection[Row]]) -> None:
-        """Replace the rows of these documents, durably and as one step for readers; no rows remove the document."""
-        check_rows(documents)
-        for row in itertools.chain.from_iterable(documents.values()):
-            if row.vector is not None:  # check all vectors before anything is written
-                arrow_rows.check_vector(row.vector, self._table.dimensions)
-        if not documents:
-            return
-        with self._writing:
-            held, unsure = self._current_rows(), self._unsure
-            added = sum(map(len, documents.values()))
-            self._unsure = True
-            batches = arrow_rows.to_batches(itertools.chain.from_iterable(documents.values()), self._table.dimensions)
-            written = self._run(self._table.replace(list(documents), batches))
-            if written is None:
-                self._unsure = unsure
-                return
-            reader, removed = written
-            self._sync_files()
-            large = maintenance_policy.is_large_write(added, self._work.rows)
-            self._work = self._work.add_commit(added=added, removed=removed, now=time.monotonic())
-            fits = held is not None and not large and _fits(held, self._work.rows)
-            # The rows are copied last, when the memory for adding them is free again.
-            self._table.show_readers(reader, held.replace(documents) if held is not None and fits else None)
-            self._unsure = False
-            if large:
-                self._missed = None
-            elif (missed := self._missed) is not None:
-                missed.append(dict(documents))
 
     def search(
         self,
@@ -145,6 +88,7 @@ class ChunkStore:
             arrow_rows.check_vector(vector, self._table.dimensions)
         if words:
             self._await_few_rows()
+        self._flush_for_table()
         with self._gate.enter():
             view = self._table.seen
             if view.rows is None:
@@ -222,15 +166,23 @@ class ChunkStore:
 
     def known_digests(self, digests: Collection[str]) -> set[str]:
         """Return those of `digests` that may be stored, without reading the store."""
-        return self._table.known_digests(digests)
+        buffered = {row.digest for row in itertools.chain.from_iterable(self._buffer.values())}
+        return self._table.known_digests(digests) | buffered.intersection(digests)
 
     def vectors(self, digests: Collection[str]) -> dict[str, np.ndarray]:
         """Return the stored vectors of texts with these digests, by digest."""
-        answers = self._run_read(self._table.vectors_of_digests(digests))
-        return {digest: vector for answer in answers for digest, vector in arrow_rows.read_vectors(answer)}
+        buffered = {
+            row.digest: np.asarray(row.vector, np.float32)
+            for row in itertools.chain.from_iterable(self._buffer.values())
+            if row.vector is not None and row.digest in digests
+        }
+        with self._gate.enter():
+            answers = self._run(self._table.vectors_of_digests(set(digests) - buffered.keys()))
+        return buffered | {digest: vector for answer in answers for digest, vector in arrow_rows.read_vectors(answer)}
 
     def vectors_of(self, doc_id: str, most: int | None = None) -> np.ndarray:
         """Return the vectors of a document's chunks as the rows of a matrix, of unit length; with `most`, so many of them."""
+        self._flush_for_table()
         with self._gate.enter():
             rows = self._table.seen.rows
             if rows is not None:
@@ -244,6 +196,7 @@ class ChunkStore:
 
         Every vector is compared, in one state of the store; documents without vectors are left out."""
         units = to_unit_length(np.stack([arrow_rows.check_vector(point, self._table.dimensions) for point in points]))
+        self._flush_for_table()
         with self._gate.enter():
             rows = self._table.seen.rows
             if rows is not None:
@@ -274,6 +227,8 @@ class ChunkStore:
 
     def vector_sums(self, filter: Filter) -> dict[str, np.ndarray]:
         """Return the sum of the vectors of each document's rows that pass `filter`; documents without vectors are left out."""
+        if self._table.seen.vectors is None:
+            self.flush()
         with self._gate.enter():
             vectors = self._table.seen.vectors
             return self._run(self._table.vector_sums(filter)) if vectors is None else vectors.vector_sums(filter)
@@ -303,6 +258,7 @@ class ChunkStore:
 
         Searches and writes continue in the meantime; only the removal blocks them, for tens of milliseconds."""
         with self._keeping:
+            self.flush()
             began, wall = time.monotonic(), time.time()
             before = self._run(self._table.version())
             counted = self._work.commits
@@ -317,7 +273,7 @@ class ChunkStore:
                 renewed = self._run(self._table.reconnect(warm=self._table.seen.held is None))
                 with self._writing:
                     self._run(self._table.undo_write())  # readers must not see half of a write that failed
-                    self._run(self._table.renew(renewed, self._current_rows()))
+                    self._renew(renewed)
                 if prune and version > before and unpruned > UNPRUNED:
                     self._prune_beside(began, wall)
                     unpruned = counted  # about this many versions are younger than the margin
@@ -331,6 +287,8 @@ class ChunkStore:
     def close(self) -> None:
         """Wait for running work, except for rows that are loaded for later searches, and close the store."""
         self._closing = True
+        with suppress(Unavailable):  # the catalog remembers what was not written
+            self.flush()
         with self._keeping, self._writing, self._gate.drain(DRAIN):
             self._loop.close()
 
@@ -364,7 +322,7 @@ class ChunkStore:
                     with self._gate.drain(DRAIN) as alone:
                         if alone:
                             self._run(self._table.optimize(drop=DROP))
-                            self._run(self._table.renew(renewed, self._current_rows()))
+                            self._renew(renewed)
                             self._sync_files(forget=True)
                     return alone
             version = self._compact(self._table.optimize)
@@ -389,22 +347,6 @@ class ChunkStore:
         if left and abs(time.time() - wall - took) < STEADY:
             self._compact(lambda: self._table.optimize(drop=timedelta(seconds=took + MARGIN)))
             self._sync_files(indices=True, forget=True)
-
-    def _sync_files(self, *, indices: bool = False, forget: bool = False) -> None:
-        if self._table.folder:
-            tops = (*crash_repair.ROWS, "_indices") if indices else crash_repair.ROWS
-            try:
-                known = crash_repair.sync_files(self._table.folder, self._durable, tops=tops)
-            except OSError as error:
-                raise to_unavailable(error) from error
-            self._durable = known if forget else self._durable | known
-
-    def _current_rows(self) -> HeldRows | None:
-        """Return the rows in memory if they certainly belong to the newest version, otherwise None."""
-        if self._unsure:
-            self._missed = None
-            return None
-        return self._table.seen.held
 
     def _await_few_rows(self) -> None:
         """Load the rows and wait for them if they are few: there, LanceDB's scores of words depend much on maintenance."""
@@ -433,7 +375,7 @@ class ChunkStore:
                     missed, self._missed = self._missed, None
                     for documents in missed or ():
                         rows = rows.replace(documents)
-                    if missed is not None and _fits(rows, self._work.rows):
+                    if missed is not None and fits(rows, self._work.rows):
                         self._show_rows(rows)
         except Unavailable:
             pass  # searches report it
@@ -475,23 +417,16 @@ class ChunkStore:
             foreground.give_way(SHORT_S)
         return self._run(lancedb_table.next_batch(batches))
 
+    def _flush_for_table(self) -> None:
+        """Write the buffer to the table if searches read the table."""
+        if self._table.seen.rows is None:
+            self.flush()
+
     def _run_read(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            self.flush()
+        except BaseException:
+            work.close()
+            raise
         with self._gate.enter():
             return self._run(work)
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._await(self._loop.start(work))
-
-    def _await(self, work: Future[T]) -> T:
-        try:
-            with lancedb_table.PanicAsFailure():
-                return work.result()
-        except lancedb_table.FAILURES as error:
-            raise to_unavailable(error) from error
-
-
-def _fits(held: HeldRows, rows: int) -> bool:
-    """Return whether rows in memory may stay there once the store has so many; of too few, whole rows are loaded instead."""
-    if isinstance(held, Rows):
-        return rows <= maintenance_policy.OUTGROWN and not held.is_full
-    return maintenance_policy.HELD < rows <= maintenance_policy.VECTORS_OUTGROWN

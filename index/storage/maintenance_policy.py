@@ -22,6 +22,7 @@ VECTORS_HELD, VECTORS_OUTGROWN = 400_000, 500_000
 AWAITED = 5_000  # most rows that a search by words waits for: loading takes 0.1 s for 1,000
 LARGE_WRITE, LARGE_SHARE = 2_000, 0.05  # rows of one write, and their share of all, above which it is a large one
 RETRIED = 0.9  # share of a number of rows that did not fit into memory from which they are tried again
+BUFFERED = 1_000  # most rows that wait in memory to be written together
 SCAN, LARGE = 40_000, 600_000  # vectors from which LanceDB needs an index, and from which it must be a smaller one
 
 

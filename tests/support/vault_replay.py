@@ -173,7 +173,9 @@ class Live:
             document = parse(
                 raw, path, mtime_ms=stat.mtime_ns // 1_000_000
             )  # cut again: prepare leaves out rows that stay
-            (ready,) = index._cut_and_embed([(document, stat)], index._usable_embedder(), index._vectors, urgent=False)
+            (ready,) = index._cut_and_embed(
+                [(document, stat)], embedder=index._usable_embedder(), vectors=index._vectors, urgent=False
+            )
             if [chunk.text for chunk in ready.chunks] != list(index.passages(index.record_at(path))):
                 found.append(f"passages of {path}")
         return found

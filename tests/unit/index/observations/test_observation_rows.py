@@ -398,9 +398,9 @@ def test_observations_that_failed_beside_their_node_are_mended_at_the_next_start
         put(index, entity(ADA, *FACTS))
         ready = index.prepare([(entity(ADA, FACTS[0]), STAT)])
         written, write = threading.Event(), index._store.replace
-        monkeypatch.setattr(index._store, "replace", lambda rows: (write(rows), written.set()))
+        monkeypatch.setattr(index._store, "replace", lambda rows, **how: (write(rows, **how), written.set()))
 
-        def fail(*_: object) -> None:
+        def fail(*_: object, **__: object) -> None:
             assert written.wait(10)
             raise Unavailable("the disk is full")
 
@@ -424,13 +424,13 @@ def test_a_node_that_can_not_be_written_waits_for_its_observations(tmp_path, mon
         ready = index.prepare([(entity(ADA, FACTS[0]), STAT)])
         real, begun, ended = type(index._observations).replace, threading.Event(), []
 
-        def write_slowly(*given: object) -> None:
+        def write_slowly(*given: object, **how: object) -> None:
             begun.set()
             time.sleep(0.2)
-            real(*given)
+            real(*given, **how)
             ended.append(True)
 
-        def fail(_: object) -> None:
+        def fail(_: object, **__: object) -> None:
             assert begun.wait(10)
             raise Unavailable("the disk is full")
 

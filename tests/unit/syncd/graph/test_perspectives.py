@@ -375,7 +375,7 @@ def test_no_prompt_wins_by_its_length(real):
 
 
 def replace_looks(index: Index, looks: tuple[Perspective, ...]) -> Index:
-    index.perspectives = lambda _: looks
+    index.perspectives = index._cut_and_embed.keywords["perspectives"] = lambda _: looks
     index.forget_outdated()
     nodes = [entity(f"Captures/w/Entities/{name}.md", *facts) for name, facts in FACTS.items()]
     index.commit(index.prepare([(replace(node), STAT) for node in nodes], urgent=True))

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from index.errors import EARLY_CLOCK, Unavailable
-from index.storage.event_loop_thread import EventLoopThread
+from index.storage.store_writer import EventLoopThread
 
 
 @pytest.fixture

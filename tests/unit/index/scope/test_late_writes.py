@@ -1,0 +1,200 @@
+"""index/scope/late_writes.py: rows that wait are marked in the catalog until they are written, and a crash loses none."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from index.errors import Unavailable
+from index.model import Document, Query, Stat
+from index.scope import late_writes
+from index.scope.index import Index
+from index.scope.integrity_check import check_index
+from index.scope.prepared_document import fingerprint
+from index.text.chunking import Sizes
+from tests.support import temporary_folders
+from tests.support.documents import note
+from tests.support.fakes import FakeEncoder, fake_embedder
+from tests.support.graph_samples import entity
+from tests.support.until import until
+
+tmp_path = temporary_folders.tmp_path_on_disk
+
+SIZES, STAT = Sizes(120, 20, 40), Stat(1, 1, 1)
+ADA, NOTE, GONE, NEW = (f"Captures/w/{name}.md" for name in ("Ada", "Note", "Gone", "New"))
+
+
+@contextmanager
+def opened(folder: Path, *, later: bool = False) -> Iterator[Index]:
+    index = Index.open(
+        "captures",
+        folder,
+        uri=str(folder),
+        options={},
+        dimensions=64,
+        embedder=fake_embedder(FakeEncoder()),
+        sizes=SIZES,
+        made_by=fingerprint("fake", SIZES),
+        later=later,
+    )
+    try:
+        yield index
+    finally:
+        index.close()
+
+
+def put(index: Index, *documents: Document) -> None:
+    index.commit(index.prepare([(document, STAT) for document in documents], urgent=True))
+
+
+def hits(index: Index, words: str) -> list[str]:
+    return [hit.record.path for hit in index.search(Query(words, mode="text")).hits]
+
+
+def marks(index: Index) -> set[str]:
+    return {key for (key,) in index._catalog.rows("select key from unsettled")}
+
+
+@pytest.fixture
+def filled(tmp_path, monkeypatch) -> Iterator[Index]:
+    """An index whose rows are in memory, and which writes rows only when it is asked to."""
+    (tmp_path / "index").mkdir()
+    monkeypatch.setattr(late_writes, "DELAY_S", 3_600.0)
+    with opened(tmp_path / "index") as index:
+        put(index, entity(ADA, "wrote the first algorithm"), note(NOTE, "old words"), note(GONE, "soon gone"))
+        until(lambda: in_memory(index))
+        yield index
+
+
+def in_memory(index: Index) -> bool:
+    """Search both stores, which brings their rows into memory, and return whether they are there."""
+    hits(index, "words")
+    index.find_observations("w", "algorithm", 5)
+    return all(store._table.seen.held is not None for store in index._stores)
+
+
+def change(index: Index) -> None:
+    """Change a note and an entity, add a note and remove one."""
+    put(
+        index,
+        note(NOTE, "changed words"),
+        entity(ADA, "wrote the first algorithm", "knew Babbage"),
+        note(NEW, "new words"),
+    )
+    index.commit([], [GONE])
+
+
+def test_what_waits_is_found_and_marked_until_it_is_written(filled):
+    change(filled)
+    assert len(marks(filled)) == 4
+    assert set(hits(filled, "words")) == {NOTE, NEW} and hits(filled, "gone") == []
+    filled._late_writes.finish()
+    assert marks(filled) == set() and filled.describe_differences() == ""
+    assert set(hits(filled, "words")) == {NOTE, NEW}
+
+
+def test_it_is_written_a_moment_later(filled, monkeypatch):
+    monkeypatch.setattr(late_writes, "DELAY_S", 0.05)
+    for _ in range(2):
+        change(filled)
+        until(lambda: not marks(filled))
+        assert not any(store.unwritten for store in filled._stores)
+        put(filled, note(GONE, "soon gone"))
+        until(lambda: not marks(filled))
+
+
+def test_maintenance_and_closing_write_it(tmp_path, filled):
+    put(filled, note(NOTE, "changed words"))
+    filled.maintain()
+    assert marks(filled) == set()
+    change(filled)
+    filled.close()
+    assert check_index(tmp_path / "index", "captures", uri=str(tmp_path / "index")) == ""
+    with opened(tmp_path / "index") as again:
+        assert not again.mending and all(entry.digest for entry in again.manifest.values())
+        assert set(hits(again, "words")) == {NOTE, NEW}
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["opened at once", "opened at the first use"])
+def test_after_a_crash_the_next_pass_reads_what_was_not_written(tmp_path, filled, later):
+    put(filled, note("Captures/w/Calm.md", "calm"))
+    filled._late_writes.finish()
+    change(filled)
+    crashed = tmp_path / "crashed"
+    shutil.copytree(tmp_path / "index", crashed)
+    assert check_index(crashed, "captures", uri=str(crashed)) == "", "no damage: the next start completes it"
+    with opened(crashed, later=later) as again:
+        hits(again, "words")
+        assert again.mending
+        assert {path for path, entry in again.manifest.items() if not entry.digest} == {ADA, NOTE, NEW}
+        again.drop_orphans()
+        put(
+            again,
+            note(NOTE, "changed words"),
+            entity(ADA, "wrote the first algorithm", "knew Babbage"),
+            note(NEW, "new words"),
+        )  # as the pass does
+        again._late_writes.finish()
+        assert again.describe_differences() == "" and marks(again) == set()
+        assert again.dump()["store"] == filled.dump()["store"]
+        assert again.dump()["observations"] == filled.dump()["observations"]
+
+
+def test_a_document_whose_rows_stay_keeps_its_mark(filled):
+    put(filled, note(NOTE, "changed words"))
+    before = marks(filled)
+    put(filled, replace(note(NOTE, "changed words"), summary="another one"))
+    assert marks(filled) == before != set()
+
+
+def test_a_failure_is_reported_by_the_next_commit_and_the_marks_stay(filled, monkeypatch):
+    put(filled, note(NOTE, "changed words"))
+    before = marks(filled)
+    with monkeypatch.context() as patch:
+        patch.setattr(filled._store, "_sync_files", fail)
+        filled._late_writes._write_late()
+        assert marks(filled) == before and hits(filled, "changed") == [NOTE]
+        with pytest.raises(Unavailable):
+            put(filled, note(NEW, "new words"))
+        with pytest.raises(Unavailable):
+            filled.maintain()
+    put(filled, note(NEW, "new words"))
+    filled._late_writes.finish()
+    assert marks(filled) == set() and filled.describe_differences() == ""
+
+
+def fail(**_):
+    raise Unavailable("the disk is full")
+
+
+def test_the_mark_of_a_commit_that_failed_stays_when_its_rows_are_written(filled, monkeypatch):
+    """Its rows are those of a text that the catalog does not know, so the next start must read the file again."""
+    put(filled, note(NOTE, "changed words"))
+    with monkeypatch.context() as patch:
+        patch.setattr(filled._catalog, "write", lambda **_: fail())
+        with pytest.raises(Unavailable):
+            put(filled, note(NOTE, "never stored"))
+    filled._late_writes.finish()
+    assert len(marks(filled)) == 1 and filled.manifest[NOTE].digest == ""
+    put(filled, note(NOTE, "changed words"))
+    filled._late_writes.finish()
+    assert marks(filled) == set()
+
+
+def test_without_another_thread_the_next_commit_tries_again(filled, monkeypatch):
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(late_writes, "DELAY_S", 0.05)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        put(filled, note(NOTE, "changed words"))
+    assert marks(filled)
+    put(filled, note(NEW, "new words"))
+    until(lambda: not marks(filled))

@@ -1,0 +1,244 @@
+"""The buffer of index/storage/store_writer.py: what waits in it is found, kept and written, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from index.errors import Unavailable
+from index.model import Filter
+from index.storage import maintenance_policy
+from index.storage.chunk_store import ChunkStore
+from tests.support import temporary_folders
+from tests.support.chunk_rows import ALL, DIMENSIONS, found, near, row, unit
+from tests.support.example_counts import examples
+from tests.support.until import until
+
+tmp_path = temporary_folders.tmp_path_on_disk
+
+OLD = {"a": [row("a", 0, "old words"), row("a", 1, "more words")], "b": [row("b", 0, "others")]}
+NEW = {"a": [row("a", 0, "new words")], "b": [], "c": [row("c", 0, "third words"), row("c", 1, "fourth words")]}
+
+
+def load(store: ChunkStore) -> None:
+    """Have the rows in memory, where searches find them."""
+    until(lambda: found(store, "words") is not None and store._table.seen.rows is not None)
+
+
+@pytest.fixture
+def filled(store):
+    """A store whose rows are in memory, and whose buffer has newer ones."""
+    store.replace(OLD)
+    load(store)
+    store.replace(NEW, buffered=True)
+    assert set(store.unwritten) == {"a", "b", "c"}
+    return store
+
+
+def written(store: ChunkStore) -> list[tuple]:
+    """Return the rows that the newest version of the table has, whatever waits."""
+    return sorted(
+        (values["doc_id"], values["ord"], values["text"])
+        for values in store._run(store._table.select(("doc_id", "ord", "text"))).to_pylist()
+    )
+
+
+def expected(documents) -> list[tuple]:
+    return sorted((one.doc_id, one.ord, one.text) for rows in documents.values() for one in rows)
+
+
+def test_a_write_waits_while_readers_have_the_rows_in_memory(filled):
+    assert written(filled) == expected(OLD)
+    assert found(filled, "new") == ["a"] and found(filled, "others") == []
+    assert near(filled, "third words", pool=1) == ["c"]
+    filled.flush()
+    assert written(filled) == expected(NEW) and not filled.unwritten
+    assert filled._table.seen.rows is not None
+    assert found(filled, "new") == ["a"] and near(filled, "third words", pool=1) == ["c"]
+
+
+READS = {
+    "rows_of": lambda store: [one.text for one in store.rows_of("c")] == ["third words", "fourth words"],
+    "rows_with_vectors": lambda store: [one.text for one in store.rows_with_vectors("a")] == ["new words"],
+    "texts": lambda store: store.texts(ALL, "a") == {"a": "new words"},
+    "texts_of": lambda store: store.texts_of(["a", "b", "c"]) == {"a": "new words", "c": "third words\nfourth words"},
+    "vector_sums": lambda store: store.vector_sums(ALL).keys() == {"a", "c"},
+    "row_counts": lambda store: store.row_counts() == {"a": 1, "c": 2},
+    "count": lambda store: store.count() == 3,
+    "dump": lambda store: len(store.dump()) == 3,
+    "known_digests": lambda store: len(store.known_digests([one.digest for one in NEW["c"]])) == 2,
+    "vectors": lambda store: (
+        store.vectors([one.digest for one in (*NEW["c"], *OLD["a"])]).keys()
+        == {one.digest for one in (*NEW["c"], *OLD["a"])}
+    ),
+    "vectors_of": lambda store: len(store.vectors_of("c")) == 2 and not len(store.vectors_of("b")),
+    "similarities": lambda store: store.similarities(unit("new words")[None], ["a", "b"]).keys() == {"a"},
+    "nearest": lambda store: [match.doc_id for match in store.nearest([(unit("new words"), ALL)], 1)[0]] == ["a"],
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_each_read_sees_what_waits(filled, read):
+    assert READS[read](filled)
+
+
+def test_a_vector_that_waits_is_read_without_a_write(filled):
+    digests = [one.digest for one in NEW["c"]]
+    vectors = filled.vectors(digests)
+    assert np.allclose(vectors[digests[0]], NEW["c"][0].vector)
+    assert filled.unwritten
+
+
+@pytest.mark.parametrize(
+    "given", ["rows that are not in memory", "many rows", "a failed write before", "not asked for"]
+)
+def test_other_writes_wait_for_the_table(store, monkeypatch, given):
+    store.replace(OLD)
+    if given != "rows that are not in memory":
+        load(store)
+    if given == "many rows":
+        monkeypatch.setattr(maintenance_policy, "BUFFERED", 2)
+    if given == "a failed write before":
+        store._unsure = True
+    store.replace(NEW, buffered=given != "not asked for")
+    assert written(store) == expected(NEW) and not store.unwritten
+
+
+def test_a_write_that_does_not_wait_takes_the_others_along(filled):
+    filled.replace({"d": [row("d", 0, "fifth words")]})
+    assert not filled.unwritten
+    assert written(filled) == expected({**NEW, "d": [row("d", 0, "fifth words")]})
+    assert found(filled, "fifth new", pool=5) and filled._table.seen.rows is not None
+
+
+def test_a_document_that_changes_again_waits_with_its_last_rows(filled):
+    filled.replace({"a": [], "c": [row("c", 0, "last words")]}, buffered=True)
+    assert found(filled, "words") == ["c"]
+    filled.flush()
+    assert written(filled) == expected({"c": [row("c", 0, "last words")]})
+
+
+def test_a_write_during_a_flush_neither_waits_nor_gets_lost(filled, monkeypatch):
+    inside, go, sync = threading.Event(), threading.Event(), filled._sync_files
+
+    def slow(**given):
+        inside.set()
+        assert go.wait(60)
+        sync(**given)
+
+    monkeypatch.setattr(filled, "_sync_files", slow)
+    flushing = threading.Thread(target=filled.flush)
+    flushing.start()
+    assert inside.wait(60)
+    filled.replace({"c": [row("c", 0, "last words")], "d": [row("d", 0, "fifth words")]}, buffered=True)
+    assert found(filled, "last") == ["c"]
+    go.set()
+    flushing.join(60)
+    assert set(filled.unwritten) == {"c", "d"}
+    assert found(filled, "last") == ["c"] and found(filled, "third") == []
+    filled.flush()
+    assert written(filled) == expected(
+        {"a": NEW["a"], "c": [row("c", 0, "last words")], "d": [row("d", 0, "fifth words")]}
+    )
+
+
+def fail(**_):
+    raise Unavailable("the disk is full")
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["nothing written", "written but not synced"])
+def test_a_flush_that_fails_keeps_what_waits(filled, monkeypatch, late):
+    with monkeypatch.context() as patch:
+        if late:
+            patch.setattr(filled, "_sync_files", fail)
+        else:
+            patch.setattr(filled._table, "replace", fail_async)
+        with pytest.raises(Unavailable):
+            filled.flush()
+        assert set(filled.unwritten) == {"a", "b", "c"} and found(filled, "new") == ["a"]
+        with pytest.raises(Unavailable):
+            filled.replace({"d": [row("d", 0, "fifth words")]}, buffered=True)
+        with pytest.raises(Unavailable):
+            filled.maintain()
+        assert found(filled, "new") == ["a"] and near(filled, "third words", pool=1) == ["c"]
+    filled.maintain()
+    there = {**NEW, "d": [row("d", 0, "fifth words")]} if late else NEW  # a commit that fails removes what it wrote
+    assert written(filled) == expected(there) and not filled.unwritten
+    load(filled)
+    assert found(filled, "new") == ["a"] and found(filled, "fifth") == (["d"] if late else [])
+
+
+async def fail_async(*_):
+    raise OSError(28, "No space left on device")
+
+
+def test_closing_writes_what_waits(tmp_path):
+    store = ChunkStore.open(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)
+    store.replace(OLD)
+    load(store)
+    store.replace(NEW, buffered=True)
+    shutil.copytree(tmp_path / "s.lance", tmp_path / "crashed.lance")
+    store.close()
+    for name, there in (("s", NEW), ("crashed", OLD)):
+        again = ChunkStore.open(str(tmp_path / f"{name}.lance"), dimensions=DIMENSIONS)
+        assert written(again) == expected(there) and not again.may_lack_rows
+        again.close()
+
+
+def test_a_store_closes_though_nothing_can_be_written(filled, monkeypatch):
+    monkeypatch.setattr(filled._table, "replace", fail_async)
+    filled.close()
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from(["wait", "write"]), st.dictionaries(st.sampled_from("abcd"), st.lists(st.sampled_from(["one", "two", "three"]), max_size=3), min_size=1, max_size=3)),
+        st.tuples(st.sampled_from(["flush", "maintain", "unwritten", "unsynced", "load", "read"]), st.none()),
+    ),
+    max_size=12,
+)  # fmt: skip
+
+
+@examples(30)
+@given(steps=STEPS)
+def test_searches_and_reads_agree_with_the_last_writes_in_any_order(tmp_path_factory, steps):
+    folder = tmp_path_factory.mktemp("store")
+    store = ChunkStore.open(str(folder / "s.lance"), dimensions=DIMENSIONS)
+    model = {"a": [row("a", 0, "one")]}
+    store.replace(model)
+    load(store)
+    try:
+        for step, texts in steps:
+            documents = {
+                doc_id: [row(doc_id, n, text) for n, text in enumerate(all_)] for doc_id, all_ in (texts or {}).items()
+            }
+            if documents:
+                store.replace(documents, buffered=step == "wait")
+                model = {**model, **documents}
+            elif step in ("unwritten", "unsynced"):
+                with pytest.MonkeyPatch.context() as patch, suppress(Unavailable):
+                    patch.setattr(store._table, "replace", fail_async) if step == "unwritten" else patch.setattr(
+                        store, "_sync_files", fail
+                    )
+                    store.flush()
+            elif step == "read":
+                assert store.row_counts() == {doc_id: len(rows) for doc_id, rows in model.items() if rows}
+            else:
+                {"flush": store.flush, "maintain": store.maintain, "load": lambda: load(store)}[step]()
+            for word in ("one", "two", "three"):
+                there = sorted((one.doc_id, one.ord) for rows in model.values() for one in rows if one.text == word)
+                near_, found_ = store.search(vector=unit(word), words=word, filter=Filter(), pool=20)
+                assert sorted((match.doc_id, match.ord) for match in found_) == there
+                assert sorted((match.doc_id, match.ord) for match in near_ if match.value > 0.99) == there
+    finally:
+        store.close()
+    again = ChunkStore.open(str(folder / "s.lance"), dimensions=DIMENSIONS)
+    assert written(again) == expected(model)
+    again.close()
+    shutil.rmtree(folder)
