@@ -1,4 +1,4 @@
-"""Decide the id of each document: a pure function of the files, so that a rebuilt index gives equal ids.
+"""Decide the id of each document, a pure function of the files, so that a rebuilt index gives equal ids; digest bytes.
 
 Law: the ids do not depend on the order in which files were seen."""
 
@@ -25,3 +25,8 @@ def path_id(path: str) -> str:
 def choose_owner(paths: Iterable[str]) -> str:
     """Choose the path that owns an id which several notes of a workspace claim: the shortest, so that "A.md" beats "A copy.md"."""
     return min(paths, key=lambda path: (len(path), path))
+
+
+def sha256(raw: bytes | None) -> str:
+    """Return the SHA-256 of bytes in hex, such as of a file's; "" = no file."""
+    return "" if raw is None else hashlib.sha256(raw).hexdigest()

@@ -5,7 +5,6 @@ really loaded, so Memex remembers the vector of a known text beside the index: a
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 import time
@@ -17,6 +16,7 @@ from typing import Any
 import httpx2
 import numpy as np
 
+from index.document_ids import sha256
 from index.encoders.settings import SAMPLE, EndpointSettings, Kind, estimate_tokens, make_identity, without_credentials
 from index.errors import Unavailable
 
@@ -59,7 +59,7 @@ class EndpointEncoder:
             message = f"{self.name} can't be called: {error}; check `base_url` and the key"
             raise Unavailable(message, retryable=False) from error
         self.identity = make_identity(
-            weights=hashlib.sha256(settings.model.encode()).hexdigest(),
+            weights=sha256(settings.model.encode()),
             pooling=f"endpoint {settings.model} {identify_probe(probe[0], settings.model, cache / 'probes')}",
             tokens=settings.max_tokens,
             precision=f"d{self.dimensions}",
@@ -162,14 +162,14 @@ class EndpointEncoder:
 
 def identify_probe(probe: np.ndarray, model: str, folder: Path) -> str:
     """Return the name of this vector of PROBE: the name of a remembered vector of the same model, or else a new name."""
-    prefix = hashlib.sha256(model.encode()).hexdigest()[:12]
+    prefix = sha256(model.encode())[:12]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file in sorted(folder.glob(f"{prefix}-*.f32")):
             other = np.frombuffer(file.read_bytes(), np.float32)
             if other.shape == probe.shape and float(other @ probe) >= SAME:
                 return file.stem
-        name = f"{prefix}-{hashlib.sha256(probe.tobytes()).hexdigest()[:12]}"
+        name = f"{prefix}-{sha256(probe.tobytes())[:12]}"
         new = folder / f".{name}-{os.getpid()}-{time.monotonic_ns()}"
         new.write_bytes(probe.tobytes())
         new.replace(folder / f"{name}.f32")

@@ -5,6 +5,7 @@ off)."""
 
 from __future__ import annotations
 
+from index.document_ids import sha256
 from index.encoders.settings import (  # first: it sets what the libraries read when they are loaded
     Kind,
     LocalSettings,
@@ -125,7 +126,7 @@ def weights_digest(folder: Path) -> str:
     for file in files:
         with file.open("rb") as stream:
             digests.append(hashlib.file_digest(stream, "sha256").hexdigest())
-    return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
+    return digests[0] if len(digests) == 1 else sha256("\n".join(digests).encode())
 
 
 def describe_pooling(model: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -11,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from index.deferred_patterns import compile_later
+from index.document_ids import sha256
 
 if TYPE_CHECKING:
     import numpy as np
@@ -131,7 +131,7 @@ def make_identity(*, weights: str, pooling: str, tokens: int, precision: str, qu
 
     `query` and `document` are its prompts, `weights` a digest, `tokens` its limit without special tokens."""
     parts = json.dumps([weights, pooling, tokens, precision, query, document], ensure_ascii=False)
-    return f"{weights[:12]}-{precision}-{hashlib.sha256(parts.encode('utf-8', 'replace')).hexdigest()[:16]}"
+    return f"{weights[:12]}-{precision}-{sha256(parts.encode('utf-8', 'replace'))[:16]}"
 
 
 def estimate_tokens(texts: Sequence[str]) -> list[int]:

@@ -11,14 +11,13 @@ Law, tested: `to_observation` reads what `facet_rows` wrote."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from index.document_ids import path_id
+from index.document_ids import path_id, sha256
 from index.model import Document
 from index.observations.perspectives import MOST, Perspective, observation_text
 from index.storage.chunk_rows import Match, Row
@@ -61,7 +60,7 @@ def make_facets(document: Document, perspectives: Sequence[Perspective]) -> tupl
     for place, observation in enumerate(document.node.observations):
         for n, perspective in enumerate(perspectives):
             text = observation_text(perspective, document.node.name, observation.content)
-            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+            digest = sha256(text.encode("utf-8", "surrogatepass"))
             facets.append(PerspectiveRow(place * PLACES + n, observation.ordinal, perspective.name, text, digest))
     return tuple(facets)
 

@@ -5,13 +5,13 @@ hold."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from index.document_ids import sha256
 from index.errors import InvalidArgument
 
 MOST: Final = 32  # perspectives of a workspace
@@ -49,7 +49,7 @@ def query_text(perspective: Perspective, query: str) -> str:
 def hash_perspectives(perspectives: Sequence[Perspective]) -> str:
     """Hash the names, prompts and order of a table of perspectives."""
     text = json.dumps([(perspective.name, perspective.prompt) for perspective in perspectives])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return sha256(text.encode())[:16]
 
 
 def validate(name: object, prompt: object) -> Perspective:

@@ -5,11 +5,11 @@ cursor names, even if it has moved, and at its old position if it was removed.""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
+from index.document_ids import sha256
 from index.errors import InvalidArgument
 
 T = TypeVar("T")
@@ -42,4 +42,4 @@ def _find_start(items: Sequence[T], cursor: str, name: Callable[[T], str]) -> in
 
 
 def _digest(name: str) -> str:
-    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return sha256(name.encode("utf-8", "surrogatepass"))[:16]

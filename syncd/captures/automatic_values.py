@@ -7,13 +7,13 @@ Law, tested: a value that a caller gave is not automatic, even if Memex wrote th
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, Literal, TypeAlias
 
+from index.document_ids import sha256
 from index.errors import Unavailable
 from index.names import base_name
 from syncd.state.ledger import Ledger
@@ -94,7 +94,7 @@ class AutomaticValues:
 def digest_of(value: Value) -> str:
     """Return a digest for comparing values; the order of tags does not count."""
     text = json.dumps(sorted(value) if isinstance(value, list) else value, ensure_ascii=False)
-    return hashlib.sha256(unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return sha256(unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass"))[:16]
 
 
 def file_stem(path: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
+from index.document_ids import sha256
 from index.errors import Conflict, NotFound
 from index.model import Document, Stat
 from index.names import stem
@@ -20,7 +21,6 @@ from syncd.captures.writer import UNWRITTEN, hide_file_name, hold_commits
 from syncd.documents.owner_marks import EDITED, MarkedByOwner
 from syncd.documents.parser import parse
 from syncd.history.audit_log import TOGETHER, take_back
-from syncd.history.change_journal import sha256
 from syncd.notes.front_matter import decode, encode
 from syncd.sync.hand_edits import visible_digest
 from syncd.vault.vault import FileDigest, FolderBlocked, Replacement, Vault

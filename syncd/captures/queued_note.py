@@ -5,11 +5,11 @@ created, and the existing one gets the tags that it lacks; nothing is created tw
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from index.document_ids import sha256
 from index.errors import Conflict, NotFound
 from index.model import COLLECTIONS, Record
 from index.names import fold
@@ -62,7 +62,7 @@ def create_document(inbox: Inbox, running: RunningJob) -> str:
     if inbox.captures.index.record(job.planned, job.workspace):
         return job.planned
     text: str = request["text"]
-    same: Callable[[], Record | None] = partial(_find_same, inbox, job, hashlib.sha256(text.encode()).hexdigest())
+    same: Callable[[], Record | None] = partial(_find_same, inbox, job, sha256(text.encode()))
     note = same() or create_note(
         inbox,
         folder=inbox.namespace_folder(job.workspace, request["namespace"]),

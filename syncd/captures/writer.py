@@ -14,6 +14,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from index.document_ids import sha256
 from index.errors import Conflict, MemexError, Unavailable
 from index.model import Document, Record, Stat
 from index.names import fold
@@ -29,7 +30,6 @@ from syncd.documents.collection_membership import plain_tags
 from syncd.documents.file_names import free_name
 from syncd.enrichment.enricher import EnrichmentResult, fill_missing, missing_properties
 from syncd.history.audit_log import take_back
-from syncd.history.change_journal import sha256
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import FrontmatterError, decode, encode, split
 from syncd.notes.secret_patterns import redact

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from index.document_ids import sha256
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.names import base_name
 from syncd.changes.change_note import ProposedChange, read_change
@@ -17,7 +18,7 @@ from syncd.changes.proposed_text import decided_properties
 from syncd.changes.three_way_merge import Merge, merge
 from syncd.changes.unified_diff import DiffError, apply_hunks, compose_diff
 from syncd.documents.file_names import numbered_names
-from syncd.history.change_journal import Entry, FileChange, MovePlan, ReadVersion, note_step, require_bytes, sha256
+from syncd.history.change_journal import Entry, FileChange, MovePlan, ReadVersion, note_step, require_bytes
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, encode, read_properties, split
 from syncd.vault.location import locate
 from syncd.vault.path_rules import is_below, is_note

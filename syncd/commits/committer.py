@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from index.document_ids import sha256
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from syncd.commits.commit_builder import (
     CommitBuilder,
@@ -34,7 +35,7 @@ from syncd.commits.own_changes import CommitBatch
 from syncd.git import head_moves
 from syncd.git.repository import GitFailed, GitPosition, Repository
 from syncd.history.audit_log import AuditLog
-from syncd.history.change_journal import RECENT_MS, sha256, uncommitted_paths
+from syncd.history.change_journal import RECENT_MS, uncommitted_paths
 from syncd.settings.automation import GitSettings
 from syncd.state import named_values
 from syncd.state.ledger import Ledger

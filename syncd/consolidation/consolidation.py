@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
+from index.document_ids import sha256
 from index.errors import MemexError, NotFound, Unavailable
 from index.graph.vertex import Vertex
 from syncd.consolidation.analysis.findings import Findings
@@ -24,7 +25,6 @@ from syncd.consolidation.report_lines import ReportedProposal, read_proposals
 from syncd.consolidation.report_note import ReportEntry, WorkspaceReport, compose_report, draw_clusters
 from syncd.git.repository import Repository
 from syncd.history.audit_log import CONSOLIDATION, acting_as
-from syncd.history.change_journal import sha256
 from syncd.notes.checkboxes import (
     MARKS,
     Answer,

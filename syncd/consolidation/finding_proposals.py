@@ -5,11 +5,11 @@ own proposal."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from index.document_ids import sha256
 from index.graph.vertex import Vertex
 from syncd.consolidation.analysis.findings import Finding, Findings
 from syncd.consolidation.report_note import ReportEntry, WorkspaceReport
@@ -104,7 +104,7 @@ def _propose_finding(finding: Finding, paths: Mapping[str, str]) -> ShownProposa
 
 def _propose_summary(workspace: str, node: Vertex, draft: str) -> ShownProposal:
     about = {"workspace": workspace, "ids": [node.id], "would": [draft], "hashes": [], "changed_at": node.changed_at}
-    subject = (workspace, node.id, hashlib.sha256(draft.encode("utf-8", "surrogatepass")).hexdigest())
+    subject = (workspace, node.id, sha256(draft.encode("utf-8", "surrogatepass")))
     proposal = Proposal("summary", subject, about)
     count = f"{node.observations:,} fact{'' if node.observations == 1 else 's'}"
     since = "and an outdated summary" if node.summary else "and no summary"

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from index.document_ids import sha256
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.timings import now_ms
 from syncd.commits.commit_message import format_message
@@ -30,7 +31,6 @@ from syncd.history.change_journal import (
     ReadVersion,
     UnfinishedChanges,
     require_bytes,
-    sha256,
 )
 from syncd.promotion.link_updates import plan_link_updates
 from syncd.promotion.promotions import NO_HISTORY, NOTHING

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from typing import Any, Final
 
+from index.document_ids import sha256
 from index.errors import Conflict, NotFound, Unavailable
 from index.foreground import foreground
 from index.model import Stat
@@ -32,7 +33,6 @@ from syncd.context.note_facts import ContextFact, WeighedFact, flatten, project_
 from syncd.context.session_context import Count, SessionContext, SessionLine, frame_tokens
 from syncd.context.stray_notes import find_stray_notes
 from syncd.context.use_counts import UseCounts
-from syncd.history.change_journal import sha256
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import decode, encode, has_merge_conflict
 from syncd.state import named_values

@@ -5,12 +5,12 @@ give equal facts."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from index.document_ids import sha256
 from index.model import Observation, Record
 from index.text.hidden_characters import escape_hidden
 from index.text.sentences import cut_cleaned, plain_text, shorten, split_markdown
@@ -52,7 +52,7 @@ class ContextFact:
     @property
     def mark(self) -> str:
         """Return the id that the fact's line has in the context note."""
-        return f"c{hashlib.sha256(self.key.encode()).hexdigest()[:10]}"
+        return f"c{sha256(self.key.encode())[:10]}"
 
     @property
     def day(self) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from index.document_ids import sha256
 from index.errors import MemexError, Unavailable
 from index.foreground import foreground
 from index.process_memory import release_unused
@@ -30,7 +31,7 @@ from syncd.daemon.open_parts import OpenParts
 from syncd.documents.owner_marks import read_marks
 from syncd.git.head_follower import HeadFollower
 from syncd.history.audit_log import Events
-from syncd.history.change_journal import ChangeJournal, sha256
+from syncd.history.change_journal import ChangeJournal
 from syncd.history.note_history import NoteHistory
 from syncd.history.note_restore import NoteRestore
 from syncd.history.undo import Undo

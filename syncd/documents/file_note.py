@@ -5,10 +5,10 @@ that a person has changed no longer belongs to the file and is never replaced.""
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from index.document_ids import sha256
 from syncd.documents.file_names import link_to
 from syncd.documents.file_types import MARKDOWN
 from syncd.notes.front_matter import (
@@ -71,13 +71,8 @@ def file_properties(facts: FileFacts, path: str | None, name: str | None = None)
     if facts.warnings:
         values["file_warnings"] = list(facts.warnings)
     if path:
-        values["text_sha256"] = sha256(facts.text)
+        values["text_sha256"] = sha256(encode(facts.text))
     return values
-
-
-def sha256(text: str) -> str:
-    """Return the digest of a text in the encoding of notes."""
-    return hashlib.sha256(encode(text)).hexdigest()
 
 
 def clean_text(text: str) -> str:
@@ -125,7 +120,7 @@ def digest_of(raw: bytes) -> str | None:
 def is_untouched(raw: bytes) -> bool:
     """Return whether the note's text is still the text that was read from the file."""
     text = decode(raw)
-    return readable_properties(text).get("text_sha256") == sha256(split(text)[1])
+    return readable_properties(text).get("text_sha256") == sha256(encode(split(text)[1]))
 
 
 def revise(raw: bytes, facts: FileFacts, path: str, *, updated_at: str, version: int) -> str:

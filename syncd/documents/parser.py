@@ -5,7 +5,6 @@ of the Document, and no text is left out of the search without a defect (except 
 
 from __future__ import annotations
 
-import hashlib
 import posixpath
 import re
 import unicodedata
@@ -13,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from index.document_ids import ID
+from index.document_ids import ID, sha256
 from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Link, MemoRelation, Node
 from index.text.hidden_characters import hidden_defects
 from index.text.link_schemes import link_defects
@@ -128,7 +127,7 @@ def _read_note(raw: bytes, path: str, defects: list[Defect]) -> _ParsedNote:
     whole = readable and properties is not None and not properties.repeated
     writable = whole and not is_unclosed(front + body)
     values = properties.values if properties else {}
-    return _ParsedNote(path, hashlib.sha256(raw).hexdigest(), front, body, values, writable)
+    return _ParsedNote(path, sha256(raw), front, body, values, writable)
 
 
 def _classify(note: _ParsedNote, owned: _OwnProperties, inbox: str, collections: Sequence[str]) -> _Class:
@@ -181,7 +180,7 @@ def _assemble(note: _ParsedNote, owned: _OwnProperties, kind: _Class, mtime_ms: 
         content=body,
         text=outlined.text,
         digest=note.digest,
-        content_hash=hashlib.sha256((strip_link_numbers(body, page) if page else note.body).encode()).hexdigest(),
+        content_hash=sha256((strip_link_numbers(body, page) if page else note.body).encode()),
         collection=kind.collection,
         tags=_remove_repeats(
             [*kind.tags, *(() if kind.file else outlined.tags)]

@@ -5,12 +5,12 @@ the drafts that are not from the endpoint."""
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from index.document_ids import sha256
 from index.errors import Unavailable
 from index.graph.vertex import Vertex
 from syncd.documents.parser import parse
@@ -44,7 +44,7 @@ class SummaryDrafts:
         text = "\n".join(
             [f"# {vertex.name}", "", *(f"- {'  '.join(content.splitlines(keepends=True))}" for content in contents)]
         )
-        key = hashlib.sha256(text.encode()).hexdigest()
+        key = sha256(text.encode())
         if key in self.kept:
             return self.kept[key]
         if self.failed or self.asked >= ASKED or self.clock() > self._until:

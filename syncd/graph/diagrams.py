@@ -5,7 +5,6 @@ Mermaid drawing those within Mermaid's limits), and is identical for an identica
 
 from __future__ import annotations
 
-import hashlib
 import json
 import unicodedata
 import xml.etree.ElementTree as ET
@@ -16,6 +15,7 @@ from itertools import accumulate, pairwise
 from typing import Any, Final
 
 from index.deferred_patterns import compile_later
+from index.document_ids import sha256
 from index.graph.vertex import Edge
 from index.names import fold
 
@@ -184,7 +184,7 @@ def _format_list(key: str, items: Sequence[Mapping[str, Any]]) -> str:
 
 def _stable_id(*parts: object) -> str:
     """Return 16 hexadecimal digits derived from the parts, so that drawing again gives the same file."""
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+    return sha256(json.dumps(parts).encode())[:16]
 
 
 def _draw_frame(title: str, places: Sequence[tuple[int, int]]) -> dict[str, Any]:

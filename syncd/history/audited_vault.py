@@ -10,13 +10,12 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
-from index.document_ids import ID, path_id
+from index.document_ids import ID, path_id, sha256
 from index.errors import Conflict, MemexError, Unavailable
 from index.model import Stat
 from syncd.documents.owner_marks import find_overreach
 from syncd.documents.parser import TYPES
 from syncd.history.audit_log import AUTHOR, CONSOLIDATION, TAKING_BACK, AuditLog, Change
-from syncd.history.change_journal import sha256
 from syncd.history.overwritten_bytes import OverwrittenBytes
 from syncd.history.write_lineage import AGENTS
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split

@@ -7,7 +7,6 @@ kept for an undo as long as other overwritten versions, and the digests remain."
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 import zlib
@@ -17,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
+from index.document_ids import sha256
 from index.errors import Conflict, MemexError, NotFound
 from syncd.history.audit_log import take_back
 from syncd.state.ledger import Ledger
@@ -94,11 +94,6 @@ def note_step(path: str, before: bytes | None, after: bytes | None) -> FileChang
 def move_steps(old: str, new: str, digest: str) -> tuple[FileChange, FileChange]:
     """Return the steps for a stored file: it is copied first, and removed from its old path last."""
     return FileChange(new, "", digest, twin=old), FileChange(old, digest, "", twin=new)
-
-
-def sha256(raw: bytes | None) -> str:
-    """Return the digest of a file with these bytes; "" = no file."""
-    return "" if raw is None else hashlib.sha256(raw).hexdigest()
 
 
 def uncommitted_paths(ledger: Ledger, since: int) -> set[str]:

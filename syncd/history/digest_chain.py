@@ -5,12 +5,13 @@ at the end can be detected only by a reader who recorded the head."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
+
+from index.document_ids import sha256
 
 GENESIS = "0" * 64
 HEAD = re.compile(r"(\d{1,15}):([0-9a-f]{64})\Z")
@@ -89,7 +90,7 @@ def compute_seal(entry: Entry, before: str) -> str:
     """Compute the seal of an entry that follows the seal `before`."""
     values = [getattr(entry, name) for name in COLUMNS if name not in ("seal", "address")]
     values += [entry.address] if entry.address else []
-    return hashlib.sha256(f"{before}\n{json.dumps(values)}".encode()).hexdigest()
+    return sha256(f"{before}\n{json.dumps(values)}".encode())
 
 
 def check(entries: Iterable[Entry], base: Head | None = None, *, heads: Iterable[Head] = ()) -> ChainCheck:

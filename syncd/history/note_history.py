@@ -6,7 +6,6 @@ recorded states."""
 from __future__ import annotations
 
 import difflib
-import hashlib
 import json
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice, pairwise
 from typing import Any, Final
 
+from index.document_ids import sha256
 from index.errors import MemexError, NotFound
 from index.model import Record
 from index.scope.index import Index
@@ -204,7 +204,7 @@ class NoteHistory:
         names = dict.fromkeys(name for commit in note_commits for name in (commit.after, commit.before) if name)
         for start in range(0, min(len(names), TRIED), PIECE):
             for raw in self._repo.read_blobs(list(names)[start : min(start + PIECE, TRIED)]).values():
-                if hashlib.sha256(raw).hexdigest() == digest:
+                if sha256(raw) == digest:
                     return raw
         return None
 
@@ -288,7 +288,7 @@ class NoteHistory:
         if name == "":
             return ""
         raw = None if name is None else self._repo.read_blob(name)
-        return None if raw is None else hashlib.sha256(raw).hexdigest()
+        return None if raw is None else sha256(raw)
 
     def read_current(self, path: str) -> bytes | None:
         """Return the current content of the note."""
@@ -304,7 +304,7 @@ class NoteHistory:
             return "", 0
         except MemexError:
             return None
-        return hashlib.sha256(raw).hexdigest(), stat.mtime_ns // 1_000_000
+        return sha256(raw), stat.mtime_ns // 1_000_000
 
 
 def merge_events(
@@ -341,7 +341,7 @@ class _Texts:
         self._known: dict[str, str | None] = {"": ""}
         self.present: str | None = None  # None = no file, or it can't be read
         if (raw := history.read_current(path)) is not None:
-            self.present = self._known[hashlib.sha256(raw).hexdigest()] = _decode(raw)
+            self.present = self._known[sha256(raw)] = _decode(raw)
 
     def read_blobs(self, commits: Iterable[Mapping[str, Any]]) -> None:
         """Read the texts before and after these commits at once."""

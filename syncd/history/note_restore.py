@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
+from index.document_ids import sha256
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.history.audit_log import AUTHOR
-from syncd.history.change_journal import sha256
 from syncd.history.note_history import NoteHistory, diff_texts
 from syncd.history.undo import UNHOUSED
 from syncd.vault.location import locate

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
+from index.document_ids import sha256
 from index.errors import Unavailable
 
 FOLDER: Final = "past"  # in the state folder
@@ -40,7 +41,7 @@ class OverwrittenBytes:
 
     def keep(self, raw: bytes) -> None:
         """Store these bytes; the retention time starts now."""
-        with self.keeping(hashlib.sha256(raw).hexdigest()) as write:
+        with self.keeping(sha256(raw)) as write:
             for start in range(0, len(raw) or 1, _PIECE):
                 write(raw[start : start + _PIECE])
 
@@ -78,7 +79,7 @@ class OverwrittenBytes:
             log.warning("could not read a stored version: %s", error.strerror)
             return None
         raw = b"".join(pieces)
-        return raw if hashlib.sha256(raw).hexdigest() == digest else None
+        return raw if sha256(raw) == digest else None
 
     @contextmanager
     def open(self, digest: str) -> Iterator[Path | None]:

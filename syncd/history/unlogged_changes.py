@@ -4,7 +4,6 @@ Law, tested: the search never stops the sync pipeline, and logs nothing about a 
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import threading
 import time
@@ -12,6 +11,7 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Final
 
+from index.document_ids import sha256
 from index.errors import MemexError, NotFound
 from index.scope.index import Index
 from syncd.history.audit_log import ADOPTION, LATELY, AuditLog, Author, Change, acting_as
@@ -109,7 +109,7 @@ class UnloggedChanges:
         digest = ""
         with suppress(NotFound):
             raw, _ = self._vault.read(entry.path)
-            digest = hashlib.sha256(raw).hexdigest()
+            digest = sha256(raw)
         if digest == entry.before:
             about = {name: getattr(entry, name) for name in Change.__slots__}
             with acting_as(Author("daemon", "start", request=entry.request)):

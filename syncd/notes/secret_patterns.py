@@ -5,13 +5,13 @@ tested: any 100 KB of text take less than a tenth of a second; no result contain
 
 from __future__ import annotations
 
-import hashlib
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from index.deferred_patterns import compile_later
+from index.document_ids import sha256
 from index.errors import InvalidArgument
 from index.model import Defect
 from syncd.notes.secret_rules.credential_formats import ASSIGNMENTS, FORMATS, CredentialFormat, compile_assignment
@@ -130,7 +130,7 @@ def mask(text: str) -> str:
     The digest has no key: eight digits don't help anybody to guess a random value."""
 
     def label(secret: Secret, value: str) -> str:
-        digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+        digest = sha256(value.encode("utf-8", "surrogatepass"))
         return f"[{secret.kind} {digest[:8]}]"
 
     return _replace(text, label)

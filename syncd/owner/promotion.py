@@ -10,9 +10,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from index.document_ids import sha256
 from index.errors import Conflict, InvalidArgument, MemexError
 from syncd.documents.capture_note import CHANGE
-from syncd.history.change_journal import sha256
 from syncd.indexes import note_lookup
 from syncd.promotion.plan import Plan, TakenDestination, refuse_unseen_change, reserve_paths
 from syncd.promotion.promotions import Promotions

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from index.document_ids import sha256
 from index.errors import InvalidArgument, MemexError, NotFound
 from index.model import Record
 from index.names import did_you_mean
@@ -19,7 +20,6 @@ from syncd.changes.change_approval import ChangePlans, WeighedChange
 from syncd.changes.change_note import TARGET
 from syncd.documents.capture_note import CHANGE
 from syncd.documents.owner_marks import OwnerMarks
-from syncd.history.change_journal import sha256
 from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
 from syncd.owner.promotion import parse_ids

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
+from index.document_ids import sha256
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Record
 from syncd.history.audit_log import AuditLog
-from syncd.history.change_journal import sha256
 from syncd.notes.checkboxes import format_checkbox
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
 from syncd.notes.quoted_text import link_to, quote_block, quote_inline

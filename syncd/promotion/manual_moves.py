@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from index.document_ids import sha256
 from index.errors import Conflict, MemexError
 from index.model import Document, Stat
 from syncd.documents.file_note import digest_of
 from syncd.git import head_moves
 from syncd.git.repository import Repository
 from syncd.history.audit_log import Author, acting_as
-from syncd.history.change_journal import FileChange, MovePlan, move_steps, note_step, sha256
+from syncd.history.change_journal import FileChange, MovePlan, move_steps, note_step
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, read_properties, readable_properties, split
 from syncd.notes.inline_syntax import find_wikilinks
 from syncd.notes.property_reader import as_text

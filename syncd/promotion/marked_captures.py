@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from index.document_ids import sha256
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Document, Record
 from index.names import fold
@@ -21,7 +22,6 @@ from syncd.documents.owner_marks import OwnerMarks, read_marks
 from syncd.git import head_moves
 from syncd.git.repository import Repository
 from syncd.history.audit_log import acting_as
-from syncd.history.change_journal import sha256
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
 from syncd.promotion.destination_conflicts import DestinationConflicts
 from syncd.promotion.plan import Plan, TakenDestination, is_in_use, read_promotable, reserve_paths

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from index.document_ids import sha256
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Document, Record, Stat
 from index.names import fold
@@ -21,7 +22,7 @@ from syncd.documents.file_names import known_ending, numbered_names, rename_inst
 from syncd.documents.file_types import KNOWN
 from syncd.documents.owner_marks import read_marks
 from syncd.git.repository import Repository
-from syncd.history.change_journal import ChangeJournal, Entry, FileChange, MovePlan, move_steps, note_step, sha256
+from syncd.history.change_journal import ChangeJournal, Entry, FileChange, MovePlan, move_steps, note_step
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
 from syncd.notes.markdown_outline import is_open_ended
 from syncd.promotion.link_updates import LinkUpdates, plan_link_updates

@@ -5,13 +5,12 @@ folder that a note or a setting names is data: it never leads out of the vault, 
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from index.document_ids import path_id
+from index.document_ids import path_id, sha256
 from index.errors import InvalidArgument
 from index.model import Document, Record
 from index.names import fold
@@ -283,7 +282,7 @@ def replace_id(text: str, id: str) -> str:
 
 def derive_other_id(id: str, raw: bytes) -> str:
     """Derive a new id for a note whose id is taken; every machine derives the same one."""
-    return path_id(f"{id} {hashlib.sha256(raw).hexdigest()}")
+    return path_id(f"{id} {sha256(raw)}")
 
 
 def remove_mark(text: str) -> str:

@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from index.document_ids import sha256
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Record
 from index.timings import now_ms
@@ -23,15 +24,7 @@ from syncd.changes.change_approval import APPLY, UNAPPLY, ChangePlans
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.git.repository import Repository
 from syncd.history.audit_log import Author, acting_as
-from syncd.history.change_journal import (
-    RECENT_MS,
-    ChangeJournal,
-    Entry,
-    FileChange,
-    MovePlan,
-    UnfinishedChanges,
-    sha256,
-)
+from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, FileChange, MovePlan, UnfinishedChanges
 from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
 from syncd.promotion.link_updates import MoveSeries, plan_link_updates

@@ -6,7 +6,6 @@ stale, and changes nothing."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import threading
@@ -14,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from index.document_ids import sha256
 from index.errors import MemexError, Unavailable
 from syncd.notes.checkboxes import Answer, ProposalOutcome
 from syncd.state.ledger import Ledger
@@ -45,7 +45,7 @@ class Proposal:
     @property
     def key(self) -> str:
         """Return 16 hexadecimal digits that identify this change."""
-        return hashlib.sha256(_canonical_json([self.kind, dict(self.about)]).encode()).hexdigest()[:16]
+        return sha256(_canonical_json([self.kind, dict(self.about)]).encode())[:16]
 
 
 class Proposals:

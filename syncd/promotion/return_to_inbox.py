@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
+from index.document_ids import sha256
 from index.errors import Conflict, NotFound
 from index.model import Record
 from index.names import fold
@@ -21,7 +22,6 @@ from syncd.history.change_journal import (
     move_steps,
     note_step,
     require_bytes,
-    sha256,
 )
 from syncd.indexes.note_lookup import choose, find_candidates
 from syncd.notes.front_matter import FrontmatterError, decode, encode

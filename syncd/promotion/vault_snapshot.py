@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
+from index.document_ids import sha256
 from index.errors import Conflict, NotFound
 from index.model import Document, Record, Stat
 from syncd.captures.automatic_values import AutomaticValues, file_stem
 from syncd.documents.parser import parse
-from syncd.history.change_journal import sha256
 from syncd.indexes import note_lookup
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.promotion.link_updates import LinkUpdates

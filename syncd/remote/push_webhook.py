@@ -14,6 +14,7 @@ import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from index.document_ids import sha256
 from index.errors import Conflict, InvalidArgument, NotFound
 from syncd.state.folder import write_private
 from syncd.state.ledger import Ledger
@@ -126,4 +127,4 @@ class PushWebhook:
 
 
 def _body_name(body: bytes) -> str:
-    return _BODY + hashlib.sha256(body).hexdigest()
+    return _BODY + sha256(body)

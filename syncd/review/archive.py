@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
+from index.document_ids import sha256
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Document, Record
 from index.names import fold
@@ -21,7 +22,7 @@ from syncd.commits.own_changes import trace_steps
 from syncd.documents.owner_marks import OwnerMarks, read_marks
 from syncd.git.repository import Repository
 from syncd.history.audit_log import AuditLog
-from syncd.history.change_journal import ChangeJournal, FileChange, MovePlan, move_steps, note_step, sha256
+from syncd.history.change_journal import ChangeJournal, FileChange, MovePlan, move_steps, note_step
 from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, read_properties, split
 from syncd.notes.inline_syntax import find_wikilinks

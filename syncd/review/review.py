@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
+from index.document_ids import sha256
 from index.encoders.word_frequency import word_ranks
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.foreground import foreground
@@ -31,7 +32,6 @@ from syncd.captures.writer import hold_commits
 from syncd.documents.capture_note import CHANGE
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.git.repository import Repository
-from syncd.history.change_journal import sha256
 from syncd.indexes.note_links import find_paths
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, encode, read_properties, split
 from syncd.notes.timestamps import iso

@@ -5,12 +5,11 @@ the rules of now must all allow it. Of all indexes, the window holds the shared 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from index.document_ids import path_id
+from index.document_ids import path_id, sha256
 from index.errors import MemexError, NotFound, Unavailable
 from index.model import Answer, Query, Record
 from index.scope.index import Index
@@ -157,7 +156,7 @@ class WorkspaceWindow:
         # The rules come last: they may have changed while the file was read.
         if vault.ignores(path) or why_withheld(text) or not self._window.shares.rules.shares(path, self.workspace):
             raise not_shared(path)
-        if hashlib.sha256(raw).hexdigest() != record.digest:
+        if sha256(raw) != record.digest:
             raise _IndexLag
         return raw
 

@@ -6,7 +6,6 @@ that Memex gives are removed, and only once they are older than any write takes.
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
 import secrets
@@ -17,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from index.document_ids import sha256
 from index.errors import Conflict, InvalidArgument, PermissionDenied, Unavailable
 
 KEY_FILE, LEDGER = "key", "ledger.db"  # the owner's key, and the state that is not in the vault's files
@@ -29,7 +29,7 @@ def expand_home(path: str | Path) -> Path:
 
 def path_digest(vault: Path) -> str:
     """Return a short name for the path of a vault."""
-    return hashlib.sha256(os.fsencode(vault)).hexdigest()[:8]
+    return sha256(os.fsencode(vault))[:8]
 
 
 def state_home(environ: Mapping[str, str]) -> Path:

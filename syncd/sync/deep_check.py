@@ -7,7 +7,6 @@ Law, tested: the check writes no row; a path that differs goes through the sync 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import threading
@@ -18,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from index.document_ids import sha256
 from index.errors import NotFound, Unavailable
 from index.model import Entry
 from index.scope.index import Index
@@ -108,7 +108,7 @@ class DeepCheck:
             return False
         except Unavailable:  # the pipeline reports it
             return False
-        if hashlib.sha256(raw).hexdigest() == entry.digest:
+        if sha256(raw) == entry.digest:
             return False
         unseen = stat == entry.stat and index.manifest.get(entry.path) == entry
         if unseen:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from typing import Any, Final
 
-from index.document_ids import path_id
+from index.document_ids import path_id, sha256
 from index.errors import Unavailable
 from index.model import Document, Record, Stat
 from index.scope.index import Index
@@ -28,7 +28,6 @@ from syncd.git import head_moves
 from syncd.git.note_commits import find_creation
 from syncd.git.repository import Repository
 from syncd.history.audit_log import AuditLog
-from syncd.history.change_journal import sha256
 from syncd.notes.front_matter import PropertyValue, readable_properties
 from syncd.notes.timestamps import iso
 from syncd.state.ledger import Ledger
@@ -285,4 +284,4 @@ def visible_digest(note: Document | Record) -> str:
     filed = [note.collection, has_several(note)]
     summary = None if note.summary_derived else note.summary
     fields = [note.content_hash, title, sorted(note.tags), filed, summary, dict(note.metadata)]
-    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+    return sha256(json.dumps(fields, sort_keys=True).encode())

@@ -4,7 +4,6 @@ Law: a pass decides from the files alone, so a late, duplicate or wrong cause do
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 
+from index.document_ids import sha256
 from index.errors import MemexError, NotFound, Unavailable
 from index.foreground import foreground
 from index.model import Document, Record, Stat
@@ -454,7 +454,7 @@ class IndexPass:
             return False
         if record.scope == "captures" and list_unadopted([path], index, self._edits.paths):
             return False
-        if entry.digest != hashlib.sha256(raw).hexdigest() or record.created_at == entry.stat.mtime_ns // 1_000_000:
+        if entry.digest != sha256(raw) or record.created_at == entry.stat.mtime_ns // 1_000_000:
             return False
         index.touch({path: stat})
         return True

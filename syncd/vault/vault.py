@@ -16,6 +16,7 @@ from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
+from index.document_ids import sha256
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Stat
 from syncd.vault import atomic_write
@@ -397,7 +398,7 @@ class Vault:
 
     def _check_unchanged(self, file: int, digest: str) -> Stat:
         data, was = self._read_bytes(file)
-        if hashlib.sha256(data).hexdigest() != digest or atomic_write.to_stat(os.fstat(file)) != was:
+        if sha256(data) != digest or atomic_write.to_stat(os.fstat(file)) != was:
             raise atomic_write.FileChanged
         return was
 

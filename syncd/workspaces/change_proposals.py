@@ -8,6 +8,7 @@ import uuid
 from functools import partial
 from typing import Final
 
+from index.document_ids import sha256
 from index.errors import ResourceExhausted
 from index.model import Record
 from syncd.captures.inbox import Inbox
@@ -17,7 +18,6 @@ from syncd.changes.proposed_text import ChangeRequest, propose_text
 from syncd.changes.unified_diff import compose_diff
 from syncd.documents.capture_note import CHANGE, MAX_CONTENT
 from syncd.history.audit_log import AUTHOR
-from syncd.history.change_journal import sha256
 from syncd.notes.front_matter import decode
 from syncd.sharing.window import SharedNote, WorkspaceWindow, not_shared
 

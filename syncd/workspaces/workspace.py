@@ -6,7 +6,6 @@ nothing."""
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
+from index.document_ids import sha256
 from index.errors import NotFound, PermissionDenied, Unavailable
 from index.model import COLLECTIONS, Answer, Document, Query, Record
 from index.names import fold
@@ -130,7 +130,7 @@ class Workspace:
 
         A tag `collection:x` sets the collection too. A note of another collection than the given one does not count."""
         now = self._inbox.now()
-        content_hash = hashlib.sha256(check_content(content)).hexdigest()
+        content_hash = sha256(check_content(content))
         rest, title, metadata_tags = split_metadata(metadata or {})
         named, tags = choose_collection(collection, metadata_tags, self.collections)
         check_source(source)

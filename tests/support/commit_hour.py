@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from index.document_ids import sha256
 from syncd.history.audit_log import Author
-from syncd.history.change_journal import sha256
 from syncd.settings.automation import GitSettings
 from tests.support.commit_crash import CHAT, CODE, Rig
 

@@ -4,11 +4,11 @@ Law, tested: the key of a finding changes only with its proposal, so that a deci
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
+from index.document_ids import sha256
 from index.model import DocumentOverview
 from syncd.graph.attention_report import Report
 
@@ -83,4 +83,4 @@ class Findings(Generic[E]):
 def key_of(workspace: str, kind: Kind, ids: tuple[str, ...], would: tuple[str, ...]) -> str:
     """Return the stable key of a finding."""
     text = "\0".join((workspace, kind, *ids, "", *would))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:KEY]
+    return sha256(text.encode("utf-8", "surrogatepass"))[:KEY]

@@ -8,11 +8,11 @@ import subprocess
 
 import pytest
 
+from index.document_ids import sha256
 from syncd.commits import committer
 from syncd.commits.commit_selection import IGNORED, MARKERS, SECRET, STAGED
 from syncd.commits.committer import MadeCommit
 from syncd.history.audit_log import Author, take_back
-from syncd.history.change_journal import sha256
 from syncd.owner.git import commit_operations
 from tests.support.commit_crash import CHAT, DAEMON, A, B, made
 

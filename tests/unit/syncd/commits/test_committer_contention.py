@@ -14,11 +14,11 @@ import time
 
 import pytest
 
+from index.document_ids import sha256
 from syncd.commits import commit_selection
 from syncd.git.repository import GitPosition
 from syncd.history.audit_log import acting_as
 from syncd.history.audited_vault import describe_change
-from syncd.history.change_journal import sha256
 from tests.support.commit_crash import CODE, A, B
 from tests.support.git_states import intercept
 from tests.support.paths import ROOT

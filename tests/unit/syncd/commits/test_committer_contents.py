@@ -12,10 +12,10 @@ import tracemalloc
 
 import pytest
 
+from index.document_ids import sha256
 from syncd.commits import commit_builder, committer
 from syncd.commits.commit_builder import CommitBuilder
 from syncd.commits.commit_selection import LINE_END, ODD, REFUSED
-from syncd.history.change_journal import sha256
 from tests.support.commit_crash import A, B, git
 from tests.support.sample_secrets import SECRETS
 

@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
+from index.document_ids import sha256
 from index.errors import Conflict
 from syncd.commits.commit_selection import NESTED
-from syncd.history.change_journal import sha256
 from tests.support.commit_crash import A, B, git, made
 
 pytestmark = [

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from index.document_ids import sha256
 from index.errors import Unavailable
 from syncd.commits.commit_builder import CommitBuilder, NewCommit
 from syncd.commits.committer import DueCommit
-from syncd.history.change_journal import sha256
 from tests.support.commit_crash import A, B, git, made
 from tests.support.example_counts import examples
 

@@ -10,8 +10,9 @@ from dataclasses import replace
 
 import pytest
 
+from index.document_ids import sha256
 from index.errors import NotFound
-from syncd.history.change_journal import ChangeJournal, MovePlan, forget_bytes, move_steps, note_step, sha256
+from syncd.history.change_journal import ChangeJournal, MovePlan, forget_bytes, move_steps, note_step
 from syncd.notes.front_matter import split
 from syncd.promotion.plan import make_due_commit
 from syncd.state.ledger import Ledger
