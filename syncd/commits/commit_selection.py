@@ -6,7 +6,6 @@ has staged other content for it, and if it looks neither like a secret nor like 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from index.errors import MemexError
+from index.timings import now_ms
 from syncd.commits.commit_builder import CommitBuilder, Content, FilesRefused
 from syncd.commits.own_changes import trace_steps
 from syncd.git.repository import GitFailed
@@ -94,7 +94,7 @@ def _separate_edited(
 ) -> None:
     """Separate the paths that the log leads to from HEAD from those that somebody has edited."""
     selection.edited = []
-    present = time.time_ns() // 1_000_000
+    present = now_ms()
     for path, digest in now.items():
         if path in selection.kept:
             continue

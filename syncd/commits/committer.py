@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar
 
 from index.document_ids import sha256
 from index.errors import Conflict, MemexError, NotFound, Unavailable
+from index.timings import now_ms
 from syncd.commits.commit_builder import (
     CommitBuilder,
     Content,
@@ -362,7 +363,7 @@ class Committer:
         return [MadeCommit(name, _subject(batch.message), tuple(batch.steps))] if name else []
 
     def _list_promoted(self) -> set[str]:
-        return uncommitted_paths(self._ledger, time.time_ns() // 1_000_000 - RECENT_MS)
+        return uncommitted_paths(self._ledger, now_ms() - RECENT_MS)
 
     def _record_outcome(self, selection: CommitSelection, asked: Iterable[str]) -> None:
         """Record the outcome for the checked paths."""

@@ -17,6 +17,7 @@ from typing import Any, Final
 from index.document_ids import sha256
 from index.errors import MemexError, NotFound, Unavailable
 from index.graph.vertex import Vertex
+from index.timings import now_ms
 from syncd.consolidation.analysis.findings import Findings
 from syncd.consolidation.finding_proposals import ShownProposal, is_complete, make_proposals, make_report
 from syncd.consolidation.note_merge import missing_blocks
@@ -112,7 +113,7 @@ class Consolidation:
                 return answer | {"text": compose_report(_today(), reports, waiting=self._waiting())}
             if answer["new"]:
                 answer["report"] = self._write_report(reports, keys)
-            self._write_facts(self._read_facts() | {"at": time.time_ns() // 1_000_000})
+            self._write_facts(self._read_facts() | {"at": now_ms()})
             return answer
 
     def _scan_workspaces(self, names: Sequence[str], progress: Progress) -> list[Findings[Any]]:

@@ -5,12 +5,12 @@ Law: each job starts from the files on disk, so a run may be missed, repeated or
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
 from index.errors import run_all
+from index.timings import now_ms
 from syncd.captures import queued_note
 from syncd.captures.inbox import Inbox
 from syncd.daemon.open_parts import OpenParts
@@ -60,7 +60,7 @@ def build_scheduler(
     planned.every("listing", settings.sync.listing_s, opened.sync.list_now, rests=False)  # its interval is a setting
     planned.every("root", ROOT_S, partial(_check_root, opened))
     planned.every("maintenance", 30.0, partial(_maintain_indexes, opened))
-    due_s = opened.check.due_in(time.time_ns() // 1_000_000)
+    due_s = opened.check.due_in(now_ms())
     planned.every("deep check", DAY_S, partial(_check_deeply, opened, planned), after=due_s)
     planned.every("leftovers", DAY_S, partial(_remove_leftovers, opened))
     planned.every("ended jobs", HOUR_S, partial(_prune_ended_jobs, opened))
@@ -114,7 +114,7 @@ def _as_daemon(part: str, work: Callable[[], object]) -> Callable[[], object]:
 
 def _check_deeply(opened: OpenParts, planned: Scheduler) -> None:
     opened.check.run(planned.stopping)
-    planned.run_in("deep check", opened.check.due_in(time.time_ns() // 1_000_000))
+    planned.run_in("deep check", opened.check.due_in(now_ms()))
 
 
 def _promote_marked(vault: AuditedVault, services: VaultServices) -> None:

@@ -5,13 +5,12 @@ Law: counts of notes outside the inbox are for the owner only; the caller must b
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from index import timings
 from index.encoders.embedder import Embedder
-from index.timings import Stopwatch
+from index.timings import Stopwatch, now_ms
 from syncd.commits.committer import Committer
 from syncd.daemon.health import Health
 from syncd.sync.pipeline import Sync
@@ -42,7 +41,7 @@ def collect_samples(
     numbers += _commit_samples(commits)
     numbers += _encoder_samples(embedder)
     numbers += _sync_samples(sync)
-    background, now = health.background(), time.time_ns() // 1_000_000
+    background, now = health.background(), now_ms()
     return [
         *numbers,
         *_timing_samples(),

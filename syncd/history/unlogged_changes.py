@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Final
@@ -14,6 +13,7 @@ from typing import Final
 from index.document_ids import sha256
 from index.errors import MemexError, NotFound
 from index.scope.index import Index
+from index.timings import now_ms
 from syncd.history.audit_log import ADOPTION, LATELY, AuditLog, Author, Change, acting_as
 from syncd.history.audited_vault import describe_change
 from syncd.history.digest_chain import Entry
@@ -118,7 +118,7 @@ class UnloggedChanges:
 
 def _is_under_way(last: Entry, change: Change) -> bool:
     """Return whether the last entry may be for a write that is about to happen: a pass holds back no commits."""
-    lately = 0 <= time.time_ns() // 1_000_000 - last.at < UNDER_WAY_MS
+    lately = 0 <= now_ms() - last.at < UNDER_WAY_MS
     return lately and (last.surface, last.tool) == (ADOPTION.surface, ADOPTION.tool) and last.before == change.after
 
 

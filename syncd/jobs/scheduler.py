@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from index.errors import MemexError, NotFound, Unavailable
 from index.process_memory import GrowthWatch
+from index.timings import now_ms
 from syncd.jobs.job_names import job_name
 from syncd.jobs.run_history import Run, RunHistory
 from syncd.settings.cron_schedule import parse_cron
@@ -281,7 +282,7 @@ class Scheduler:
             job = self._jobs[name]
             if self.stopping.is_set() or job.began is not None:
                 return
-            job.started_at, job.began = time.time_ns() // 1_000_000, time.monotonic()
+            job.started_at, job.began = now_ms(), time.monotonic()
         used, run = time.thread_time(), Run(job.started_at, 0.0, "the run ended unexpectedly")
         try:
             error = _run_work(job)

@@ -11,6 +11,7 @@ from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError
 from index.model import Record
+from index.timings import now_ms
 from syncd.consolidation.consolidation import Consolidation
 from syncd.consolidation.note_merge import missing_blocks
 from syncd.consolidation.proposal_execution import ProposalExecution
@@ -58,7 +59,7 @@ def _run(
 ) -> dict[str, Any]:
     """Scan and report; a run of all workspaces is recorded as a run of the job."""
     workspace = agent_access.workspace(name).name if (name := arguments.get("workspace")) else None
-    dry, began, at = bool(arguments.get("dry_run")), time.monotonic(), time.time_ns() // 1_000_000
+    dry, began, at = bool(arguments.get("dry_run")), time.monotonic(), now_ms()
     outcome = consolidation.run(
         jobs().stopping,
         workspace=workspace,

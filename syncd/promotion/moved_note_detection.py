@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Final
 from index.document_ids import path_id
 from index.errors import MemexError, Unavailable
 from index.scope.index import Index
+from index.timings import now_ms
 from syncd.history.audit_log import AuditLog
 from syncd.history.change_journal import document_ids
 from syncd.history.write_lineage import AGENTS
@@ -235,7 +235,7 @@ class MovedNotes:
         return not made
 
     def _remember_missing(self, gone: Iterable[tuple[str, str, list[str]]]) -> None:
-        now = time.time_ns() // 1_000_000
+        now = now_ms()
         kept = {id: (path, now, others) for id, path, others in gone}
         if kept:
             named_values.write(self._ledger, {_NAME + id: json.dumps(value) for id, value in kept.items()})

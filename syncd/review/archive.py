@@ -18,6 +18,7 @@ from index.document_ids import sha256
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Document, Record
 from index.names import fold
+from index.timings import now_ms
 from syncd.commits.own_changes import trace_steps
 from syncd.documents.owner_marks import OwnerMarks, read_marks
 from syncd.git.repository import Repository
@@ -94,7 +95,7 @@ class Archive:
         """Archive due captures that are not being edited, and return their number."""
         if not self._snapshot.sync.ready.is_set() or self._repo.busy_reason():
             return 0
-        done, begun, now = 0, time.monotonic(), time.time_ns() // 1_000_000
+        done, begun, now = 0, time.monotonic(), now_ms()
         moment = self._waiting.version, now // (EVERY_S * 1000)
         if moment == self._moment:
             return 0
@@ -161,7 +162,7 @@ class Archive:
         if any(defect.name == "conflict-copy" for defect in document.defects):
             raise Problem(HINDERING["conflict-copy"])
         owner_marks = read_marks(decode(raw))
-        if why != DISMISSED and not self._due_reason(record, owner_marks, time.time_ns() // 1_000_000):
+        if why != DISMISSED and not self._due_reason(record, owner_marks, now_ms()):
             raise Conflict("its owner has just marked the capture")
         try:
             text = encode(archive_text(decode(raw), why))
@@ -193,7 +194,7 @@ class Archive:
             raise Problem("it has no `id`: move it back into its workspace manually")
         try:
             original = self._undo_supersession(decode(raw), document.claimed_id)
-            text = encode(restore_text(original, time.time_ns() // 1_000_000))
+            text = encode(restore_text(original, now_ms()))
         except FrontmatterError as error:
             raise Problem(f"its properties can't be changed line by line: {error}") from error
         target = inbox_path(record.path, snapshot.inbox)

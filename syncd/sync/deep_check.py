@@ -21,6 +21,7 @@ from index.document_ids import sha256
 from index.errors import NotFound, Unavailable
 from index.model import Entry
 from index.scope.index import Index
+from index.timings import now_ms
 from syncd.indexes.index_builds import IndexBuilds
 from syncd.sync.index_pass import Progress
 from syncd.vault.vault import Vault
@@ -71,7 +72,7 @@ class DeepCheck:
                     progress(checked, len(known), "checking")
                 if stopping.wait(REST * (time.monotonic() - begun)) or not self._vault.is_present():
                     return CheckResult(self.last.at, checked, mended)
-            self.last = CheckResult(time.time_ns() // 1_000_000, checked, mended)
+            self.last = CheckResult(now_ms(), checked, mended)
             with suppress(OSError):  # a full disk: then the next start repeats the check
                 self._save_last()
             if mended:

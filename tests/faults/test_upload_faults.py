@@ -22,6 +22,7 @@ import psutil
 import pytest
 
 from index.errors import NotFound
+from index.timings import now_ms
 from syncd.uploads.upload_sessions import LIVES_MS
 from tests.support.fast_daemon import ROOT, Daemon
 from tests.support.live_server import Rim, running
@@ -74,7 +75,7 @@ def test_an_upload_goes_on_or_is_finished_after_a_kill_at_any_call(tmp_path):
                 assert queue.staged.find(one).read_bytes() == WHOLE
         assert len(queue.jobs()) <= 2
         assert [one.kind for one in queue.jobs() if not queue.staged.find(one.id)] == []
-        uploads.remove_stale(time.time_ns() // 1_000_000 + LIVES_MS + 1_000)
+        uploads.remove_stale(now_ms() + LIVES_MS + 1_000)
         left = [path.name for path in (state / "uploads").rglob("*")]
         assert left == [], (at, told)
         queue.sweep(older_s=-1)
@@ -156,7 +157,7 @@ def test_a_daemon_killed_during_uploads_has_every_file_that_it_acknowledged(tmp_
         assert found.status in ("queued", "running", "done")
         if found.status != "done":
             assert queue.staged.find(job).read_bytes() == text
-    uploads.remove_stale(time.time_ns() // 1_000_000 + LIVES_MS + 1_000)
+    uploads.remove_stale(now_ms() + LIVES_MS + 1_000)
     assert list((tmp_path / "state/uploads").iterdir()) == []
     ledger.close()
 

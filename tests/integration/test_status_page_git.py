@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import time
 
 import pytest
 
 from index.errors import Conflict
+from index.timings import now_ms
 from syncd.cli.terminal.status_page import render_page
 from syncd.settings.automation import GitSettings
 from tests.support.agent_writes import capture
@@ -38,7 +38,7 @@ def world(tmp_path):
 
 def drawn(world):
     told = world.app.operations["status"]({}, lambda _: None)
-    return render_page(told, at=time.time_ns() // 1_000_000, width=100)
+    return render_page(told, at=now_ms(), width=100)
 
 
 def line(drawn, label):

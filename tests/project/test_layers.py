@@ -95,6 +95,7 @@ PAGE_IMPORTS = (
         "index.errors",
         "index.names",
         "index.text",
+        "index.timings",
         "syncd.notes",
         "syncd.documents",
         "syncd.links",

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -18,6 +17,7 @@ import psutil
 import pytest
 
 from index.errors import MemexError
+from index.timings import now_ms
 from syncd.app import App
 from syncd.daemon import control_socket
 from syncd.installation.vault_setup import set_up_vault
@@ -40,7 +40,7 @@ def serve(vault: Path, state: Path, poll_s: float) -> None:
         watch=WatchSettings(poll_s=poll_s),
         limits=LimitsSettings(rate=0),
     )
-    set_up_vault(settings, now=time.time_ns() // 1_000_000)
+    set_up_vault(settings, now=now_ms())
     with App(settings, embedder=fake_embedder()) as app:
         app.serve(lambda _: None)
 

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
+from index.timings import now_ms
 from syncd.app import App
 from syncd.daemon import background_jobs
 from syncd.git import hooks
@@ -62,7 +63,7 @@ def serve(vault, state):
     """Run a daemon in its own process."""
     hasten()
     own = settings(vault, state)
-    set_up_vault(own, now=time.time_ns() // 1_000_000)
+    set_up_vault(own, now=now_ms())
     with App(own, embedder=fake_embedder()) as app:
         app.serve(lambda _: None)
 

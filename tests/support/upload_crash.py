@@ -10,6 +10,7 @@ import time
 from itertools import count
 from pathlib import Path
 
+from index.timings import now_ms
 from syncd.jobs.queue import Queue
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
@@ -28,7 +29,7 @@ def opened(state: Path) -> tuple[Ledger, Queue, Uploads]:
     ledger = Ledger.open(state / "ledger.db")
     settings = KbSettings(free=0)
     queue = Queue(ledger, state, settings)
-    return ledger, queue, Uploads(state, queue, settings, vault=state, now=lambda: time.time_ns() // 1_000_000)
+    return ledger, queue, Uploads(state, queue, settings, vault=state, now=now_ms)
 
 
 def uploading(state: Path, at: int) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from index.errors import Conflict, LibrariesMissing, MemexError, Unavailable
+from index.timings import now_ms
 from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none, quote_path, remove_files, restrict_mode
 from syncd.cli.doctor.host_checks import closed_folders
 from syncd.clients.daemon_address import init_command
@@ -380,7 +381,7 @@ def _rebuild_index(context: DoctorContext) -> str:
         from syncd.app import App
         from syncd.installation.vault_setup import set_up_vault
 
-        set_up_vault(context.settings, now=time.time_ns() // 1_000_000)
+        set_up_vault(context.settings, now=now_ms())
         try:
             _rebuild_here(App, context)
         except Conflict:  # a daemon or another command has started since, and uses the index

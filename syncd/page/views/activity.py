@@ -4,7 +4,6 @@ Law, tested: writes that came after the preview of an undo are left alone by it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -15,6 +14,7 @@ from starlette.responses import Response
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.names import pluralize
+from index.timings import now_ms
 from syncd.notes.timestamps import zoned_time
 from syncd.page.web.failures import describe_failure
 from syncd.page.web.templates import link
@@ -218,7 +218,7 @@ def show_undo(visit: Visit) -> Response:
 
 def parse_period(values: Mapping[str, str]) -> dict[str, Any]:
     """Return the arguments of an undo by time; it ends now at the latest, so that later writes are left alone."""
-    now = time.time_ns() // 1_000_000 + 1
+    now = now_ms() + 1
     until = min(parse_moment(values["until"], "until") or now, now)
     since = parse_moment(values["since"], "since")
     return {"key": values["key"] or None, "workspace": values["workspace"] or None, "since": since, "until": until}

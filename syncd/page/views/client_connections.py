@@ -13,6 +13,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, PermissionDenied, Unavailable
+from index.timings import now_ms
 from syncd.cli.terminal.result_text import format_key_state, format_time
 from syncd.clients.client_file import ClientFile
 from syncd.clients.client_formats import CLIENTS, entry_lines
@@ -255,7 +256,7 @@ def read_removal(visit: Visit, key: Mapping[str, Any]) -> ConnectionRequest | No
 
 def _find_client(visit: Visit, id: str) -> dict[str, Any]:
     """Return the valid key of a client: the page revokes no key of the owner, because the command line uses it."""
-    clients = sort_keys(visit.ask("key.list"), time.time_ns() // 1_000_000)[0]
+    clients = sort_keys(visit.ask("key.list"), now_ms())[0]
     for key in clients:
         if key["id"] == id:
             return key

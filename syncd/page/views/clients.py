@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +10,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from index.errors import MemexError
+from index.timings import now_ms
 from syncd.clients.client_formats import CLIENTS
 from syncd.page.views import client_connections, workspace_shares
 from syncd.page.views.client_connections import sort_keys
@@ -25,7 +25,7 @@ def show_clients(visit: Visit) -> Response:
 
 
 def _render(visit: Visit, *, status: int = 200, mistake: str = "", name: str = "") -> Response:
-    now = time.time_ns() // 1_000_000
+    now = now_ms()
     clients, ended, owners = sort_keys(visit.ask("key.list"), now)
     answer = visit.ask("settings.list")
     return visit.render(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +9,7 @@ from typing import Any, Final
 
 from starlette.responses import JSONResponse, Response
 
+from index.timings import now_ms
 from syncd.cli.terminal.status_page import add_daemon, verdict
 from syncd.jobs.job_names import job_name
 from syncd.page.web.view import View, Visit, find_midnight, get, local_path, post
@@ -53,7 +53,7 @@ def show_home(visit: Visit) -> Response:
         most=NOTES,
         is_cut=len(entries) == ENTRIES,
         jobs=list_jobs(facts),
-        now=time.time_ns() // 1_000_000,
+        now=now_ms(),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from index.errors import MemexError, from_dict
 from index.names import pluralize
+from index.timings import now_ms
 from syncd.jobs.job_names import job_name
 from syncd.page.web.failures import describe_failure
 from syncd.page.web.file_form import FileLimits, SentFile, post_files
@@ -68,7 +68,7 @@ def show_jobs(visit: Visit) -> Response:
     before, workspace = visit.query("before"), visit.query("workspace")
     queue = visit.ask("queue.list", status=status or None, before=before or None, limit=QUEUED + 1)
     workspaces = [row["name"] for row in visit.ask("workspace.list")]
-    now = time.time_ns() // 1_000_000
+    now = now_ms()
     jobs = queue["jobs"][:QUEUED]
     return visit.render(
         "jobs.html",
