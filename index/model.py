@@ -155,6 +155,10 @@ class Document:
     owner_marks: str = ""  # of a capture: what its owner has marked on it, as the parser encodes it; kept, and not read
     summary_derived: bool = False  # `summary` is the first sentence of the text: no property states one
 
+    def has_file_time(self, stat: Stat) -> bool:
+        """Return whether the creation time is the file's, because no property states it; then it changes with the file."""
+        return self.created_at == stat.mtime_ms
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
@@ -205,6 +209,11 @@ class Stat(bytes):
     def mtime_ns(self) -> int:
         """Return the time of the last change, in nanoseconds since 1970."""
         return int(_STAT.unpack(self)[1])
+
+    @property
+    def mtime_ms(self) -> int:
+        """Return the time of the last change, in epoch milliseconds."""
+        return self.mtime_ns // 1_000_000
 
     @property
     def ino(self) -> int:

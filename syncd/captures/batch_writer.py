@@ -248,4 +248,4 @@ def _write_change(vault: Vault, change: NewFile | DeletedFile, undo: ExitStack) 
 
 def _with_file_time(document: Document, stat: Stat) -> Document:
     """Give a note without a creation time the time of its file."""
-    return replace(document, created_at=stat.mtime_ns // 1_000_000) if document.created_at == UNDATED else document
+    return replace(document, created_at=stat.mtime_ms) if document.created_at == UNDATED else document

@@ -253,13 +253,13 @@ def enrich_note(
     """Write missing properties into a note; see `Workspace.enrich`."""
     path = document.path
     raw, stat = inbox.vault.read(path)
-    before = inbox.parse_note(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
+    before = inbox.parse_note(raw, path, mtime_ms=stat.mtime_ms)
     if before.workspace != workspace or not before.writable or before.type == "entity":
         return None  # the summary and tags of an entity are set by name
     missing = missing_properties(before, enrichment, replace=replacing)
     if not missing:
         return None
-    if 0 <= inbox.now() - stat.mtime_ns // 1_000_000 < inbox.quiet_s * 1000:
+    if 0 <= inbox.now() - stat.mtime_ms < inbox.quiet_s * 1000:
         raise Conflict("it changed a moment ago; somebody may still be writing")
     if before.content_hash != document.content_hash:
         raise Conflict("its text changed while Memex read it; try again", retryable=True)

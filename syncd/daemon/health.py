@@ -340,8 +340,7 @@ class PendingNotes:
             if entry.stat == stat:
                 return False  # it has been indexed since
             raw, stat = self._vault.read(path)
-            mtime_ms = stat.mtime_ns // 1_000_000
-            document = parse(raw, path, mtime_ms=mtime_ms, inbox=self._inbox, collections=self._collections)
+            document = parse(raw, path, mtime_ms=stat.mtime_ms, inbox=self._inbox, collections=self._collections)
             return bool(_visible_fields(document) != _visible_fields(record))
         return True
 

@@ -229,7 +229,7 @@ def _notice_replaced_edits(settings: Settings, vault: AuditedVault, edits: HandE
     inbox, collections = settings.vault.inbox, settings.kb.all_collections
 
     def parse_note(raw: bytes, path: str, stat: Stat) -> Document:
-        return parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=inbox, collections=collections)
+        return parse(raw, path, mtime_ms=stat.mtime_ms, inbox=inbox, collections=collections)
 
     vault.on_replace = lambda path, raw: edits.notice_replaced(path, raw, captures.index, parse_note)
 

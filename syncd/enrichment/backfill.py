@@ -261,7 +261,7 @@ class Backfill:
 
     def _read_document(self, path: str) -> Document:
         raw, stat = self._vault.read(path)
-        return parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox)
+        return parse(raw, path, mtime_ms=stat.mtime_ms, inbox=self._inbox)
 
 
 def most_used_tags(tags: Mapping[str, int], most: int) -> dict[str, int]:

@@ -320,7 +320,7 @@ class Nodes:
                     unseen.add(fold(stem))
                     continue
                 raw, stat = self._inbox.vault.read(path)
-            node = self._inbox.parse_note(raw, path, mtime_ms=stat.mtime_ns // 1_000_000).node
+            node = self._inbox.parse_note(raw, path, mtime_ms=stat.mtime_ms).node
             if node and name_key(node.name) == name_key(name):
                 raise _names_taken([node.name])
             unseen.add(fold(stem))

@@ -304,7 +304,7 @@ class NoteHistory:
             return "", 0
         except MemexError:
             return None
-        return sha256(raw), stat.mtime_ns // 1_000_000
+        return sha256(raw), stat.mtime_ms
 
 
 def merge_events(

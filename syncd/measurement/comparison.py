@@ -55,7 +55,7 @@ def read_sample(settings: Settings, progress: Progress, most: int = NOTES) -> No
             progress({"stage": "reading notes", "done": done, "total": len(chosen)})
             with suppress(MemexError):  # a note that is damaged, or vanishes meanwhile
                 raw, stat = vault.read(path)
-                times, collections = stat.mtime_ns // 1_000_000, settings.kb.all_collections
+                times, collections = stat.mtime_ms, settings.kb.all_collections
                 documents.append(parse(raw, path, mtime_ms=times, inbox=about.inbox, collections=collections))
     return NoteSample(tuple(documents), len(files))
 

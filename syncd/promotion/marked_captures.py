@@ -268,7 +268,7 @@ def written_at(
         output = repo.query("rev-list", "--max-count=1", "--timestamp", "HEAD", "--stdin", stdin=f"--\n{path}\n")
         first = (output or "").partition(" ")[0]
         written = int(first) if first.isdigit() else written
-    dated = note.created_at != stat.mtime_ns // 1_000_000  # a note without a date has its file's time
+    dated = note.created_at != stat.mtime_ms  # a note without a date has its file's time
     made = note.created_at if dated else 0
     stated = -(-max(made, note.updated_at or 0) // 1000)  # the next whole second
     return min(max(written, stated, 0) * 1000, LATEST_MS - 1000)

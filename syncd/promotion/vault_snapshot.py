@@ -37,8 +37,8 @@ class VaultSnapshot:
 
     def parse(self, raw: bytes, path: str, stat: Stat) -> Document:
         """Parse these bytes as the note at `path`."""
-        mtime_ms = stat.mtime_ns // 1_000_000
-        return parse(raw, path, mtime_ms=mtime_ms, inbox=self.inbox, collections=self.settings.kb.all_collections)
+        collections = self.settings.kb.all_collections
+        return parse(raw, path, mtime_ms=stat.mtime_ms, inbox=self.inbox, collections=collections)
 
     def workspace_of(self, path: str) -> str:
         """Return the workspace that contains a path; "" = none."""

@@ -285,7 +285,7 @@ class Review:
 
         Returns None if nothing changes, or an agent could see that change too."""
         dated: dict[str, PropertyValue] = {}
-        if before.created_at == stat.mtime_ns // 1_000_000:  # otherwise this write would change the creation time
+        if before.has_file_time(stat):  # otherwise this write would change the creation time
             dated = {"created_at": iso(before.created_at)}
         for wanted in (changes, {key: value for key, value in changes.items() if not value}):
             if (after := edit(text, wanted)) == text:

@@ -102,7 +102,7 @@ class HandEdits:
             self._delete(path)
             return False
         if not self._is_own_write(document):
-            edit = replace(edit, edited_at=stat.mtime_ns // 1_000_000)
+            edit = replace(edit, edited_at=stat.mtime_ms)
         self._save(edit)
         return not any(defect.name in TORN for defect in document.defects)
 
@@ -132,7 +132,7 @@ class HandEdits:
         stamps = {"version": edit.version + 1, **stamps}
         if document.updated_at is None or document.updated_at <= before:  # otherwise the editor has set it
             stamps = {"updated_at": iso(at), **stamps}
-        if document.created_at == stat.mtime_ns // 1_000_000:  # otherwise it would follow every edit
+        if document.has_file_time(stat):  # otherwise it would follow every edit
             stamps = {"created_at": iso(edit.created_at), **stamps}
         return stamps
 
@@ -143,7 +143,7 @@ class HandEdits:
         equal bytes."""
         made = find_creation(self._repo, document.path)
         id = uuid.uuid5(uuid.NAMESPACE_URL, f"{made.commit} {made.path}") if made else uuid.uuid4()
-        undated = document.created_at == stat.mtime_ns // 1_000_000
+        undated = document.has_file_time(stat)
         at = made.at if made and undated else document.created_at
         return {"id": str(id), **({"created_at": iso(at)} if undated or not _states_creation(text) else {})}
 
@@ -201,7 +201,7 @@ class HandEdits:
         """Return the state in which a note left its workspace, if it returns; Memex may have brought it back with an edit."""
         if (id := document.claimed_id) is None:
             return None
-        where, at = "FROM departed WHERE workspace = ? AND id = ?", stat.mtime_ns // 1_000_000
+        where, at = "FROM departed WHERE workspace = ? AND id = ?", stat.mtime_ms
         with suppress(Unavailable):
             for was, version, created, updated in self._ledger.query(
                 f"SELECT was, version, created_at, updated_at {where}", (document.workspace, id)

@@ -377,7 +377,7 @@ class IndexPass:
             planned = plan_changes(seen, absent, known, embedded=index.can_embed)
             moved = {change.old: change.new for change in planned.changes if isinstance(change, MovedNote)}
             changed = [change.path for change in planned.changes if not isinstance(change, MovedNote | RemovedNote)]
-            aged = [path for path in planned.touched if _has_file_time(*mine[path])]
+            aged = [path for path in planned.touched if mine[path][0].has_file_time(mine[path][1])]
             ready = index.prepare([mine[path] for path in (*moved.values(), *changed, *aged)], progress=meanwhile)
             places = {path: self._locate(path).workspace for path in (*moved, *moved.values())}
             self._edits.note_departures(index, [old for old, new in moved.items() if places[old] != places[new]])
@@ -454,13 +454,13 @@ class IndexPass:
             return False
         if record.scope == "captures" and list_unadopted([path], index, self._edits.paths):
             return False
-        if entry.digest != sha256(raw) or record.created_at == entry.stat.mtime_ns // 1_000_000:
+        if entry.digest != sha256(raw) or record.created_at == entry.stat.mtime_ms:
             return False
         index.touch({path: stat})
         return True
 
     def _parse(self, raw: bytes, path: str, stat: Stat) -> Document:
-        return parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox, collections=self._collections)
+        return parse(raw, path, mtime_ms=stat.mtime_ms, inbox=self._inbox, collections=self._collections)
 
 
 def _find_elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[str]:
@@ -476,11 +476,6 @@ def _known_record(document: Document, index: Index) -> Record | None:
     """Return the indexed row of a note, perhaps under another path."""
     there = index.record_at(document.path)
     return there or (index.record(document.claimed_id, document.workspace) if document.claimed_id else None)
-
-
-def _has_file_time(document: Document, stat: Stat) -> bool:
-    """Return whether a note's creation time is its file's, because no property states it; then it changes with the file."""
-    return document.created_at == stat.mtime_ns // 1_000_000
 
 
 def _count_changes(

@@ -107,7 +107,7 @@ class SharedNotes:
                     withheld.append(path)
                     self._withheld[path] = stat
                     continue
-                document = self._parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
+                document = self._parse(raw, path, mtime_ms=stat.mtime_ms)
                 if entry is not None and entry.digest == document.digest:
                     documents.append((document, stat))
         return documents, withheld

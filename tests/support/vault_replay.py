@@ -170,9 +170,7 @@ class Live:
         for path in sorted(touched & there.keys())[:LOOKED]:
             index = self.world.app.opened.builds.scopes[locate(path).scope].index
             raw, stat = self.world.app.opened.vault.read(path)
-            document = parse(
-                raw, path, mtime_ms=stat.mtime_ns // 1_000_000
-            )  # cut again: prepare leaves out rows that stay
+            document = parse(raw, path, mtime_ms=stat.mtime_ms)  # cut again: prepare leaves out rows that stay
             (ready,) = index._cut_and_embed(
                 [(document, stat)], embedder=index._usable_embedder(), vectors=index._vectors, urgent=False
             )
