@@ -19,7 +19,6 @@ from index.scope.index import Index
 from index.scope.prepared_document import PreparedDocument
 from syncd.captures.writer import UNWRITTEN, hide_file_name, hold_commits
 from syncd.documents.owner_marks import EDITED, MarkedByOwner
-from syncd.documents.parser import parse
 from syncd.history.audit_log import TOGETHER, take_back
 from syncd.notes.front_matter import decode, encode
 from syncd.sync.hand_edits import visible_digest
@@ -73,8 +72,8 @@ Change: TypeAlias = NewFile | ChangedFile | DeletedFile | DeletedStoredFile
 class NoteDrafts:
     """Holds the texts of notes during an operation: it reads each file once, and then keeps the changed text."""
 
-    def __init__(self, vault: Vault, compare: Callable[[str, bytes], object] = lambda *_: None) -> None:
-        self._vault, self._compare = vault, compare
+    def __init__(self, inbox: Inbox, compare: Callable[[str, bytes], object] = lambda *_: None) -> None:
+        self._inbox, self._compare = inbox, compare
         self._before: dict[str, bytes] = {}
         self._texts: dict[str, str | None] = {}
 
@@ -82,7 +81,7 @@ class NoteDrafts:
         """Return the note's present text. Raises NotFound if its file is missing."""
         if path not in self._texts:
             with hide_file_name(path):
-                self._before[path], _ = self._vault.read(path)
+                self._before[path], _ = self._inbox.vault.read(path)
             self._texts[path] = decode(self._before[path])
         text = self._texts[path]
         if text is None:
@@ -100,7 +99,7 @@ class NoteDrafts:
     def version(self, path: str) -> int:
         """Return the note's present version, after `compare_before`."""
         self.compare_before(path)
-        return parse(encode(self.text(path)), path, mtime_ms=UNDATED).version
+        return self._inbox.parse_note(encode(self.text(path)), path, mtime_ms=UNDATED).version
 
     def compare_before(self, path: str) -> None:
         """Call `compare` with the note's path and bytes; it raises, for example, if a person has just edited the note."""

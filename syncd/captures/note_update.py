@@ -108,7 +108,7 @@ def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version
             raise NotFound(f"no document {id[:64]!r} in workspace {workspace!r}")
         if record.type == CHANGE:
             raise InvalidArgument(f"this document can't be updated here: {ELSEWHERE[CHANGE]}", type=CHANGE)
-        drafts = NoteDrafts(inbox.vault)
+        drafts = NoteDrafts(inbox)
         text, document = read_note(inbox, drafts, record)
         check_version(document, version)
         whole = version is not None or _differ(document, record, ("tags", "collection"))
@@ -152,7 +152,7 @@ def plan_changes(
     from_caller: Collection[str],
 ) -> Revision:
     """Plan the writes that give the note this content (None: unchanged) and the properties of `wanted` (None: remove)."""
-    drafts = NoteDrafts(inbox.vault)
+    drafts = NoteDrafts(inbox)
     text, document = read_note(inbox, drafts, record)
     check_version(document, version)
     if content is None:

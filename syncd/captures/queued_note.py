@@ -111,7 +111,7 @@ def _find_same(inbox: Inbox, job: Job, digest: str) -> Record | None:
 
 def _add_missing_tags(inbox: Inbox, record: Record, tags: Sequence[str], _: Index) -> tuple[list[Change], None]:
     """Plan to add the tags that a note lacks."""
-    drafts = NoteDrafts(inbox.vault)
+    drafts = NoteDrafts(inbox)
     text = drafts.text(record.path)
     before = inbox.parse_note(encode(text), record.path, mtime_ms=0)
     if before.content_hash != record.content_hash:

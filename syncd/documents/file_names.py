@@ -18,7 +18,7 @@ from syncd.notes.inline_syntax import find_wikilinks
 from syncd.notes.secret_patterns import redact
 from syncd.notes.timestamps import iso
 from syncd.vault.instruction_files import is_instruction_stem
-from syncd.vault.location import ENTITIES, FILES, INBOX, locate
+from syncd.vault.location import ENTITIES, FILES, locate
 from syncd.vault.path_rules import CONFLICT_COPY, file_name
 
 TITLE_LENGTH: Final = 300
@@ -86,7 +86,7 @@ def rename_instruction_file(name: str) -> str:
     return f"{file_name(stem)}{dot}{end}" if is_instruction_stem(stem) else name
 
 
-def note_folder(path: str, inbox: str = INBOX) -> str:
+def note_folder(path: str, inbox: str) -> str:
     """Return the folder for the note of an inbox file at `path`: the nearest `Files` folder of its workspace."""
     top = inbox.count("/") + 2  # number of folders down to the workspace
     folders = path.split("/")[:-1]
@@ -105,7 +105,7 @@ def link_to(path: str) -> str | None:
     return link if whole else None
 
 
-def why_not_imported(path: str, size: int, *, known: Collection[str], most: int, inbox: str = INBOX) -> str | None:
+def why_not_imported(path: str, size: int, *, known: Collection[str], most: int, inbox: str) -> str | None:
     """Return why the file at `path`, which is not a note, is not imported, as the end of a sentence.
 
     "" = it is imported once it is quiet. None = nobody expects an import: its type is unknown, it is a temporary file,

@@ -40,7 +40,7 @@ from syncd.notes.inline_syntax import find_wikilinks, is_tag
 from syncd.notes.markdown_outline import parse_outline
 from syncd.notes.property_reader import Properties, as_text, as_time, is_for_person
 from syncd.notes.secret_patterns import redact, secret_defects
-from syncd.vault.location import INBOX, NoteLocation, locate
+from syncd.vault.location import NoteLocation, locate
 from syncd.vault.path_rules import CONFLICT_COPY
 
 TYPES = frozenset({"note", "file", "entity", CHANGE})
@@ -77,9 +77,7 @@ class _Class:
     owner_marks: str  # encoded
 
 
-def parse(
-    raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX, collections: Sequence[str] = COLLECTIONS
-) -> Document:
+def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str, collections: Sequence[str] = COLLECTIONS) -> Document:
     """Parse the file at `path` (relative to the vault's root) as a document. Never raises.
 
     `collections` are the collections that a capture can be in."""

@@ -73,7 +73,7 @@ def delete_document(inbox: Inbox, workspace: str, find: Callable[[], Record]) ->
 
     def decide(index: Index) -> tuple[list[Change], Record]:
         record = find()
-        return deletion_changes(inbox, index, record, NoteDrafts(inbox.vault)), record
+        return deletion_changes(inbox, index, record, NoteDrafts(inbox)), record
 
     with lock_workspace(inbox, workspace):
         return write_batch(inbox, decide)

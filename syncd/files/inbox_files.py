@@ -117,7 +117,7 @@ class InboxFiles:
     def _plan_revision(
         self, record: Record, path: str, file_facts: FileFacts, _: object
     ) -> tuple[list[Change], Renewal]:
-        drafts, note = NoteDrafts(self._inbox.vault), record.path
+        drafts, note = NoteDrafts(self._inbox), record.path
         raw = encode(text := drafts.text(note))
         if digest_of(raw) == file_facts.digest:
             return [], Renewal()
@@ -151,7 +151,7 @@ class InboxFiles:
         return None
 
     def _plan_new_path(self, note: str, path: str, _: object) -> tuple[list[Change], None]:
-        drafts = NoteDrafts(self._inbox.vault)
+        drafts = NoteDrafts(self._inbox)
         try:
             drafts.set_text(note, edit(drafts.text(note), {"file": link_to(path)}))
         except FrontmatterError as error:

@@ -280,7 +280,7 @@ class Nodes:
         """Write the changes that `decide` makes to the drafts, and return its result."""
 
         def plan(index: Index) -> tuple[list[Change], T]:
-            drafts = NoteDrafts(self._inbox.vault, partial(self._refuse_unread, index))
+            drafts = NoteDrafts(self._inbox, partial(self._refuse_unread, index))
             answer = decide(index.graph(self.workspace), drafts, self._inbox.now(), *args, **kwargs)
             return drafts.changes(), answer
 

@@ -207,7 +207,7 @@ class MemoGraph:
     ) -> tuple[NoteDrafts, Record, Record, str, MemoRelation | None]:
         """Return both memos, the text of the source, and the relation as the source states it now."""
         source, target = (self._memos.memo(id, wanted.namespace) for id in (wanted.source, wanted.target))
-        drafts = NoteDrafts(self._inbox.vault)
+        drafts = NoteDrafts(self._inbox)
         text, document = self._memos.read(drafts, source)
         old = next(filter(partial(_is_same, index.memos.ties, wanted.tag, target), document.memo_relations), None)
         return drafts, source, target, text, old

@@ -256,7 +256,7 @@ class Memos:
     ) -> tuple[list[Change], tuple[Record, int]]:
         """Plan the writes that remove the memo and the relations to it."""
         record = self.memo(memo_id, namespace)
-        drafts = NoteDrafts(self._inbox.vault)
+        drafts = NoteDrafts(self._inbox)
         try:
             text = drafts.text(record.path)
         except NotFound as error:

@@ -22,7 +22,7 @@ from syncd.links.link_resolution import Paths
 from syncd.links.link_rewriting import Move, apply_edits, find_edits, rewrite_links
 from syncd.links.unlinked_mentions import Names, find_mentions
 from syncd.notes.front_matter import decode, encode
-from syncd.vault.location import INBOX, locate
+from syncd.vault.location import locate
 from syncd.vault.path_rules import is_note
 from syncd.vault.vault import Vault
 
@@ -54,7 +54,7 @@ def plan_link_updates(
     moves: Mapping[str, str],
     *,
     texts: Mapping[str, bytes] | None = None,
-    inbox: str = INBOX,
+    inbox: str,
     moved: bool = False,
     along: Mapping[str, str] | None = None,
     within: Collection[str] | None = None,
@@ -93,7 +93,7 @@ class MoveSeries:
     Each step plans what `plan_link_updates` would plan for it if nobody wrote a link since the scan; `plan_repairs`
     plans the rest."""
 
-    def __init__(self, vault: Vault, moves: Mapping[str, str], *, inbox: str = INBOX) -> None:
+    def __init__(self, vault: Vault, moves: Mapping[str, str], *, inbox: str) -> None:
         files = list(vault.walk_files())
         self._vault, self._inbox, self._relative = vault, inbox, _uses_relative_links(vault)
         self._before, self._after = Paths(files), Paths(files)

@@ -13,7 +13,6 @@ from index.model import Scope
 from index.names import fold
 from syncd.vault.path_rules import folder_name
 
-INBOX = "Captures"
 ENTITIES, FILES = "Entities", "Files"
 # Beside the workspaces, for people: reports, archived captures, and what agents get at the start of a session.
 REPORTS, ARCHIVE, CONTEXT = "Reports", "Archive", "Context"
@@ -35,7 +34,7 @@ class NoteLocation:
 VAULT = NoteLocation("vault", "", "", "note")
 
 
-def locate(path: str, inbox: str = INBOX) -> NoteLocation:
+def locate(path: str, inbox: str) -> NoteLocation:
     """Return the location of `path` (relative to the vault, "/" between parts)."""
     top = inbox.split("/")
     parts = path.split("/")
@@ -52,7 +51,7 @@ def locate(path: str, inbox: str = INBOX) -> NoteLocation:
     return NoteLocation("captures", workspace, namespace or "default", kind)
 
 
-def is_context(path: str, inbox: str = INBOX) -> bool:
+def is_context(path: str, inbox: str) -> bool:
     """Return whether `path` is the folder of contexts or lies in it. These notes are generated, so they are not indexed."""
     before = f"{inbox}/"
     return path.startswith(before) and path[len(before) :].partition("/")[0].casefold() == CONTEXT.casefold()

@@ -25,9 +25,9 @@ from index.encoders.word_frequency import word_ranks
 from index.model import Document
 from index.text.tags import Vectors, are_variants
 from index.topics.summary_and_tags import enrich
-from syncd.documents.parser import parse
 from tests.bench.enrichment_sample import PARTS, SETS, Paragraph, draw
 from tests.bench.measure import ROOT, p50, p95
+from tests.support.parsed_notes import parse
 
 DRIFT: Final = (
     ("known_tasks_docs/notes/**/*.md", 100),

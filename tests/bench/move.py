@@ -41,7 +41,7 @@ def move(work: Path) -> Iterator[Row]:
 
 def _timed(vault: Vault, moves: Mapping[str, str]) -> tuple[float, int]:
     begun = time.process_time()
-    found = plan_link_updates(vault, moves)
+    found = plan_link_updates(vault, moves, inbox="Captures")
     assert found.lost == ()
     return time.process_time() - begun, len(found.changes)
 

@@ -28,8 +28,8 @@ from index.scope.index import Index
 from index.scope.prepared_document import fingerprint
 from index.storage.chunk_rows import Match
 from index.text.chunking import chunk_sizes
-from syncd.documents.parser import parse
 from tests.bench.measure import ROOT, Row, p50, p95
+from tests.support.parsed_notes import parse
 
 SETS = ("locomo_dev", "jsquad_valid", "known_tasks_docs")
 SAMPLE = 1_500

@@ -21,7 +21,6 @@ from index.scope.index import Index
 from index.text.tags import key_of
 from index.topics.summary_and_tags import enrich
 from syncd.app import App
-from syncd.documents.parser import parse
 from syncd.review.suggestions import SURE, TAG, SuggestionSubject, VaultHabits, folder_of, learn_habits
 from syncd.review.suggestions import suggest as suggest_for
 from syncd.settings.settings import load
@@ -29,6 +28,7 @@ from tests.bench import yardsticks
 from tests.bench.measure import p50, p95
 from tests.bench.record import Row
 from tests.bench.vaults import DEMO
+from tests.support.parsed_notes import parse
 
 VAULTS = ("vault_kepano", "vault_tasks_demo", "vault_oldwinter_md")
 PARTS = 10

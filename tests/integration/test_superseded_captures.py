@@ -6,9 +6,9 @@ import pytest
 
 from index.model import Hit
 from index.search.fusion import demote_superseded
-from syncd.documents.parser import parse
 from tests.support.live_server import running
 from tests.support.mcp_agent import member
+from tests.support.parsed_notes import parse
 from tests.support.world import until
 
 

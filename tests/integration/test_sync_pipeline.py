@@ -21,11 +21,11 @@ from index.encoders.embedder import Embedder, EmbedSettings
 from index.encoders.settings import BundledSettings
 from index.errors import Conflict, InvalidArgument, Unavailable
 from index.model import Query
-from syncd.documents.parser import parse
 from syncd.settings.settings import SyncSettings
 from syncd.sync import change_plan, index_pass, pipeline, removal_rules
 from syncd.vault.path_rules import find_collisions, to_printable
 from tests.support.fakes import FakeEncoder, fake_embedder
+from tests.support.parsed_notes import parse
 from tests.support.world import World, until
 from vault_fixtures import gnarly
 from vault_fixtures.zoo import BOMBS

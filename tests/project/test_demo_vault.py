@@ -17,7 +17,7 @@ import yaml
 import vault_fixtures
 from index.graph.graph import Graph
 from index.graph.vertex import vertex_of
-from syncd.documents.parser import parse
+from tests.support.parsed_notes import parse
 
 DEMO = Path(vault_fixtures.__file__).parent / "demo"
 FILES = {path.relative_to(DEMO).as_posix(): path for path in sorted(DEMO.rglob("*")) if path.is_file()}

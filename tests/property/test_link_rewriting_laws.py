@@ -198,7 +198,7 @@ def test_the_way_back_gives_the_same_bytes_where_links_are_plain(dice):
             (root / path).write_bytes(encode(text))
         vault = Vault(root)
         for going in (moves, {new: old for old, new in moves.items()}):
-            found = plan_link_updates(vault, going)
+            found = plan_link_updates(vault, going, inbox="Captures")
             for path, (_, now) in found.changes.items():
                 (root / path).write_bytes(now)
             for old, new in going.items():
@@ -233,7 +233,7 @@ def test_200_notes_of_a_real_vault_move_and_every_link_goes_along(name, tmp_path
     texts = {path: decode((root / path).read_bytes()) for path in files if path.endswith((".md", ".canvas"))}
     came = [moves.get(path, path) for path in files]
     before, after = Oracle(files), Oracle(came)
-    found = plan_link_updates(vault, moves)
+    found = plan_link_updates(vault, moves, inbox="Captures")
     seen = 0
     for path, text in texts.items():
         now = decode(found.changes.get(path, (b"", encode(text)))[1])
@@ -256,7 +256,7 @@ def test_200_notes_of_a_real_vault_move_and_every_link_goes_along(name, tmp_path
     for old, new in moves.items():
         (root / new).parent.mkdir(parents=True, exist_ok=True)
         (root / old).rename(root / new)
-    again = plan_link_updates(vault, back)
+    again = plan_link_updates(vault, back, inbox="Captures")
     assert again.lost == ()
     vault.close()
     restored = Oracle(files)

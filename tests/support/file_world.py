@@ -55,7 +55,9 @@ class Filing:
     def _open(self, free: int = 0) -> None:
         app = self.world.app
         inbox = app.agent_access._inbox
-        app.opened.vault._wanted = lambda path, size: why_not_imported(path, size, known=KNOWN, most=1_000_000)
+        app.opened.vault._wanted = lambda path, size: why_not_imported(
+            path, size, known=KNOWN, most=1_000_000, inbox="Captures"
+        )
         self.staged = self.world.state / "staged"
         self.staged.mkdir(exist_ok=True)
         self.handled = ImportedFiles(app.opened.ledger)

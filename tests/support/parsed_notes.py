@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from syncd.documents.parser import parse
+from index.model import COLLECTIONS
+from syncd.documents import parser
+
+
+def parse(raw, path, *, mtime_ms=0, inbox="Captures", collections=COLLECTIONS):
+    return parser.parse(raw, path, mtime_ms=mtime_ms, inbox=inbox, collections=collections)
 
 
 def parsed(text, path="Garden/Note.md"):

@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from syncd.documents.parser import parse
 from syncd.git.hooks import HOOKS, install
 from syncd.vault.location import locate
+from tests.support.parsed_notes import parse
 from tests.support.paths import ROOT
 from tests.support.world import PROMPT, World
 
@@ -155,7 +155,7 @@ class Live:
 
     def true(self, path: str) -> bool:
         """Return whether the index matches the file at this path."""
-        record = self.world.app.opened.builds.scopes[locate(path).scope].index.record_at(path)
+        record = self.world.app.opened.builds.scopes[locate(path, "Captures").scope].index.record_at(path)
         return (record.digest if record else "") == _sha(self.world.vault / path)
 
     def differences(self, touched: Collection[str]) -> list[str]:
@@ -168,7 +168,7 @@ class Live:
         there = {path: _sha(self.world.vault / path) for path in self.files()}
         found = [f"digest of {path}" for path in known.keys() | there.keys() if known.get(path) != there.get(path)]
         for path in sorted(touched & there.keys())[:LOOKED]:
-            index = self.world.app.opened.builds.scopes[locate(path).scope].index
+            index = self.world.app.opened.builds.scopes[locate(path, "Captures").scope].index
             raw, stat = self.world.app.opened.vault.read(path)
             document = parse(raw, path, mtime_ms=stat.mtime_ms)  # cut again: prepare leaves out rows that stay
             (ready,) = index._cut_and_embed(

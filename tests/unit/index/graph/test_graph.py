@@ -15,8 +15,8 @@ from index.document_ids import choose_owner
 from index.graph.graph import FEW, WORDS, Graph, Graphs
 from index.graph.vertex import Edge, Vertex, matches_path, name_key, vertex_of
 from index.model import Statement
-from syncd.documents.parser import parse
 from tests.support.example_counts import examples
+from tests.support.parsed_notes import parse
 
 
 def node(name, *relations, path=None, aliases=(), folder="Captures/w/Entities"):

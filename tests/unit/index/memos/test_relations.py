@@ -12,8 +12,8 @@ from index.catalog.catalog import Catalog
 from index.document_ids import choose_owner, path_id
 from index.memos.relations import MemoRelations, end_of, walk
 from index.model import Stat
-from syncd.documents.parser import parse
 from tests.support.example_counts import examples
+from tests.support.parsed_notes import parse
 
 PATHS = [
     f"Captures/{folder}/{name}.md"

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from index.text.sentences import LONGEST, first_sentence, plain_text, read_prose
-from syncd.documents.parser import parse
 from syncd.notes.secret_patterns import redact
+from tests.support.parsed_notes import parse
 
 
 def note(text):

@@ -5,7 +5,7 @@ import pytest
 from index.encoders.word_frequency import word_ranks
 from index.text.sentences import SUMMARY, split_markdown
 from index.topics.summary_and_tags import enrich
-from syncd.documents.parser import parse
+from tests.support.parsed_notes import parse
 
 FILLER = (
     "The gardener came by in the morning and drank a cup of tea with the plumber and the neighbours from next door."

@@ -10,9 +10,9 @@ from index.encoders.word_frequency import word_ranks
 from index.text.sentences import plain_text, read_prose, shorten
 from index.text.words import detect_language, tokenize
 from index.topics.summary_and_tags import enrich, normalize_answer
-from syncd.documents.parser import parse
 from syncd.notes.inline_syntax import is_tag
 from tests.support.fakes import FakeEncoder
+from tests.support.parsed_notes import parse
 
 GERMAN = "Die Datenbank läuft seit gestern auf dem neuen Server. Die Sicherung der Datenbank dauert jetzt vier Minuten."
 SPANISH = (

@@ -9,7 +9,7 @@ import pytest
 from index.errors import Conflict, NotFound
 from index.topics.summary_and_tags import Enrichment
 from syncd.captures.writer import hide_file_name
-from syncd.documents.parser import parse
+from tests.support.parsed_notes import parse
 from tests.support.world import World
 
 PATH = "Captures/default/Rent 2.md"

@@ -12,7 +12,7 @@ from index.errors import InvalidArgument
 from syncd.changes.change_note import change_properties, change_title, check_reason, compose_body, read_change
 from syncd.changes.unified_diff import compose_diff, parse_diff
 from syncd.documents.capture_note import before_diff, compose_note
-from syncd.documents.parser import parse
+from tests.support.parsed_notes import parse
 
 BASE = "a" * 64
 WORDS = st.text(st.sampled_from("ab`~#[]()>-+ \n"), max_size=40)

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncd.consolidation.note_merge import mark_superseded, merge_text, missing_blocks
-from syncd.documents.parser import parse
 from syncd.notes.front_matter import FrontmatterError, read_properties, split
+from tests.support.parsed_notes import parse
 
 HEAD = "---\nid: a\ncreated_at: 2026-01-01T00:00:00.000Z # mine\ntags: [x]   # mine\n---\n"
 OTHER = "---\nid: b\ncreated_at: 2026-02-01T00:00:00.000Z\n---\n"

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from index.names import fold
 from syncd.consolidation.tag_rename import rename_tag
-from syncd.documents.parser import parse
 from syncd.notes.front_matter import FrontmatterError, read_properties, split
 from tests.support.example_counts import examples
+from tests.support.parsed_notes import parse
 
 
 def done(text, old="k8s", new="kubernetes", path="Captures/default/a.md"):

@@ -21,8 +21,8 @@ from syncd.documents.collection_membership import (
     tag_changes,
     tag_texts,
 )
-from syncd.documents.parser import parse
 from syncd.notes.front_matter import FrontmatterError, edit, read_properties, split
+from tests.support.parsed_notes import parse
 from tests.support.paths import ROOT
 
 KNOWN = (*COLLECTIONS, "recipes")
@@ -246,4 +246,4 @@ def test_what_is_indexed_is_read_with_the_collections_that_are_known():
         for call in (node for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.Call)):
             if isinstance(call.func, ast.Name) and call.func.id == "parse":
                 unaware |= set() if "collections" in {one.arg for one in call.keywords} else {file.name}
-    assert unaware == {"batch_writer.py", "backfill.py", "node_summaries.py"}
+    assert unaware == {"backfill.py", "node_summaries.py"}

@@ -12,7 +12,7 @@ from syncd.documents.entity_node import (
     format_link,
     read_node,
 )
-from syncd.documents.parser import parse
+from tests.support.parsed_notes import parse
 
 PATH = "Captures/default/Entities/Ada Lovelace.md"
 

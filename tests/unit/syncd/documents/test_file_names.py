@@ -48,7 +48,7 @@ def test_every_given_name_becomes_one_that_everything_can_hold(given_name, media
     assert not CONFLICT_COPY.search(name)
     assert not CONFLICT_COPY.search(f"{name}.md")
     assert stored_name(name, media_type, KNOWN) == name
-    assert why_not_imported(path, 1, known=KNOWN, most=10) == ""
+    assert why_not_imported(path, 1, known=KNOWN, most=10, inbox="Captures") == ""
 
 
 @given(NAMES)
@@ -174,7 +174,7 @@ def test_a_title_is_the_last_name_in_a_line(given_name, name):
     ],
 )
 def test_where_the_note_of_a_dropped_file_goes(path, folder):
-    assert note_folder(path) == folder
+    assert note_folder(path, "Captures") == folder
     assert note_folder(f"Deep/{path}", "Deep/Captures") == f"Deep/{folder}"
 
 
@@ -203,5 +203,5 @@ def test_where_the_note_of_a_dropped_file_goes(path, folder):
     ],
 )
 def test_which_files_of_the_inbox_become_documents(path, why):
-    found = why_not_imported(path, 11 if "big" in path else 10, known=KNOWN, most=10)
+    found = why_not_imported(path, 11 if "big" in path else 10, known=KNOWN, most=10, inbox="Captures")
     assert found is why or (why and why in found)

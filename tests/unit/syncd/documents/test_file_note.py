@@ -21,8 +21,8 @@ from syncd.documents.file_note import (
     without_front_matter,
 )
 from syncd.documents.file_types import MARKDOWN, TEXT
-from syncd.documents.parser import parse
 from syncd.notes.front_matter import OWNED, comparable_key, compose, encode, read_properties, split
+from tests.support.parsed_notes import parse
 
 FACTS = FileFacts("application/pdf", 7, "ab" * 32, "The text.\n", pages=3)
 PATH = "Captures/default/Files/report.pdf"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from index.errors import InvalidArgument
 from index.model import MemoRelation
 from syncd.documents.memo_relations import checked_tag, drop_relations, read_relations, round_weight, save_relation
-from syncd.documents.parser import parse
 from syncd.notes.front_matter import compose, read_properties, split
+from tests.support.parsed_notes import parse
 
 RELATION = MemoRelation("b-1", "Two", "sees", 0.5, "why: so", 3, 1_700_000_000_000, 1_800_000_000_000)
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=12)

@@ -15,13 +15,12 @@ from hypothesis import strategies as st
 
 from index.model import Document
 from syncd.documents import agent_paths, entity_node, parser
-from syncd.documents.parser import parse
 from syncd.notes import markdown_outline
 from syncd.notes.front_matter import compose
 from syncd.notes.inline_syntax import scan
 from syncd.notes.markdown_outline import MOST_MARKS, parse_outline
 from tests.support.example_counts import examples
-from tests.support.parsed_notes import names, parsed
+from tests.support.parsed_notes import names, parse, parsed
 from tests.support.paths import GOLDEN
 
 NOTES = sorted(path.relative_to(GOLDEN / "notes").as_posix() for path in (GOLDEN / "notes").rglob("*.md"))

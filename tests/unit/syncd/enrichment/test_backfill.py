@@ -10,11 +10,11 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from index.scope.reader import Reader
-from syncd.documents.parser import parse
 from syncd.enrichment import enricher as enriching
 from syncd.enrichment.backfill import most_used_tags
 from syncd.settings.settings import EnrichSettings
 from tests.support.fakes import FakeChat, FakeEncoder
+from tests.support.parsed_notes import parse
 from tests.support.world import World
 
 TEXT = "# Heat pump\n\nThe filter of the heat pump is due in May. The plumber comes on Tuesday."

@@ -7,8 +7,8 @@ import pytest
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.graph.vertex import Edge
 from index.topics.summary_and_tags import Enrichment
-from syncd.documents.parser import parse
 from tests.support.node_notes import ENTITIES, facts, made, text
+from tests.support.parsed_notes import parse
 
 
 def test_a_word_with_a_hash_in_a_fact_is_no_tag_of_the_node(world, nodes):

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.text.chunking import chunk_sizes, split_document
-from syncd.documents.parser import parse
 from syncd.measurement.known_items import hide_names, make_questions
+from tests.support.parsed_notes import parse
 
 BODY = (
     "Clay is fired twice, first to make it hard and then to melt the glaze, and the second fire decides its colour. "

@@ -9,11 +9,11 @@ import pytest
 
 from index.encoders.embedder import BundledSettings, EmbedSettings, EndpointSettings
 from index.errors import Unavailable
-from syncd.documents.parser import parse
 from syncd.measurement.known_items import Question, hide_names
 from syncd.measurement.trial import SearchSetup, measure_speed, run_trial
 from syncd.settings.settings import SearchSettings
 from tests.support.fakes import BlindEncoder, FakeEncoder
+from tests.support.parsed_notes import parse
 
 TEXTS = {
     "heron.md": "A heron stands in shallow water and waits for fish.",

@@ -37,7 +37,7 @@ def test_a_note_that_moves_keeps_its_links_and_those_to_it(filled):
             "Other.md": "nothing",
         }
     )
-    found = plan_link_updates(vault, {"Captures/default/Foo.md": "Notes/Foo.md"})
+    found = plan_link_updates(vault, {"Captures/default/Foo.md": "Notes/Foo.md"}, inbox="Captures")
     assert after(found) == {
         "Captures/default/Foo.md": "[[../Captures/default/Bar]] and ![[pic.png]]",
         "Captures/default/Bar.md": "[[Foo]] [[Foo|x]] [f](Foo.md)",
@@ -49,7 +49,7 @@ def test_a_note_that_moves_keeps_its_links_and_those_to_it(filled):
 def test_what_changes_is_in_order_of_path(filled):
     names = [f"{name}.md" for name in random.Random(1).sample(range(100_000), 60)]
     vault = filled(**{"a/Foo.md": "", **dict.fromkeys(names, "[[a/Foo]] and [[a/Gone]]")})
-    found = plan_link_updates(vault, {"a/Foo.md": "b/Foo.md"})
+    found = plan_link_updates(vault, {"a/Foo.md": "b/Foo.md"}, inbox="Captures")
     assert list(found.changes) == sorted(names)
 
 
@@ -61,20 +61,20 @@ def test_a_capture_never_learns_the_folder_of_a_note_of_the_vault(filled):
             "Plans/Foo.md": "",
         }
     )
-    found = plan_link_updates(vault, {"Captures/default/Foo.md": "Secret/Foo.md"})
+    found = plan_link_updates(vault, {"Captures/default/Foo.md": "Secret/Foo.md"}, inbox="Captures")
     assert after(found) == {}
     assert found.lost == (("Captures/default/Bar.md", "Captures/default/Foo"), ("Captures/default/Bar.md", "./Foo"))
 
 
 def test_links_that_the_new_place_would_take_over_are_rewritten(filled):
     vault = filled(**{"a/Twin.md": "", "b/Old.md": "", "Home.md": "[[Twin]]", "Rest.md": "[[Old]]"})
-    found = plan_link_updates(vault, {"b/Old.md": "Twin.md"})
+    found = plan_link_updates(vault, {"b/Old.md": "Twin.md"}, inbox="Captures")
     assert after(found) == {"Home.md": "[[a/Twin]]", "Rest.md": "[[Twin]]"}
 
 
 def test_a_given_text_counts_in_place_of_what_is_on_disk(filled):
     vault = filled(**{"a/Note.md": "old", "b/Other.md": ""})
-    found = plan_link_updates(vault, {"a/Note.md": "Note.md"}, texts={"a/Note.md": b"[[../b/Other]]"})
+    found = plan_link_updates(vault, {"a/Note.md": "Note.md"}, texts={"a/Note.md": b"[[../b/Other]]"}, inbox="Captures")
     assert found.changes == {"a/Note.md": (b"[[../b/Other]]", b"[[./b/Other]]")}
 
 
@@ -90,7 +90,7 @@ CANVAS = """{
 
 def test_cards_of_a_canvas_follow_and_all_other_bytes_stay(filled):
     vault = filled(**{"a/Foo.md": "", "a/Pic.png": "", "c/Board.canvas": CANVAS})
-    found = plan_link_updates(vault, {"a/Foo.md": 'b/F"oo.md', "a/Pic.png": "b/Pic.png"})
+    found = plan_link_updates(vault, {"a/Foo.md": 'b/F"oo.md', "a/Pic.png": "b/Pic.png"}, inbox="Captures")
     written = after(found)["c/Board.canvas"]
     assert written == CANVAS.replace("a\\/Pic", "b/Pic").replace(
         '"file":"a/Foo.md","x"', '"file":"b/F\\"oo.md","x"'
@@ -108,7 +108,7 @@ def test_what_only_names_a_moved_file_is_told_and_left(filled):
             ".obsidian/bookmarks.json": '{"items":[{"type":"file","path":"a/Foo.md"}]}',
         }
     )
-    found = plan_link_updates(vault, {"a/Foo.md": "b/Bar.md"})
+    found = plan_link_updates(vault, {"a/Foo.md": "b/Bar.md"}, inbox="Captures")
     assert found.changes == {}
     assert sorted(found.mentions) == [
         (".obsidian/bookmarks.json", "a bookmark"),
@@ -128,7 +128,7 @@ def test_once_moved_only_links_that_lead_nowhere_are_mended(filled):
             "Home.md": "[[Captures/default/Foo]] [[Notes/Foo]]",
         }
     )
-    found = plan_link_updates(vault, {"Captures/default/Foo.md": "Notes/Foo.md"}, moved=True)
+    found = plan_link_updates(vault, {"Captures/default/Foo.md": "Notes/Foo.md"}, moved=True, inbox="Captures")
     assert after(found) == {"Home.md": "[[Notes/Foo]] [[Notes/Foo]]"}
 
 
@@ -140,8 +140,11 @@ def test_a_word_of_a_query_that_happens_to_be_a_name_is_not_told(filled):
             "R.md": "```dataview\nLIST FROM [[Task]]\n```\n",
         }
     )
-    assert plan_link_updates(vault, {"a/Task.md": "b/Task.md"}).mentions == (), "its name still leads there"
-    assert plan_link_updates(vault, {"a/Task.md": "b/Chore.md"}).mentions == (("R.md", "a Dataview query"),)
+    moved, renamed = (
+        plan_link_updates(vault, {"a/Task.md": new}, inbox="Captures") for new in ("b/Task.md", "b/Chore.md")
+    )
+    assert moved.mentions == (), "its name still leads there"
+    assert renamed.mentions == (("R.md", "a Dataview query"),)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -158,11 +161,12 @@ def test_a_step_of_a_walk_is_what_would_be_said_of_it_alone(filled, tmp_path, se
 
     vault = filled(**{path: " ".join(link(path) for _ in range(4)) + "\n" for path in paths})
     moves = {old: f"new/{number}/{old.rpartition('/')[2]}" for number, old in enumerate(chance.sample(paths, 4))}
-    walk = MoveSeries(vault, moves)
+    walk = MoveSeries(vault, moves, inbox="Captures")
     for old, new in moves.items():
         text = (tmp_path / old).read_bytes().replace(b"\n", b" edited\n")
         walk.plan_step({old: f"{new}.md"}, {old: text})  # which comes to nothing
-        step, alone = walk.plan_step({old: new}, {old: text}), plan_link_updates(vault, {old: new}, texts={old: text})
+        step = walk.plan_step({old: new}, {old: text})
+        alone = plan_link_updates(vault, {old: new}, texts={old: text}, inbox="Captures")
         assert (dict(step.changes), sorted(step.lost)) == (dict(alone.changes), sorted(alone.lost))
         for path, (_, raw) in step.changes.items():
             (tmp_path / path).write_bytes(raw)

@@ -10,7 +10,6 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from syncd.documents.owner_marks import read_marks
-from syncd.documents.parser import parse
 from syncd.notes.front_matter import FrontmatterError, decode, encode, read_properties, split
 from syncd.promotion.promoted_note import (
     INBOX_ONLY,
@@ -27,6 +26,7 @@ from syncd.promotion.promoted_note import (
     stem,
     take_suggestions,
 )
+from tests.support.parsed_notes import parse
 
 AT = 1_795_608_725_000  # 2026-11-25T12:12:05Z
 GONE = {*INBOX_ONLY, "promoted_at"}

@@ -61,7 +61,7 @@ def test_any_name_of_an_inbox_gives_a_valid_base(name):
 def test_the_table_and_the_daemon_agree_on_what_a_capture_is():
     listed = set(Base(compose_table("Captures")).rows("Waiting", notes("Captures")))
     for note in notes("Captures"):
-        where = locate(note.path)
+        where = locate(note.path, "Captures")
         if note.path.lower().endswith(".md") and where.scope == "vault":
             assert note.path not in listed
         if note.path in listed:

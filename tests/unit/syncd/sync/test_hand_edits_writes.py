@@ -4,9 +4,9 @@ import pytest
 
 from index.errors import Conflict, Unavailable
 from index.topics.summary_and_tags import Enrichment
-from syncd.documents.parser import parse
 from syncd.notes.timestamps import iso
 from tests.support.hand_edits import AT, front, settled, written
+from tests.support.parsed_notes import parse
 from tests.support.world import promote
 
 PATH, OTHER = "Captures/default/Mine.md", "Captures/default/Other.md"

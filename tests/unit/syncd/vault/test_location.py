@@ -30,7 +30,7 @@ from syncd.vault.location import VAULT, NoteLocation, locate
     ],
 )
 def test_a_path_says_where_it_stands(path: str, expected: NoteLocation):
-    assert locate(path) == expected
+    assert locate(path, "Captures") == expected
 
 
 def test_the_inbox_may_be_a_folder_of_a_folder():
