@@ -22,6 +22,12 @@ def base_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
+def note_name(path: str) -> str:
+    """Return the name of a note, as people know it: the last part of its path without `.md`."""
+    name = base_name(path)
+    return name[:-3] if name[-3:].lower() == ".md" else name
+
+
 def pluralize(count: int, noun: str) -> str:
     """Return a count with its noun: "1 note", "1,200 notes", "2 entries", "2 keys"."""
     ends_in_ies = noun.endswith("y") and noun[-2:-1] not in "aeiou"

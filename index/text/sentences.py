@@ -12,6 +12,7 @@ from typing import Final
 
 from index.deferred_patterns import compile_later
 from index.model import Block, Document
+from index.names import base_name
 from index.text.chunking import SENTENCE, is_grapheme_boundary
 from index.text.emphasis import STAND_INS, remove_emphasis
 from index.text.words import languages_by_word
@@ -178,7 +179,7 @@ def _restore(piece: str, held: list[str]) -> str:
 def _shown_name(target: str) -> str:
     """Return the text that a wikilink without an alias shows: the name of the note without its path."""
     path, _, heading = target.partition("#")
-    return path.rpartition("/")[2].removesuffix(".md") or heading.lstrip("#^")
+    return base_name(path).removesuffix(".md") or heading.lstrip("#^")
 
 
 def _join_lines(text: str) -> Iterator[str]:

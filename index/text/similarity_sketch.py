@@ -44,7 +44,7 @@ class Sketch:
     runs: Runs  # hashes of the sampled runs, sorted, without repeats
 
 
-def stem(word: str) -> str:
+def word_start(word: str) -> str:
     """Return the first six characters of a word, with which most of its forms begin."""
     return word[:6] if len(word) > 6 else word
 
@@ -54,17 +54,17 @@ def word_stems(text: str) -> list[str]:
     stems = []
     for word in _WORD.findall(fold_accents(text)):
         if word.isascii() or not _WIDE.search(word):
-            stems.append(stem(word))
+            stems.append(word_start(word))
             continue
         at = 0
         for wide in _WIDE.finditer(word):
             if wide.start() > at:
-                stems.append(stem(word[at : wide.start()]))
+                stems.append(word_start(word[at : wide.start()]))
             run = wide[0]
             stems += [run[n : n + 2] for n in range(max(1, len(run) - 1))]
             at = wide.end()
         if at < len(word):
-            stems.append(stem(word[at:]))
+            stems.append(word_start(word[at:]))
     return stems
 
 

@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 
 from index.document_ids import sha256
 from index.errors import Unavailable
-from index.names import base_name
+from index.names import note_name
 from syncd.state.ledger import Ledger
 
 Name: TypeAlias = Literal["title", "tags", "summary", "file"]  # "file": the file's name, when it is no longer the title
@@ -99,4 +99,4 @@ def digest_of(value: Value) -> str:
 
 def file_stem(path: str) -> str:
     """Return the name of a note's file in the form in which it is compared with a title."""
-    return unicodedata.normalize("NFC", base_name(path)[:-3])
+    return unicodedata.normalize("NFC", note_name(path))

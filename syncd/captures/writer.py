@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from index.document_ids import sha256
 from index.errors import Conflict, MemexError, Unavailable
 from index.model import Document, Record, Stat
-from index.names import fold
+from index.names import fold, note_name
 from index.process_memory import LARGE_TEXT
 from index.scope.index import Index
 from index.scope.prepared_document import PreparedDocument
@@ -194,7 +194,7 @@ def try_create(
             return other
         if current is not index:
             return MissedAttempt.SWITCHED
-        if taken(fold(document.path.rpartition("/")[2][:-3])):
+        if taken(fold(note_name(document.path))):
             return MissedAttempt.TAKEN  # the name went to another note while this one was embedded
         try:
             with hide_file_name(document.path), span("write"):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from index.errors import Conflict, InvalidArgument, PermissionDenied, Unavailable
 from index.model import Stat
+from index.names import base_name
 from syncd.vault import atomic_write
 from syncd.vault.openat import FOLDER, Calls
 
@@ -160,7 +161,7 @@ def _make_folder(root: int, path: str) -> None:
 
 
 def _name(file: ClientFile) -> str:
-    return file.path.rpartition("/")[2]
+    return base_name(file.path)
 
 
 def _changed(file: ClientFile) -> Conflict:

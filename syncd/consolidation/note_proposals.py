@@ -10,7 +10,7 @@ from typing import Final
 
 from index.errors import Conflict
 from index.model import Filter, Record
-from index.names import fold
+from index.names import fold, note_name
 from syncd.consolidation.note_merge import mark_superseded, merge_text
 from syncd.consolidation.proposal_plans import (
     FileKind,
@@ -113,10 +113,10 @@ def _list_tagged(snapshot: VaultSnapshot, workspace: str, tag: str) -> list[Reco
 
 def _shortest_link(snapshot: VaultSnapshot, path: str, source: str) -> str:
     """Return the shortest link that leads from one note to another."""
-    stem = path.rpartition("/")[2][: -len(".md")]
+    name = note_name(path)
     paths = [other for scope_index in (snapshot.captures, snapshot.notes) for other in list(scope_index.index.manifest)]
-    near = Paths(other for other in paths if fold(other).endswith(f"/{fold(stem)}.md"))
-    return stem if near.resolve(stem, source) == path else path.removesuffix(".md")
+    near = Paths(other for other in paths if fold(other).endswith(f"/{fold(name)}.md"))
+    return name if near.resolve(name, source) == path else path.removesuffix(".md")
 
 
 def _count_captures(count: int) -> str:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from index.errors import Conflict, NotFound
 from index.model import Document, Record
+from index.names import base_name
 from syncd.history.change_journal import FileChange
 from syncd.notes.front_matter import FrontmatterError, encode
 from syncd.promotion.vault_snapshot import VaultSnapshot
@@ -60,7 +61,7 @@ class ReadCapture:
     @property
     def name(self) -> str:
         """Return the name of its file, without `.md`."""
-        return self.path.rpartition("/")[2].removesuffix(".md")
+        return base_name(self.path).removesuffix(".md")
 
 
 def read_capture(snapshot: VaultSnapshot, record: Record) -> ReadCapture:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from index.graph.vertex import Edge
-from index.names import pluralize
+from index.names import base_name, pluralize
 from syncd.graph.diagrams import Card, NoteGroup, Picture, draw_boards, draw_mermaid
 from syncd.notes.checkboxes import format_checkbox
 from syncd.notes.quoted_text import LONGEST, link_to, quote_block, quote_inline
@@ -146,9 +146,9 @@ def _overview_lines(entries: Sequence[ReportEntry]) -> list[str]:
 
 def _card_names(paths: Sequence[str]) -> dict[str, str]:
     """Return the label of each note in the drawing: its name, or its path if two notes have that name."""
-    stems = {path: path.removesuffix(".md").rpartition("/")[2] for path in paths}
-    named = list(stems.values())
-    return {path: stem if named.count(stem) == 1 else path for path, stem in stems.items()}
+    names = {path: base_name(path).removesuffix(".md") for path in paths}
+    named = list(names.values())
+    return {path: name if named.count(name) == 1 else path for path, name in names.items()}
 
 
 def _section_lines(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from index.errors import MemexError, NotFound
+from index.names import base_name
 from syncd.context.generated_note import has_callout
 from syncd.notes.front_matter import decode
 from syncd.vault.location import CONTEXT, is_context
@@ -28,7 +29,7 @@ def find_stray_notes(vault: Vault, inbox: str, is_written: Callable[[str], bool]
 
 
 def _find_in(vault: Vault, folder: str, is_written: Callable[[str], bool]) -> Iterator[str]:
-    if folder.rpartition("/")[2] != CONTEXT:
+    if base_name(folder) != CONTEXT:
         yield f"{folder}/"
         return
     for name in vault.list_names(folder):

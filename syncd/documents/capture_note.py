@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from index.errors import InvalidArgument, ResourceExhausted
 from index.model import COLLECTIONS
-from index.names import base_name, fold
+from index.names import fold, note_name
 from index.query import tag_of
 from index.text.sentences import plain_text
 from syncd.documents.file_names import free_name
@@ -56,7 +56,7 @@ def automatic_title(content: str, created_at: int) -> str:
 
 def is_named_after_title(path: str, title: str) -> bool:
     """Return whether a capture's file is named after its title, perhaps with a number, and was not renamed."""
-    return re.fullmatch(rf"{re.escape(file_name(title))}(?: \d+)?", base_name(path)[:-3]) is not None
+    return re.fullmatch(rf"{re.escape(file_name(title))}(?: \d+)?", note_name(path)) is not None
 
 
 def properties_of(

@@ -13,6 +13,7 @@ from typing import Any
 
 from index.errors import InvalidArgument
 from index.model import Defect, Node, Observation, Statement
+from index.names import note_name
 from syncd.documents.entity_lines import LARGEST, Item, Page, parse_page
 from syncd.notes.inline_fields import LONGEST, UNTYPED
 from syncd.notes.property_reader import as_text, as_time
@@ -129,8 +130,6 @@ class NodeProperties:
 
     def name(self, path: str) -> str:
         """Return the node's name: the property `name`, or else the file's name."""
-        stem = path.rpartition("/")[2]
-        stem = stem[:-3] if stem.lower().endswith(".md") else stem
         if self.values.get("name") is not None:
             try:
                 return checked_name(self.text("name") or "")
@@ -140,7 +139,7 @@ class NodeProperties:
                         "bad-name", f"`name` must be one line of 1 to {MAX_NAME} characters; Memex uses the file's name"
                     )
                 )
-        return unicodedata.normalize("NFC", stem).strip()
+        return unicodedata.normalize("NFC", note_name(path)).strip()
 
     def time(self, name: str) -> int | None:
         """Return a time in epoch milliseconds; None if it is missing or unreadable."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from index.document_ids import ID, sha256
 from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Link, MemoRelation, Node
+from index.names import base_name, note_name
 from index.text.hidden_characters import hidden_defects
 from index.text.link_schemes import link_defects
 from index.text.runnable_code import runnable_defects
@@ -205,7 +206,7 @@ def _assemble(note: _ParsedNote, owned: _OwnProperties, kind: _Class, mtime_ms: 
 
 def _byte_defects(raw: bytes, path: str) -> list[Defect]:
     defects = []
-    if CONFLICT_COPY.search(path.rpartition("/")[2]):
+    if CONFLICT_COPY.search(base_name(path)):
         defects.append(
             Defect(
                 "conflict-copy", "this is a conflict copy that a sync program made; keep what you need, and delete it"
@@ -295,9 +296,7 @@ class _OwnProperties:
         return None
 
     def title(self, path: str, *, entity: bool) -> str:
-        stem = path.rpartition("/")[2]
-        stem = stem[:-3] if stem.lower().endswith(".md") else stem
-        return (self.text("name") if entity else None) or self.text("title") or stem
+        return (self.text("name") if entity else None) or self.text("title") or note_name(path)
 
     def file(self, path: str, inbox: str) -> str | None:
         """Return the path of the stored file whose text the note holds; None if the link leads out of its workspace.
@@ -306,7 +305,7 @@ class _OwnProperties:
         relative links; any other path is relative to the vault's root."""
         target = next((link.target for link in find_wikilinks(self.text("file") or "")), "")
         beside = "/" not in target or target.startswith(("./", "../"))
-        named = target.rpartition("/")[2] not in ("", ".", "..")
+        named = base_name(target) not in ("", ".", "..")
         where = posixpath.normpath(f"{path.rpartition('/')[0]}/{target}") if beside and named else target
         inside = where.startswith(f"{inbox}/{self.where.workspace}/") and not {"", ".", ".."} & set(where.split("/"))
         if inside and not where.lower().endswith(".md"):

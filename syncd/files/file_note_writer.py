@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Document, Record
+from index.names import note_name
 from index.process_memory import LARGE_TEXT, one_large_text, release_unused
 from index.query import tag_of
 from index.scope.index import Index
@@ -177,7 +178,7 @@ def _compose(inbox: Inbox, planned: PlannedNote, path: str | None, note: str, no
         source=arguments.get("source"),
         collection=collection or inbox.collections[0],
     )
-    other = planned.name if planned.name != note.rpartition("/")[2][:-3] else None
+    other = planned.name if planned.name != note_name(note) else None
     metadata: dict[str, PropertyValue] = {"type": "file", **file_properties(planned.facts, path, other)}
     text = ""
     if path is None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Stat
+from index.names import base_name
 from syncd.documents.file_note import digest_of
 from syncd.files.imported_files import ImportedFiles, is_unchanged
 from syncd.indexes.index_builds import ScopeIndex
@@ -121,7 +122,7 @@ class InboxFileScanner:
             raise Conflict("it has just changed")
         known, id = self._handled.get(path), self._find_document(path, file_digest)
         if (known is None or known.digest != file_digest.digest) and id is None:
-            name = path.rpartition("/")[2]
+            name = base_name(path)
             arguments = {"name": name, "path": path, "size": stat.size, "source": SOURCE}
             self._add(locate(path, self._inbox).workspace, arguments)
             log.info("queued a file of the inbox: %a", name)

@@ -17,7 +17,7 @@ from typing import Any, Final
 from index.deferred_patterns import compile_later
 from index.document_ids import sha256
 from index.graph.vertex import Edge
-from index.names import fold
+from index.names import base_name, fold
 
 # Above these limits Mermaid refuses to draw (`maxEdges`, `maxTextSize`).
 MERMAID_EDGES: Final = 500
@@ -126,7 +126,7 @@ _NOT_PLAIN = compile_later(
 
 
 def _stem(path: str) -> str:
-    return unicodedata.normalize("NFC", path.rpartition("/")[2].removesuffix(".md"))
+    return unicodedata.normalize("NFC", base_name(path).removesuffix(".md"))
 
 
 # Canvas

@@ -17,6 +17,7 @@ from index.errors import Conflict, NotFound, ResourceExhausted
 from index.graph.graph import Graph
 from index.graph.vertex import Edge, Vertex, name_key
 from index.model import Observation, Statement
+from index.names import base_name, note_name
 from syncd.captures.batch_writer import NoteDrafts
 from syncd.documents import entity_edits
 from syncd.documents.capture_note import MAX_CONTENT
@@ -137,7 +138,7 @@ def rename(graph: Graph, drafts: NoteDrafts, now: int, *, name: str, new_name: s
     other = graph.get(new_name)
     if other and other.path != vertex.path and name_key(other.name) == name_key(new_name):
         raise Conflict(f"an entity {other.name!r} already exists; choose another name", name=other.name)
-    stem = vertex.path.rpartition("/")[2][: -len(".md")]
+    stem = note_name(vertex.path)
     known = [alias for alias in vertex.aliases if name_key(alias) not in (name_key(new_name), name_key(vertex.name))]
     aliases = [text for text in dict.fromkeys([new_name, vertex.name]) if name_key(text) != name_key(stem)]
     changes = {"name": None if new_name == stem else new_name, "aliases": [*aliases, *known] or None}
@@ -341,7 +342,7 @@ def _link_to(graph: Graph, target: Vertex) -> str:
 
     Raises Conflict if neither leads to the node."""
     path = target.path.removesuffix(".md")
-    for link in (path.rpartition("/")[2], path):
+    for link in (base_name(path), path):
         if (to := graph.resolve(link)) and to.path == target.path:
             return entity_edits.format_link(link, target.name)
     raise Conflict(f"no link can lead to {target.name!r}, because another note has its path in another letter case")

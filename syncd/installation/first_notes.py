@@ -9,6 +9,7 @@ import uuid
 from pathlib import Path
 from typing import Final
 
+from index.names import base_name
 from syncd.captures.automatic_values import AutomaticValues
 from syncd.documents.capture_note import compose_note, properties_of
 from syncd.history.audit_log import AuditLog, Author, acting_as
@@ -55,8 +56,8 @@ def write_first_notes(settings: Settings, ledger: Ledger, *, now: int, welcome: 
     audit = AuditLog(ledger, settings.state)
     vault = AuditedVault(settings.vault.path, audit, inbox=inbox)
     try:
-        names = {path.rpartition("/")[2].casefold() for path in vault.list_notes().files}
-        written = {path: text for path, text in notes.items() if path.rpartition("/")[2].casefold() not in names}
+        names = {base_name(path).casefold() for path in vault.list_notes().files}
+        written = {path: text for path, text in notes.items() if base_name(path).casefold() not in names}
         with acting_as(Author("daemon", "init")):
             for path, text in written.items():  # only names that no note has: a second one would redirect links
                 vault.create(path, encode(text))

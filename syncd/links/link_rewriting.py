@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from index.model import Link
-from index.names import fold
+from index.names import base_name, fold
 from syncd.links.link_resolution import Paths
 from syncd.links.note_link_positions import LinkPosition, LinkPositions, find_in_note
 from syncd.notes.property_reader import find_fences, read_structure
@@ -135,7 +135,7 @@ def _possible_spellings(target: str, led: str, wanted: str, source: tuple[str, s
     old, new = source
     bare = not target.lower().endswith(".md")
     whole, was = (_without_extension(wanted), _without_extension(led)) if bare else (wanted, led)
-    short = whole.rpartition("/")[2]
+    short = base_name(whole)
     if move.private(new, wanted):
         return [short]
     near = _relative_path(whole, new)
@@ -171,7 +171,7 @@ def _label_edit(position: LinkPosition, led: str, wanted: str, text: str) -> Edi
     """Return the edit that replaces the old name in the text of a Markdown link."""
     if position.label is None:
         return None
-    old, new = led.rpartition("/")[2], wanted.rpartition("/")[2]
+    old, new = base_name(led), base_name(wanted)
     label = text[slice(*position.label)]
     if old == new or label not in (old, _without_extension(old)) or _STRANGE.search(new):
         return None

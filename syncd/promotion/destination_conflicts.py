@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from index.document_ids import sha256
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Record
+from index.names import note_name
 from syncd.history.audit_log import AuditLog
 from syncd.notes.checkboxes import format_checkbox
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
@@ -86,7 +87,7 @@ class DestinationConflicts:
             return ""
         here = {self._proposals.report_of(key) for key in keys}
         if len(here) == 1 and (path := here.pop()) and snapshot.vault.stat(path) is not None:
-            return path.rpartition("/")[2][:-3]
+            return note_name(path)
         capture, note = snapshot.vault.read(record.path)[0], snapshot.vault.read(target)[0]
         text = encode(format_question(offered, record.path, target, decode(capture), decode(note)))
         path = self._replace_question((record.workspace, record.id, target), text)
@@ -97,7 +98,7 @@ class DestinationConflicts:
             snapshot.vault.create(path, text)
         self._proposals.mark_placed(keys, path)
         snapshot.sync.hint([path])
-        return path.rpartition("/")[2][:-3]
+        return note_name(path)
 
     def _replace_question(self, question: Question, text: bytes) -> str:
         """Replace the text of an earlier question about this conflict, and return its path.

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from index.errors import MemexError, NotFound
 from index.model import Stat
-from index.names import fold
+from index.names import base_name, fold
 from syncd.links.canvas_link_positions import find_in_canvas
 from syncd.links.link_resolution import Paths
 from syncd.links.link_rewriting import Move, apply_edits, find_edits, rewrite_links
@@ -234,7 +234,7 @@ def _find_bookmarks(vault: Vault, names: Names) -> Iterator[tuple[str, str]]:
 
 def name_prefix(path: str) -> str:
     """Return the prefix of a file's base name, folded and without `.md`: up to a character that may be escaped or end a link."""
-    return _cut_prefix(fold(path.rpartition("/")[2]))
+    return _cut_prefix(fold(base_name(path)))
 
 
 def _cut_prefix(name: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from index.document_ids import sha256
 from index.errors import Conflict, MemexError
 from index.model import Document, Stat
+from index.names import base_name
 from syncd.documents.file_note import digest_of
 from syncd.git import head_moves
 from syncd.git.repository import Repository
@@ -191,8 +192,8 @@ class ManualMoves:
         along = _move_with_note(old, note)
         if along and vault.stat(along) is not None and vault.digest_file(along).digest == digest:
             return {old: along}
-        name = old.rpartition("/")[2]
-        candidates = [path for path in vault.walk_other_files() if path.rpartition("/")[2] == name]
+        name = base_name(old)
+        candidates = [path for path in vault.walk_other_files() if base_name(path) == name]
         same = [path for path in candidates if vault.digest_file(path).digest == digest]
         return {old: same[0]} if len(same) == 1 else None
 

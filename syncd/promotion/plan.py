@@ -14,7 +14,7 @@ from typing import Any, Final
 from index.document_ids import sha256
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Document, Record, Stat
-from index.names import fold
+from index.names import base_name, fold
 from syncd.changes.change_approval import APPLY, UNAPPLY
 from syncd.commits.commit_message import format_message
 from syncd.commits.committer import DueCommit
@@ -144,7 +144,7 @@ def make_plan(
     Raises Problem, TakenDestination, or Conflict when the capture has just changed."""
     document, raw = read_promotable(snapshot, record)
     owner_marks, reserved = read_marks(decode(raw)), reserved or {}
-    settings, name = snapshot.settings.promote, rename_instruction_file(record.path.rpartition("/")[2])[:-3]
+    settings, name = snapshot.settings.promote, rename_instruction_file(base_name(record.path))[:-3]
     where = choose_destination(
         document,
         owner_marks,
@@ -300,7 +300,7 @@ def find_stored_file(
         digest = snapshot.vault.digest_file(old).digest
     except NotFound:
         return None
-    own_name = old.rpartition("/")[2]
+    own_name = base_name(old)
     current = rename_instruction_file(own_name)
     there = {fold(name) for name in snapshot.names_in(folder)}
     for name in numbered_names(current, known_ending(current, KNOWN)):

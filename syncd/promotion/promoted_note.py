@@ -13,7 +13,7 @@ from typing import Any, Final
 from index.document_ids import path_id, sha256
 from index.errors import InvalidArgument
 from index.model import Document, Record
-from index.names import fold
+from index.names import fold, note_name
 from index.query import tag_key, tag_keys, tag_of
 from syncd.documents.capture_note import is_named_after_title
 from syncd.documents.collection_membership import plain_tags, tag_changes, tag_texts
@@ -137,7 +137,7 @@ def choose_destination(
     so no person chose it."""
     where, by, rule = choose_folder(document, marks, rules, folder=folder, inbox=inbox, to=to)
     template = rule.name if rule and rule.name and by == "rule" else name
-    return Destination(where, stem(document, template, old_title=old_title), by)
+    return Destination(where, promoted_name(document, template, old_title=old_title), by)
 
 
 def choose_folder(
@@ -190,9 +190,9 @@ def spell_like_existing(folder: str, there: Iterable[str]) -> str:
     return folder if folder in folders else next((name for name in folders if fold(name) == fold(folder)), folder)
 
 
-def stem(document: Document, template: str, *, old_title: bool = False) -> str:
+def promoted_name(document: Document, template: str, *, old_title: bool = False) -> str:
     """Return the base name that a template gives a capture; its current one where the template gives none."""
-    current = document.path.rpartition("/")[2][:-3]
+    current = note_name(document.path)
     values = {
         "title": document.title if old_title else name_of_capture(document),
         "date": iso(document.created_at)[:10],
@@ -206,7 +206,7 @@ def stem(document: Document, template: str, *, old_title: bool = False) -> str:
 
 def name_of_capture(document: Document) -> str:
     """Return a capture's title, or the name of its file once somebody has renamed it."""
-    current = document.path.rpartition("/")[2][:-3]
+    current = note_name(document.path)
     if document.type == "file" and document.file:
         return current  # `report.pdf`: its name is that of its stored file
     return document.title if is_named_after_title(document.path, document.title) else current

@@ -13,7 +13,7 @@ from typing import Any, Final
 from index.document_ids import sha256
 from index.errors import Conflict, NotFound
 from index.model import Record
-from index.names import fold
+from index.names import base_name, fold, note_name
 from syncd.history.change_journal import (
     ChangeJournal,
     Entry,
@@ -70,7 +70,7 @@ def plan_return(
         copied, gone = move_steps(step.path, step.twin, journal.current_digest(step))
         order = [order[0], copied, *order[1:], gone]
     about = {
-        "title": target.rpartition("/")[2][:-3],
+        "title": note_name(target),
         "tool": "unpromote",
         **describe_links(updates, sorted(changed)),
     }
@@ -125,7 +125,7 @@ def _return_path(snapshot: VaultSnapshot, entry: Entry, path: str) -> str:
     if workspace not in snapshot.vault.list_folders(snapshot.inbox):
         raise Conflict(f"the workspace {workspace!r} no longer exists; create it: memex workspace create {workspace}")
     there = {fold(existing) for existing in snapshot.names_in(folder)}
-    here = fold(path.rpartition("/")[2])
+    here = fold(base_name(path))
     for stem in candidate_names(name[:-3], name[:-3]):
         file = fold(f"{stem}.md")
         if file not in there and (file == here or not snapshot.sync.is_name_taken(fold(stem))):

@@ -22,7 +22,7 @@ from index.encoders.word_frequency import word_ranks
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.foreground import foreground
 from index.model import Document, Record, Stat
-from index.names import fold, stem
+from index.names import fold, note_name, stem
 from index.process_memory import LARGE_TEXT, one_large_text, release_unused
 from index.text.hidden_characters import find_hidden
 from index.text.link_schemes import find_unsafe
@@ -339,7 +339,7 @@ class Review:
         alike = Counter(stem(path) for index in indexes for path in index.paths_named(files))
         targets = {}
         for path in paths - {record.path}:
-            name = path.rpartition("/")[2][:-3]
+            name = note_name(path)
             target = name if alike[stem(path)] == 1 else path[:-3]
             if not UNLINKABLE & set(target) and path in self._proper.index.manifest:
                 targets[path] = target

@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, TypeAlias
 from index.deferred_patterns import compile_later
 from index.graph.unlinked_names import Names
 from index.model import SimilarDocument
-from index.names import fold
+from index.names import base_name, fold, note_name
 from index.text import stopwords
 from index.text.tags import key_of, words_of
 
@@ -153,7 +153,7 @@ def _excluded_folders(notes: Sequence[NamedNote], aside: Collection[str]) -> set
     named = tuple(f"{fold(name.strip('/'))}/" for name in aside if name.strip("/"))
     apart = set()
     for folder, members in inside.items():
-        days = sum(_DAY.fullmatch(note[0].rpartition("/")[2][:-3]) is not None for note in members)
+        days = sum(_DAY.fullmatch(note_name(note[0])) is not None for note in members)
         daily = len(members) > 1 and days >= DAILY * len(members)
         templates = 2 * sum(note[4] for note in members) >= len(members)
         if folder and (_ASIDE.search(folder) or daily or templates or f"{fold(folder)}/".startswith(named)):
@@ -220,7 +220,7 @@ def _suggest_folders(
         score[folder] += TITLED * value
     words = name_words(subject.title) | {word for tag in subject.tags for word in name_words(tag)}
     for folder in known.folders:
-        if words & name_words(folder.rpartition("/")[2]):
+        if words & name_words(base_name(folder)):
             score[folder] += NAMED
     scored = [
         ScoredSuggestion(

@@ -21,6 +21,7 @@ from typing import Any, Final
 from index.document_ids import path_id, sha256
 from index.errors import Unavailable
 from index.model import Document, Record, Stat
+from index.names import note_name
 from index.scope.index import Index
 from index.timings import now_ms
 from syncd.documents.collection_membership import has_several
@@ -279,8 +280,7 @@ def visible_digest(note: Document | Record) -> str:
 
     A person's own marks (`promote`, `promote_to`, `review`), relations and the file's name are not included, nor a summary
     that Memex derives from the text: another version of Memex may derive another one."""
-    stem = note.path.rpartition("/")[2][:-3]
-    title = None if note.title == stem else note.title
+    title = None if note.title == note_name(note.path) else note.title
     filed = [note.collection, has_several(note)]
     summary = None if note.summary_derived else note.summary
     fields = [note.content_hash, title, sorted(note.tags), filed, summary, dict(note.metadata)]

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from index.errors import Unavailable
-from index.names import fold
+from index.names import base_name, fold
 from syncd.vault.vault import Vault
 
 FRESH_S: Final = 2.0  # how long a listing of the whole vault is reused: uploads come in bursts
@@ -74,4 +74,4 @@ class OtherFileNames:
 
 
 def _folded_name(path: str) -> str:
-    return fold(path.rpartition("/")[2])
+    return fold(base_name(path))

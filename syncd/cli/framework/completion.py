@@ -22,7 +22,7 @@ from click.shell_completion import (
 
 from index.errors import MemexError
 from index.model import COLLECTIONS
-from index.names import fold
+from index.names import base_name, fold
 from syncd.cli.framework.commands import Command
 from syncd.cli.framework.printed_commands import FLAGS
 from syncd.cli.terminal import result_text
@@ -151,7 +151,7 @@ def _note_items(notes: Sequence[tuple[str, str]], typed: str) -> list[Completion
     """Complete notes (id, path) by name; a name that is ambiguous or unsafe in a shell is replaced by the id.
 
     If the typed text begins an id, offer ids with the names as descriptions."""
-    named = [(id, path.rpartition("/")[2].removesuffix(".md")) for id, path in notes]
+    named = [(id, base_name(path).removesuffix(".md")) for id, path in notes]
     counts = Counter(fold(name) for _, name in named)
     items = []
     for id, name in named:

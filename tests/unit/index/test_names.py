@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.names import fold, pluralize, stem
+from index.names import fold, note_name, pluralize, stem
 
 
 @given(st.text(st.characters(max_codepoint=127)))
@@ -19,6 +19,11 @@ def test_a_name_of_plain_letters_folds_as_any_other_name(name):
 @pytest.mark.parametrize("name", ["Größe", "Größe.md", "GRÖSSE.MD", "gro\u0308ße.Md"])
 def test_the_name_of_a_note_has_one_stem_with_and_without_an_ending_of_any_case(name):
     assert stem(f"Folder/{name}") == "grösse"
+
+
+@pytest.mark.parametrize("path", ["Plan.md", "a.b/Plan.md", "Plan.MD", "Work/Plan"])
+def test_the_name_of_a_note_has_neither_folder_nor_ending(path):
+    assert note_name(path) == "Plan"
 
 
 @pytest.mark.parametrize(

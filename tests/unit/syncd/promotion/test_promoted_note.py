@@ -19,11 +19,11 @@ from syncd.promotion.promoted_note import (
     check_folder,
     choose_destination,
     promote_text,
+    promoted_name,
     refusal_reason,
     remove_mark,
     restore_capture,
     spell_like_existing,
-    stem,
     take_suggestions,
 )
 from tests.support.parsed_notes import parse
@@ -332,12 +332,12 @@ def test_where_a_capture_goes(front, to, rules, found):
 )
 def test_the_name_of_the_note(path, title, template, found):
     text = "---\nid: a\n" + (f'title: "{title}"\n' if title else "") + "---\nbody\n"
-    assert stem(note(text, path), template) == found
+    assert promoted_name(note(text, path), template) == found
 
 
 def test_a_name_with_a_date_of_the_first_years_has_all_digits_of_the_year():
     text = "---\nid: a\ncreated_at: 0001-01-01\n---\nbody\n"
-    assert stem(note(text, "Captures/default/X.md"), "{date} {title}") == "0001-01-01 X"
+    assert promoted_name(note(text, "Captures/default/X.md"), "{date} {title}") == "0001-01-01 X"
 
 
 def test_a_taken_name_gives_way():
