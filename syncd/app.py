@@ -25,7 +25,7 @@ from index.process_memory import collect_as_usual, freeze_objects, limit_arenas
 from syncd.captures.inbox import Inbox
 from syncd.daemon import background_jobs
 from syncd.daemon.background_jobs import REMOTE
-from syncd.daemon.control_socket import ControlServer
+from syncd.daemon.control_socket import ControlServer, Operation
 from syncd.daemon.health import Health
 from syncd.daemon.metrics import collect_samples
 from syncd.daemon.open_parts import build_inbox, open_parts
@@ -36,7 +36,7 @@ from syncd.files.file_import import build_file_import, file_filter
 from syncd.files.imported_files import ImportedFiles
 from syncd.git.head_follower import HeadFollower
 from syncd.jobs.scheduler import Scheduler
-from syncd.owner.operations import Operation, operations
+from syncd.owner.operations import operations
 from syncd.remote.push_webhook import PushWebhook
 from syncd.settings.settings import Settings
 from syncd.state.folder import KEY_FILE, write_private

@@ -30,8 +30,9 @@ from typing import Any, TypeAlias
 from index.errors import InvalidArgument, MemexError, PermissionDenied, ResourceExhausted, Unavailable, from_dict
 from syncd.notes.secret_patterns import redact_values
 
+Arguments: TypeAlias = Mapping[str, Any]
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
-Operation: TypeAlias = Callable[[dict[str, Any], Progress], Any]
+Operation: TypeAlias = Callable[[Arguments, Progress], Any]
 
 DAEMON = "daemon.json"  # {"url", "pid", "epoch"} of the running daemon
 NAME = "control.sock"

@@ -17,12 +17,11 @@ from index.model import Document
 from syncd.documents.parser import parse
 from syncd.measurement.known_items import KINDS, Question, hide_names, make_questions
 from syncd.measurement.rank_figures import Interval, compare_ranks, compute_figures, judge
-from syncd.measurement.trial import TOP, SearchSetup, TrialResult, measure_speed, run_trial
+from syncd.measurement.trial import TOP, Progress, SearchSetup, TrialResult, measure_speed, run_trial
 from syncd.measurement.trial_process import call_in_process
 from syncd.settings.settings import Settings
 from syncd.vault.vault import Vault
 
-Progress: TypeAlias = Callable[[dict[str, Any]], None]
 Call: TypeAlias = Callable[..., Any]  # calls a function with arguments, and `progress`
 
 NOTES: Final = 3_000  # most notes of a comparison

@@ -6,12 +6,13 @@ entry."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
+from syncd.daemon.control_socket import Arguments, Operation, Progress
 from syncd.history import digest_chain
 from syncd.history.audit_log import WANTED, AuditLog
 from syncd.history.digest_chain import ChainCheck, Entry, Head
@@ -22,34 +23,33 @@ from syncd.vault.path_rules import to_printable
 from syncd.vault.vault import Vault
 
 MOST = 10_000  # entries in one answer
-Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 
 
 def operations(audit: AuditLog, vault: Vault, history: NoteHistory, *, inbox: str) -> dict[str, Operation]:
     """Return the owner's operations on the log, by name."""
 
-    def list_entries(arguments: Mapping[str, Any], _: Any) -> list[dict[str, Any]]:
+    def list_entries(arguments: Arguments, _: Any) -> list[dict[str, Any]]:
         limit = arguments.get("limit") or 50
         if not 1 <= limit <= MOST:
             raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
         wanted = {name: arguments.get(name) for name in WANTED}
         return [asdict(entry) for entry in audit.find(limit, after=arguments.get("after"), masked=True, **wanted)]
 
-    def show(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
+    def show(arguments: Arguments, _: Any) -> dict[str, Any]:
         seq = int(arguments["entry"])
         shown, real = (next(iter(audit.find(1, after=seq - 1, masked=masked)), None) for masked in (True, False))
         if shown is None or real is None or shown.seq != seq:
             raise NotFound(f"the log has no entry {seq}; it has entries {audit.base().seq + 1} to {audit.head.seq}")
         return asdict(shown) | history.explain_entry(real)
 
-    def verify(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    def verify(arguments: Arguments, progress: Progress) -> dict[str, Any]:
         head = _parse_head(arguments.get("head"))
         result = asdict(_verify_chain(audit, [head] if head else [], progress))
         if arguments.get("files", True):
             result |= _compare_files(audit, vault, inbox)
         return result | {"head": str(audit.head)}
 
-    def prune(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
+    def prune(arguments: Arguments, _: Any) -> dict[str, Any]:
         gone, base = audit.last_prunable(int(arguments["before"])), audit.base()
         if gone <= base.seq:
             return {"pruned": 0, "file": None, "head": str(audit.head)}
@@ -86,7 +86,7 @@ def _parse_head(text: str | None) -> Head | None:
     return head
 
 
-def _verify_chain(audit: AuditLog, heads: Iterable[Head], progress: Callable[[dict[str, Any]], None]) -> ChainCheck:
+def _verify_chain(audit: AuditLog, heads: Iterable[Head], progress: Progress) -> ChainCheck:
     end, total = audit.head, audit.count
     noted = audit.saved_head()
 

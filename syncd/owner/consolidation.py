@@ -5,7 +5,7 @@ Law: no route or tool of an agent leads to these operations, because a tick is t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from syncd.consolidation.consolidation import Consolidation
 from syncd.consolidation.note_merge import missing_blocks
 from syncd.consolidation.proposal_execution import ProposalExecution
 from syncd.consolidation.report_lines import ReportedProposal
+from syncd.daemon.control_socket import Arguments, Operation, Progress
 from syncd.daemon.vault_services import VaultServices
 from syncd.history.change_journal import FileChange
 from syncd.history.note_history import diff_texts
@@ -26,9 +27,6 @@ from syncd.notes.checkboxes import MARKS
 from syncd.notes.front_matter import decode, split
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.workspaces.agent_access import AgentAccess
-
-Progress = Callable[[dict[str, Any]], None]
-Operation = Callable[[Mapping[str, Any], Progress], Any]
 
 JOB = "consolidation"
 MOST = 1_000  # answers in one call
@@ -54,7 +52,7 @@ def _run(
     consolidation: Consolidation,
     agent_access: AgentAccess,
     jobs: Callable[[], Scheduler],
-    arguments: Mapping[str, Any],
+    arguments: Arguments,
     progress: Progress,
 ) -> dict[str, Any]:
     """Scan and report; a run of all workspaces is recorded as a run of the job."""
@@ -72,7 +70,7 @@ def _run(
     return outcome
 
 
-def _list(services: VaultServices, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
+def _list(services: VaultServices, arguments: Arguments, _: Progress) -> dict[str, Any]:
     """List the proposals that wait, and those carried out last, `carried` at most, with their files; `patch`: and differences."""
     consolidation, patch = services.consolidation, bool(arguments.get("patch"))
     carried = services.proposal_execution.latest(min(int(arguments.get("carried") or CARRIED), CARRIED))
@@ -112,7 +110,7 @@ def _diff_step(services: VaultServices, step: FileChange) -> list[str] | None:
 
 
 def _answer(
-    consolidation: Consolidation, jobs: Callable[[], Scheduler], arguments: Mapping[str, Any], _: Progress
+    consolidation: Consolidation, jobs: Callable[[], Scheduler], arguments: Arguments, _: Progress
 ) -> dict[str, Any]:
     answers = dict(arguments.get("answers") or {})
     if not 1 <= len(answers) <= MOST or not MARKS.keys() >= set(answers.values()):
@@ -129,7 +127,7 @@ def _undo(
     consolidation: Consolidation,
     execution: ProposalExecution,
     undo: Undo,
-    arguments: Mapping[str, Any],
+    arguments: Arguments,
     progress: Progress,
 ) -> dict[str, Any]:
     """Undo a proposal that was carried out, and mark it in its report."""

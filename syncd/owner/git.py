@@ -6,19 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from index.errors import Conflict
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
+from syncd.daemon.control_socket import Arguments, Operation, Progress
 
 if TYPE_CHECKING:
     from syncd.remote.branch_sync import RemoteSync
 
 STAGES: Final = ("committing", "fetching", "merging", "moving", "pushing")
-
-Arguments: TypeAlias = Mapping[str, Any]
-Progress: TypeAlias = Callable[[dict[str, Any]], None]
-Operation: TypeAlias = Callable[[Arguments, Progress], Any]
 
 
 def commit_operations(
@@ -28,7 +25,7 @@ def commit_operations(
 
     `due`: the commits of promotion and consolidation that Git did not allow earlier; `settle` makes them."""
 
-    def commit(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
+    def commit(arguments: Arguments, _: Any) -> dict[str, Any]:
         if arguments.get("dry_run"):
             made, selection = commits.preview(due())
             return {

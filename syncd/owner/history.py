@@ -4,11 +4,11 @@ Law: every undo and every restore is logged as a write of the owner."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from index.errors import Conflict, InvalidArgument
 from syncd.changes.change_approval import APPLY
+from syncd.daemon.control_socket import Arguments, Operation, Progress
 from syncd.history import digest_chain
 from syncd.history.audit_log import AUTHOR
 from syncd.history.change_journal import Entry
@@ -19,7 +19,6 @@ from syncd.history.write_lineage import RESTORE
 from syncd.promotion.promotions import Promotions
 
 MOST = 10_000  # events in one answer
-Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 
 
 def operations(
@@ -27,17 +26,17 @@ def operations(
 ) -> dict[str, Operation]:
     """Return the owner's operations on history, by name."""
 
-    def log(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
+    def log(arguments: Arguments, _: Any) -> dict[str, Any]:
         limit = arguments.get("limit") or 50
         if not 1 <= limit <= MOST:
             raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
         return history.log(arguments["id"], limit, patch=bool(arguments.get("patch")))
 
-    def text_before(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
+    def text_before(arguments: Arguments, _: Any) -> dict[str, Any]:
         path, raw = history.text_before(arguments["id"], int(arguments["entry"]))
         return {"path": path, "content": raw.decode("utf-8", "surrogateescape")}
 
-    def undo_changes(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    def undo_changes(arguments: Arguments, progress: Progress) -> dict[str, Any]:
         wanted, last = _find_writes(undo, arguments)
         steps = undo.plan(wanted, last=last)
         planned = [step for step in steps if not step.reason and step.now != step.target_digest]
@@ -47,7 +46,7 @@ def operations(
         made = undo.carry_out(steps, lambda number, of, stage: progress({"done": number, "total": of, "stage": stage}))
         return _undo_result(AUTHOR.get().request if made.done else "", made.done, made.skipped)
 
-    def restore(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
+    def restore(arguments: Arguments, _: Any) -> dict[str, Any]:
         version = str(arguments["version"]).strip()
         plan = restoring.plan(arguments["id"], version)
         if arguments.get("dry_run"):
@@ -60,7 +59,7 @@ def operations(
 def _with_changes(promotions: Promotions, undo_changes: Operation) -> Operation:
     """Return the undo of writes that also undoes an applied change, if that is the last one of the named note."""
 
-    def undo(arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> Any:
+    def undo(arguments: Arguments, progress: Progress) -> Any:
         name = arguments.get("id")
         change = promotions.find_applied_change(name) if name and arguments.get("since") is None else None
         if change is None:
@@ -71,7 +70,7 @@ def _with_changes(promotions: Promotions, undo_changes: Operation) -> Operation:
     return undo
 
 
-def _find_writes(undo: Undo, arguments: Mapping[str, Any]) -> tuple[list[digest_chain.Entry], str]:
+def _find_writes(undo: Undo, arguments: Arguments) -> tuple[list[digest_chain.Entry], str]:
     """Return the writes to undo, and the path of the named note; "" without one."""
     name, since = arguments.get("id") or None, arguments.get("since")
     if (name is None) == (since is None):
@@ -82,7 +81,7 @@ def _find_writes(undo: Undo, arguments: Mapping[str, Any]) -> tuple[list[digest_
     return undo.writes_since(int(since or 0), **narrow), ""
 
 
-def _refuse_unseen_plan(arguments: Mapping[str, Any], entries: list[list[int]]) -> None:
+def _refuse_unseen_plan(arguments: Arguments, entries: list[list[int]]) -> None:
     """Raise Conflict if an undo has other entries, listed by file, than the plan that the owner saw (`shown`, if any)."""
     shown = arguments.get("shown")
     if shown is not None and shown != entries:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from index.errors import MemexError, Unavailable
+from syncd.daemon.control_socket import Arguments, Progress
 from syncd.daemon.health import Health
 from syncd.daemon.open_parts import OpenParts
 from syncd.jobs.scheduler import Scheduler
 from syncd.sync.pipeline import Sync
-
-Arguments: TypeAlias = Mapping[str, Any]
-Progress: TypeAlias = Callable[[dict[str, Any]], None]
 
 log = logging.getLogger(__name__)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from index.errors import InvalidArgument, NotFound
 from index.names import did_you_mean
+from syncd.daemon.control_socket import Arguments, Progress
 from syncd.jobs.job_names import find_key, job_name, shell_word
 from syncd.jobs.queue import Queue
 from syncd.jobs.queued_job import STATUSES, Job
@@ -19,9 +20,6 @@ MOST: Final = 10_001  # jobs of one answer: one more than a command lists
 SHORTEST: Final = 4  # characters of an id that can name a job
 TURN_S: Final = 20.0  # most seconds of one wait for jobs; after that, the caller calls again
 LOOK_S: Final = 0.5  # seconds between two checks of their progress
-
-Arguments: TypeAlias = Mapping[str, Any]
-Progress: TypeAlias = Callable[[dict[str, Any]], None]
 
 
 def queue_operations(queue: Queue, worker: Worker) -> dict[str, Callable[[Arguments, Progress], Any]]:
@@ -106,10 +104,10 @@ def job_operations(jobs: Callable[[], Scheduler]) -> dict[str, Callable[[Mapping
     def list_jobs(_: Mapping[str, Any], __: Any) -> list[dict[str, Any]]:
         return [{"name": key, "title": job_name(key), **asdict(job)} for key, job in sorted(jobs().states().items())]
 
-    def history(arguments: Mapping[str, Any], _: Any) -> list[dict[str, Any]]:
+    def history(arguments: Arguments, _: Any) -> list[dict[str, Any]]:
         return [asdict(run) for run in jobs().history(_find_key(jobs(), arguments))]
 
-    def run(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
+    def run(arguments: Arguments, _: Any) -> dict[str, Any]:
         key = _find_key(jobs(), arguments)
         done = jobs().run(key, wait=bool(arguments.get("wait")))
         return {"name": key, "title": job_name(key), "ended": done is not None, **(asdict(done) if done else {})}
@@ -117,7 +115,7 @@ def job_operations(jobs: Callable[[], Scheduler]) -> dict[str, Callable[[Mapping
     return {"job.list": list_jobs, "job.history": history, "job.run": run}
 
 
-def _find_key(jobs: Scheduler, arguments: Mapping[str, Any]) -> str:
+def _find_key(jobs: Scheduler, arguments: Arguments) -> str:
     """Find the key of a job by its name or key. Raises NotFound with the nearest name."""
     text, keys = str(arguments["name"]), jobs.states().keys()
     if (key := find_key(text, keys)) is not None:

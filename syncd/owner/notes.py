@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import PurePosixPath
-from typing import Any, TypeAlias
+from typing import Any
 
 from index.document_ids import path_id
 from index.errors import InvalidArgument
@@ -17,6 +17,7 @@ from index.scope.index import Index
 from index.search.fusion import place_below_successors
 from index.search.hybrid_search import POOLS
 from index.search.reranker import search_reranked
+from syncd.daemon.control_socket import Arguments, Operation
 from syncd.daemon.open_parts import OpenParts
 from syncd.history.audit_log import AUTHOR
 from syncd.indexes import note_lookup
@@ -31,8 +32,6 @@ from syncd.vault.obsidian_settings import ObsidianSettings
 from syncd.vault.vault import Vault
 from syncd.workspaces.agent_access import AgentAccess
 
-Arguments: TypeAlias = Mapping[str, Any]
-Operation: TypeAlias = Callable[[Arguments, Any], Any]
 MOST = 10_001  # captures in one list: one more than a command shows
 
 

@@ -6,12 +6,13 @@ the inbox through them."""
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any
 
 from index.errors import NotFound
 from index.names import did_you_mean
 from index.scope.index import Index
+from syncd.daemon.control_socket import Arguments, Operation, Progress
 from syncd.daemon.health import Health
 from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
@@ -29,10 +30,6 @@ from syncd.settings.effective_settings import effective_settings
 from syncd.settings.settings import Settings
 from syncd.sharing.share_requests import ShareRequests
 from syncd.workspaces.agent_access import AgentAccess
-
-Arguments: TypeAlias = Mapping[str, Any]
-Progress: TypeAlias = Callable[[dict[str, Any]], None]
-Operation: TypeAlias = Callable[[Arguments, Progress], Any]
 
 
 def operations(

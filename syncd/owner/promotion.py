@@ -5,22 +5,20 @@ here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from index.document_ids import sha256
 from index.errors import Conflict, InvalidArgument, MemexError
+from syncd.daemon.control_socket import Arguments, Operation, Progress
 from syncd.documents.capture_note import CHANGE
 from syncd.indexes import note_lookup
 from syncd.promotion.plan import Plan, TakenDestination, refuse_unseen_change, reserve_paths
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.return_to_inbox import is_promoted
 from syncd.promotion.vault_snapshot import VaultSnapshot
-
-Progress = Callable[[dict[str, Any]], None]
-Operation = Callable[[Mapping[str, Any], Progress], Any]
 
 MOST = 1_000  # captures in one call
 AS_IT_IS = "this proposes a change of a note where that note is: approve it without a folder and suggestions"
@@ -29,7 +27,7 @@ AS_IT_IS = "this proposes a change of a note where that note is: approve it with
 def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Operation]:
     """Return the owner's operations on promotion, by name."""
 
-    def promote(arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+    def promote(arguments: Arguments, progress: Progress) -> dict[str, Any]:
         ids = note_lookup.drop_repeated(snapshot.captures.index, parse_ids(arguments))
         shown, dry_run = arguments.get("shown") or {}, bool(arguments.get("dry_run"))
         wanted = {"to": arguments.get("to"), "taken": _parse_taken(arguments)}
@@ -45,7 +43,7 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
         done += _carry_out_plans(promotions, plans, progress, failed)
         return {"promoted": done, "planned": [], "failed": failed}
 
-    def unpromote(arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+    def unpromote(arguments: Arguments, progress: Progress) -> dict[str, Any]:
         ids = _drop_repeated(promotions, snapshot, parse_ids(arguments))
         done: list[dict[str, Any]] = []
         failed: list[dict[str, Any]] = []
@@ -57,13 +55,13 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
             progress({"done": number, "total": len(ids), "stage": "bringing back"})
         return {"returned": done, "failed": failed}
 
-    def list_promoted(arguments: Mapping[str, Any], _: Progress) -> list[dict[str, Any]]:
+    def list_promoted(arguments: Arguments, _: Progress) -> list[dict[str, Any]]:
         return promotions.latest(int(arguments.get("limit") or 50))
 
     return {"promote": promote, "unpromote": unpromote, "promoted": list_promoted}
 
 
-def parse_ids(arguments: Mapping[str, Any]) -> list[str]:
+def parse_ids(arguments: Arguments) -> list[str]:
     """Return the ids or paths of captures that a request names, each once. Raises InvalidArgument for none, and for too many."""
     ids = list(dict.fromkeys(arguments.get("ids") or ()))
     if not 1 <= len(ids) <= MOST:
@@ -80,7 +78,7 @@ def _drop_repeated(promotions: Promotions, snapshot: VaultSnapshot, ids: Sequenc
     return [id for id in ids if id in {*first.values(), *notes}]
 
 
-def _parse_taken(arguments: Mapping[str, Any]) -> list[str]:
+def _parse_taken(arguments: Arguments) -> list[str]:
     """Return the suggested tags and links that the notes get."""
     taken = arguments.get("take") or []
     if not isinstance(taken, list) or not all(isinstance(name, str) for name in taken):

@@ -18,6 +18,7 @@ from index.text.link_schemes import find_unsafe
 from index.text.runnable_code import find_runnable
 from syncd.changes.change_approval import ChangePlans, WeighedChange
 from syncd.changes.change_note import TARGET
+from syncd.daemon.control_socket import Arguments, Operation, Progress
 from syncd.documents.capture_note import CHANGE
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.indexes import note_lookup
@@ -28,9 +29,6 @@ from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.review.archive import Archive
 from syncd.review.review import Review
 from syncd.review.suggestions import Suggestions
-
-Progress = Callable[[dict[str, Any]], None]
-Operation = Callable[[Mapping[str, Any], Progress], Any]
 
 LISTED = 10_000  # captures in one list
 CANDIDATES = 5  # suggestions of each kind, with their reasons
@@ -55,7 +53,7 @@ def operations(review: Review, archive: Archive, snapshot: VaultSnapshot, change
     }
 
 
-def _list_waiting(review: Review, snapshot: VaultSnapshot, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
+def _list_waiting(review: Review, snapshot: VaultSnapshot, arguments: Arguments, _: Progress) -> dict[str, Any]:
     limit, workspace = int(arguments.get("limit") or 50), arguments.get("workspace")
     if not 1 <= limit <= LISTED:
         raise InvalidArgument(f"limit must be between 1 and {LISTED:,}")
@@ -67,7 +65,7 @@ def _list_waiting(review: Review, snapshot: VaultSnapshot, arguments: Mapping[st
 
 
 def _show_capture(
-    review: Review, snapshot: VaultSnapshot, changes: ChangePlans, arguments: Mapping[str, Any], _: Progress
+    review: Review, snapshot: VaultSnapshot, changes: ChangePlans, arguments: Arguments, _: Progress
 ) -> dict[str, Any]:
     id = arguments["id"]
     waiting = {record.path: (record, marks) for record, marks in review.list_waiting()}
@@ -134,18 +132,14 @@ def _suggestion_fields(snapshot: VaultSnapshot, suggestions: Suggestions) -> dic
     }
 
 
-def _dismiss(
-    archive: Archive, snapshot: VaultSnapshot, arguments: Mapping[str, Any], progress: Progress
-) -> dict[str, Any]:
+def _dismiss(archive: Archive, snapshot: VaultSnapshot, arguments: Arguments, progress: Progress) -> dict[str, Any]:
     shown: Mapping[str, str] = arguments.get("shown") or {}
     ids = note_lookup.drop_repeated(snapshot.captures.index, parse_ids(arguments))
     done, failed = _run_each(ids, lambda path: archive.dismiss(path, shown=shown.get(path)), progress, "dismissing")
     return {"archived": done, "failed": failed}
 
 
-def _unarchive(
-    archive: Archive, snapshot: VaultSnapshot, arguments: Mapping[str, Any], progress: Progress
-) -> dict[str, Any]:
+def _unarchive(archive: Archive, snapshot: VaultSnapshot, arguments: Arguments, progress: Progress) -> dict[str, Any]:
     index, ids = snapshot.notes.index, parse_ids(arguments)
     ids = note_lookup.drop_repeated(index, ids, lambda record: snapshot.is_archived(record.path))
     done, failed = _run_each(ids, archive.bring_back, progress, "bringing back")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from index.scope.index import Index
+from syncd.daemon.control_socket import Operation
 from syncd.files.imported_files import documents_of
 from syncd.owner import jobs
 from syncd.state.ledger import Ledger
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from syncd.workspaces.agent_access import AgentAccess
 
 DESCRIPTION: Final = ("title", "tags", "collection", "namespace", "source")
-
-Operation: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
 
 
 def operations(agent_access: AgentAccess, ledger: Ledger, index: Callable[[], Index]) -> dict[str, Operation]:

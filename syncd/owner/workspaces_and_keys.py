@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from index.errors import InvalidArgument
 from index.timings import now_ms
+from syncd.daemon.control_socket import Arguments, Operation
 from syncd.graph.perspectives import Perspectives
 from syncd.sharing.shares import Shares
 from syncd.state.folder import KEY_FILE, holds_key, writing_private
 from syncd.workspaces.agent_access import AgentAccess
 from syncd.workspaces.api_keys import SECRET, ApiKey, ApiKeys
-
-Arguments: TypeAlias = Mapping[str, Any]
-Operation: TypeAlias = Callable[[Arguments, Any], Any]
 
 
 def operations(

@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 import uvicorn
 
 from index.errors import InvalidArgument, NotFound, Unavailable
-from syncd.daemon.control_socket import ControlServer
+from syncd.daemon.control_socket import ControlServer, Operation
 from syncd.page.application import VIEWS, build_application
 from syncd.page.web.access_guard import LINK
 from syncd.page.web.sessions import Sessions
@@ -90,7 +90,7 @@ class _Page:
             self._sessions.drop_overdue()
         await self._events.close()
 
-    def _operations(self) -> dict[str, Callable[[dict[str, Any], Any], Any]]:
+    def _operations(self) -> dict[str, Operation]:
         """Return what `memex open` asks for."""
 
         def link(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:

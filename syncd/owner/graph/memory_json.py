@@ -5,15 +5,16 @@ part changes nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from index.errors import Conflict
 from index.graph.vertex import Edge, Vertex, name_key
 from index.model import COLLECTIONS, Observation, Record
 from index.query import tag_of
 from index.scope.index import Index
+from syncd.daemon.control_socket import Arguments
 from syncd.graph.memory_json import Entity, format_line, importable_entity
 from syncd.graph.node_request import NewNode
 from syncd.notes.timestamps import iso
@@ -21,7 +22,6 @@ from syncd.notes.timestamps import iso
 if TYPE_CHECKING:
     from syncd.graph.nodes import Nodes
 
-Arguments: TypeAlias = Mapping[str, Any]
 TRIES: Final = 3  # each is lost to an agent that makes a node of that name at that moment
 TOGETHER: Final = 50  # nodes that are written in one go
 ANY: Final = 1_000_000  # observations, and characters of a summary: what a note can hold is limited elsewhere

@@ -5,13 +5,14 @@ The answers have the shapes of the tool family `graph`, and more fields for a pe
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.graph.vertex import Edge, Vertex, name_key
 from index.model import Observation, ObservationMode
 from index.query import tag_key, tag_keys, tag_of
+from syncd.daemon.control_socket import Arguments, Operation
 from syncd.graph.node_request import NewNode
 from syncd.history.audit_log import AUTHOR
 from syncd.notes.timestamps import iso
@@ -19,8 +20,6 @@ from syncd.notes.timestamps import iso
 if TYPE_CHECKING:
     from syncd.graph.nodes import Nodes
 
-Arguments: TypeAlias = Mapping[str, Any]
-Operation: TypeAlias = Callable[[Arguments, Any], Any]
 
 MOST: Final = 10_000  # nodes of one answer
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from index.scope.index import Index
+from syncd.daemon.control_socket import Arguments, Operation
 from syncd.graph.perspectives import Perspectives, Table
-
-Operation: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
 
 
 def operations(
@@ -47,7 +46,7 @@ class _Tables:
     index: Callable[[], Index]
     look: Callable[[], object]
 
-    def show(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def show(self, arguments: Arguments) -> dict[str, Any]:
         """Return the perspectives of the named workspace, and the share of its observations that is embedded."""
         name = self._require_workspace(arguments)
         return {
@@ -60,14 +59,14 @@ class _Tables:
     def change_operation(self, change: Callable[[str, Mapping[str, Any]], Table]) -> Operation:
         """Return the operation that changes the perspectives of the named workspace and then shows them."""
 
-        def run(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
+        def run(arguments: Arguments, _: Any) -> dict[str, Any]:
             change(self._require_workspace(arguments), arguments)
             self.look()
             return self.show(arguments)
 
         return run
 
-    def _require_workspace(self, arguments: Mapping[str, Any]) -> str:
+    def _require_workspace(self, arguments: Arguments) -> str:
         name = arguments.get("workspace") or "default"
         self.check(name)
         return name

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+from syncd.daemon.control_socket import Arguments
 from syncd.notes.timestamps import iso, iso_or_none
 from syncd.owner.graph.nodes import node_fields
 
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
     from syncd.graph.attention_report import Report
     from syncd.graph.nodes import Nodes
     from syncd.history.audit_log import Events
-
-Arguments: TypeAlias = Mapping[str, Any]
 
 
 def operations(nodes: Callable[[str], Nodes]) -> dict[str, Callable[[Arguments, Any], Any]]:
