@@ -11,7 +11,7 @@ import click
 
 from index.errors import Conflict, InvalidArgument
 from index.timings import now_ms
-from syncd.cli.framework.arguments import refuse_idle
+from syncd.cli.framework.arguments import refuse_idle, workspace_option
 from syncd.cli.framework.commands import (
     Command,
     ask,
@@ -21,7 +21,6 @@ from syncd.cli.framework.commands import (
     print_answer,
     print_message,
 )
-from syncd.cli.framework.completion import workspaces
 from syncd.cli.framework.printed_commands import complete_commands
 from syncd.cli.terminal import result_text
 from syncd.clients.client_file import ClientFile
@@ -57,14 +56,7 @@ IDLE: Final = {
 
 @click.command(cls=Command)
 @click.argument("client", metavar="CLIENT", required=False, type=click.Choice(list(CLIENTS)))
-@click.option(
-    "--workspace",
-    "-w",
-    default="default",
-    show_default=True,
-    shell_complete=workspaces,
-    help="The workspace that the client sees.",
-)
+@workspace_option("The workspace that the client sees.")
 @click.option(
     "--write", is_flag=True, help="Write the client's settings file, and keep a copy of the old one beside it."
 )

@@ -20,14 +20,19 @@ from syncd.cli.terminal import result_text
 
 UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 WORKSPACE = click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
-ONE_WORKSPACE = click.option(
-    "--workspace", "-w", default="default", show_default=True, shell_complete=workspaces, help="The workspace."
-)
 YES = click.option("--yes", "-y", is_flag=True, help="Don't ask for confirmation.")
 LISTED: Final = 10_000  # most rows of a list
 ROWS = click.IntRange(1, LISTED)
 Row = TypeVar("Row")
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def workspace_option(help: str) -> Callable[[F], F]:
+    """Return the option `--workspace` of a command that concerns one workspace."""
+    return click.option("--workspace", "-w", default="default", show_default=True, shell_complete=workspaces, help=help)
+
+
+ONE_WORKSPACE = workspace_option("The workspace.")
 
 
 def tags_option(help: str, *, short: bool = True) -> Callable[[F], F]:

@@ -23,7 +23,7 @@ from syncd.cli.framework.commands import (
 )
 from syncd.cli.framework.completion import nodes
 from syncd.cli.graph.memory_json import write_file
-from syncd.cli.graph.nodes import WORKSPACE, format_relation, format_time, format_type, relations_table, table
+from syncd.cli.graph.nodes import GRAPH_WORKSPACE, format_relation, format_time, format_type, relations_table, table
 from syncd.cli.terminal import result_text
 
 DRAWN = 100  # nodes; a larger drawing is hard to read
@@ -74,7 +74,7 @@ ENDINGS = {".canvas": "canvas", ".graphml": "graphml", ".md": "mermaid", ".json"
 )
 @click.option("--output", "-o", type=click.Path(dir_okay=False), metavar="FILE", help="Write to FILE.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@WORKSPACE
+@GRAPH_WORKSPACE
 def graph(name: str | None, depth: int, form: str | None, output: str | None, force: bool, **options: Any) -> None:
     """Show the graph around the entity NAME; without NAME, the entities with the most relations.
 

@@ -16,7 +16,7 @@ import click
 from index.errors import Conflict, InvalidArgument, NotFound
 from syncd.cli.framework.arguments import refuse_idle
 from syncd.cli.framework.commands import Command, open_session, print_answer, print_message, show_progress
-from syncd.cli.graph.nodes import WORKSPACE
+from syncd.cli.graph.nodes import GRAPH_WORKSPACE
 from syncd.cli.terminal import result_text
 from syncd.state.folder import expand_home
 
@@ -30,7 +30,7 @@ SPOOLED = 16 * 1024 * 1024  # bytes of stdin that are kept in memory; more goes 
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and change nothing.")
 @click.option("--skip-mistakes", is_flag=True, help="Skip lines with mistakes, and import the rest.")
-@WORKSPACE
+@GRAPH_WORKSPACE
 def import_(file: str, dry_run: bool, skip_mistakes: bool, workspace: str) -> None:
     """Import the entities and relations of FILE into the graph; - reads stdin.
 
@@ -64,7 +64,7 @@ def import_(file: str, dry_run: bool, skip_mistakes: bool, workspace: str) -> No
     "--output", "-o", type=click.Path(dir_okay=False), metavar="FILE", help="Write to FILE instead of stdout."
 )
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@WORKSPACE
+@GRAPH_WORKSPACE
 def export(output: str | None, force: bool, workspace: str) -> None:
     """Export the graph of a workspace as memory.json, one JSON object per line: entities first, then relations.
 

@@ -9,20 +9,22 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, NotFound
-from syncd.cli.framework.arguments import ROWS, YES, confirm, cut_rows, read_stdin, require_terminal, tags_option
+from syncd.cli.framework.arguments import (
+    ROWS,
+    YES,
+    confirm,
+    cut_rows,
+    read_stdin,
+    require_terminal,
+    tags_option,
+    workspace_option,
+)
 from syncd.cli.framework.commands import Group, ask, has_color, load_settings, print_answer, print_message
-from syncd.cli.framework.completion import nodes, workspaces
+from syncd.cli.framework.completion import nodes
 from syncd.cli.framework.printed_commands import way_back
 from syncd.cli.terminal import result_text
 
-WORKSPACE = click.option(
-    "--workspace",
-    "-w",
-    default="default",
-    show_default=True,
-    shell_complete=workspaces,
-    help="The workspace of the graph.",
-)
+GRAPH_WORKSPACE = workspace_option("The workspace of the graph.")
 
 
 @click.group(cls=Group)
@@ -36,7 +38,7 @@ def node() -> None:
 @click.option("--observation", "-o", "observations", multiple=True, help="A fact about the entity; repeat for several.")
 @click.option("--summary", "-s", help="A summary in one sentence.")
 @tags_option("A tag; repeat for several.", short=False)
-@WORKSPACE
+@GRAPH_WORKSPACE
 def node_add(workspace: str, observations: tuple[str, ...], tags: tuple[str, ...], **fields: Any) -> None:
     """Create the entity NAME, a note in the workspace's folder Entities."""
     entity = {**fields, "observations": list(observations), "tags": list(tags)}
@@ -46,7 +48,7 @@ def node_add(workspace: str, observations: tuple[str, ...], tags: tuple[str, ...
 
 @node.command("show")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=nodes)
-@WORKSPACE
+@GRAPH_WORKSPACE
 def node_show(names: tuple[str, ...], workspace: str) -> None:
     """Show entities with their numbered facts and all their relations.
 
@@ -62,7 +64,7 @@ def node_show(names: tuple[str, ...], workspace: str) -> None:
 @click.option("--tag", "--tags", "tag", help="Only entities with this tag or a tag nested under it.")
 @click.option("--days", type=click.IntRange(1), help="Only entities that changed in this many days, the latest first.")
 @click.option("--limit", "-n", type=ROWS, default=1000, show_default=True, help="The most entities to list.")
-@WORKSPACE
+@GRAPH_WORKSPACE
 def node_list(**filters: Any) -> None:
     """List entities.
 
@@ -85,7 +87,7 @@ def node_list(**filters: Any) -> None:
 @click.option(
     "--limit", "-n", type=click.IntRange(1, 100), default=10, show_default=True, help="The most entities to show."
 )
-@WORKSPACE
+@GRAPH_WORKSPACE
 def node_search(query: tuple[str, ...], **options: Any) -> None:
     """Find entities by their facts, the best match first.
 
@@ -100,7 +102,7 @@ def node_search(query: tuple[str, ...], **options: Any) -> None:
 @node.command("rename")
 @click.argument("name", shell_complete=nodes)
 @click.argument("new_name")
-@WORKSPACE
+@GRAPH_WORKSPACE
 def node_rename(name: str, new_name: str, workspace: str) -> None:
     """Rename the entity NAME. Its file and the links to it stay unchanged; the old name remains an alias.
 
@@ -112,7 +114,7 @@ def node_rename(name: str, new_name: str, workspace: str) -> None:
 @node.command("remove")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=nodes)
 @YES
-@WORKSPACE
+@GRAPH_WORKSPACE
 def node_remove(names: tuple[str, ...], yes: bool, workspace: str) -> None:
     """Delete entities: their notes, and the relations to them in other notes. `memex undo` restores them."""
     wanted = {"workspace": workspace, "names": list(names)}
@@ -129,7 +131,7 @@ def node_remove(names: tuple[str, ...], yes: bool, workspace: str) -> None:
 @node.command("summary")
 @click.argument("name", shell_complete=nodes)
 @click.argument("text")
-@WORKSPACE
+@GRAPH_WORKSPACE
 def node_summary(name: str, text: str, workspace: str) -> None:
     """Set the summary of the entity NAME to TEXT."""
     made = ask("node.summary", {"workspace": workspace, "name": name, "summary": text})
@@ -139,7 +141,7 @@ def node_summary(name: str, text: str, workspace: str) -> None:
 @node.command("tag")
 @click.argument("name", shell_complete=nodes)
 @click.argument("tags", metavar="[TAG]...", nargs=-1)
-@WORKSPACE
+@GRAPH_WORKSPACE
 def node_tag(name: str, tags: tuple[str, ...], workspace: str) -> None:
     """Replace the tags of the entity NAME; without TAG, remove all its tags."""
     made = ask("node.tags", {"workspace": workspace, "name": name, "tags": list(tags)})
@@ -149,7 +151,7 @@ def node_tag(name: str, tags: tuple[str, ...], workspace: str) -> None:
 @node.command("observe")
 @click.argument("name", shell_complete=nodes)
 @click.argument("contents", metavar="[TEXT]...", nargs=-1)
-@WORKSPACE
+@GRAPH_WORKSPACE
 def node_observe(name: str, contents: tuple[str, ...], workspace: str) -> None:
     """Add facts to the entity NAME, one for each TEXT; without TEXT, add one fact from stdin."""
     texts = list(contents) if contents and contents != ("-",) else [read_stdin()]
@@ -161,7 +163,7 @@ def node_observe(name: str, contents: tuple[str, ...], workspace: str) -> None:
 @click.argument("name", shell_complete=nodes)
 @click.argument("ordinal", type=click.IntRange(1))
 @click.argument("content", metavar="[TEXT]", required=False)
-@WORKSPACE
+@GRAPH_WORKSPACE
 def node_replace(name: str, ordinal: int, content: str | None, workspace: str) -> None:
     """Replace the fact ORDINAL of the entity NAME with TEXT; without TEXT, with the text from stdin."""
     text = read_stdin() if content in (None, "-") else content
@@ -172,7 +174,7 @@ def node_replace(name: str, ordinal: int, content: str | None, workspace: str) -
 @node.command("forget")
 @click.argument("name", shell_complete=nodes)
 @click.argument("ordinals", metavar="ORDINAL...", nargs=-1, required=True, type=click.IntRange(1))
-@WORKSPACE
+@GRAPH_WORKSPACE
 def node_forget(name: str, ordinals: tuple[int, ...], workspace: str) -> None:
     """Delete facts of the entity NAME by their numbers; the other facts keep their numbers."""
     gone = ask("node.forget", {"workspace": workspace, "name": name, "ordinals": list(ordinals)})
@@ -194,7 +196,7 @@ def relation() -> None:
 @click.argument("source", metavar="FROM", shell_complete=nodes)
 @click.argument("kind", metavar="TYPE")
 @click.argument("target", metavar="TO", shell_complete=nodes)
-@WORKSPACE
+@GRAPH_WORKSPACE
 def relation_add(source: str, kind: str, target: str, workspace: str) -> None:
     """Relate the entity FROM to the entity TO."""
     made = ask("relation.create", {"workspace": workspace, "relations": [_relation_fields(source, kind, target)]})
@@ -208,7 +210,7 @@ def relation_add(source: str, kind: str, target: str, workspace: str) -> None:
 @click.argument("source", metavar="FROM", shell_complete=nodes)
 @click.argument("kind", metavar="TYPE")
 @click.argument("target", metavar="TO", shell_complete=nodes)
-@WORKSPACE
+@GRAPH_WORKSPACE
 def relation_remove(source: str, kind: str, target: str, workspace: str) -> None:
     """Delete a relation."""
     gone = ask("relation.delete", {"workspace": workspace, "relations": [_relation_fields(source, kind, target)]})
@@ -222,7 +224,7 @@ def relation_remove(source: str, kind: str, target: str, workspace: str) -> None
 @click.argument("kind", metavar="TYPE")
 @click.argument("target", metavar="TO", shell_complete=nodes)
 @click.argument("new", metavar="NEW_TYPE")
-@WORKSPACE
+@GRAPH_WORKSPACE
 def relation_rename(source: str, kind: str, target: str, new: str, workspace: str) -> None:
     """Change the type of a relation."""
     asked = {"from_entity": source, "to_entity": target, "old_type": kind, "new_type": new}
@@ -238,7 +240,7 @@ def relation_rename(source: str, kind: str, target: str, new: str, workspace: st
 @relation.command("list")
 @click.argument("names", metavar="[NAME [OTHER]]", nargs=-1, shell_complete=nodes)
 @click.option("--type", "-t", "kind", help="Only relations of this type.")
-@WORKSPACE
+@GRAPH_WORKSPACE
 def relation_list(names: tuple[str, ...], kind: str | None, workspace: str) -> None:
     """List all relations, those of the entity NAME, or those between NAME and OTHER in both directions.
 

@@ -13,7 +13,7 @@ import click
 
 from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable, from_dict
 from index.names import pluralize
-from syncd.cli.framework.arguments import tags_option, wait_for_jobs
+from syncd.cli.framework.arguments import tags_option, wait_for_jobs, workspace_option
 from syncd.cli.framework.commands import (
     Command,
     Event,
@@ -24,7 +24,7 @@ from syncd.cli.framework.commands import (
     show_progress,
     wants_json,
 )
-from syncd.cli.framework.completion import collections, files, workspaces
+from syncd.cli.framework.completion import collections, files
 from syncd.cli.terminal import result_text
 
 if TYPE_CHECKING:
@@ -39,14 +39,7 @@ Ask = Callable[[str, Mapping[str, Any]], Any]
 
 @click.command("addfile", cls=Command)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, shell_complete=files)
-@click.option(
-    "--workspace",
-    "-w",
-    default="default",
-    show_default=True,
-    shell_complete=workspaces,
-    help="The workspace of the files.",
-)
+@workspace_option("The workspace of the files.")
 @click.option("--namespace", help="A folder inside the workspace.")
 @click.option("--collection", shell_complete=collections, help="The collection of the files.")
 @tags_option("A tag; repeat for several.")

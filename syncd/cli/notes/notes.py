@@ -30,6 +30,7 @@ from syncd.cli.framework.arguments import (
     read_stdin,
     require_terminal,
     tags_option,
+    workspace_option,
 )
 from syncd.cli.framework.commands import (
     Command,
@@ -140,14 +141,7 @@ def _name_missing_folders(narrow: Mapping[str, Any]) -> None:
 
 @click.command(cls=Command)
 @click.argument("content", required=False)
-@click.option(
-    "--workspace",
-    "-w",
-    default="default",
-    show_default=True,
-    shell_complete=workspaces,
-    help="The workspace of the capture.",
-)
+@workspace_option("The workspace of the capture.")
 @click.option("--namespace", help="A folder inside the workspace.")
 @click.option("--source", default="cli", show_default=True, help="The origin of the text, as a word or a URL.")
 @click.option("--collection", shell_complete=collections, help="The collection.  [default: documents]")
