@@ -5,7 +5,7 @@ here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -45,14 +45,7 @@ def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Ope
 
     def unpromote(arguments: Arguments, progress: Progress) -> dict[str, Any]:
         ids = _drop_repeated(promotions, snapshot, parse_ids(arguments))
-        done: list[dict[str, Any]] = []
-        failed: list[dict[str, Any]] = []
-        for number, id in enumerate(ids, 1):
-            try:
-                done.append(promotions.unpromote(id))
-            except MemexError as error:
-                failed.append({"id": id, "error": error.as_dict()})
-            progress({"done": number, "total": len(ids), "stage": "bringing back"})
+        done, failed = run_each(ids, promotions.unpromote, progress, "bringing back")
         return {"returned": done, "failed": failed}
 
     def list_promoted(arguments: Arguments, _: Progress) -> list[dict[str, Any]]:
@@ -67,6 +60,21 @@ def parse_ids(arguments: Arguments) -> list[str]:
     if not 1 <= len(ids) <= MOST:
         raise InvalidArgument(f"name 1 to {MOST:,} notes by their ids or paths")
     return ids
+
+
+def run_each(
+    ids: Sequence[str], work: Callable[[str], dict[str, Any]], progress: Progress, stage: str
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Apply an operation to each id; return the results and the failures."""
+    done: list[dict[str, Any]] = []
+    failed: list[dict[str, Any]] = []
+    for number, id in enumerate(ids, 1):
+        try:
+            done.append(work(id))
+        except MemexError as error:
+            failed.append({"id": id, "error": error.as_dict()})
+        progress({"done": number, "total": len(ids), "stage": stage})
+    return done, failed
 
 
 def _drop_repeated(promotions: Promotions, snapshot: VaultSnapshot, ids: Sequence[str]) -> list[str]:

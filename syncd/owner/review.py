@@ -5,7 +5,7 @@ inbox."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from syncd.documents.capture_note import CHANGE
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
-from syncd.owner.promotion import parse_ids
+from syncd.owner.promotion import parse_ids, run_each
 from syncd.promotion.promoted_note import Problem, choose_destination, choose_folder
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.review.archive import Archive
@@ -135,30 +135,15 @@ def _suggestion_fields(snapshot: VaultSnapshot, suggestions: Suggestions) -> dic
 def _dismiss(archive: Archive, snapshot: VaultSnapshot, arguments: Arguments, progress: Progress) -> dict[str, Any]:
     shown: Mapping[str, str] = arguments.get("shown") or {}
     ids = note_lookup.drop_repeated(snapshot.captures.index, parse_ids(arguments))
-    done, failed = _run_each(ids, lambda path: archive.dismiss(path, shown=shown.get(path)), progress, "dismissing")
+    done, failed = run_each(ids, lambda path: archive.dismiss(path, shown=shown.get(path)), progress, "dismissing")
     return {"archived": done, "failed": failed}
 
 
 def _unarchive(archive: Archive, snapshot: VaultSnapshot, arguments: Arguments, progress: Progress) -> dict[str, Any]:
     index, ids = snapshot.notes.index, parse_ids(arguments)
     ids = note_lookup.drop_repeated(index, ids, lambda record: snapshot.is_archived(record.path))
-    done, failed = _run_each(ids, archive.bring_back, progress, "bringing back")
+    done, failed = run_each(ids, archive.bring_back, progress, "bringing back")
     return {"returned": done, "failed": failed}
-
-
-def _run_each(
-    ids: Sequence[str], work: Callable[[str], dict[str, Any]], progress: Progress, stage: str
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Apply an operation to each id; return the results and the failures."""
-    done: list[dict[str, Any]] = []
-    failed: list[dict[str, Any]] = []
-    for number, id in enumerate(ids, 1):
-        try:
-            done.append(work(id))
-        except MemexError as error:
-            failed.append({"id": id, "error": error.as_dict()})
-        progress({"done": number, "total": len(ids), "stage": stage})
-    return done, failed
 
 
 def _capture_fields(snapshot: VaultSnapshot, record: Record, marks: OwnerMarks) -> dict[str, Any]:
