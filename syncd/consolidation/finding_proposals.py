@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from index.document_ids import sha256
 from index.graph.vertex import Vertex
+from index.names import pluralize
 from syncd.consolidation.analysis.findings import Finding, Findings
 from syncd.consolidation.report_note import ReportEntry, WorkspaceReport
 from syncd.promotion.proposal_store import Proposal
@@ -106,7 +107,7 @@ def _propose_summary(workspace: str, node: Vertex, draft: str) -> ShownProposal:
     about = {"workspace": workspace, "ids": [node.id], "would": [draft], "hashes": [], "changed_at": node.changed_at}
     subject = (workspace, node.id, sha256(draft.encode("utf-8", "surrogatepass")))
     proposal = Proposal("summary", subject, about)
-    count = f"{node.observations:,} fact{'' if node.observations == 1 else 's'}"
+    count = pluralize(node.observations, "fact")
     since = "and an outdated summary" if node.summary else "and no summary"
     entry = ReportEntry(proposal.key, "summary", workspace, (node.path,), (draft,), f"It has {count} {since}.")
     return ShownProposal(proposal, entry)

@@ -10,7 +10,7 @@ from typing import Final
 
 from index.errors import Conflict
 from index.model import Filter, Record
-from index.names import fold, note_name
+from index.names import fold, note_name, pluralize
 from syncd.consolidation.note_merge import mark_superseded, merge_text
 from syncd.consolidation.proposal_plans import (
     FileKind,
@@ -74,9 +74,11 @@ def replace_tag(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
             "no capture has the tag outside of headings any more" if not left else "Memex could not change any capture"
         )
     rest = (
-        f"; {_count_captures(left)} not changed, because their properties can't be changed line by line" if left else ""
+        f"; {pluralize(left, 'capture')} not changed, because their properties can't be changed line by line"
+        if left
+        else ""
     )
-    return Plan(steps, f"{_count_captures(len(steps))} changed{rest}", f"Replace the tag {tag} with {into}")
+    return Plan(steps, f"{pluralize(len(steps), 'capture')} changed{rest}", f"Replace the tag {tag} with {into}")
 
 
 def _plan_archiving(
@@ -117,7 +119,3 @@ def _shortest_link(snapshot: VaultSnapshot, path: str, source: str) -> str:
     paths = [other for scope_index in (snapshot.captures, snapshot.notes) for other in list(scope_index.index.manifest)]
     near = Paths(other for other in paths if fold(other).endswith(f"/{fold(name)}.md"))
     return name if near.resolve(name, source) == path else path.removesuffix(".md")
-
-
-def _count_captures(count: int) -> str:
-    return f"{count:,} capture{'' if count == 1 else 's'}"

@@ -219,7 +219,7 @@ def _orphan_lines(reports: Sequence[WorkspaceReport], *, several: bool) -> Itera
     yield from ("## Entities without relations", "")
     for report in affected:
         where = f" in {_quote(report.workspace)}" if several else ""
-        yield f"> [!note]- {len(report.orphans):,} {'entity' if len(report.orphans) == 1 else 'entities'}{where}"
+        yield f"> [!note]- {pluralize(len(report.orphans), 'entity')}{where}"
         yield f"> {_link_list(report.orphans)}"
         yield ""
 

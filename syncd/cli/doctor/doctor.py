@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from index.errors import MemexError, from_os_error
+from index.names import pluralize
 from syncd.cli.terminal.result_text import BOLD, DIM, GREEN, RED, YELLOW, colorize, line
 from syncd.cli.terminal.text_width import pad, wrap
 from syncd.daemon import control_socket
@@ -162,8 +163,7 @@ def format_summary(findings: Sequence[Finding], *, color: bool = False) -> str:
         return colorize("no problems found", GREEN, color) + hint
     fixable = sum(finding.fix is not None for finding in wrong)
     more = f"; `memex doctor --fix` repairs {'it' if len(wrong) == 1 else fixable}" if fixable else ""
-    count = "1 problem found" if len(wrong) == 1 else f"{len(wrong)} problems found"
-    return colorize(count, RED, color) + hint + colorize(more, DIM, color)
+    return colorize(f"{pluralize(len(wrong), 'problem')} found", RED, color) + hint + colorize(more, DIM, color)
 
 
 def _hang_indent(head: str, text: str, width: int) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument
+from index.names import pluralize
 from syncd.cli.framework.arguments import WORKSPACE
 from syncd.cli.framework.commands import Command, ask, print_answer
 from syncd.cli.notes.promotion import SOME_FAILED
@@ -96,7 +97,7 @@ def format_result(result: dict[str, Any]) -> str:
         return result_text.sanitize(str(result["text"]).rstrip("\n"))
     lines = _format_carried(result["carried"])
     count = result["proposals"]
-    waits = f"{count:,} proposal{'' if count == 1 else 's'} wait{'s' if count == 1 else ''} for your answer"
+    waits = f"{pluralize(count, 'proposal')} {'waits' if count == 1 else 'wait'} for your answer"
     if result["report"]:
         lines.append(f"{waits}: {result_text.line(result['report'], 300)}")
     else:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, MemexError
+from index.names import pluralize
 from syncd.cli.framework.arguments import WORKSPACE, notes_argument
 from syncd.cli.framework.commands import Command, ask, load_settings, print_answer
 from syncd.cli.framework.completion import captures
@@ -57,6 +58,6 @@ def _format_report(report: dict[str, Any]) -> str:
         for entry in report["skipped"]
     ]
     verb = "would be enriched" if report["dry_run"] else "enriched"
-    count = "1 note" if report["enriched"] == 1 else f"{report['enriched']:,} notes"
+    count = pluralize(report["enriched"], "note")
     lines.append(f"{count} {verb}, {len(report['skipped'])} skipped, {report['unchanged']} unchanged")
     return "\n".join(lines)

@@ -8,6 +8,7 @@ from unicodedata import normalize
 
 import click
 
+from index.names import pluralize
 from syncd.cli.framework.arguments import ONE_WORKSPACE, WORKSPACE
 from syncd.cli.framework.commands import Group, ask, has_color, print_answer, print_message
 from syncd.cli.framework.completion import folders_outside_inbox
@@ -89,7 +90,7 @@ def preview_text(result: dict[str, Any]) -> str:
     if not result["entries"]:
         return OFF
     shared, withheld = result["shared"], result["withheld"]
-    many = "1 note" if len(shared) == 1 else f"{len(shared):,} notes"
+    many = pluralize(len(shared), "note")
     lines = [f"agents of {result['workspace']} can read {many} in {', '.join(result['entries'])}"]
     if not shared and not withheld:
         lines.append("there is no note in it yet; check the spelling, which includes upper and lower case")
