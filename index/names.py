@@ -1,4 +1,4 @@
-"""Fold names of notes to the form in which they are compared, and form base names and plurals."""
+"""Fold names of notes to the form in which they are compared, form base names and plurals, and replace lone surrogates."""
 
 from __future__ import annotations
 
@@ -52,6 +52,11 @@ def nearest_name(wanted: str, names: Iterable[str]) -> str:
     if near := difflib.get_close_matches(key, begun, n=1, cutoff=0.8):
         return folded[begun[near[0]]]
     return next((folded[name] for name in folded if key and key in name), "")
+
+
+def replace_surrogates(text: str) -> str:
+    """Replace lone surrogates in `text`, which no tokenizer and no protocol accepts."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def did_you_mean(wanted: str, names: Iterable[str]) -> str:

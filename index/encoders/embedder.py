@@ -30,6 +30,7 @@ from index.encoders.settings import (
 )
 from index.errors import Unavailable
 from index.foreground import foreground
+from index.names import replace_surrogates
 from index.tracing import span
 
 __all__ = [
@@ -206,7 +207,7 @@ class Embedder:
         batch = self._ready_encoder().batch
         with self._count_queued(len(texts)):
             parts = [
-                self._encode([_replace_surrogates(text) for text in texts[start : start + batch]], "query", urgent=True)
+                self._encode([replace_surrogates(text) for text in texts[start : start + batch]], "query", urgent=True)
                 for start in range(0, len(texts), batch)
             ]
         return np.concatenate(parts)
@@ -232,7 +233,7 @@ class Embedder:
                     rows = window[first : first + encoder.batch]
                     foreground.pace()
                     vectors[rows] = self._encode(
-                        [_replace_surrogates(texts[n]) for n in rows], "document", urgent=urgent
+                        [replace_surrogates(texts[n]) for n in rows], "document", urgent=urgent
                     )
                     done += len(rows)
                     if progress is not None:
@@ -241,7 +242,7 @@ class Embedder:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens left out."""
-        return self._ready_encoder().count_tokens([_replace_surrogates(text) for text in texts])
+        return self._ready_encoder().count_tokens([replace_surrogates(text) for text in texts])
 
     @contextmanager
     def _count_queued(self, texts: int) -> Iterator[None]:
@@ -390,11 +391,6 @@ class Embedder:
             reasons = "; ".join(dict.fromkeys(problems)) or "no encoder is configured: add one under [embed]"
             self._current, self.state, self.problem = None, "broken", reasons
             self._changed.notify_all()
-
-
-def _replace_surrogates(text: str) -> str:
-    """Replace lone surrogates in `text`, which no tokenizer and no protocol accepts."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _check_vectors(vectors: np.ndarray, count: int, encoder: Encoder) -> np.ndarray:

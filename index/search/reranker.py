@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from index.encoders import model_files
 from index.errors import Unavailable
 from index.model import Answer, Hit, Query
+from index.names import replace_surrogates
 from index.search.fusion import STALE, place_below_successors
 from index.search.language_check import ANY, may_be_in
 from index.tracing import span
@@ -231,8 +232,7 @@ def search_reranked(reranker: Reranker | None, query: Query, search: Callable[[Q
 
 def passage_text(hit: Hit) -> str:
     """Return the text that the model reads: the document's title, the headings above its best passage, and the passage."""
-    text = "\n".join(filter(None, (hit.record.title, hit.heading, hit.chunk)))
-    return text.encode("utf-8", "replace").decode("utf-8")  # no tokenizer takes a lone surrogate
+    return replace_surrogates("\n".join(filter(None, (hit.record.title, hit.heading, hit.chunk))))
 
 
 def locate_model(model: str) -> Path:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from index.document_ids import sha256
 from index.model import Observation, Record
+from index.names import replace_surrogates
 from index.text.hidden_characters import escape_hidden
 from index.text.sentences import cut_cleaned, plain_text, shorten, split_markdown
 from index.text.tags import fold_accents, to_tag
@@ -88,7 +89,7 @@ class WeighedFact:
 def flatten(text: str, most: int) -> str:
     """Return `text` on one line of at most `most` characters, without secrets, and with hidden characters escaped."""
     flat = shorten(" ".join(cut_cleaned(text, READ, redact).split()), most)
-    return _LINE_ENDS.sub(" ", escape_hidden(flat)).encode("utf-8", "replace").decode()
+    return replace_surrogates(_LINE_ENDS.sub(" ", escape_hidden(flat)))
 
 
 def facts_of_note(record: Record, text: str) -> list[ContextFact]:

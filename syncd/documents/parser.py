@@ -35,6 +35,7 @@ from syncd.notes.front_matter import (
     is_reserved,
     is_unclosed,
     read,
+    replace_undecoded,
     split,
 )
 from syncd.notes.inline_syntax import find_wikilinks, is_tag
@@ -230,7 +231,7 @@ def _split(raw: bytes, defects: list[Defect]) -> tuple[str, str, bool]:
     readable = text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
     if not readable:
         defects.append(Defect("not-utf8", "the file is not valid UTF-8; only its readable part is searchable"))
-        body = body.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        body = replace_undecoded(body)
     if is_unclosed(text):
         defects.append(
             Defect("unclosed-frontmatter", "the properties have no closing `---`, so Memex reads them as text")

@@ -24,6 +24,7 @@ from syncd.documents.entity_edits import checked_content, checked_kind, checked_
 from syncd.documents.entity_lines import LARGEST
 from syncd.documents.entity_node import MAX_KIND, ONE_LINE, OWN
 from syncd.graph.node_request import SUMMARY, check_summary
+from syncd.notes.front_matter import replace_undecoded
 from syncd.notes.property_reader import LARGEST as LARGEST_PROPERTIES
 from syncd.notes.property_reader import as_time
 from syncd.notes.tag_names import check_tags
@@ -72,8 +73,7 @@ def format_line(record: Entity | Edge) -> str:
         values["observations"] = list(record.observations)
         values |= {"ordinals": list(record.ordinals)} if record.ordinals else {}
         values |= record.properties
-    text = json.dumps(values, ensure_ascii=False, default=str)
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return replace_undecoded(json.dumps(values, ensure_ascii=False, default=str))
 
 
 def is_single_object(first: bytes) -> bool:

@@ -27,6 +27,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Self, TypeAlias
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from index.names import replace_surrogates
 from syncd.history.audit_log import CAME, HEAD
 from syncd.history.change_journal import FORGET_ALL
 from syncd.history.overwritten_bytes import FOLDER
@@ -156,7 +157,7 @@ def pack(
             "format": FORMAT,
             "made_at": now,
             "version": version,
-            "vault": os.fsdecode(os.fsencode(vault)).encode("utf-8", "replace").decode(),
+            "vault": replace_surrogates(os.fsdecode(os.fsencode(vault))),
             "files": {name: _describe_file(file, sizes[name]) for name, file in files.items()},
         }
         with (

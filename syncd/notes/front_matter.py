@@ -44,6 +44,7 @@ __all__ = [
     "read_properties",
     "readable_properties",
     "replace_body",
+    "replace_undecoded",
     "split",
     "verify",
 ]
@@ -77,6 +78,11 @@ def decode(raw: bytes) -> str:
 def encode(text: str) -> bytes:
     """Encode a text to bytes: the inverse of `decode`."""
     return text.encode("utf-8", "surrogateescape")
+
+
+def replace_undecoded(text: str) -> str:
+    """Return a text from `decode` with U+FFFD for the bytes that are not UTF-8."""
+    return encode(text).decode("utf-8", "replace")
 
 
 def split(text: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError
 from index.model import Record
+from index.names import replace_surrogates
 from index.timings import now_ms
 from syncd.consolidation.consolidation import Consolidation
 from syncd.consolidation.note_merge import missing_blocks
@@ -178,7 +179,7 @@ def _note_fields(snapshot: VaultSnapshot, record: Record, proposed: str | None) 
     text, changed = "", False
     try:
         raw, stat = snapshot.vault.read(record.path)
-        text = decode(raw).encode("utf-8", "replace").decode()
+        text = replace_surrogates(decode(raw))
         changed = proposed is not None and snapshot.parse(raw, record.path, stat).content_hash != proposed
     except MemexError:  # the note was removed a moment ago
         pass

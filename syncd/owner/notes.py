@@ -25,7 +25,7 @@ from syncd.indexes.index_builds import SCOPES
 from syncd.indexes.note_links import find_links
 from syncd.indexes.note_lookup import find_successor
 from syncd.links.obsidian_url import obsidian_url
-from syncd.notes.front_matter import decode, split
+from syncd.notes.front_matter import decode, replace_undecoded, split
 from syncd.notes.timestamps import iso_or_none
 from syncd.vault.location import ABOUT, REPORTS
 from syncd.vault.obsidian_settings import ObsidianSettings
@@ -239,7 +239,7 @@ def _read_note(opened: OpenParts, agent_access: AgentAccess, arguments: Argument
     if record.scope == "captures":
         return record, agent_access.workspace(record.workspace).read_content(record)
     raw, _ = opened.vault.read(record.path)
-    return record, split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return record, replace_undecoded(split(decode(raw))[1])
 
 
 def _note_fields(opened: OpenParts, arguments: Arguments, record: Record, content: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 from index.document_ids import sha256
 from index.errors import InvalidArgument, MemexError, NotFound
 from index.model import Record
-from index.names import did_you_mean
+from index.names import did_you_mean, replace_surrogates
 from index.text.hidden_characters import find_hidden
 from index.text.link_schemes import find_unsafe
 from index.text.runnable_code import find_runnable
@@ -216,4 +216,4 @@ def _excerpt(snapshot: VaultSnapshot, path: str) -> str:
 
 def _read_body(snapshot: VaultSnapshot, path: str) -> str:
     """Return the text of a note without its properties, valid for JSON."""
-    return split(decode(snapshot.vault.read(path)[0]))[1].encode("utf-8", "replace").decode()
+    return replace_surrogates(split(decode(snapshot.vault.read(path)[0]))[1])

@@ -15,7 +15,7 @@ from index.model import Answer, Query, Record
 from index.scope.index import Index
 from syncd.indexes.note_lookup import spell_path
 from syncd.indexes.shared_index import SharedIndex
-from syncd.notes.front_matter import decode, split
+from syncd.notes.front_matter import decode, replace_undecoded, split
 from syncd.sharing.share_property import why_withheld
 from syncd.sharing.share_rules import ShareRules
 from syncd.sharing.shares import Shares
@@ -142,7 +142,7 @@ class WorkspaceWindow:
             raise not_shared(name) from None
         except _IndexLag:
             raise Unavailable(f"{record.path!r} has changed a moment ago; read it again in a second") from None
-        body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        body = replace_undecoded(split(decode(raw))[1])
         return SharedNote(_shown(record), raw, body, passages)
 
     def _read_raw(self, record: Record) -> bytes:

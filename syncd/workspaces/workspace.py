@@ -37,7 +37,7 @@ from syncd.indexes.note_lookup import find_successor
 from syncd.jobs.queued_job import Job, Status
 from syncd.memos.memo_graph import MemoGraph
 from syncd.memos.memos import Memos
-from syncd.notes.front_matter import decode, split
+from syncd.notes.front_matter import decode, replace_undecoded, split
 from syncd.sharing.window import PREFIX as SHARED_ID
 from syncd.sharing.window import SharedNote, WorkspaceWindow
 from syncd.uploads.upload_sessions import Uploads
@@ -307,7 +307,7 @@ class Workspace:
             return self._shared_note(record.id).content
         with hide_file_name(record.path):
             raw, _ = self._inbox.vault.read(record.path)
-        body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        body = replace_undecoded(split(decode(raw))[1])
         if record.type == CHANGE:
             return before_diff(body)
         return agent_paths.strip_link_numbers(body) if record.type == "entity" else body

@@ -11,6 +11,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from index.errors import Conflict, InvalidArgument, NotFound
+from index.names import replace_surrogates
 from syncd.cli.terminal.result_text import EVENT_VERBS, NEVER_KEPT, UNRECORDED, describe_additions
 from syncd.page.web.failures import describe_failure
 from syncd.page.web.templates import link, unpack_path
@@ -145,7 +146,7 @@ def _read_text(visit: Visit, step: Mapping[str, Any], operation: str) -> str | N
     entries = [entry for entry in step["entries"] if operation == "log.before"]
     try:
         text = str(visit.ask(operation, id=step["path"], entry=min(entries, default=None))["content"])
-        return text.encode("utf-8", "replace").decode()  # bytes that are no text
+        return replace_surrogates(text)  # bytes that are no text
     except NotFound:
         return None
 
