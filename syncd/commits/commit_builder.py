@@ -181,14 +181,13 @@ class CommitBuilder:
 
     def _read_index(self) -> dict[str, str]:
         """Return all entries of the person's index."""
-        output = self._run("ls-files", "--stage", "-z").out.decode("utf-8", "surrogateescape")
-        split = (line.partition("\t") for line in filter(None, output.split("\0")))
+        split = (line.partition("\t") for line in filter(None, self._run("ls-files", "--stage", "-z").fields))
         return {path: head.split(" ")[1] for head, _, path in split}
 
     def list_submodules(self) -> set[str]:
         """Return the folders that the commit has as submodules."""
-        output = self._run("ls-files", "--stage", "-z", env=self._index).out.decode("utf-8", "surrogateescape")
-        lines = (line.partition("\t") for line in output.split("\0") if line.startswith("160000 "))
+        staged = self._run("ls-files", "--stage", "-z", env=self._index).fields
+        lines = (line.partition("\t") for line in staged if line.startswith("160000 "))
         return {path for _, _, path in lines}
 
     # Writing

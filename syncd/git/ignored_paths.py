@@ -46,9 +46,8 @@ class SparseFiles:
             result = self._repo.run("ls-files", "-t", "-z")
             if result.status:
                 raise GitFailed(f"git ls-files failed: {result.err or result.status}", retryable=True)
-            lines = result.out.decode("utf-8", "surrogateescape").split("\0")
             by_folder = defaultdict[str, list[str]](list)
-            for line in lines:
+            for line in result.fields:
                 if line.startswith("S "):
                     parent, _, name = line[2:].rpartition("/")
                     by_folder[fold(parent)].append(name)
@@ -64,13 +63,12 @@ def find_ignored(repo: Repository, paths: Iterable[str], environ: Mapping[str, s
     result = repo.run("check-ignore", "-z", "--stdin", stdin=stdin.encode("utf-8", "surrogateescape"), env=plain)
     if result.status not in (0, 1):
         raise GitFailed(f"git check-ignore failed: {result.err or result.status}")
-    names = result.out.decode("utf-8", "surrogateescape").split("\0")
-    return {path.removeprefix("./") for path in names if path}
+    return {path.removeprefix("./") for path in result.fields if path}
 
 
 def find_marked_unchanged(repo: Repository) -> set[str]:
     """Return the files of the index that are assumed unchanged or excluded from the work tree."""
-    lines = repo.run("ls-files", "-v", "-z").out.decode("utf-8", "surrogateescape").split("\0")
+    lines = repo.run("ls-files", "-v", "-z").fields
     return {line[2:] for line in lines if line[:1] == "S" or line[:1].islower()}
 
 

@@ -90,6 +90,11 @@ class GitResult:
         """Return the output as one line of text."""
         return self.out.decode("utf-8", "surrogateescape").strip()
 
+    @property
+    def fields(self) -> list[str]:
+        """Return the fields of the output of a command with `-z`; the last one is empty."""
+        return self.out.decode("utf-8", "surrogateescape").split("\0")
+
 
 @dataclass(frozen=True, slots=True)
 class IndexChange:
