@@ -24,6 +24,7 @@ from syncd.notes.front_matter import (
     replace_body,
     split,
 )
+from syncd.vault.path_rules import is_utf8
 
 _BARE_CR: Final = re.compile(r"\r(?!\n)")  # Obsidian begins a line behind it, so a line of a diff would be shown as two
 PROPOSABLE: Final = frozenset({"tags", "title", "summary"})  # of the reserved properties: they only describe a note
@@ -42,7 +43,7 @@ def propose_text(current: str, request: ChangeRequest) -> str:
     """Return the whole note that an agent proposes in place of `current`. Raises InvalidArgument or ResourceExhausted."""
     if request.text is not None and request.patch is not None:
         raise InvalidArgument("give the whole new text as `text` or a diff as `patch`, not both", field="patch")
-    if "\0" in current or _BARE_CR.search(current) or not _is_unicode(current):
+    if "\0" in current or _BARE_CR.search(current) or not is_utf8(current):
         raise InvalidArgument(
             "the note is not valid text with usual line ends, so no change of it can be proposed; tell the owner"
         )
@@ -109,7 +110,3 @@ def _proposed_body(body: str, request: ChangeRequest) -> str:
     if len(proposed.encode()) > MAX_CONTENT:
         raise ResourceExhausted(f"the changed note would exceed {MAX_CONTENT:,} bytes", limit=MAX_CONTENT)
     return proposed
-
-
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)

@@ -43,7 +43,7 @@ from syncd.notes.markdown_outline import parse_outline
 from syncd.notes.property_reader import Properties, as_text, as_time, is_for_person
 from syncd.notes.secret_patterns import redact, secret_defects
 from syncd.vault.location import NoteLocation, locate
-from syncd.vault.path_rules import CONFLICT_COPY
+from syncd.vault.path_rules import CONFLICT_COPY, is_utf8
 
 TYPES = frozenset({"note", "file", "entity", CHANGE})
 CREATED = ("created", "date")  # properties in which templates and other programs write a note's creation time
@@ -228,7 +228,7 @@ def _split(raw: bytes, defects: list[Defect]) -> tuple[str, str, bool]:
     """Return the front matter, the body, and whether both are valid UTF-8."""
     text = decode(raw)
     front, body = split(text)
-    readable = text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+    readable = is_utf8(text)
     if not readable:
         defects.append(Defect("not-utf8", "the file is not valid UTF-8; only its readable part is searchable"))
         body = replace_undecoded(body)

@@ -15,6 +15,7 @@ from syncd.documents.entity_edits import checked_content, checked_kind, checked_
 from syncd.notes.front_matter import PropertyValue
 from syncd.notes.tag_names import check_tags
 from syncd.notes.timestamps import iso
+from syncd.vault.path_rules import is_utf8
 
 FACTS: Final = 1_000  # most observations in one call
 SUMMARY: Final = 2_000  # most characters of a summary that an agent writes
@@ -67,7 +68,7 @@ def check_summary(summary: str, longest: int = SUMMARY) -> str:
     text = summary.strip()
     if len(text) > longest:
         raise InvalidArgument(f"a summary can have at most {longest:,} characters", limit=longest)
-    if any("\ud800" <= c <= "\udfff" for c in text):
+    if not is_utf8(text):
         raise InvalidArgument("the summary contains a lone surrogate, which is not valid text")
     return text
 

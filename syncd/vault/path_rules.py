@@ -49,12 +49,12 @@ def collision_key(text: str) -> str:
     return unicodedata.normalize("NFC", text).casefold()
 
 
-def is_utf8(name: str) -> bool:
-    """Return whether `name` can be encoded as UTF-8; a file name may contain other bytes."""
-    if name.isascii():
+def is_utf8(text: str) -> bool:
+    """Return whether `text` can be encoded as UTF-8; the name or the content of a file may contain other bytes."""
+    if text.isascii():
         return True
     try:
-        name.encode()
+        text.encode()
     except UnicodeEncodeError:
         return False
     return True
