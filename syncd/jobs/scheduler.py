@@ -170,8 +170,12 @@ class Scheduler:
         """Note a change: jobs that rest return to their intervals."""
         with self._waking:
             self._woken, rested, self._resting = time.monotonic(), self._resting, False
-        if rested and self._timer is not None and self._timer.running:
-            self._timer.end_rest()
+        if rested and (timer := self._running_timer):
+            timer.end_rest()
+
+    @property
+    def _running_timer(self) -> Timer | None:
+        return self._timer if self._timer is not None and self._timer.running else None
 
     def _rests(self) -> bool:
         """Return whether frequent jobs rest now, and remember it for `wake`."""
@@ -182,8 +186,8 @@ class Scheduler:
     def stop(self, grace_s: float = 10.0) -> list[str]:
         """Start no more runs, wait for the current ones, and return the names of those that did not end."""
         self.stopping.set()
-        if self._timer is not None and self._timer.running:
-            self._timer.shutdown(wait=False)
+        if timer := self._running_timer:
+            timer.shutdown(wait=False)
         with self._changed:
             self._changed.notify_all()
             self._changed.wait_for(lambda: not self._running_jobs(), grace_s)
@@ -206,11 +210,12 @@ class Scheduler:
             if self.stopping.is_set():
                 raise Unavailable(f"the daemon is stopping, so the job {job_name(name)!r} was not run")
             ended, job.asked = job.runs, True
-        if self._timer is None or not self._timer.running:
+        timer = self._running_timer
+        if timer is None:
             self._run(name)
             return job.last
         if job.began is None:
-            self._timer.run_soon(name, datetime.now(UTC))
+            timer.run_soon(name, datetime.now(UTC))
         if not wait:
             return None
         with self._changed:
@@ -221,8 +226,8 @@ class Scheduler:
 
     def run_in(self, name: str, seconds: float) -> None:
         """Schedule the next run of a job in this many seconds; without a running timer, do nothing."""
-        if self._timer is not None and self._timer.running:
-            self._timer.run_soon(name, datetime.now(UTC) + timedelta(seconds=seconds))
+        if timer := self._running_timer:
+            timer.run_soon(name, datetime.now(UTC) + timedelta(seconds=seconds))
 
     def record_run(self, name: str, run: Run) -> None:
         """Record a run of a job's work that happened outside the job; ignores unknown names."""
@@ -235,10 +240,8 @@ class Scheduler:
 
     def states(self) -> dict[str, JobState]:
         """Return the state of each job, by name."""
-        running = self._timer is not None and self._timer.running
-        due = (
-            {job.id: job.next_run_time for job in self._timer.get_jobs()} if self._timer is not None and running else {}
-        )
+        timer = self._running_timer
+        due = {job.id: job.next_run_time for job in timer.get_jobs()} if timer else {}
         with self._changed:
             return {name: _job_state(job, due.get(name)) for name, job in self._jobs.items()}
 
@@ -298,9 +301,9 @@ class Scheduler:
                 job.runs, job.failures = job.runs + 1, job.failures + bool(run.error)
                 job.cpu_s += time.thread_time() - used
                 self._changed.notify_all()
-        if error and job.every_s > AGAIN_S and self._timer is not None and self._timer.running:
+        if error and job.every_s > AGAIN_S and (timer := self._running_timer):
             # A reported problem must not outlive its cause by days.
-            self._timer.run_soon(name, datetime.now(UTC) + timedelta(seconds=AGAIN_S), unless_sooner=True)
+            timer.run_soon(name, datetime.now(UTC) + timedelta(seconds=AGAIN_S), unless_sooner=True)
 
     def _keep_run(self, job: _Job, run: Run) -> None:
         with self._keeping:
