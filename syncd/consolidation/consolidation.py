@@ -37,7 +37,7 @@ from syncd.notes.checkboxes import (
     write_undone,
 )
 from syncd.notes.front_matter import decode, encode
-from syncd.promotion.proposal_store import Proposals
+from syncd.promotion.proposal_store import OPEN, Proposals
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
@@ -158,7 +158,7 @@ class Consolidation:
         vault = self._snapshot.vault
         texts = {path: decode(vault.read(path)[0]) for path in vault.list_notes(self.folder).files}
         boxes = {box.key for text in texts.values() for box in find_checkboxes(text)}
-        if missing := [key for key in answers if key not in boxes & self._proposals.list_waiting().keys()]:
+        if missing := [key for key in answers if key not in boxes & self._proposals.list_in(OPEN).keys()]:
             raise NotFound(f"no report has a box for {missing[0][:40]!r}; memex consolidate --list shows the proposals")
         marks = {key: MARKS[answer] for key, answer in answers.items()}
         for path, text in texts.items():
@@ -183,7 +183,7 @@ class Consolidation:
         """List the proposals that wait for an answer, as the reports show them, those of the newest report first.
 
         Raises Unavailable while the vault is missing: its reports are not gone."""
-        vault, waiting = self._snapshot.vault, self._proposals.list_waiting()
+        vault, waiting = self._snapshot.vault, self._proposals.list_in(OPEN)
         listed: dict[str, ReportedProposal] = {}
         if not vault.is_present():
             raise Unavailable(LOST)
@@ -288,7 +288,7 @@ class Consolidation:
         looked = {
             (findings.workspace, kind) for findings in all_findings for kind in KINDS if is_complete(findings, kind)
         }
-        open_ = self._proposals.list_open()
+        open_ = self._proposals.list_in(["open"])
         kept = {key for key, (kind, about) in open_.items() if (about.get("workspace"), kind) not in looked}
         self._proposals.withdraw(KINDS, kept | set(keys))
 

@@ -116,7 +116,7 @@ class DestinationConflicts:
 
     def _list_open(self, question: Question) -> list[str]:
         """Return the keys of the open proposals about this conflict."""
-        waiting = self._proposals.list_open().items()
+        waiting = self._proposals.list_in(["open"]).items()
         same = (question, (None, *question[1:]))
         return [key for key, (kind, about) in waiting if kind == KIND and _question_of(about) in same]
 

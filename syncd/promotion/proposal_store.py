@@ -22,7 +22,7 @@ from syncd.state.ledger import Ledger
 # raises Conflict or NotFound if not. After a crash it may be called again although its work is done.
 Carrier: TypeAlias = Callable[[Mapping[str, Any]], str]
 
-OPEN: Final = ("open", "accepted")
+OPEN: Final = ("open", "accepted")  # they wait for an answer, or are not carried out yet
 # Done last, in this order: they change texts that other proposals are about.
 LATE: Final = ("merge-duplicates", "tag-merge")
 STATES: Final = (*OPEN, "carried", "dismissed", "stale")
@@ -98,13 +98,19 @@ class Proposals:
 
     def withdraw(self, kinds: Collection[str], kept: Collection[str]) -> None:
         """Mark open proposals of these kinds as stale, except those in `kept`."""
-        gone = [(GONE, key) for key, kind in self._keys_in_state("open") if kind in kinds and key not in kept]
-        self._run_for_each("UPDATE proposals SET state = 'stale', said = ? WHERE key = ? AND state = 'open'", gone)
+        open_ = self.list_in(["open"]).items()
+        self._mark_stale((key for key, (kind, _) in open_ if kind in kinds and key not in kept), GONE)
 
     def mark_superseded(self, keys: Iterable[str]) -> None:
         """Mark open proposals as stale, because another answer to their question was carried out."""
-        gone = [(OTHER, key) for key in keys]
-        self._run_for_each("UPDATE proposals SET state = 'stale', said = ? WHERE key = ? AND state = 'open'", gone)
+        self._mark_stale(keys, OTHER)
+
+    def _mark_stale(self, keys: Iterable[str], why: str) -> None:
+        """Mark those of these proposals that are open as stale."""
+        self._run_for_each(
+            "UPDATE proposals SET state = 'stale', said = ? WHERE key = ? AND state = 'open'",
+            [(why, key) for key in keys],
+        )
 
     def mark_placed(self, keys: Iterable[str], report: str) -> None:
         """Record that the note at `report` shows these proposals."""
@@ -122,7 +128,7 @@ class Proposals:
 
     def record_answers(self, answers: Mapping[str, Answer]) -> list[str]:
         """Record a person's answers, and return the keys that changed. Only open proposals can be answered."""
-        known = {key for key, _ in self._keys_in_state("open")}
+        known = self.list_in(["open"])
         new = {key: answer for key, answer in answers.items() if key in known}
         self._run_for_each(
             "UPDATE proposals SET state = ? WHERE key = ? AND state = 'open'", [(s, k) for k, s in new.items()]
@@ -131,7 +137,7 @@ class Proposals:
 
     def accepted_keys(self) -> set[str]:
         """Return the keys of accepted proposals that are not carried out yet."""
-        return {key for key, _ in self._keys_in_state("accepted")}
+        return set(self.list_in(["accepted"]))
 
     def reopen(self, keys: Iterable[str]) -> None:
         """Reopen accepted proposals whose ticks a person removed before anything was done."""
@@ -168,14 +174,12 @@ class Proposals:
             for key, state, message in rows
         }
 
-    def list_open(self) -> dict[str, tuple[str, dict[str, Any]]]:
-        """Return the kind and the `about` of each open proposal, by key."""
-        rows = self._ledger.query("SELECT key, kind, about FROM proposals WHERE state = 'open'")
-        return {key: (kind, json.loads(about)) for key, kind, about in rows}
-
-    def list_waiting(self) -> dict[str, tuple[str, dict[str, Any]]]:
-        """Return the kind and the `about` of each proposal that is open, or accepted and not carried out yet, by key."""
-        rows = self._ledger.query("SELECT key, kind, about FROM proposals WHERE state IN ('open', 'accepted')")
+    def list_in(self, states: Sequence[str]) -> dict[str, tuple[str, dict[str, Any]]]:
+        """Return the kind and the `about` of each proposal in one of these states, by key."""
+        rows = self._ledger.query(
+            "SELECT key, kind, about FROM proposals WHERE state IN (SELECT value FROM json_each(?))",
+            (json.dumps(states),),
+        )
         return {key: (kind, json.loads(about)) for key, kind, about in rows}
 
     def counts(self) -> dict[str, int]:
@@ -201,11 +205,6 @@ class Proposals:
             self.problem = f"a proposal of the kind {kind} could not be carried out; see the daemon's log"
             log.exception("could not carry out a proposal (%s)", kind)
             return None
-
-    def _keys_in_state(self, state: str) -> list[tuple[str, str]]:
-        return [
-            (key, kind) for key, kind in self._ledger.query("SELECT key, kind FROM proposals WHERE state = ?", (state,))
-        ]
 
     def _run_for_each(self, statement: str, rows: Sequence[tuple[str, ...]]) -> None:
         if rows:

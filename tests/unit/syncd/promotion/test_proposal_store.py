@@ -73,7 +73,7 @@ def test_what_is_not_found_any_more_is_stale_and_may_come_back(proposals):
     assert proposals.list_unplaced([MERGE.key, RELATE.key]) == []
     assert proposals.offer([MERGE]) == [MERGE.key]
     assert proposals.list_unplaced([MERGE.key, RELATE.key]) == [MERGE.key], "it is shown anew"
-    assert proposals.list_open() == {one.key: (one.kind, dict(one.about)) for one in (MERGE, RELATE)}
+    assert proposals.list_in(["open"]) == {one.key: (one.kind, dict(one.about)) for one in (MERGE, RELATE)}
 
 
 @pytest.mark.parametrize("error", [Conflict("it has changed"), NotFound("it has gone")])
