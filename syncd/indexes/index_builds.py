@@ -132,7 +132,7 @@ class IndexBuilds:
     @property
     def can_embed(self) -> bool:
         """Return whether the build in use has its encoder, so that searches by meaning work."""
-        return all(index.can_embed for index in self.live.indexes.values())
+        return all(index.can_embed for index in self.indexes.values())
 
     def keep_previous_encoder(self) -> None:
         """Keep the encoder of the build in use loaded while another one is set, and close it afterwards."""
@@ -156,7 +156,7 @@ class IndexBuilds:
                 self._use_embedder(embedder)
 
     def _use_embedder(self, embedder: Embedder) -> None:
-        for index in self.live.indexes.values():
+        for index in self.indexes.values():
             index.use_embedder(embedder)
         self.shared.use_embedder(embedder)
 
@@ -191,7 +191,7 @@ class IndexBuilds:
     @property
     def indexes(self) -> dict[Scope, Index]:
         """Return the index of each scope that answers now."""
-        return {scope: scope_index.index for scope, scope_index in self.scopes.items()}
+        return self.live.indexes
 
     @property
     def is_complete(self) -> bool:

@@ -225,8 +225,8 @@ def _find_note(opened: OpenParts, arguments: Arguments) -> Record:
     """Find the note that the arguments name, in the scope `captures` a capture alone. Raises NotFound."""
     if arguments.get("scope") == "captures":
         return _find_capture(opened, arguments)
-    id, workspace, slots = arguments["id"], arguments.get("workspace") or None, opened.builds.scopes
-    indexes = [slots[scope].index for scope in (SCOPES if not workspace else ("captures",))]
+    id, workspace = arguments["id"], arguments.get("workspace") or None
+    indexes = [opened.captures.index] if workspace else list(opened.builds.indexes.values())
     record = note_lookup.find_note(indexes, id, workspace=workspace)
     if record is None:
         raise note_lookup.missing_note(indexes, id, "memex search finds its id", kind="note")
@@ -248,12 +248,12 @@ def _note_fields(opened: OpenParts, arguments: Arguments, record: Record, conten
     # After a large change, the store reads all rows for the passages until it is maintained.
     if arguments.get("passages", True):
         fields["passages"] = opened.builds.scopes[record.scope].index.passages(record)
-    return fields | (find_links(_indexes(opened), record.path) if arguments.get("links") else {})
+    return fields | (find_links(list(opened.builds.indexes.values()), record.path) if arguments.get("links") else {})
 
 
 def _find_unknown_tags(opened: OpenParts, tags: Sequence[str]) -> list[dict[str, str]]:
     """Return the `tags` that no note has, neither alone nor above a nested one, each with the question for a near tag."""
-    known = {tag for index in _indexes(opened) for tag in index.tags()} if tags else set()
+    known = {tag for index in opened.builds.indexes.values() for tag in index.tags()} if tags else set()
     keys = set(tag_keys(known))
     return [{"tag": tag, "near": did_you_mean(tag, keys)} for tag in tags if tag not in keys]
 
@@ -262,10 +262,6 @@ def _list_folders(opened: OpenParts) -> list[str]:
     """List the folders that hold notes, and the folders above them."""
     folders = {path.rpartition("/")[0] for paths in opened.builds.paths().values() for path in paths}
     return sorted({str(above) for folder in folders for above in (folder, *PurePosixPath(folder).parents)} - {"", "."})
-
-
-def _indexes(opened: OpenParts) -> list[Index]:
-    return [opened.builds.scopes[scope].index for scope in SCOPES]
 
 
 def _parse_folder(value: Any) -> str:

@@ -56,7 +56,7 @@ class DeepCheck:
     def run(self, stopping: threading.Event, progress: Progress | None = None) -> CheckResult:
         """Check everything. An interrupted check, or one during which the vault disappears, is not saved."""
         with self._one:
-            indexes = self._builds.live.indexes.values()
+            indexes = self._builds.indexes.values()
             checked, mended = 0, sum(self._compare_halves(index) for index in indexes)
             known = [(index, entry) for index in indexes for entry in index.manifest.copy().values() if entry.digest]
             known.sort(key=lambda pair: pair[1].path)

@@ -192,7 +192,7 @@ class Sync:
 
     def has_note(self, folded: str) -> bool:
         """Return whether a note of the vault has this base name, in the form of `names.fold`."""
-        return any(index.paths_named((f"{folded}.md",)) for index in self.builds.live.indexes.values())
+        return any(index.paths_named((f"{folded}.md",)) for index in self.builds.indexes.values())
 
     def is_name_taken(self, folded: str) -> bool:
         """Return whether a note or another file of the vault has this base name, also one that is only in Git."""
@@ -265,7 +265,7 @@ class Sync:
         if self._pending_paths.stopped:
             return outcome
         with ExitStack() as stack:
-            for index in self.builds.live.indexes.values():
+            for index in self.builds.indexes.values():
                 stack.enter_context(index.hold_commits())
             self._index_pass.run(request)
             self.builds.switch(build)
@@ -338,7 +338,7 @@ class Sync:
         self._pending_paths.request_listing()
 
     def _has_unembedded(self) -> bool:
-        return any(index.can_embed and index.words_only_count for index in self.builds.live.indexes.values())
+        return any(index.can_embed and index.words_only_count for index in self.builds.indexes.values())
 
     def _check_vault(self) -> bool:
         """Return whether the vault is present, after reopening it if necessary."""
