@@ -222,15 +222,15 @@ class ManualMoves:
             others = {}
             self._moved_notes.forget([move.moved_note.id])
 
-    def _git_author_of(self, move: ManualMove) -> str:
-        """Return who moved the note, if Git brought the move; "" = the owner of this vault."""
+    def _git_author_of(self, move: ManualMove) -> str | None:
+        """Return who moved the note, if Git brought the move; None = the owner of this vault."""
         path, at = move.moved_note.new, self._snapshot.vault.stat(move.moved_note.new)
         if at is None or not head_moves.is_from_git(self._repo, path, move.raw, at.mtime_ns // 1_000_000_000):
-            return ""
+            return None
         author = self._repo.query(
             "log", "--max-count=1", "--format=%an <%ae>", "HEAD", "--stdin", stdin=f"--\n{path}\n"
         )
-        return (author or "").strip()
+        return (author or "").strip() or None
 
     def _write_file(self, path: str, before: bytes, after: bytes) -> None:
         if before != after:

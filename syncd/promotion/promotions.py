@@ -239,11 +239,13 @@ class Promotions:
                     return self._apply_move(decide(), self.owner() if by is None else by)
         raise Conflict("the notes kept changing; try again in a moment", retryable=True)
 
-    def finish_move(self, move_plan: MovePlan, *, by: str = "") -> dict[str, Any]:
-        """Carry out a move that the caller has planned, such as the rest of a manual move; return the outcome."""
+    def finish_move(self, move_plan: MovePlan, *, by: str | None) -> dict[str, Any]:
+        """Carry out a move that the caller has planned, such as the rest of a manual move; return the outcome.
+
+        `by`: as for `carry_out_move`."""
         with self.lock:
             self.finish_pending()
-            return self._apply_move(move_plan, by or self.owner())
+            return self._apply_move(move_plan, self.owner() if by is None else by)
 
     def owner(self) -> str:
         """Return the person who runs the commands: the person set in Git, or the user of the system."""
