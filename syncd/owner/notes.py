@@ -281,7 +281,7 @@ def _parse_query(arguments: Arguments, collections: tuple[str, ...]) -> Query:
 def _query_for_scope(query: Query, scope: Scope) -> Query:
     if scope == "captures" or not query.filter.workspace:
         return query
-    return replace(query, filter=Filter(**{**asdict(query.filter), "workspace": None}))
+    return replace(query, filter=replace(query.filter, workspace=None))
 
 
 def _hit_fields(opened: OpenParts, hit: Hit) -> dict[str, Any]:
