@@ -43,7 +43,6 @@ from syncd.notes.timestamps import iso
 
 __all__ = [
     "add_observations",
-    "add_relation",
     "add_relations",
     "checked_content",
     "checked_kind",
@@ -70,10 +69,9 @@ UNKNOWN: Final = frozenset({"observed_at", "summary_updated_at"})
 def compose(
     values: Mapping[str, PropertyValue],
     observations: Sequence[str],
-    relations: Sequence[tuple[str, str]] = (),
     ordinals: Sequence[int] = (),
 ) -> str:
-    """Compose a new note of a node from its properties, observations and relations (type and `link`).
+    """Compose a new note of a node from its properties and observations.
 
     `ordinals` are ascending, one for each observation; () = 1, 2, 3…"""
     numbers = ordinals or range(1, len(observations) + 1)
@@ -82,8 +80,6 @@ def compose(
         "## Observations",
         *(line for fact in facts for line in format_observation("-", fact.content, fact.ordinal)),
     ]
-    if relations:
-        lines += ["", "## Relations", *(_relation_line(type, to)[0] for type, to in relations)]
     front = {key: value for key, value in values.items() if value is not None or key not in UNKNOWN}
     if facts:
         front["last_ordinal"] = max(
@@ -91,7 +87,7 @@ def compose(
         )
         front |= {"observed_at": values["created_at"]} if "created_at" in values and "observed_at" not in values else {}
     text = composed(front, "".join(f"{line}\n" for line in lines))
-    _check(text, tuple(facts), dict.fromkeys(_relation_line(type, to)[1] for type, to in relations))
+    _check(text, tuple(facts), ())
     return text
 
 
@@ -146,11 +142,6 @@ def remove_observations(text: str, ordinals: Collection[int], *, now: int) -> tu
         draft.found.given.pop(ordinal, None)
     says = tuple(observation for observation in draft.found.observations if observation.ordinal not in gone)
     return draft.finish(now, {}, says=says), list(gone)
-
-
-def add_relation(text: str, type: str, link: str, *, now: int) -> str:
-    """Add a relation of this type to `[[link]]`; return `text` unchanged if it already states the relation."""
-    return add_relations(text, [(type, link)], now=now)
 
 
 def add_relations(text: str, relations: Sequence[tuple[str, str]], *, now: int, counted: bool = True) -> str:

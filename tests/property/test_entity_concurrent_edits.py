@@ -268,7 +268,7 @@ class Shared(RuleBasedStateMachine):
     @rule(type=st.sampled_from(["knows", "likes"]), to=st.sampled_from("BCD"))
     def an_agent_relates(self, type, to):
         before = self.text
-        self.text = entity_edits.add_relation(self.text, type, to, now=NOW)
+        self.text = entity_edits.add_relations(self.text, [(type, to)], now=NOW)
         if Statement(type, to) in self.relations:
             assert self.text == before
             return

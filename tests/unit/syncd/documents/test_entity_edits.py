@@ -123,7 +123,7 @@ def test_any_items_of_a_list_that_steps_by_one_blank_can_be_removed(indents, dat
     ],
 )  # fmt: skip
 def test_a_relation_is_added_where_a_person_would_look_for_it(body, after):
-    assert split(entity_edits.add_relation(body, "k", "B", now=NOW))[1] == after
+    assert split(entity_edits.add_relations(body, [("k", "B")], now=NOW))[1] == after
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_note_that_would_swallow_what_is_added_is_left_alone(body):
     with pytest.raises(Conflict, match="unclosed"):
         entity_edits.add_observations(body, ["x"], now=NOW)
     with pytest.raises(Conflict, match="unclosed"):
-        entity_edits.add_relation(body, "k", "B", now=NOW)
+        entity_edits.add_relations(body, [("k", "B")], now=NOW)
     closed = "## Observations\n- a ^o1\n" + body
     assert observed(entity_edits.add_observations(closed, ["x"], now=NOW)[0]) == {1: "a", 2: "x"}
 
@@ -185,7 +185,7 @@ def test_ordinals_can_be_spent():
 @pytest.mark.parametrize("link", ["", " ", "#a", "a#b|c", "a]]b", "[[a]]", "a\nb", "a]", "## a", "|"])
 def test_a_link_that_leads_nowhere_is_not_written(link):
     with pytest.raises(InvalidArgument, match="can't be linked"):
-        entity_edits.add_relation("", "k", link, now=NOW)
+        entity_edits.add_relations("", [("k", link)], now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_link_that_leads_nowhere_is_not_written(link):
         lambda text: entity_edits.add_observations(text, [], now=NOW)[0],
         lambda text: entity_edits.replace_observation(text, 1, " one\n", now=NOW)[0],
         lambda text: entity_edits.remove_observations(text, [7], now=NOW)[0],
-        lambda text: entity_edits.add_relation(text, "k", "B|other words", now=NOW),
+        lambda text: entity_edits.add_relations(text, [("k", "B|other words")], now=NOW),
         lambda text: entity_edits.remove_relations(text, lambda one: one.target == "A", now=NOW)[0],
         lambda text: entity_edits.retype_relations(text, lambda one: one.target == "B", "k", now=NOW),
         lambda text: entity_edits.state_ordinals(text, now=NOW),

@@ -81,9 +81,9 @@ def normal(text):
 @given(st.lists(contents, max_size=5))
 @examples(300)
 def test_what_is_given_comes_back_as_it_was_given(given_contents):
-    text = entity_edits.compose(OWN, given_contents, [("knows", "Charles Babbage")])
+    text = entity_edits.compose(OWN, given_contents)
     assert list(observed(text).items()) == list(enumerate(map(normal, given_contents), 1))
-    assert said(text).relations == (Statement("knows", "Charles Babbage"),)
+    assert said(text).relations == ()
     assert not said(text).unsettled
     assert said(text).last_ordinal == len(given_contents)
 
@@ -92,7 +92,6 @@ def test_a_new_note_is_one_that_obsidian_understands():
     assert entity_edits.compose(
         OWN | {"tags": ["math"]},
         ["Wrote the first published algorithm", "Two lines,\r\n  the second indented", "a list:\n- in it"],
-        [("collaborated_with", "Charles Babbage"), ("works at", "Engine 2|Engine/2")],
     ) == (
         "---\nid: ada\ntype: entity\nentity_type: person\ncreated_at: 2026-11-20T14:32:05.120Z\ntags:\n  - math\n"
         "last_ordinal: 3\nobserved_at: 2026-11-20T14:32:05.120Z\n---\n"
@@ -100,7 +99,6 @@ def test_a_new_note_is_one_that_obsidian_understands():
         "- Wrote the first published algorithm ^o1\n"
         "- Two lines,\n    the second indented\n  ^o2\n"
         "- a list:\n  - in it\n\n  ^o3\n"
-        "\n## Relations\n- collaborated_with:: [[Charles Babbage]]\n- works at:: [[Engine 2|Engine/2]]\n"
     )
     assert entity_edits.compose(OWN, []).endswith("\n---\n## Observations\n")
 
@@ -336,12 +334,12 @@ def valid(check, text):
 @given(notes(), types, targets)
 @examples(300)
 def test_a_relation_is_stated_once_and_the_rest_stays(text, type, target):
-    after = entity_edits.add_relation(text, type, target, now=NOW)
+    after = entity_edits.add_relations(text, [(type, target)], now=NOW)
     stated = Statement(entity_edits.checked_type(type), target.partition("|")[0])
     assert statements(after) == statements(text) | {stated}
     assert observed(after) == observed(text)
     check_the_rest(text, after)
-    assert entity_edits.add_relation(after, type, target, now=NOW + 1) == after
+    assert entity_edits.add_relations(after, [(type, target)], now=NOW + 1) == after
 
 
 @given(notes(), st.sets(st.sampled_from("BCDEF")), types)
