@@ -272,7 +272,6 @@ class DocumentOverview:
     title: str
     type: str
     tags: tuple[str, ...]
-    source: str | None
     created_at: int
     updated_at: int | None
     content_hash: str

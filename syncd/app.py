@@ -59,7 +59,6 @@ class Ready:
     """Describes a daemon whose port is bound. `first_listing` waits until the vault has been indexed once."""
 
     url: str
-    vault: Path
     state: Path
     key_file: Path
     first_listing: Callable[[float | None], bool]
@@ -232,7 +231,7 @@ class App:
             if watchdog is not None:
                 # The server calls this on its event loop.
                 watchdog.mark_serving(self._vital_signs(asyncio.get_running_loop()))
-            on_ready(Ready(url, self.opened.vault.root, state, state / KEY_FILE, self.opened.sync.ready.wait))
+            on_ready(Ready(url, state, state / KEY_FILE, self.opened.sync.ready.wait))
 
         with ExitStack() as running:
             running.callback(lambda: daemon.unlink(missing_ok=True))

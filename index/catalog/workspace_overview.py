@@ -16,7 +16,7 @@ from index.names import stem
 def list_documents(catalog: Catalog, workspace: str) -> list[DocumentOverview]:
     """List the documents of `workspace`, in order of their ids."""
     rows = catalog.rows(
-        "select id, key, path, title, type, tags, source, created_at, updated_at, content_hash from records "
+        "select id, key, path, title, type, tags, created_at, updated_at, content_hash from records "
         "where workspace = ? order by id",
         workspace,
     )

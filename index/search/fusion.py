@@ -102,7 +102,6 @@ class RankedDocument(NamedTuple):  # see `Match`
 
     doc_id: str
     ord: int
-    workspace: str
     heading: str
     chunk: str
     score: float  # 0..1
@@ -261,7 +260,7 @@ def _best_passages(scored: Iterable[_Scored], similarity: Callable[[Match], floa
         best.setdefault(doc_id, (-lowered, match))
     return [
         RankedDocument(
-            *(match.doc_id, match.ord, match.workspace, match.heading, match.text[match.cut :]),
+            *(match.doc_id, match.ord, match.heading, match.text[match.cut :]),
             score,
             similarity(match),
         )

@@ -18,11 +18,10 @@ PACE_BYTES: Final = 16_384  # bytes that must arrive in each period: a slower cl
 
 @dataclass(frozen=True, slots=True)
 class BodyLimit:
-    """Limits the size of a body on one route that differs from the general limit.
+    """Limits the size of a POST body on one route that differs from the general limit.
 
     With a content type, the limit applies only to bodies of this type, which are not read ahead."""
 
-    method: str
     path: str
     largest: int
     content_type: bytes = b""
@@ -30,7 +29,7 @@ class BodyLimit:
     def covers(self, method: str, path: str, content_type: bytes) -> bool:
         """Return whether the limit applies to the body of such a request."""
         kind = content_type.partition(b";")[0].strip().lower()
-        return (method, path) == (self.method, self.path) and self.content_type in (b"", kind)
+        return (method, path) == ("POST", self.path) and self.content_type in (b"", kind)
 
 
 class TooSlow(ResourceExhausted):

@@ -34,7 +34,7 @@ UNSIGNED: Final = (
 
 def body_limit() -> BodyLimit:
     """Return the size limit of a delivery."""
-    return BodyLimit("POST", PATH, LARGEST)
+    return BodyLimit(PATH, LARGEST)
 
 
 def check_headers(push_webhook: PushWebhook, headers: Mapping[bytes, bytes]) -> Refusal | None:

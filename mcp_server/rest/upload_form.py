@@ -47,7 +47,7 @@ READ: Final = "memex.read"  # set in the scope of a request whose body is comple
 
 def body_limit(max_file: int) -> BodyLimit:
     """Return the body limit of requests that send a file as a form."""
-    return BodyLimit("POST", PATH, max_file + FORM_BYTES, KIND)
+    return BodyLimit(PATH, max_file + FORM_BYTES, KIND)
 
 
 async def answer_form(runner: OperationRunner, request: Request) -> Response:

@@ -237,11 +237,11 @@ class Nodes:
         )
 
     def add_observations(
-        self, additions: Sequence[tuple[str, Sequence[str]]], most: int = FACTS
+        self, additions: Sequence[tuple[str, Sequence[str]]]
     ) -> list[tuple[str, list[Observation] | None]]:
         """Add observations. Returns what each node got, in the requested order; None for an unknown name."""
         wanted = [(name, [entity_edits.checked_content(text) for text in contents]) for name, contents in additions]
-        check_observation_count((len(contents) for _, contents in wanted), most)
+        check_observation_count((len(contents) for _, contents in wanted), FACTS)
         return self._change(node_edits.add_observations, additions=wanted)
 
     def replace_observation(

@@ -208,9 +208,12 @@ class IndexBuilds:
         """Return the number of indexed notes."""
         return sum(index.counts[0] for index in self.indexes.values())
 
-    def facts(self, scopes: Iterable[Scope] = SCOPES) -> dict[str, dict[str, int]]:
+    def facts(self) -> dict[str, dict[str, int]]:
         """Return the number of indexed notes and chunks, by scope."""
-        return {scope: dict(zip(("documents", "chunks"), self.indexes[scope].counts, strict=True)) for scope in scopes}
+        return {
+            scope: dict(zip(("documents", "chunks"), index.counts, strict=True))
+            for scope, index in self.indexes.items()
+        }
 
     def paths(self) -> dict[str, list[str]]:
         """Return the paths of all notes, by scope."""

@@ -42,7 +42,6 @@ def test_the_numbers_are_those_of_both_scopes(world):
     assert (builds.documents, builds.is_complete) == (3, True)
     assert builds.generation > before
     assert {scope: facts["documents"] for scope, facts in builds.facts().items()} == {"captures": 1, "vault": 2}
-    assert [*builds.facts(("captures",))] == ["captures"]
     assert {scope: sorted(paths) for scope, paths in builds.paths().items()} == {
         "captures": ["Captures/default/Heron.md"],
         "vault": ["Birds/Bad.md", "Birds/Reed.md"],

@@ -38,7 +38,6 @@ def noted(number, title, text, *, tags=(), at=None):
         title=title,
         type="note",
         tags=tuple(tags),
-        source=None,
         created_at=at if at is not None else number * DAY,
         updated_at=None,
         content_hash=text,

@@ -12,7 +12,7 @@ from tests.support.sample_secrets import SECRETS
 
 
 def capture(id, title):
-    return DocumentOverview(id, id, f"Captures/default/{id}.md", title, "note", (), None, 0, None, "")
+    return DocumentOverview(id, id, f"Captures/default/{id}.md", title, "note", (), 0, None, "")
 
 
 def label(title, text):
