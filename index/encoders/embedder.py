@@ -33,17 +33,6 @@ from index.foreground import foreground
 from index.names import replace_surrogates
 from index.tracing import span
 
-__all__ = [
-    "BundledSettings",
-    "EmbedSettings",
-    "Embedder",
-    "Encoder",
-    "EncoderSettings",
-    "EndpointSettings",
-    "LocalSettings",
-    "load_encoder",
-]
-
 Load: TypeAlias = Callable[[EncoderSettings, Path], Encoder]
 
 PROBE = SAMPLE

@@ -22,7 +22,8 @@ from syncd.documents.owner_marks import EDITED, MarkedByOwner
 from syncd.history.audit_log import TOGETHER, take_back
 from syncd.notes.front_matter import decode, encode
 from syncd.sync.hand_edits import visible_digest
-from syncd.vault.vault import FileDigest, FolderBlocked, Replacement, Vault
+from syncd.vault.disk_errors import FolderBlocked
+from syncd.vault.vault import FileDigest, Replacement, Vault
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox

@@ -33,7 +33,7 @@ from syncd.history.audit_log import take_back
 from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import FrontmatterError, decode, encode, split
 from syncd.notes.secret_patterns import redact
-from syncd.vault.vault import NameTaken
+from syncd.vault.disk_errors import NameTaken
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox

@@ -29,35 +29,13 @@ from syncd.documents.entity_node import (
     NodeProperties,
     NumberedObservations,
     checked_content,
-    checked_kind,
-    checked_name,
     checked_type,
     find_statements,
-    format_link,
-    read_node,
 )
 from syncd.notes.front_matter import PropertyValue, edit, read_properties, split
 from syncd.notes.front_matter import compose as composed
 from syncd.notes.inline_fields import change_type, find_fields, is_list_item, line_prefix, remove_targets
 from syncd.notes.timestamps import iso
-
-__all__ = [
-    "add_observations",
-    "add_relations",
-    "checked_content",
-    "checked_kind",
-    "checked_name",
-    "checked_type",
-    "compose",
-    "format_link",
-    "read_node",
-    "remove_observations",
-    "remove_relations",
-    "replace_observation",
-    "retype_relations",
-    "set_properties",
-    "state_ordinals",
-]
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 

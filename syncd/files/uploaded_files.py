@@ -31,8 +31,9 @@ from syncd.files.file_note_writer import (
 from syncd.files.imported_files import ImportedFiles
 from syncd.uploads.chunk_files import has_space
 from syncd.vault.atomic_write import to_stat
+from syncd.vault.disk_errors import NameTaken
 from syncd.vault.taken_names import OtherFileNames
-from syncd.vault.vault import FileDigest, NameTaken
+from syncd.vault.vault import FileDigest
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox

@@ -20,9 +20,16 @@ from index.errors import InvalidArgument, MemexError
 from index.graph.vertex import Edge
 from index.names import fold
 from syncd.documents.capture_note import MAX_CONTENT, MAX_SOURCE, compose_note, split_metadata
-from syncd.documents.entity_edits import checked_content, checked_kind, checked_name, checked_type
 from syncd.documents.entity_lines import LARGEST
-from syncd.documents.entity_node import MAX_KIND, ONE_LINE, OWN
+from syncd.documents.entity_node import (
+    MAX_KIND,
+    ONE_LINE,
+    OWN,
+    checked_content,
+    checked_kind,
+    checked_name,
+    checked_type,
+)
 from syncd.graph.node_request import SUMMARY, check_summary
 from syncd.notes.front_matter import replace_undecoded
 from syncd.notes.property_reader import LARGEST as LARGEST_PROPERTIES

@@ -22,6 +22,7 @@ from syncd.captures.batch_writer import NoteDrafts
 from syncd.documents import entity_edits
 from syncd.documents.capture_note import MAX_CONTENT
 from syncd.documents.collection_membership import plain_tags, tag_changes
+from syncd.documents.entity_node import format_link, read_node
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode, read_properties, spelling_of, split
 from syncd.notes.inline_fields import NestedFields
 
@@ -116,7 +117,7 @@ def add_missing(
     front, body = split(drafts.text(vertex.path))
     with _explaining_defects(vertex):
         values, stated_tags = read_properties(front), plain_tags(front)
-        node, _ = entity_edits.read_node(values, body, vertex.path)
+        node, _ = read_node(values, body, vertex.path)
     new = [text for text in dict.fromkeys(contents) if text not in {known.content for known in node.observations}]
     known_tags = {name_key(tag) for tag in (*stated_tags, *vertex.tags)}
     new_tags = [tag for tag in dict.fromkeys(tags) if name_key(tag) not in known_tags]
@@ -321,7 +322,7 @@ class _DraftRelations:
         if vertex.path not in self._known:
             front, body = split(self._drafts.text(vertex.path))
             with _explaining_defects(vertex):
-                node, _ = entity_edits.read_node(read_properties(front), body, vertex.path)
+                node, _ = read_node(read_properties(front), body, vertex.path)
             leads = ((stated.type, self._graph.resolve(stated.target)) for stated in node.relations)
             self._known[vertex.path] = {(kind, to.path) for kind, to in leads if to}
         return self._known[vertex.path]
@@ -344,7 +345,7 @@ def _link_to(graph: Graph, target: Vertex) -> str:
     path = target.path.removesuffix(".md")
     for link in (base_name(path), path):
         if (to := graph.resolve(link)) and to.path == target.path:
-            return entity_edits.format_link(link, target.name)
+            return format_link(link, target.name)
     raise Conflict(f"no link can lead to {target.name!r}, because another note has its path in another letter case")
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from index.errors import InvalidArgument
 from index.graph.vertex import name_key
-from syncd.documents.entity_edits import checked_content, checked_kind, checked_name
+from syncd.documents.entity_node import checked_content, checked_kind, checked_name
 from syncd.notes.front_matter import PropertyValue
 from syncd.notes.tag_names import check_tags
 from syncd.notes.timestamps import iso

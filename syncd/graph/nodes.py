@@ -23,6 +23,7 @@ from syncd.captures.batch_writer import Change, NewFile, NoteDrafts, write_batch
 from syncd.captures.note_update import parse_note, refuse_unread_edit
 from syncd.captures.writer import hide_file_name, lock_workspace
 from syncd.documents import entity_edits
+from syncd.documents.entity_node import checked_content, checked_name, checked_type
 from syncd.documents.file_names import free_name, node_name
 from syncd.graph import attention_report, node_edits, workspace_report
 from syncd.graph.node_edits import RelationsOutcome, check_size, normalize_type, unknown_node
@@ -216,7 +217,7 @@ class Nodes:
         """Rename a node; its file stays, and so does every link to it. The old name becomes an alias.
 
         Raises Conflict when another node has the name."""
-        return self._node_at(self._change(node_edits.rename, name=name, new_name=entity_edits.checked_name(new_name)))
+        return self._node_at(self._change(node_edits.rename, name=name, new_name=checked_name(new_name)))
 
     def set_tags(self, name: str, tags: Sequence[str], version: int | None = None) -> Vertex:
         """Replace the tags of a node."""
@@ -230,7 +231,7 @@ class Nodes:
         return self._change(
             node_edits.add_missing,
             name=name,
-            contents=[entity_edits.checked_content(text) for text in contents],
+            contents=[checked_content(text) for text in contents],
             tags=list(check_tags(tags)),
             summary=check_summary(summary, LARGEST),
             dry_run=dry_run,
@@ -240,7 +241,7 @@ class Nodes:
         self, additions: Sequence[tuple[str, Sequence[str]]]
     ) -> list[tuple[str, list[Observation] | None]]:
         """Add observations. Returns what each node got, in the requested order; None for an unknown name."""
-        wanted = [(name, [entity_edits.checked_content(text) for text in contents]) for name, contents in additions]
+        wanted = [(name, [checked_content(text) for text in contents]) for name, contents in additions]
         check_observation_count((len(contents) for _, contents in wanted), FACTS)
         return self._change(node_edits.add_observations, additions=wanted)
 
@@ -248,7 +249,7 @@ class Nodes:
         self, name: str, ordinal: int, content: str, version: int | None = None
     ) -> tuple[str, str, str]:
         """Replace an observation, which keeps its ordinal. Returns the node's name, the old text and the new text."""
-        text = entity_edits.checked_content(content)
+        text = checked_content(content)
         return self._change(node_edits.replace_observation, name=name, ordinal=ordinal, content=text, version=version)
 
     def remove_observations(
@@ -259,7 +260,7 @@ class Nodes:
 
     def add_relations(self, edges: Sequence[Edge], *, counted: bool = True) -> RelationsOutcome:
         """Add relations. Existing ones stay unchanged; unless `counted`, so do the versions and times of change of the sources."""
-        wanted = [Edge(edge.source, edge.target, entity_edits.checked_type(edge.type)) for edge in edges]
+        wanted = [Edge(edge.source, edge.target, checked_type(edge.type)) for edge in edges]
         return self._change(node_edits.add_relations, edges=wanted, counted=counted)
 
     def remove_relations(self, edges: Sequence[Edge]) -> tuple[int, int]:
@@ -268,9 +269,7 @@ class Nodes:
 
     def retype_relation(self, source: str, target: str, old: str, new: str) -> Edge:
         """Change the type of a relation. Raises NotFound if it does not exist, Conflict if the new one does."""
-        return self._change(
-            node_edits.retype_relation, source=source, target=target, old=old, new=entity_edits.checked_type(new)
-        )
+        return self._change(node_edits.retype_relation, source=source, target=target, old=old, new=checked_type(new))
 
     # Details
 

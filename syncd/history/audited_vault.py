@@ -20,10 +20,11 @@ from syncd.history.overwritten_bytes import OverwrittenBytes
 from syncd.history.write_lineage import AGENTS
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
 from syncd.vault.atomic_write import run_together
+from syncd.vault.disk_errors import NameTaken
 from syncd.vault.location import is_context, locate
 from syncd.vault.openat import lstat
 from syncd.vault.path_rules import is_note
-from syncd.vault.vault import FileDigest, NameTaken, Replacement, Vault
+from syncd.vault.vault import FileDigest, Replacement, Vault
 from syncd.vault.write_reservations import WriteReservations
 
 # What the daemon changes by itself follows from what is there, but for the proposals that a person accepts.

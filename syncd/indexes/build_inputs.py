@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from index.encoders.embedder import EncoderSettings
+from index.encoders.settings import EncoderSettings
 from index.scope.prepared_document import fingerprint
 from index.text.chunking import Sizes
 from syncd.indexes.previous_encoder import from_table, to_table

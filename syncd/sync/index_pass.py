@@ -39,10 +39,10 @@ from syncd.sync.note_adoption import NoteAdoption, is_adoptable, list_unadopted
 from syncd.sync.pending_paths import PendingPaths
 from syncd.sync.removal_rules import FINAL, RemovalRules
 from syncd.sync.shared_notes import SharedNotes
-from syncd.vault.listing import Speller
+from syncd.vault.listing import Listing, Speller
 from syncd.vault.location import locate
 from syncd.vault.path_rules import is_below
-from syncd.vault.vault import Listing, Vault
+from syncd.vault.vault import Vault
 
 log = logging.getLogger(__name__)
 

@@ -25,8 +25,9 @@ from syncd.sync.index_pass import IndexPass, PassOutcome, PassRequest, Progress
 from syncd.sync.pending_paths import PendingPaths
 from syncd.sync.removal_rules import RemovalRules
 from syncd.sync.shared_notes import SharedNotes
+from syncd.vault.listing import Listing
 from syncd.vault.taken_names import OtherFileNames
-from syncd.vault.vault import Listing, Vault
+from syncd.vault.vault import Vault
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,8 @@ from syncd.sharing.share_property import why_withheld
 from syncd.sharing.share_rules import ShareRules
 from syncd.sharing.shares import Shares
 from syncd.sync.change_plan import compare_stats, split_into_windows
-from syncd.vault.vault import Listing, Vault
+from syncd.vault.listing import Listing
+from syncd.vault.vault import Vault
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from index.document_ids import sha256
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Stat
 from syncd.vault import atomic_write
-from syncd.vault.disk_errors import FolderBlocked, NameTaken, error_text, failure
+from syncd.vault.disk_errors import error_text, failure
 from syncd.vault.listing import ANY_SIZE, AWAY, Listing, ListingWalk, Speller, Wanted, unfit_reason, want_none
 from syncd.vault.openat import FOLDER, Calls, lstat, scan_folder
 from syncd.vault.path_rules import (
@@ -35,8 +35,6 @@ from syncd.vault.path_rules import (
     placeholder_path,
     to_printable,
 )
-
-__all__ = ["FolderBlocked", "Listing", "NameTaken", "Vault", "is_ignored"]
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 _RACES = 10  # how often an empty new folder may be removed by others

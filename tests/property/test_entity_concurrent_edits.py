@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from index.model import Statement
 from syncd.documents import entity_edits
+from syncd.documents.entity_node import read_node
 from syncd.notes.front_matter import read_properties, split
 from tests.support.example_counts import examples
 
@@ -316,7 +317,7 @@ class Shared(RuleBasedStateMachine):
         if not hasattr(self, "text"):
             return
         front, body = split(self.text)
-        node, defects = entity_edits.read_node(read_properties(front), body, PATH)
+        node, defects = read_node(read_properties(front), body, PATH)
         assert {one.ordinal: one.content for one in node.observations} == self._told()
         assert set(node.relations) == self.relations
         assert node.last_ordinal == max([self.last, *self._told()])

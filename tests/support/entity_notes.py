@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncd.documents import entity_edits
+from syncd.documents.entity_node import read_node
 from syncd.notes.front_matter import read_properties, split
 
 NOW = 1_790_000_000_000
@@ -13,7 +13,7 @@ PATH = "Captures/default/Entities/Ada Lovelace.md"
 
 def said(text):
     front, body = split(text)
-    return entity_edits.read_node(read_properties(front), body, PATH)[0]
+    return read_node(read_properties(front), body, PATH)[0]
 
 
 def observed(text):

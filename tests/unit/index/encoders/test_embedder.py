@@ -11,16 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.encoders.embedder import (
-    BundledSettings,
-    Embedder,
-    EmbedSettings,
-    EncoderSettings,
-    EndpointSettings,
-    LocalSettings,
-    load_encoder,
-)
-from index.encoders.settings import Encoder
+from index.encoders.embedder import Embedder, EmbedSettings, load_encoder
+from index.encoders.settings import BundledSettings, Encoder, EncoderSettings, EndpointSettings, LocalSettings
 from index.errors import LibrariesMissing, MemexError, Unavailable
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.until import until

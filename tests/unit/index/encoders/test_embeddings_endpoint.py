@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from index.encoders import embeddings_endpoint as module
-from index.encoders.embedder import Embedder, EmbedSettings, EndpointSettings
+from index.encoders.embedder import Embedder, EmbedSettings
 from index.encoders.embeddings_endpoint import EndpointEncoder
-from index.encoders.settings import SAMPLE
+from index.encoders.settings import SAMPLE, EndpointSettings
 from index.errors import Unavailable
 from tests.support.fakes import FakeEndpoint
 

@@ -8,7 +8,7 @@ import pytest
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from syncd.captures import writer
 from syncd.notes.front_matter import split
-from syncd.vault.vault import NameTaken
+from syncd.vault.disk_errors import NameTaken
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.world import World
 

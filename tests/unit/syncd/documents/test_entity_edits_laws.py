@@ -11,7 +11,7 @@ from index.errors import InvalidArgument, NotFound
 from index.model import Statement
 from syncd.documents import entity_edits
 from syncd.documents.entity_lines import parse_page
-from syncd.documents.entity_node import NodeProperties, NumberedObservations
+from syncd.documents.entity_node import NodeProperties, NumberedObservations, checked_type
 from syncd.notes.front_matter import read_properties, split
 from tests.support.entity_notes import NOW, STAMP, observed, said
 from tests.support.example_counts import examples
@@ -317,9 +317,7 @@ def test_observations_are_removed_and_their_ordinals_stay_spent(text, ordinals):
     assert new[0].ordinal == said(text).last_ordinal + 1
 
 
-types = (
-    st.text(max_size=8).map(lambda text: f"t{text}".strip()).filter(lambda text: valid(entity_edits.checked_type, text))
-)
+types = st.text(max_size=8).map(lambda text: f"t{text}".strip()).filter(lambda text: valid(checked_type, text))
 targets = st.sampled_from(["Charles Babbage", "B", "Engine 2|Engine/2", "日本", "a`b", "50%", "C$ $D", "x.y"])
 
 
@@ -335,7 +333,7 @@ def valid(check, text):
 @examples(300)
 def test_a_relation_is_stated_once_and_the_rest_stays(text, type, target):
     after = entity_edits.add_relations(text, [(type, target)], now=NOW)
-    stated = Statement(entity_edits.checked_type(type), target.partition("|")[0])
+    stated = Statement(checked_type(type), target.partition("|")[0])
     assert statements(after) == statements(text) | {stated}
     assert observed(after) == observed(text)
     check_the_rest(text, after)
@@ -351,9 +349,7 @@ def test_relations_are_taken_out_or_renamed_and_the_rest_stays(text, targets, ty
     after, count = entity_edits.remove_relations(text, chosen.__contains__, now=NOW)
     assert (statements(after), count) == (before - chosen, len(chosen))
     renamed = entity_edits.retype_relations(text, chosen.__contains__, type, now=NOW)
-    assert statements(renamed) == (before - chosen) | {
-        Statement(entity_edits.checked_type(type), one.target) for one in chosen
-    }
+    assert statements(renamed) == (before - chosen) | {Statement(checked_type(type), one.target) for one in chosen}
     for edited in (after, renamed):
         assert observed(edited) == observed(text)
         check_the_rest(text, edited, gone=1)

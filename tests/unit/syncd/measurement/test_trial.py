@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from index.encoders.embedder import BundledSettings, EmbedSettings, EndpointSettings
+from index.encoders.embedder import EmbedSettings
+from index.encoders.settings import BundledSettings, EndpointSettings
 from index.errors import Unavailable
 from syncd.measurement.known_items import Question, hide_names
 from syncd.measurement.trial import SearchSetup, measure_speed, run_trial

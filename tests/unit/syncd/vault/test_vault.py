@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
+from syncd.vault.disk_errors import FolderBlocked, NameTaken
 from syncd.vault.openat import Calls
-from syncd.vault.vault import FolderBlocked, NameTaken, Vault
+from syncd.vault.vault import Vault
 from tests.support.until import until
 from tests.support.vault_files import put, sha
 
