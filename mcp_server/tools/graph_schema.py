@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from mcp_server.operations.wire_format import RequestModel, refuse_hidden
-from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _parse_json_text, _refuse_boolean
+from mcp_server.tools.thoughts_schema import LONGEST_QUERY, Whole, parse_json_text, refuse_boolean
 
 ITEMS: Final = 100  # entities, relations or additions in one call
 FACTS: Final = 200  # facts of one entity in one call
@@ -26,20 +26,19 @@ NewKind = Annotated[Kind, AfterValidator(refuse_hidden)]
 Fact = Annotated[str, Field(max_length=10_000)]
 Summary = Annotated[str, Field(max_length=2_000)]
 Tag = Annotated[str, Field(max_length=100)]
-Whole = Annotated[int, BeforeValidator(_refuse_boolean)]
-Ordinal = Annotated[int, Field(ge=1), BeforeValidator(_refuse_boolean)]
+Ordinal = Annotated[int, Field(ge=1), BeforeValidator(refuse_boolean)]
 Mode = Annotated[Literal["embedding", "text"], Field(description="embedding: by meaning; text: exact words")]
 Query = Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY, description="What to find")]
 Version = Annotated[
     int | None,
     Field(ge=1, description="From open_nodes: CONFLICT if it has changed since"),
-    BeforeValidator(_refuse_boolean),
+    BeforeValidator(refuse_boolean),
 ]
 
 Cursor = Annotated[str | None, Field(max_length=100, description="The last answer's next_cursor")]
 
-Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(_parse_json_text)]
-Tags = Annotated[tuple[Tag, ...], Field(max_length=50), BeforeValidator(_parse_json_text)]
+Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(parse_json_text)]
+Tags = Annotated[tuple[Tag, ...], Field(max_length=50), BeforeValidator(parse_json_text)]
 
 
 class NewEntity(RequestModel):
@@ -58,7 +57,7 @@ class CreateEntities(RequestModel):
     entities: Annotated[
         tuple[NewEntity, ...],
         Field(min_length=1, max_length=ITEMS, description="Entities to create"),
-        BeforeValidator(_parse_json_text),
+        BeforeValidator(parse_json_text),
     ]
 
 
@@ -119,7 +118,7 @@ class AddObservations(RequestModel):
     observations: Annotated[
         tuple[Addition, ...],
         Field(min_length=1, max_length=ITEMS, description="Facts to add, by entity"),
-        BeforeValidator(_parse_json_text),
+        BeforeValidator(parse_json_text),
     ]
 
 
@@ -145,7 +144,7 @@ class DeleteObservations(RequestModel):
     deletions: Annotated[
         tuple[Deletion, ...],
         Field(min_length=1, max_length=ITEMS, description="Facts to delete, by entity"),
-        BeforeValidator(_parse_json_text),
+        BeforeValidator(parse_json_text),
     ]
 
 
@@ -178,7 +177,7 @@ class CreateRelations(RequestModel):
     relations: Annotated[
         tuple[NewRelation, ...],
         Field(min_length=1, max_length=ITEMS, description="Relations to create"),
-        BeforeValidator(_parse_json_text),
+        BeforeValidator(parse_json_text),
     ]
 
 
@@ -188,7 +187,7 @@ class DeleteRelations(RequestModel):
     relations: Annotated[
         tuple[GivenRelation, ...],
         Field(min_length=1, max_length=ITEMS, description="Relations to delete"),
-        BeforeValidator(_parse_json_text),
+        BeforeValidator(parse_json_text),
     ]
 
 
@@ -234,7 +233,7 @@ class SimilarNodes(RequestModel):
     """Validate the input of `find_similar_nodes`."""
 
     limit: Whole = Field(20, ge=1, le=200, description="Maximum pairs to return")
-    min_score: Annotated[float, BeforeValidator(_refuse_boolean)] = Field(
+    min_score: Annotated[float, BeforeValidator(refuse_boolean)] = Field(
         0.75, ge=0, le=1, description="Minimum similarity"
     )
 

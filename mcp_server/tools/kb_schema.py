@@ -19,30 +19,28 @@ from mcp_server.operations.wire_format import (
     Replaceable,
     RequestModel,
 )
-from mcp_server.tools.thoughts_schema import LONGEST_QUERY, SCOPE, _parse_json_text, _refuse_boolean
+from mcp_server.tools.thoughts_schema import LONGEST_QUERY, SCOPE, Collection, Whole, parse_json_text, refuse_boolean
 from syncd.history.write_lineage import Hand
 from syncd.workspaces.window_search import SearchScope
 
 LONGEST_PART: Final = 50_000  # tokens of a document in one answer
 PART: Final = 2_000
 
-_Whole = BeforeValidator(_refuse_boolean)
 _LINE: Final = (
     "[^\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]*"  # as in `upload_request`
 )
 _SEEN: Final = "[^\\s\0-\x20\x7f-\xa0\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
 Said = Field(pattern=r"[^\s\x00-\x20\x7f-\xa0]")  # at least one visible character
 Tag = Annotated[str, Field(min_length=1, max_length=200, pattern=r"[^\s\x00-\x20\x7f-\xa0#,/-]")]
-Tags = Annotated[list[Tag], BeforeValidator(_parse_json_text), Field(max_length=32)]
-Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire_format.with_collections adds the known names
+Tags = Annotated[list[Tag], BeforeValidator(parse_json_text), Field(max_length=32)]
 DocType = Literal["note", "file", "entity"]
 Status = Literal["queued", "running", "done", "failed"]
 Id = Annotated[str, Field(min_length=1, max_length=200)]
 DocumentId = Annotated[Id, Field(description="The document_id")]
 UploadId = Annotated[Id, Field(description="The upload_id from kb_upload_start")]
 Title = Annotated[str, Field(min_length=1, max_length=500, pattern=f"^{_LINE}{_SEEN}{_LINE}$")]
-Version = Annotated[int, Field(ge=1, le=2**53), _Whole]
-Line = Annotated[int, Field(ge=1, le=2**53), _Whole]
+Version = Annotated[int, Field(ge=1, le=2**53), BeforeValidator(refuse_boolean)]
+Line = Annotated[int, Field(ge=1, le=2**53), BeforeValidator(refuse_boolean)]
 
 
 class Search(RequestModel):
@@ -51,7 +49,7 @@ class Search(RequestModel):
     query: Annotated[str, Said] = Field(
         min_length=1, max_length=LONGEST_QUERY, description="What to find: a question or keywords"
     )
-    top_n: Annotated[int, _Whole] = Field(10, ge=1, le=50, description="Maximum documents to return")
+    top_n: Whole = Field(10, ge=1, le=50, description="Maximum documents to return")
     tags: Tags | None = Field(None, description="Only documents with these tags")
     tags_match: Literal["all", "any"] = Field("all", description="all: with every tag; any: with at least one tag")
     doc_type: DocType | None = Field(None, description="Only this type")
@@ -75,7 +73,7 @@ class StartUpload(RequestModel):
     filename: Annotated[str, Said] = Field(
         min_length=1, max_length=255, description="Name with its extension, which selects the type"
     )
-    total_size: Annotated[int, _Whole] = Field(ge=1, le=2**53, description="Size of the file in bytes")
+    total_size: Whole = Field(ge=1, le=2**53, description="Size of the file in bytes")
     tags: Tags | None = Field(None, description="Default: derived from the text")
     collection: Collection | None = Field(None, description="Default: documents")
     title: Title | None = Field(None, description="Default: derived from the file")
@@ -87,7 +85,7 @@ class UploadChunk(RequestModel):
 
     upload_id: UploadId
     data: str = Field(min_length=1, description="The chunk's bytes, at most 2 MiB, in base64")
-    chunk_index: Annotated[int, _Whole] = Field(ge=0, le=1_000_000, description="Number of the chunk, from 0")
+    chunk_index: Whole = Field(ge=0, le=1_000_000, description="Number of the chunk, from 0")
 
 
 class FinishUpload(RequestModel):
@@ -118,9 +116,7 @@ class Range(RequestModel):
     heading: str | None = Field(None, min_length=1, max_length=1_000, description="Only the section under this heading")
     start_line: Line = Field(1, description="First line to read, from 1")
     end_line: Line | None = Field(None, description="Last line to read. Default: the end")
-    max_tokens: Annotated[int, _Whole] = Field(
-        PART, ge=100, le=LONGEST_PART, description="Maximum tokens to return, estimated"
-    )
+    max_tokens: Whole = Field(PART, ge=100, le=LONGEST_PART, description="Maximum tokens to return, estimated")
 
 
 class OneDocument(Range):
@@ -150,7 +146,7 @@ class ListJobs(RequestModel):
     """Validate the input of REST's list of jobs."""
 
     status: Status | None = Field(None, description="Only jobs with this status")
-    limit: Annotated[int, _Whole] = Field(20, ge=1, le=200, description="Maximum jobs to return")
+    limit: Whole = Field(20, ge=1, le=200, description="Maximum jobs to return")
     cursor: str | None = Field(
         None, min_length=1, max_length=200, description="The last answer's next_cursor, for older jobs"
     )
@@ -171,7 +167,7 @@ class OneJob(RequestModel):
 class ListDocuments(RequestModel):
     """Validate the input of REST's list of documents."""
 
-    limit: Annotated[int, _Whole] = Field(20, ge=1, le=200, description="Maximum documents to return")
+    limit: Whole = Field(20, ge=1, le=200, description="Maximum documents to return")
     cursor: str | None = Field(None, min_length=1, max_length=2_000, description="The last answer's next_cursor")
     type: DocType | None = Field(None, description="Only this type")
     collection: Collection | None = Field(None, description="Only this collection")

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonVal
 from index.memos.metadata_filter import count_nested
 from mcp_server.operations.wire_format import NoteLocation, NoteText, Replaceable, RequestModel, refuse_hidden
 from mcp_server.tools.kb_schema import Title
-from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _check_metadata_size, _parse_json_text, _refuse_boolean
+from mcp_server.tools.thoughts_schema import LONGEST_QUERY, Whole, check_metadata_size, parse_json_text, refuse_boolean
 from syncd.history.write_lineage import Hand
 from syncd.memos.memo_graph import DEEPEST, LISTED, WALKED, Way
 from syncd.memos.memos import MOST, Metric
@@ -20,13 +20,12 @@ Namespace = Annotated[str, Field(min_length=1, max_length=200, description="Fold
 MemoId = Annotated[str, Field(min_length=1, max_length=64)]
 Tag = Annotated[str, Field(min_length=1, max_length=64)]
 Kind = Annotated[Tag, Field(description="Kind of relation, e.g. supports")]
-Whole = Annotated[int, BeforeValidator(_refuse_boolean)]
 # Bounds of an optional value belong to its type: pydantic does not publish bounds of a union with None as JSON Schema words.
-Version = Annotated[int, Field(ge=1), BeforeValidator(_refuse_boolean)]
-VersionOrNone = Annotated[int, Field(ge=0), BeforeValidator(_refuse_boolean)]
-Similarity = Annotated[float, Field(ge=-1, le=1), BeforeValidator(_refuse_boolean)]
-Weight = Annotated[float, Field(ge=0, le=1), BeforeValidator(_refuse_boolean)]
-Metadata = Annotated[dict[str, JsonValue], AfterValidator(_check_metadata_size), BeforeValidator(_parse_json_text)]
+Version = Annotated[int, Field(ge=1), BeforeValidator(refuse_boolean)]
+VersionOrNone = Annotated[int, Field(ge=0), BeforeValidator(refuse_boolean)]
+Similarity = Annotated[float, Field(ge=-1, le=1), BeforeValidator(refuse_boolean)]
+Weight = Annotated[float, Field(ge=0, le=1), BeforeValidator(refuse_boolean)]
+Metadata = Annotated[dict[str, JsonValue], AfterValidator(check_metadata_size), BeforeValidator(parse_json_text)]
 DEFAULT: Final = "default"
 NESTED: Final = 100  # most objects and lists inside lists of a filter: thousands would be compared for minutes
 

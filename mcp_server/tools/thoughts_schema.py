@@ -29,7 +29,7 @@ Metadata = TypeVar("Metadata", bound="dict[str, JsonValue] | None")
 LAST_TIME: Final = 8_640_000_000_000_000  # the last millisecond that a date can represent
 
 
-def _parse_json_text(value: Any) -> Any:
+def parse_json_text(value: Any) -> Any:
     """Parse a list or an object that a host sent as a JSON string."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
@@ -39,13 +39,14 @@ def _parse_json_text(value: Any) -> Any:
     return value
 
 
-def _refuse_boolean(value: Any) -> Any:
+def refuse_boolean(value: Any) -> Any:
+    """Refuse true and false, which would be read as the numbers 1 and 0."""
     if isinstance(value, bool):
         raise ValueError("Input should be a number, not true or false")  # noqa: TRY004 - pydantic reports a ValueError as a problem of the field
     return value
 
 
-def _check_metadata_size(value: Metadata, *, way_out: str = "") -> Metadata:
+def check_metadata_size(value: Metadata, *, way_out: str = "") -> Metadata:
     """Return metadata that fits into a note; `way_out` advises what to do with larger metadata."""
     try:
         size = len(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
@@ -56,7 +57,8 @@ def _check_metadata_size(value: Metadata, *, way_out: str = "") -> Metadata:
     return value
 
 
-Time = Annotated[int, Field(ge=-LAST_TIME, le=LAST_TIME), BeforeValidator(_refuse_boolean)]
+Whole = Annotated[int, BeforeValidator(refuse_boolean)]  # a number without a fraction
+Time = Annotated[int, Field(ge=-LAST_TIME, le=LAST_TIME), BeforeValidator(refuse_boolean)]
 Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire_format.with_collections adds the known names
 Detail = Literal["concise", "full"]
 SCOPE: Final = "vault: only notes that the owner shares"
@@ -69,7 +71,7 @@ class CaptureThought(RequestModel):
     source: str | None = Field(
         None, max_length=500, description="Where the note comes from, e.g. claude-code, voice-memo"
     )
-    metadata: Annotated[dict[str, JsonValue] | None, BeforeValidator(_parse_json_text)] = Field(
+    metadata: Annotated[dict[str, JsonValue] | None, BeforeValidator(parse_json_text)] = Field(
         None, description='Properties, e.g. {"project": "alpha"}; `title` and `tags` set the note\'s own'
     )
     namespace: str = Field("default", min_length=1, max_length=200, description="Subfolder of the workspace")
@@ -77,18 +79,16 @@ class CaptureThought(RequestModel):
     @field_validator("metadata")
     @classmethod
     def _check_metadata(cls, value: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
-        return _check_metadata_size(value, way_out="; put long text into content")
+        return check_metadata_size(value, way_out="; put long text into content")
 
 
 class SemanticSearch(RequestModel):
     """Validate the input of `semantic_search`."""
 
     query: str = Field(min_length=1, max_length=LONGEST_QUERY, description="What to find: a sentence or keywords")
-    top_k: Annotated[int, BeforeValidator(_refuse_boolean)] = Field(
-        10, ge=1, le=50, description="Maximum documents to return"
-    )
+    top_k: Whole = Field(10, ge=1, le=50, description="Maximum documents to return")
     tags: Annotated[
-        list[Annotated[str, Field(min_length=1, max_length=200)]] | None, BeforeValidator(_parse_json_text)
+        list[Annotated[str, Field(min_length=1, max_length=200)]] | None, BeforeValidator(parse_json_text)
     ] = Field(None, max_length=20, description="Only notes with all these tags; `a` also matches `a/b`")
     mode: Mode | None = Field(
         None, description="hybrid (default): meaning and words; vector: meaning; text: exact words, names, codes"
@@ -108,7 +108,7 @@ class ProposeChange(RequestModel):
     path: str = Field(min_length=1, max_length=1_000, description="path of the shared note (scope: vault)")
     text: str | None = Field(None, description="The whole new text")
     patch: str | None = Field(None, min_length=1, description="Instead of text: a unified diff of the note's content")
-    properties: Annotated[dict[str, JsonValue] | None, BeforeValidator(_parse_json_text)] = Field(
+    properties: Annotated[dict[str, JsonValue] | None, BeforeValidator(parse_json_text)] = Field(
         None, description="Properties to set; null removes one"
     )
     reason: str = Field(min_length=1, max_length=MAX_REASON, description="Why, in one sentence for the owner")
@@ -116,7 +116,7 @@ class ProposeChange(RequestModel):
     @field_validator("properties")
     @classmethod
     def _check_properties(cls, value: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
-        return _check_metadata_size(value)
+        return check_metadata_size(value)
 
 
 class OneThought(RequestModel):
@@ -128,9 +128,7 @@ class OneThought(RequestModel):
 class ListRecent(RequestModel):
     """Validate the input of `list_recent`."""
 
-    limit: Annotated[int, BeforeValidator(_refuse_boolean)] = Field(
-        20, ge=1, le=200, description="Maximum notes to return"
-    )
+    limit: Whole = Field(20, ge=1, le=200, description="Maximum notes to return")
     before: Time | str | None = Field(None, union_mode="left_to_right", description="next_before or epoch ms")
     detail: Detail = Field("concise", description="full: return whole notes, however long")
 
