@@ -157,7 +157,7 @@ class Nodes:
 
     def unsummarized(self) -> list[attention_report.UnsummarizedNode]:
         """Return the nodes that need a summary."""
-        return workspace_report.find_unsummarized(self._index, self.workspace)
+        return attention_report.find_unsummarized(self.graph.vertices())
 
     def stats(self) -> workspace_report.Stats:
         """Return the size of the graph."""

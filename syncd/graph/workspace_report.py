@@ -66,11 +66,6 @@ def find_unlinked_names(index: Index, workspace: str) -> list[UnlinkedName]:
     )
 
 
-def find_unsummarized(index: Index, workspace: str) -> list[attention_report.UnsummarizedNode]:
-    """Return the nodes that need a summary."""
-    return attention_report.find_unsummarized(index.graph(workspace).vertices())
-
-
 def build_report(index: Index, workspace: str, inbox: Inbox) -> attention_report.Report[Events]:
     """Build the report about what needs attention, with the events of the last week."""
     graph = index.graph(workspace)
