@@ -258,7 +258,7 @@ class Workspace:
 
     def log_reads(self, ids: Collection[str], names: Collection[str] = ()) -> None:
         """Log that text of these documents and nodes is about to be returned."""
-        nodes = [node.id for name in names if (node := self.nodes.graph.get(name))]
+        nodes = self._node_ids(names)
         if self.logs_reads and (ids or nodes):
             real = self._real_ids(ids)
             self._inbox.audit.log_read(self.name, list(dict.fromkeys((*(real.get(id, id) for id in ids), *nodes))))
@@ -271,9 +271,11 @@ class Workspace:
         """Count an answer that contains these documents and nodes, for the choice of the context if there is one."""
         if not self._inbox.contexts.is_on:
             return
-        nodes = [node.id for name in names if (node := self.nodes.graph.get(name))]
         captured = (id for id in ids if not id.startswith(SHARED_ID))
-        self._inbox.contexts.uses.add(self.name, (*captured, *nodes))
+        self._inbox.contexts.uses.add(self.name, (*captured, *self._node_ids(names)))
+
+    def _node_ids(self, names: Collection[str]) -> list[str]:
+        return [node.id for name in names if (node := self.nodes.graph.get(name))]
 
     def hands(self, ids: Collection[str]) -> dict[str, Hand]:
         """Return whether only people wrote each document ("hand"), or an agent too ("key"); pruned entries count as an agent's.
