@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, ResourceExhausted, Unavailable
 from index.timings import now_ms
-from syncd.history.audit_log import AUTHOR
+from syncd.history.audit_log import AUTHOR, Author
 from syncd.jobs.queued_job import STATUSES, Job, Kind, Status, job_of_row
 from syncd.jobs.staged_files import StagedFiles
 from syncd.notes.secret_patterns import redact, redact_values
@@ -99,12 +99,12 @@ class Queue:
         """Insert a row: id, id of the note, kind, key, workspace, size."""
         self._check_share(row[3])
         now = self._now()
-        request = {"author": asdict(AUTHOR.get()), "title": redact(title)[:200], "given": dict(arguments)}
+        request = _format_request(AUTHOR.get(), redact(title)[:200], arguments)
         with self._ledger.transaction():
             self._ledger.execute(
                 "INSERT INTO queue (id, document_id, kind, key, workspace, size, given, status, stage, error, tries,"
                 " due_at, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', '', '', 0, ?, ?)",
-                (*row, json.dumps(request), now, now),
+                (*row, request, now, now),
             )
         self.wake()
         return self._require_job(row[0])
@@ -258,16 +258,15 @@ class Queue:
 
     def remember(self, job: Job, **more: Any) -> None:
         """Add values to a running job's request, so that a try after a crash has them too."""
-        request = {"author": asdict(job.author), "title": job.title, "given": {**job.given, **more}}
-        self._update(job.id, "running", given=json.dumps(request))
+        self._update(job.id, "running", given=_format_request(job.author, job.title, {**job.given, **more}))
 
     def finish(self, id: str, document_id: str) -> None:
         """Mark a job as done, and remove its text and staged file."""
         job = self._find_job(id)
         assert job is not None, "the worker got the job from this queue"
         left = {name: value for name, value in job.given.items() if name != "text"}
-        request = {"author": asdict(job.author), "title": job.title, "given": left}
-        fields = {"document_id": document_id, "given": json.dumps(request), "finished_at": self._now(), "size": 0}
+        request = _format_request(job.author, job.title, left)
+        fields = {"document_id": document_id, "given": request, "finished_at": self._now(), "size": 0}
         if self._update(id, "running", status="done", stage="", error="", **fields):
             self.staged.drop(id)
 
@@ -391,3 +390,8 @@ def backoff(tries: int) -> float:
 
 def _error_json(error: MemexError) -> str:
     return json.dumps(redact_values(error.as_dict()), default=str)
+
+
+def _format_request(author: Author, title: str, arguments: Mapping[str, Any]) -> str:
+    """Return the JSON from which `job_of_row` reads the request of a job."""
+    return json.dumps({"author": asdict(author), "title": title, "given": dict(arguments)})
