@@ -16,7 +16,8 @@ from index.names import fold
 from index.query import tag_of
 from index.scope.index import Index
 from syncd.captures.batch_writer import Change, NoteDrafts, write_batch
-from syncd.captures.writer import create_note, hide_file_name, lock_workspace, require_row
+from syncd.captures.repeated_content import read_same_content
+from syncd.captures.writer import create_note, lock_workspace, require_row
 from syncd.documents.capture_note import check_content, check_source, compose_note, properties_of, title_of
 from syncd.documents.collection_membership import choose_collection, tag_texts
 from syncd.jobs.queued_job import Job
@@ -99,14 +100,7 @@ def _find_same(inbox: Inbox, job: Job, digest: str) -> Record | None:
     """Return the note that already has this text, according to its file."""
     namespace, collection = job.given["namespace"], job.given["collection"]
     record = inbox.captures.index.find_capture(job.workspace, digest, collection, notes_of=namespace)
-    if record is None:
-        return None
-    try:
-        with hide_file_name(record.path):
-            raw, _ = inbox.vault.read(record.path)
-    except NotFound:
-        return None  # removed a moment ago, and not yet removed from the index
-    return record if inbox.parse_note(raw, record.path, mtime_ms=0).content_hash == digest else None
+    return record if record and read_same_content(inbox, record, now=inbox.now()) else None
 
 
 def _add_missing_tags(inbox: Inbox, record: Record, tags: Sequence[str], _: Index) -> tuple[list[Change], None]:

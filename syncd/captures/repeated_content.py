@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from index.errors import NotFound
-from index.model import Record
+from index.model import Document, Record
 from syncd.captures.writer import hide_file_name, hold_commits, require_row, undo_on_failure
 from syncd.documents.owner_marks import MarkedByOwner
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
@@ -13,6 +13,18 @@ from syncd.notes.timestamps import iso
 
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
+
+
+def read_same_content(inbox: Inbox, record: Record, *, now: int) -> tuple[bytes, Document] | None:
+    """Return the file of a note whose content is as indexed: its bytes, and the document that they are; None if it is not."""
+    try:
+        with hide_file_name(record.path):
+            raw, _ = inbox.vault.read(record.path)
+    except NotFound:
+        return None  # removed a moment ago, and not yet removed from the index
+    document = inbox.parse_note(raw, record.path, mtime_ms=now)
+    # Otherwise it was edited a moment ago, and is not yet indexed again.
+    return (raw, document) if document.content_hash == record.content_hash else None
 
 
 def renew_same_content(
@@ -23,16 +35,10 @@ def renew_same_content(
     A note that its owner has marked for promotion, or is editing, stays unchanged."""
     with hold_commits(inbox.captures) as index:
         record = index.find_capture(workspace, content_hash, collection, notes_of=namespace)
-        if record is None:
+        same = read_same_content(inbox, record, now=now) if record else None
+        if record is None or same is None:
             return None
-        try:
-            with hide_file_name(record.path):
-                raw, _ = inbox.vault.read(record.path)
-        except NotFound:
-            return None  # removed a moment ago, and not yet removed from the index
-        before = inbox.parse_note(raw, record.path, mtime_ms=now)
-        if before.content_hash != content_hash:
-            return None  # edited a moment ago, and not yet indexed again
+        raw, before = same
         try:
             changed = encode(edit(decode(raw), {"updated_at": iso(now)}))
         except FrontmatterError:
