@@ -28,7 +28,7 @@ from index.search.fusion import (
     rank_by_vector,
     vector_trust,
 )
-from index.search.query_dates import find_periods
+from index.search.query_dates import DAY_MS, find_periods
 from index.search.successors import Successors
 from index.tracing import span
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # both load libraries that only their owners need
 # ranking changes.
 POOLS: Final = (40, 160, 640)
 TIMES: Final = 3  # most times of a query that are looked for
-LATER_MS: Final = 3 * 86_400_000  # people often write some days later about a time
+LATER_MS: Final = 3 * DAY_MS  # people often write some days later about a time
 
 _Legs: TypeAlias = tuple[list["Match"], list["Match"]]  # the passages that are near, and those with the words
 

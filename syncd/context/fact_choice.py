@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from syncd.context.note_facts import ContextFact, LineWords, WeighedFact
+from syncd.notes.timestamps import DAY_MS
 
 # Chosen with `python -m tests.bench.context --tune` on two conversations.
 HALF_LIFE_DAYS: Final = 30.0  # a fact so much older than the newest one counts half
@@ -29,7 +30,6 @@ PROMOTED: Final = 2.0
 PROJECT: Final = 4.0  # factor of a fact that belongs to the project of the session
 OTHER_PROJECT: Final = 0.25  # factor of a fact that is filed under other projects only
 STALE: Final = 0.2
-_DAY_MS: Final = 86_400_000
 _RECENT: Final = 0.5  # factor of age from which a fact is called recent
 _NAMED: Final = 3  # words that a reason names
 
@@ -125,7 +125,7 @@ class _Choice:
         if (uses := self._uses.get(fact.id, 0.0)) >= 1:
             yield f"{uses:,.0f} answers used its note" if uses >= 1.5 else "an answer used its note"
         if self._recency(fact) >= _RECENT:
-            days = (self._newest - fact.at) // _DAY_MS
+            days = (self._newest - fact.at) // DAY_MS
             yield "it is among the newest" if not days else f"it is {days:,} days older than the newest"
         new = [word for word in weighed.words.worth if not self._covered[word]]
         new.sort(key=lambda word: (-self._worth(word, weighed.words.worth[word]), word))
@@ -136,7 +136,7 @@ class _Choice:
         return worth * self._rarity.get(word, 1.0) * math.pow(REPEATED, min(self._covered[word], 9))
 
     def _recency(self, fact: ContextFact) -> float:
-        age_days = (self._newest - fact.at) / _DAY_MS
+        age_days = (self._newest - fact.at) / DAY_MS
         return OLDEST + (1 - OLDEST) * math.pow(0.5, age_days / HALF_LIFE_DAYS)
 
     def _priority(self, fact: ContextFact) -> float:

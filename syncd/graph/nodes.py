@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from index.errors import Conflict, NotFound
 from index.graph.graph import Graph
@@ -40,7 +40,7 @@ from syncd.history.audit_log import Events
 from syncd.notes.front_matter import PropertyValue, decode, encode
 from syncd.notes.property_reader import LARGEST
 from syncd.notes.tag_names import check_tags
-from syncd.notes.timestamps import iso
+from syncd.notes.timestamps import DAY_MS, iso
 from syncd.vault.location import ENTITIES
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 P = ParamSpec("P")
-DAY_MS: Final = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)

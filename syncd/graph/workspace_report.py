@@ -14,12 +14,13 @@ from index.search import vector_similarity
 from syncd.enrichment.node_summaries import SummaryDrafts
 from syncd.graph import attention_report
 from syncd.history.audit_log import Events
+from syncd.notes.timestamps import DAY_MS
 
 if TYPE_CHECKING:
     from index.scope.index import Index
     from syncd.captures.inbox import Inbox
 
-WEEK_MS: Final = 7 * 86_400_000  # period over which a report counts events
+WEEK_MS: Final = 7 * DAY_MS  # period over which a report counts events
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,11 @@ from typing import Any, Final, Literal, TypeAlias
 from index.document_ids import sha256
 from index.errors import Conflict, MemexError, NotFound
 from syncd.history.audit_log import take_back
+from syncd.notes.timestamps import DAY_MS
 from syncd.state.ledger import Ledger
 from syncd.vault.vault import Vault
 
-RECENT_MS: Final = 7 * 24 * 3600 * 1000  # how long a missing commit is made up for
+RECENT_MS: Final = 7 * DAY_MS  # how long a missing commit is made up for
 AGAIN_S: Final = 30.0  # wait before an unfinished change or its commit is tried again
 State: TypeAlias = Literal["begun", "done", "undone", "torn"]
 # begun: may be half done; done, undone: everything or nothing; torn: another change interfered, `about` lists what is left

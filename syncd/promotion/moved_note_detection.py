@@ -21,13 +21,14 @@ from syncd.history.change_journal import document_ids
 from syncd.history.write_lineage import AGENTS
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
 from syncd.notes.property_reader import as_time
+from syncd.notes.timestamps import DAY_MS
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
 from syncd.state.trusted_time import trusted_ms
 from syncd.vault.location import locate
 
-KEPT_MS: Final = 30 * 24 * 3600 * 1000  # how long a missing note may still turn up elsewhere
+KEPT_MS: Final = 30 * DAY_MS  # how long a missing note may still turn up elsewhere
 MADE_MS: Final = 3600 * 1000  # longest wait between queueing a note and its entry in the audit log
 MANY: Final = 500  # above this number of changed notes, comparing all notes costs less
 _NAME: Final = "stray:"  # prefix of the named values in the ledger; the id follows

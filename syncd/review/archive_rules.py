@@ -10,10 +10,10 @@ from typing import Final
 from index.errors import InvalidArgument
 from syncd.documents.owner_marks import OwnerMarks, read_marks
 from syncd.notes.front_matter import PropertyValue, edit, read_properties, split
+from syncd.notes.timestamps import DAY_MS
 from syncd.review.bases_table import DISMISSED
 from syncd.vault.location import ARCHIVE, locate
 
-DAY_MS: Final = 24 * 3600 * 1000
 UNUSED: Final = "unused"
 KEEP: Final = "keep"  # the value of `review` for a capture that expired and was moved back
 

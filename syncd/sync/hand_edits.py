@@ -30,7 +30,7 @@ from syncd.git.note_commits import find_creation
 from syncd.git.repository import Repository
 from syncd.history.audit_log import AuditLog
 from syncd.notes.front_matter import PropertyValue, readable_properties
-from syncd.notes.timestamps import iso
+from syncd.notes.timestamps import DAY_MS, iso
 from syncd.state.ledger import Ledger
 from syncd.state.trusted_time import trusted_ms
 from syncd.vault.vault import Vault
@@ -41,7 +41,7 @@ LOCKED_S: Final = (
 # Defects of notes that contain several versions of themselves: it is unknown which one counts.
 TORN: Final = frozenset({"conflict-copy", "merge-conflict", "unclosed-frontmatter"})
 LATEST_MS: Final = 253_402_300_800_000  # the year 10000
-AWAY_MS: Final = 90 * 24 * 3600 * 1000  # how long the state of a note that left its workspace is kept
+AWAY_MS: Final = 90 * DAY_MS  # how long the state of a note that left its workspace is kept
 
 log = logging.getLogger(__name__)
 

@@ -20,6 +20,7 @@ from typing import Any, Final
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from index.names import did_you_mean
 from syncd.notes.secret_patterns import refuse_secret
+from syncd.notes.timestamps import DAY_MS
 from syncd.state.ledger import Ledger
 from syncd.vault.location import namespace_path
 
@@ -32,7 +33,7 @@ ENVIRONMENT: Final = {"mcp": "KB_MCP_API_KEY", "rest": "KB_API_KEY"}  # surface 
 LEAST_SECRET: Final = 16  # shortest secret that a person may choose: a guessed one opens every workspace
 # No key ends later. The year 9999 in UTC: each earlier time is a valid `datetime` in every time zone.
 END_OF_KEYS_MS: Final = 253_370_764_800_000
-EXPIRING_MS: Final = 14 * 24 * 3600 * 1000  # how long before its expiry a key is reported
+EXPIRING_MS: Final = 14 * DAY_MS  # how long before its expiry a key is reported
 
 log = logging.getLogger(__name__)
 

@@ -23,6 +23,7 @@ from syncd.consolidation.analysis.duplicates import ComparedNote, Duplicate, fin
 from syncd.consolidation.analysis.findings import Finding, Kind, Quote, key_of
 from syncd.consolidation.analysis.tag_synonyms import find_synonyms
 from syncd.notes.secret_patterns import redact
+from syncd.notes.timestamps import DAY_MS
 
 LIMIT: Final = 50  # of each list
 LOOKED_AT: Final = 10_000  # pairs of notes whose sentences are compared
@@ -34,7 +35,7 @@ BATCH: Final = 32  # pairs whose texts are read and compared at a time
 HELD: Final = 2_000_000  # characters of notes that stay in memory; their sentences take 30 bytes for each
 QUOTED: Final = 240  # characters of a sentence
 QUOTES: Final = 4  # sentences that only the copy has
-OLD_MS: Final = 180 * 86_400_000  # age from which a capture may be called unused
+OLD_MS: Final = 180 * DAY_MS  # age from which a capture may be called unused
 
 REASONS: Final[Mapping[str, str]] = {
     "equal": "both have the same words",
@@ -165,7 +166,7 @@ def find_unused(
         age = now - capture.created_at
         if age < OLD_MS or capture.updated_at is not None or capture.id in linked or capture.type != "note":
             continue
-        days = age // 86_400_000
+        days = age // DAY_MS
         score = min(1.0, age / (4 * OLD_MS))
         reason = f"captured {days:,} days ago; no changes and no links to it since then"
         findings.append(_make_finding(workspace, "archive", [capture], round(score, 3), reason))
